@@ -98,8 +98,6 @@ PEERS = (
     Program("coscheduler", "scheduler-plugins", "sigs.k8s.io/scheduler-plugins/cmd/scheduler", 350),
     Program("koord-scheduler", "koordinator", "github.com/koordinator-sh/koordinator/cmd/koord-scheduler", 400),
     Program("kueue", "kueue", "sigs.k8s.io/kueue/cmd/kueue", 500),
-    # The last with v1beta1 alone.
-    Program("kueue-v0.14", "kueue-v0.14", "sigs.k8s.io/kueue/cmd/kueue", 500),
     Program("karmadactl", "karmada", "github.com/karmada-io/karmada/cmd/karmadactl", 200),
 )
 

@@ -43,7 +43,6 @@ SCRIPT_HEADER = "#!/bin/sh\n"
 
 CONDITION_SUCCEEDED = "Succeeded"
 CONDITION_FAILED = "Failed"
-REASON_EVICTED = "Evicted"
 REASON_JOB_EVICTED = "MPIJobEvicted"
 
 # --- gang schedulers: the first is [operator]'s too ---
@@ -71,7 +70,6 @@ KOORDINATOR_QUOTA = "quota.scheduling.koordinator.sh/name"
 KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 # kubernetes v1.36: it knows pods by a field of their spec. The gates that its PodGroups take, and how they are served.
 KUBERNETES = "kubernetes"
-KUBERNETES_PROTECTION = "scheduling.k8s.io/podgroup-protection"
 KUBERNETES_GATES = "the gates GenericWorkload and GangScheduling, and --runtime-config=scheduling.k8s.io/v1alpha2=true"
 # [kueue] On an MPIJob, written by users (apis/../constants and pkg/controller/constants).
 LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
@@ -94,8 +92,6 @@ REPLACE_FAILED_WORKERS = f"{PREFIX}replace-failed-workers"
 SCALE_TIMEOUT = f"{PREFIX}scale-timeout"
 # Asks us to act on spec.runPolicy, which the operator ignores (see model/run_policy).
 RUN_POLICY = f"{PREFIX}run-policy"
-# Allows deletions from a running job whose launcher cannot see the host list.
-DELETE_UNSEEN = f"{PREFIX}delete-without-discovery"
 # Holds new pods back, as KUBEQUEUE_SUSPEND does, which KubeQueue's users write
 # (https://github.com/kube-queue/kube-queue).
 SUSPEND = f"{PREFIX}suspend"
@@ -109,21 +105,8 @@ KUBEQUEUE_LABELS = "quota.scheduling."
 GANG = f"{PREFIX}gang"
 # The HPA that the controller keeps for the job (see model/autoscale).
 AUTOSCALE = f"{PREFIX}autoscale"
-USER_ANNOTATIONS = frozenset(
-    {
-        ENABLED,
-        MIN_REPLICAS,
-        MAX_REPLICAS,
-        DRAIN_TIMEOUT,
-        REPLACE_FAILED_WORKERS,
-        SCALE_TIMEOUT,
-        DELETE_UNSEEN,
-        RUN_POLICY,
-        SUSPEND,
-        GANG,
-        AUTOSCALE,
-    }
-)
+# Without effect after 0.2.0: it let workers be deleted although their launcher could not see the host list.
+DELETE_UNSEEN = f"{PREFIX}delete-without-discovery"
 # On new pods, written by the webhook: a scheduling gate for each reason why a pod must not start yet.
 GATE_SUSPENDED = f"{PREFIX}suspended"
 GATE_QUEUED = f"{PREFIX}queued"
@@ -138,6 +121,8 @@ REASON_SUSPENDED = "Suspended"
 REFRESHED = f"{PREFIX}refreshed"
 # On the Workloads of Kueue and the HPAs that the controller makes; the value is PROGRAM.
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+# On such an HPA: the digest of the spec that it was given.
+SPEC = f"{PREFIX}spec"
 # On a QueueUnit of KubeQueue, written by the controller: for how many workers it asks.
 WORKERS = f"{PREFIX}workers"
 # On a worker pod, written by the webhook and the controller: how far an eviction is (see model/eviction).

@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "dist" / "matrix"
-# The oldest that the chart allows, the oldest that serves everything that we install, then up to the newest.
+# The oldest that is supported, the oldest that serves everything that we install, then up to the newest.
 VERSIONS = ("v1.28.15", "v1.30.14", "v1.33.13", "v1.34.4", "v1.36.3")
 # What depends on the version of the API server: its protocols, admission, rights, definitions, and one whole resize.
 TESTS = (

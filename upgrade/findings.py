@@ -5,9 +5,8 @@ from dataclasses import asdict, dataclass
 from enum import IntEnum
 from typing import Any
 
-from mpijob_elastic.install.customize import MATCH_CONDITIONS_SINCE
 from mpijob_elastic.install.refusal import Refused
-from mpijob_elastic.install.server import OPTIONAL_KINDS
+from mpijob_elastic.install.server import OLDEST, OPTIONAL_KINDS
 from upgrade import crd
 from upgrade.crd import Crd, Form
 from upgrade.job_impact import Adoption, Readiness
@@ -67,9 +66,9 @@ def unknown(topic: str, what: str) -> Finding:
 
 def kubernetes(version: str, minor: int) -> Finding:
     """Judge the version of Kubernetes."""
+    if minor < OLDEST:
+        return Finding("kubernetes", Verdict.NO, f"{version} is older than 1.{OLDEST}, the oldest that is supported")
     lacks = []
-    if minor < MATCH_CONDITIONS_SINCE:
-        lacks.append("matchConditions, so the hook on ConfigMaps is left out and the controller adds the key")
     if minor < OPTIONAL_KINDS["FlowSchema"]:
         lacks.append("FlowSchema v1, so the Lease of our controllers queues with everybody's requests")
     if minor < OPTIONAL_KINDS["ValidatingAdmissionPolicy"]:

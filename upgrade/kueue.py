@@ -7,7 +7,7 @@ import yaml
 
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import CONFIG_MAPS, KUEUE_VERSIONS, MPI_JOBS, WORKLOADS
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, WORKLOADS
 from upgrade.findings import Finding, Verdict
 
 # Where its manifests and its chart put the configuration.
@@ -25,9 +25,8 @@ async def look(client: ApiReader) -> Finding:
     """Say whether it is there, and whether jobs may be queued."""
     if await client.find(f"/apis/{WORKLOADS.group}") is None:
         return Finding("kueue", Verdict.GO, "not installed")
-    versions = [WORKLOADS.at(version).api_version for version in KUEUE_VERSIONS]
-    if not any([await client.find(f"/apis/{version}") for version in versions]):
-        said = f"it does not serve {' or '.join(versions)}, so MPIJobs with a queue's label are not queued"
+    if await client.find(f"/apis/{WORKLOADS.api_version}") is None:
+        said = f"older than 0.15, without {WORKLOADS.api_version}, so MPIJobs with a queue's label are not queued"
         return Finding("kueue", Verdict.CARE, f"installed, but {said}")
     verdict, said = await _pods(client)
     return Finding("kueue", verdict, f"installed; MPIJobs may be queued; {said}")

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
-import structlog
 from aiohttp import web
 
 from mpijob_elastic import names
@@ -20,6 +19,8 @@ from webhook.rules import handlers, review
 from webhook.rules.handlers import NOTHING, Answer, Handler, Kind, ReviewContext
 from webhook.rules.review import Malformed, Request
 from webhook.settings import Limits
+
+log = logging.getLogger(__name__)
 
 Answering = Callable[[Request], Awaitable[Answer]]
 
@@ -55,7 +56,6 @@ class Admission:
         self._evictions = evictions
         self._bodies = Bodies(most=limits.bodies_bytes)
         self._answering: set[asyncio.Task[object]] = set()
-        self._log = structlog.get_logger("webhook")
 
     def application(self) -> web.Application:
         """Return the paths that the webhook configurations name."""
@@ -84,7 +84,7 @@ class Admission:
         assert task is not None
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
-        with self._metrics.seconds.time(), self._metrics.in_flight.track_inprogress():
+        with self._metrics.seconds.time():
             try:
                 request = review.parse(await self._body(http))
                 response = web.Response(body=await self._answer(request, answering), content_type="application/json")
@@ -99,19 +99,21 @@ class Admission:
     async def _answer(self, request: Request, answering: Answering) -> bytes:
         try:
             answer = await answering(request)
-        except Exception:  # noqa: BLE001 - see above
-            self._log.exception("a review failed, so its object passes unchanged")
+        except Exception:
+            log.exception("a review failed, so its object passes unchanged")
             answer = Answer(verdict=review.UNCHANGED, outcome="error")
         self._metrics.review(kind=request.kind.kind, operation=request.operation, outcome=answer.outcome)
         # Ordinary reviews are only counted: a log line would cost a quarter of a review's time.
-        self._log.log(
+        log.log(
             logging.DEBUG if answer.outcome in {"patched", "unchanged"} else logging.INFO,
-            "reviewed",
-            outcome=answer.outcome,
-            operation=request.operation[:_LOGGED],
-            kind=request.kind.kind[:_LOGGED],
-            object=f"{request.namespace[:_LOGGED]}/{request.name[:_LOGGED]}",
-            dry_run=request.dry_run,
+            "%(outcome)s: %(operation)s %(kind)s %(object)s (dry run: %(dry_run)s)",
+            {
+                "outcome": answer.outcome,
+                "operation": request.operation[:_LOGGED],
+                "kind": request.kind.kind[:_LOGGED],
+                "object": f"{request.namespace[:_LOGGED]}/{request.name[:_LOGGED]}",
+                "dry_run": request.dry_run,
+            },
         )
         return review.answer(request, answer.verdict)
 
@@ -139,7 +141,7 @@ class Admission:
 
     def _refuse(self, refused: _Refused) -> web.Response:
         self._metrics.review(kind="", operation="", outcome=refused.outcome)
-        self._log.info("refused", status=refused.status, reason=str(refused))
+        log.info("refused with status %d: %s", refused.status, refused)
         return web.Response(status=refused.status, text=f"{refused}\n")
 
 

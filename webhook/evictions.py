@@ -10,10 +10,10 @@ configuration and its Secret tell.
 
 import asyncio
 import hmac
+import logging
 from collections.abc import Callable
 
 import msgspec
-import structlog
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import cost, errors
@@ -30,7 +30,7 @@ from webhook.rules.review import Request, Verdict
 _LIMIT = 1.0
 _ONCE = Limits(attempt=_LIMIT, throttled=0.0)
 
-_log = structlog.get_logger("webhook.evictions")
+_log = logging.getLogger(__name__)
 
 
 class Evictions:
@@ -53,11 +53,11 @@ class Evictions:
             async with asyncio.timeout(_LIMIT):
                 verdict = await self._verdict(request)
         except (errors.NotFound, errors.Forbidden) as error:
-            _log.info("an eviction passes", pod=f"{request.namespace}/{request.name}", error=str(error))
+            _log.info("an eviction of %s/%s passes: %s", request.namespace, request.name, error)
             return handlers.answered(review.UNCHANGED)
         except (errors.KubeError, TimeoutError, msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            pod = f"{request.namespace}/{request.name}"
-            _log.warning("an eviction passes", pod=pod, error=str(error) or type(error).__name__)
+            why = str(error) or type(error).__name__
+            _log.warning("an eviction of %s/%s passes: %s", request.namespace, request.name, why)
             return Answer(verdict=review.UNCHANGED, outcome="error")
         return handlers.answered(verdict)
 
@@ -91,7 +91,7 @@ class Evictions:
         try:
             await self._client.create_object(path, body=body, query={"dryRun": "All"}, limits=_ONCE)
         except errors.ApiError as error:
-            _log.info("an eviction is not allowed", pod=f"{request.namespace}/{request.name}", error=str(error))
+            _log.info("an eviction of %s/%s is not allowed: %s", request.namespace, request.name, error)
             return False
         return True
 

@@ -6,14 +6,9 @@ A replica that cannot watch still answers reviews.
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from random import Random
-from typing import Never
 
-import msgspec
-
-from mpijob_elastic.kube import errors, version
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, QUEUES, RESOURCE_QUOTAS
 from mpijob_elastic.kube.served import WhileServed
@@ -26,16 +21,11 @@ from webhook.rules.gang import QueueFacts
 from webhook.rules.hpa_facts import AUTOSCALERS, HpaFacts
 from webhook.rules.quota import QuotaFacts
 
-# Seconds between two questions for the version: an API server is replaced by a newer one while the webhook runs.
-ASK_EVERY = 60.0
-
 
 class Watched:
     """MPIJobs, their HPAs and quotas, of these namespaces or all; empty until the first list is complete."""
 
     def __init__(self, client: ApiReader, *, namespaces: Sequence[str], random: Random) -> None:
-        self._minor: int | None = None
-        self._client = client
         self._by_job: defaultdict[tuple[str, str], dict[str, HpaFacts]] = defaultdict(dict)
         jobs = partial(WatchCache[JobFacts], client, MPI_JOBS, decode=job_facts.read, random=random)
         self._jobs = watches(jobs, namespaces)
@@ -65,10 +55,6 @@ class Watched:
         found = self._queues.store.get("", name)
         return found.state if found else None
 
-    def minor(self) -> int | None:
-        """Return the minor number of the API server's version, None while it is not known."""
-        return self._minor
-
     def unreadable(self) -> int:
         """Return the number of jobs and HPAs that cannot be read."""
         return self._jobs.unreadable + self._autoscalers.unreadable
@@ -78,14 +64,6 @@ class Watched:
         async with asyncio.TaskGroup() as group:
             for cache in (self._jobs, self._autoscalers, self._quotas, self._queues_served):
                 group.create_task(cache.run())
-            group.create_task(self._ask_version())
-
-    async def _ask_version(self) -> Never:
-        while True:
-            with suppress(errors.KubeError, msgspec.DecodeError):
-                _, minor = await version.ask(self._client)
-                self._minor = minor or None  # a build without a version says none
-            await asyncio.sleep(ASK_EVERY)
 
     def _changed(self, old: HpaFacts | None, new: HpaFacts | None) -> None:
         if old is not None and old.scales_mpi_job:

@@ -32,9 +32,6 @@ class Metrics:
             buckets=_BUCKETS,
             registry=self._registry,
         )
-        self.in_flight = Gauge(
-            "mpijob_elastic_webhook_in_flight", "Requests being read or answered", registry=self._registry
-        )
         self.expiry = Gauge(
             "mpijob_elastic_webhook_certificate_expiry_timestamp_seconds",
             "When the served certificate expires, in seconds since the epoch; 0 before there is one",
@@ -43,12 +40,6 @@ class Metrics:
         self.unreadable = Gauge(
             "mpijob_elastic_webhook_unreadable_objects",
             "MPIJobs and HPAs that are ignored because they cannot be read",
-            registry=self._registry,
-        )
-        self.certificate_steps = Counter(
-            "mpijob_elastic_webhook_certificate_steps",
-            "Changes this replica made to the Secret: begin, renew, prepare, promote",
-            ["step"],
             registry=self._registry,
         )
 

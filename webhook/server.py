@@ -5,6 +5,7 @@ after SIGTERM a replica turns unready, serves on, and asks with every answer to 
 """
 
 import asyncio
+import logging
 import random
 import signal
 import time
@@ -13,8 +14,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-
-import structlog
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import client
@@ -31,6 +30,8 @@ from webhook.metrics import Metrics
 from webhook.rules.certificates.decision import Policy
 from webhook.rules.handlers import ReviewContext
 from webhook.settings import Settings
+
+log = logging.getLogger(__name__)
 
 # Share of a lifetime over which the replicas' renewals are spread.
 _SPREAD = 0.03
@@ -50,12 +51,11 @@ async def serve(settings: Settings) -> None:
 
     Raises `kube.errors.Unconfigured` without a cluster configuration, OSError if a port is taken.
     """
-    log = structlog.get_logger("webhook")
     asked, pressed = _stop_signals()
     async with running(settings) as webhook:
-        log.info("listening", port=webhook.port, health_port=webhook.health_port)
+        log.info("listening on port %d, health on port %d", webhook.port, webhook.health_port)
         await asked.wait()
-        log.info("draining", seconds=settings.drain_seconds)
+        log.info("draining for %s s", settings.drain_seconds)
         webhook.draining.set()
         try:
             await asyncio.wait_for(pressed.wait(), settings.drain_seconds)
@@ -82,10 +82,9 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
             quotas=watched.quotas,
             now=time.time,
             queue=watched.queue,
-            minor=watched.minor,
         )
         metrics.unreadable.set_function(watched.unreadable)
-        certificates = _certificates(settings, serving, metrics, clocks, cluster)
+        certificates = _certificates(settings, serving, clocks, cluster)
         evictions = Evictions(cluster, context=context, secret_path=lambda: certificates.secret_path)
         admission = Admission(
             limits=settings.limits, metrics=metrics, draining=draining, context=context, evictions=evictions
@@ -100,9 +99,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
         yield Running(port=port, health_port=health_port, draining=draining)
 
 
-def _certificates(
-    settings: Settings, serving: Serving, metrics: Metrics, clocks: Clocks, cluster: ApiWriter
-) -> Rotation | Files:
+def _certificates(settings: Settings, serving: Serving, clocks: Clocks, cluster: ApiWriter) -> Rotation | Files:
     if settings.certificate_directory is not None:
         every = settings.timing.look_every
         return Files(directory=settings.certificate_directory, serving=serving, look_every=every)
@@ -114,7 +111,6 @@ def _certificates(
         policy=Policy(hosts=settings.hosts, lifetimes=settings.lifetimes, early=early),
         timing=settings.timing,
         clocks=clocks,
-        metrics=metrics,
     )
 
 

@@ -47,7 +47,6 @@ class Settings:
     port: int = 9443
     health_port: int = 8081
     namespace: str = names.NAMESPACE
-    service: str = names.WEBHOOK
     extra_sans: frozenset[str] = frozenset()
     certificate_directory: Path | None = None
     jobs_namespaces: tuple[str, ...] = ()
@@ -62,4 +61,4 @@ class Settings:
     @property
     def hosts(self) -> frozenset[str]:
         """The names in the certificate: the name that the API server calls, and the extra names."""
-        return frozenset({f"{self.service}.{self.namespace}.svc", *map(canonical, self.extra_sans)})
+        return frozenset({f"{names.WEBHOOK}.{self.namespace}.svc", *map(canonical, self.extra_sans)})

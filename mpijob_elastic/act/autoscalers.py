@@ -15,13 +15,15 @@ from mpijob_elastic.model import autoscale
 
 async def write(gate: Gate, namespace: str, action: WriteAutoscaler) -> bytes:
     """Create or change an HPA, and return it. Raises NotLeader, Altered, or as `ApiWriter` does."""
+    annotations = {names.SPEC: autoscale.digest(action.spec)}
     if action.ref is None:
-        answer = await gate.create_object(AUTOSCALERS, namespace=namespace, body=_new(action))
+        body = _new(action, annotations)
+        answer = await gate.create_object(AUTOSCALERS, namespace=namespace, body=body)
     else:
         # No resourceVersion: the HPA controller writes the status all the time.
-        patch = {"metadata": {"uid": action.ref.uid}, "spec": action.spec}
+        patch = {"metadata": {"uid": action.ref.uid, "annotations": annotations}, "spec": action.spec}
         answer = await gate.patch_object(AUTOSCALERS, namespace=namespace, name=action.ref.name, body=patch)
-    if not autoscale.covers(msgspec.json.decode(answer).get("spec"), action.spec):
+    if not annotations.items() <= msgspec.json.decode(answer)["metadata"].get("annotations", {}).items():
         raise Altered(f"HPA of {namespace}/{action.job.name}: an admission plugin changes what is written")
     return answer
 
@@ -32,13 +34,14 @@ async def delete(gate: Gate, namespace: str, action: DeleteAutoscaler) -> None:
         await gate.delete_object(AUTOSCALERS, namespace=namespace, name=action.ref.name, uid=action.ref.uid)
 
 
-def _new(action: WriteAutoscaler) -> dict[str, object]:
+def _new(action: WriteAutoscaler, annotations: dict[str, str]) -> dict[str, object]:
     return {
         "apiVersion": AUTOSCALERS.api_version,
         "kind": AUTOSCALERS.kind,
         "metadata": {
             "name": names.autoscaler(action.job.name),
             "labels": {names.LABEL_MANAGED_BY: names.PROGRAM},
+            "annotations": annotations,
             "ownerReferences": [controller(action.job)],
         },
         "spec": action.spec,

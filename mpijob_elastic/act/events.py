@@ -19,7 +19,6 @@ from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.wire import timestamp
-from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +34,8 @@ BACKOFF = Backoff(first=0.5, longest=8.0)
 class Events:
     """Takes notes at once, and sends them one after the other in `run`."""
 
-    def __init__(
-        self, gate: Gate, *, metrics: Metrics, instance: str, now: Callable[[], float], random: Random
-    ) -> None:
+    def __init__(self, gate: Gate, *, instance: str, now: Callable[[], float], random: Random) -> None:
         self._gate = gate
-        self._metrics = metrics
         self._instance = instance
         self._now = now
         self._random = random
@@ -50,7 +46,7 @@ class Events:
         try:
             self._waiting.put_nowait((view.namespace, self._event(view, note)))
         except asyncio.QueueFull:
-            self._metrics.events.labels("dropped").inc()
+            log.warning("Event %s dropped: too many wait", note.reason)
 
     async def run(self) -> None:
         """Send Events until cancelled."""
@@ -58,9 +54,7 @@ class Events:
             namespace, event = await self._waiting.get()
             try:
                 await self._send(namespace, event)
-                self._metrics.events.labels("sent").inc()
             except (errors.KubeError, NotLeader) as error:
-                self._metrics.events.labels("failed").inc()
                 log.warning("Event %s not sent: %s", event["reason"], error)
             finally:
                 self._waiting.task_done()

@@ -207,8 +207,7 @@ class Prober:
         async with (self._published if look.published else self._leaving).turn(look.namespace, look.job):
             asked_at = self._now()
             outcome = await self._look(look)
-        probes = self._metrics.rank_probes if look.published else self._metrics.drain_probes
-        probes.labels(outcome).inc()
+        self._metrics.probes.labels("published" if look.published else "draining", outcome).inc()
         if self._asked.get((look.namespace, look.job), {}).get(look.key) != look.occasion:
             return
         before = self.seen(look.key, look.occasion)

@@ -16,7 +16,7 @@ from mpijob_elastic.decide.actions import (
     MarkReady,
     PodSet,
 )
-from mpijob_elastic.kube.resources import PODS, WORKLOAD_PRIORITIES, WORKLOADS, Resource
+from mpijob_elastic.kube.resources import PODS, WORKLOAD_PRIORITIES, WORKLOADS
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.wire import timestamp
 
@@ -25,11 +25,6 @@ Object = dict[str, Any]
 # The parts of a pod that decide what it needs, and where it fits.
 _OF_POD = ("nodeSelector", "affinity", "tolerations", "overhead", "runtimeClassName", "resources", "schedulerName")
 _OF_CONTAINER = ("name", "image", "resources", "restartPolicy")
-
-
-def served(view: JobView, resource: Resource) -> Resource:
-    """Return a resource of Kueue in the version that the cluster serves."""
-    return resource.at(view.queue.version) if view.queue else resource
 
 
 def created(view: JobView, action: CreateWorkload, *, pods: Iterable[Object], priority: int) -> Object:
@@ -42,19 +37,15 @@ def created(view: JobView, action: CreateWorkload, *, pods: Iterable[Object], pr
         "priority": priority,
         "podSets": [_pod_set(like, pod) for like, pod in zip(action.pods, pods, strict=True)],
     }
-    kind = served(view, WORKLOADS)
-    if action.priority_class and kind == WORKLOADS:
+    if action.priority_class:
         of_kueue = {"group": WORKLOAD_PRIORITIES.group, "kind": WORKLOAD_PRIORITIES.kind}
         spec["priorityClassRef"] = {**of_kueue, "name": action.priority_class}
-    elif action.priority_class:  # apis/kueue/v1beta1/workload_types.go; nothing else differs of what we use
-        source = "kueue.x-k8s.io/workloadpriorityclass"
-        spec |= {"priorityClassSource": source, "priorityClassName": action.priority_class}
     metadata = {
         "name": action.name,
         "labels": {names.LABEL_MANAGED_BY: names.PROGRAM, names.LABEL_JOB_UID: view.ref.uid},
         "ownerReferences": [controller(view.ref), *(owner(PODS, like.like) for like in action.pods)],
     }
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+    return {"apiVersion": WORKLOADS.api_version, "kind": WORKLOADS.kind, "metadata": metadata, "spec": spec}
 
 
 def marked(

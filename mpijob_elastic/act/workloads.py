@@ -12,7 +12,7 @@ from mpijob_elastic.act import workload_bodies
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate, for_each
 from mpijob_elastic.act.owners import controller
-from mpijob_elastic.act.workload_bodies import Object, served
+from mpijob_elastic.act.workload_bodies import Object
 from mpijob_elastic.act.writer import Seen
 from mpijob_elastic.decide import workloads
 from mpijob_elastic.decide.actions import (
@@ -30,7 +30,6 @@ from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job import JobView, Ref
-from mpijob_elastic.telemetry.metrics import Metrics
 
 
 class Workloads:
@@ -43,14 +42,12 @@ class Workloads:
         seen: Seen,
         *,
         events: Events,
-        metrics: Metrics,
         now: Callable[[], float],
     ) -> None:
         self._client = client
         self._gate = gate
         self._seen = seen
         self._events = events
-        self._metrics = metrics
         self._now = now
         # The priority class that a job was told to be missing, by namespace and name of the job.
         self._missing: dict[tuple[str, str], str] = {}
@@ -73,11 +70,8 @@ class Workloads:
                 await self._delete(view, action)
             case AdoptWorkload():
                 await self._adopt(view, action)
-            case MarkReady() | FinishWorkload():
+            case MarkReady() | FinishWorkload() | ClearWorkload():
                 await self._mark(view, action)
-            case ClearWorkload():
-                await self._mark(view, action)
-                self._metrics.cleared_workloads.inc()
 
     async def _create(self, view: JobView, action: CreateWorkload) -> None:
         pods = [await self._read(resources.PODS, like.like.name, view.namespace) for like in action.pods]
@@ -85,12 +79,12 @@ class Workloads:
         if action.priority_class:
             priority = await self._priority(view, action.priority_class)
         body = workload_bodies.created(view, action, pods=pods, priority=priority)
-        answer = await self._gate.create_object(served(view, resources.WORKLOADS), namespace=view.namespace, body=body)
+        answer = await self._gate.create_object(resources.WORKLOADS, namespace=view.namespace, body=body)
         self._seen.see(resources.WORKLOADS, answer)
 
     async def _priority(self, view: JobView, name: str) -> int:
         try:
-            found = await self._read(served(view, resources.WORKLOAD_PRIORITIES), name)
+            found = await self._read(resources.WORKLOAD_PRIORITIES, name)
         except errors.NotFound:
             if self._missing.get((view.namespace, view.name)) != name:  # each try would make another Event
                 self._events.emit(view, workloads.no_class(view, name))
@@ -101,7 +95,7 @@ class Workloads:
         return value
 
     async def _start(self, view: JobView, action: StartPods) -> None:
-        flavors = [await self._read(served(view, resources.FLAVORS), name) for name in action.flavors]
+        flavors = [await self._read(resources.FLAVORS, name) for name in action.flavors]
 
         async def free(gated: Gated) -> None:
             pod = await self._read(resources.PODS, gated.ref.name, view.namespace)
@@ -121,7 +115,7 @@ class Workloads:
 
     async def _mark(self, view: JobView, action: MarkReady | ClearWorkload | FinishWorkload) -> None:
         found = action.workload.metadata
-        workload = await self._read(served(view, resources.WORKLOADS), found.name, view.namespace)
+        workload = await self._read(resources.WORKLOADS, found.name, view.namespace)
         if workload["metadata"]["uid"] != found.uid:
             return self._forget(view, action)
         if isinstance(action, ClearWorkload) and not workload_bodies.is_preempted(workload):
@@ -129,7 +123,7 @@ class Workloads:
             return self._seen.see(resources.WORKLOADS, msgspec.json.encode(workload))
         body = workload_bodies.marked(view, action, workload, now=self._now())
         answer = await self._gate.patch_object(
-            served(view, resources.WORKLOADS),
+            resources.WORKLOADS,
             namespace=view.namespace,
             name=found.name,
             subresource="status",
@@ -142,7 +136,7 @@ class Workloads:
         same = {"uid": found.uid, "resourceVersion": found.resource_version}
         body = {"metadata": {**same, "ownerReferences": [controller(view.ref)]}}
         answer = await self._gate.patch_object(
-            served(view, resources.WORKLOADS), namespace=view.namespace, name=found.name, body=body
+            resources.WORKLOADS, namespace=view.namespace, name=found.name, body=body
         )
         self._seen.see(resources.WORKLOADS, answer)
 
@@ -150,7 +144,7 @@ class Workloads:
         found = action.workload.metadata
         with suppress(errors.NotFound):
             await self._gate.delete_object(
-                served(view, resources.WORKLOADS),
+                resources.WORKLOADS,
                 namespace=view.namespace,
                 name=found.name,
                 uid=found.uid,

@@ -75,9 +75,6 @@ class Recheck(Protocol):
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
         """Return the deletions that still hold, at their live versions. Raises Outdated where the job is not ours."""
 
-    async def has_passed(self, at: float) -> bool:
-        """Tell whether that time has passed by the clock of the API server."""
-
     async def suspended(self, view: JobView) -> bool:
         """Tell whether the job is still to be suspended."""
 
@@ -291,10 +288,8 @@ class Writer:
             if action.suspends and not await self._recheck.suspended(view):
                 raise Outdated(f"{view.namespace}/{view.name} is not suspended any more")
             await self._delete_version(resources.PODS, view.namespace, action.launcher.ref, grace=0)
-        elif await self._recheck.has_passed(action.due_at):
-            await self._delete_version(resources.MPI_JOBS, view.namespace, action.ref)
         else:
-            raise Outdated(f"{view.namespace}/{view.name} has not expired by the clock of the API server")
+            await self._delete_version(resources.MPI_JOBS, view.namespace, action.ref)
         return self._tell(view, action.note)
 
     async def _delete_workers(self, view: JobView, action: DeleteWorkers) -> None:

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from mpijob_elastic import names
 from mpijob_elastic.cli.options import Context, Format, HealthPort, JobsNamespaces, Kubeconfig, Level
 
 
@@ -12,7 +11,6 @@ def controller(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     jobs_namespace: JobsNamespaces = None,
-    lease_namespace: Annotated[str, typer.Option(help="Namespace of the leader's Lease.")] = names.NAMESPACE,
     health_port: HealthPort = 8080,
     health_host: Annotated[str | None, typer.Option(help="Address of that port. Default: all.")] = None,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Jobs handled at the same time.")] = 16,
@@ -54,7 +52,6 @@ def controller(
         kubeconfig=kubeconfig,
         context=context,
         jobs_namespaces=tuple(jobs_namespace or ()),
-        lease_namespace=lease_namespace,
         workers=workers,
         signs=wanted if node_watch else None,
         health_host=health_host,

@@ -21,14 +21,6 @@ def explain(
     look: Annotated[
         bool, typer.Option("--exec/--no-exec", help="Look into the pods by exec, with your own rights.")
     ] = True,
-    controller_namespace: Annotated[
-        str | None,
-        typer.Option(
-            help="Namespace of the controller's Lease. Default: that of the webhook Service if you may read it, else "
-            "mpijob-elastic.",
-            show_default=False,
-        ),
-    ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -54,9 +46,5 @@ def explain(
     from mpijob_elastic.cli.target import Where  # noqa: PLC0415
 
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
-    all_train = asyncio.run(
-        explain.explain(
-            where, job=job, worker=worker, output=output, look=look, controller_namespace=controller_namespace
-        )
-    )
+    all_train = asyncio.run(explain.explain(where, job=job, worker=worker, output=output, look=look))
     raise typer.Exit(_EXITS[all_train])

@@ -12,15 +12,15 @@ from mpijob_elastic.cli.options import Context, Format, HealthPort, JobsNamespac
 def webhook(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on. Default: all.")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on. Default: all.", hidden=True)] = None,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of AdmissionReviews, over TLS; 0: any free port.")
     ] = 9443,
     health_port: HealthPort = 8081,
     namespace: Annotated[str, typer.Option(help="Namespace of the Service and the Secret.")] = names.NAMESPACE,
-    service: Annotated[str, typer.Option(help="The Service that the API server calls.")] = names.WEBHOOK,
     extra_san: Annotated[
-        list[str] | None, typer.Option(help="Another host name or address for the certificate; repeatable.")
+        list[str] | None,
+        typer.Option(help="Another name or address for the certificate; repeatable.", hidden=True),
     ] = None,
     certificate_directory: Annotated[
         Path | None,
@@ -33,7 +33,7 @@ def webhook(
 ) -> None:
     """Run the admission webhook until SIGTERM; several replicas share their certificates through a Secret.
 
-    Example: `mpijob-elastic webhook --kubeconfig ~/.kube/config --extra-san 127.0.0.1 --log-format console`
+    Example: `mpijob-elastic webhook --kubeconfig ~/.kube/config --log-format console`
     """
     import asyncio  # noqa: PLC0415 - --help need not load the server
 
@@ -47,7 +47,6 @@ def webhook(
         port=port,
         health_port=health_port,
         namespace=namespace,
-        service=service,
         extra_sans=frozenset(extra_san or ()),
         certificate_directory=certificate_directory,
         jobs_namespaces=tuple(jobs_namespace or ()),

@@ -106,7 +106,7 @@ class Controller:
             times=settings.lease_times,
         )
         gate = Gate(client, time_left=self._lease.time_left, metrics=self._metrics)
-        self._events = Events(gate, metrics=self._metrics, instance=settings.identity, now=now, random=random)
+        self._events = Events(gate, instance=settings.identity, now=now, random=random)
         self._prober = Prober(client, metrics=self._metrics, now=now, wake=self._wake)
         self._execs = Execs(client, now=now, wake=self._wake)
         drains = SeenTimes(clock=time.monotonic)
@@ -129,7 +129,7 @@ class Controller:
             caches=self._caches,
             queue=self._queue,
             writer=writer,
-            workloads=Workloads(client, gate, self._caches, events=self._events, metrics=self._metrics, now=now),
+            workloads=Workloads(client, gate, self._caches, events=self._events, now=now),
             units=QueueUnits(client, gate, self._caches, events=self._events, now=now),
             prober=self._prober,
             execs=self._execs,

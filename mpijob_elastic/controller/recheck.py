@@ -47,10 +47,6 @@ class LiveRecheck:
         there = await self._there(removal.worker.node for removal in due if removal.outcome == "lost")
         return [removal for removal in due if removal.outcome != "lost" or removal.worker.node not in there]
 
-    async def has_passed(self, at: float) -> bool:
-        """Tell whether that time has passed by the clock of the API server: ours may be ahead."""
-        return await self._client.server_time() >= at
-
     async def suspended(self, view: JobView) -> bool:
         """Tell whether the job is ours and still to be suspended."""
         fresh = await self._ours(view)

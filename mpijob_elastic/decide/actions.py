@@ -187,10 +187,9 @@ class Ungate:
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteJob:
-    """Delete a finished job at this version, once `due_at` has passed by the clock of the API server too."""
+    """Delete a finished job at this version."""
 
     ref: Ref
-    due_at: float
     note: Note
 
 

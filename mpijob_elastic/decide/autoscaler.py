@@ -28,7 +28,7 @@ def write(state: JobState) -> WriteAutoscaler | DeleteAutoscaler | None:
             return None
         return DeleteAutoscaler(ref=ref, note=normal("AutoscalerDeleted", f"HPA {ref.name} is deleted: {why}"))
     spec = autoscale.spec(asked, view.name, least=least, most=most, paused=bool(view.suspended_by))
-    if mine and autoscale.covers(mine.spec, spec):
+    if mine and mine.digest == autoscale.digest(spec):
         return None
     name = names.autoscaler(view.name)
     message = f"HPA {name}: {least} to {most} workers by {asked.name or 'cpu'}"

@@ -97,7 +97,6 @@ def _launcher(view: JobView, *, now: float) -> LauncherState:
     shown_at, again = _touch(touch, now=now) if digest and name == digest else (None, 0)
     return LauncherState(
         sees_hosts=sees_hosts,
-        may_lose_workers=sees_hosts or view.policy.delete_without_discovery,
         can_be_shown=can_be_shown,
         shown_at=shown_at,
         refresh_due=can_be_shown and shown_at is None,
@@ -180,7 +179,7 @@ def _worker(
 def _is_replaced(moment: Moment, pod: Worker) -> bool:
     """Tell whether a wanted worker that has ended is to be recreated."""
     policy, launcher = moment.view.policy, moment.launcher
-    may_replace = moment.view.elastic and policy.replace_failed_workers is not False and launcher.may_lose_workers
+    may_replace = moment.view.elastic and policy.replace_failed_workers is not False and launcher.sees_hosts
     return may_replace and not pod.succeeded and not pod.deleting
 
 
@@ -213,7 +212,7 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
     Last come those that somebody else deletes: it is only to be seen whether they drain.
     """
     view = moment.view
-    if not view.elastic or not moment.launcher.may_lose_workers:
+    if not view.elastic or not moment.launcher.sees_hosts:
         return ()
     if view.stopped:
         gone = (worker for worker in reversed(workers) if worker.stopped or not worker.wanted)

@@ -1,7 +1,6 @@
 """Expiry: the deletion of a finished job after its ttlSecondsAfterFinished, if it asks for its run policy.
 
-Never early: act.writer asks the API server for its clock too, and deletes the very version that was decided on, so that
-an edit of the field in time is obeyed.
+act.writer deletes the very version that was decided on, so that an edit of the field in time is obeyed.
 """
 
 from mpijob_elastic.decide.actions import DeleteJob, normal
@@ -22,4 +21,4 @@ def delete(state: JobState) -> tuple[DeleteJob | None, float | None]:
         return None, due_at
     after = f"{durations.render(view.ttl)} after its end (ttlSecondsAfterFinished)"
     message = f"{view.name} is deleted with all that it owns, {after}"
-    return DeleteJob(ref=view.ref, due_at=due_at, note=normal("FinishedJobDeleted", message)), None
+    return DeleteJob(ref=view.ref, note=normal("FinishedJobDeleted", message)), None

@@ -174,14 +174,13 @@ def _side_objects(view: JobView) -> Iterator[Note]:
 def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
     pod = launcher.ref.name
     if not state.launcher.sees_hosts:
-        kept = "" if state.view.policy.delete_without_discovery else ", and workers are not deleted on a scale-in"
         yield warning(
             "LauncherWithoutDiscovery",
             f"{pod} started without {names.DISCOVER_HOSTS_PATH}: before the job was elastic, before mpijob-elastic was "
-            f"installed or while its webhook was down. So the running job cannot change its size{kept}. It takes a new "
-            f"launcher: `{names.adopt(state.view.name, state.view.namespace)}` makes it (training restarts from its "
-            "last checkpoint). If you delete the pod instead, the operator fails the job. To delete surplus workers "
-            f'anyway, annotate the job {names.DELETE_UNSEEN}="true"',
+            "installed or while its webhook was down. So the running job cannot change its size, and workers are not "
+            f"deleted on a scale-in. It takes a new launcher: `{names.adopt(state.view.name, state.view.namespace)}` "
+            "makes it (training restarts from its last checkpoint). If you delete the pod instead, the operator fails "
+            "the job. Workers beyond the size that you delete yourself are not made again",
         )
     elif (tries := state.view.memory.launchers) and RELAUNCHED.is_given_up(tries) and not launcher.mounts_discovery:
         yield warning(

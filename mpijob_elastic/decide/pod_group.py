@@ -4,17 +4,18 @@
 that the gang is not scheduled, nor is a recreated worker. A job that asks for a gang itself gets the same object, of
 the same name, from us; the operator then leaves it as it is.
 
-minCount of a PodGroup of Kubernetes cannot change, so to lower it is to make the PodGroup again (act/pod_groups).
-
 It is made with the workers that the launcher waits for, so that no job holds a part of them; once the driver runs it is
 lowered to the least size and the launcher. It is only ever lowered: pods above it are scheduled, and may be reclaimed,
 individually (https://github.com/volcano-sh/volcano/blob/master/docs/design/elastic-scheduler.md).
+
+minCount of a PodGroup of Kubernetes cannot change. The user is told how to delete it, and it is made with fewer.
 """
 
 from collections.abc import Iterator
 
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import LowerPodGroup, MakePodGroup, Note, TunePodGroup, normal, warning
+from mpijob_elastic.kube.resources import KUBERNETES_POD_GROUPS
 from mpijob_elastic.model import gang, policy
 from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.job import JobView, PodGroup, Worker
@@ -74,6 +75,16 @@ def notes(view: JobView) -> Iterator[Note]:
             yield warning("GangUnavailable", begin + follows)
             return
         yield warning("GangUnavailable", begin + "until it does, no pod starts")
+    group, most = view.pod_group, 1 + view.replicas
+    if group and group.min_member > most and _is_fixed(view):
+        theirs = f"podgroup.{KUBERNETES_POD_GROUPS.group} {view.name} -n {view.namespace}"
+        unprotected = '{"metadata":{"finalizers":null}}'
+        yield warning(
+            "GangUnchanged",
+            f"PodGroup {view.name} waits for {group.min_member} pods, which cannot change, and the job has {most}, so "
+            "no further pod starts. Delete it, and it is made again for fewer (pods that run go on): `kubectl "
+            f"delete {theirs} --wait=false; kubectl patch {theirs} --type=merge -p '{unprotected}'`",
+        )
     alone = [pod.ref.name for pod in view.pods if not (pod.grouped or pod.deleting)]
     if alone:
         yield warning(
@@ -92,12 +103,15 @@ def _make(view: JobView, asked: Gang) -> MakePodGroup:
 
 def _lower(view: JobView, group: PodGroup) -> LowerPodGroup | None:
     count = _members(view)
-    if not view.elastic or view.suspended_by or group.min_member <= count:
+    if not view.elastic or view.suspended_by or group.min_member <= count or _is_fixed(view):
         return None
-    field = "minCount" if view.gang and view.gang.scheduler == names.KUBERNETES else "minMember"
-    message = f"PodGroup {group.ref.name}: {field} {group.min_member} → {count}, so that the job needs fewer workers"
+    message = f"PodGroup {group.ref.name}: minMember {group.min_member} → {count}, so that the job needs fewer workers"
     note = normal("PodGroupLowered", message)
     return LowerPodGroup(ref=group.ref, before=group.min_member, after=count, note=note)
+
+
+def _is_fixed(view: JobView) -> bool:
+    return view.gang is not None and view.gang.scheduler == names.KUBERNETES
 
 
 def _tune(group: PodGroup, asked: Gang) -> TunePodGroup | None:

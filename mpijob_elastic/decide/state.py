@@ -97,14 +97,13 @@ class LauncherState:
     change counts from the touch on: nothing further is published and no worker is taken for drained before. The
     launcher's annotation says which change it was touched for and when, so a restart knows too.
 
-    sees_hosts: the launcher that trains can learn of a change; true where none trains. may_lose_workers: workers may be
-    deleted while it trains. can_be_shown: a touch helps it. shown_at: when it was touched for what is published now,
+    sees_hosts: the launcher that trains can learn of a change; true where none trains. Else no worker may be deleted.
+    can_be_shown: a touch helps it. shown_at: when it was touched for what is published now,
     None where it was not or the time cannot be believed; again: the repetition of that touch (config_map).
     refresh_due: it has yet to be touched for that.
     """
 
     sees_hosts: bool
-    may_lose_workers: bool
     can_be_shown: bool
     shown_at: float | None
     refresh_due: bool

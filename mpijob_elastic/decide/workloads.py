@@ -24,7 +24,7 @@ from mpijob_elastic.decide.actions import (
     normal,
     warning,
 )
-from mpijob_elastic.kube.resources import KUEUE_VERSIONS, WORKLOADS
+from mpijob_elastic.kube.resources import WORKLOADS
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase, Worker
 from mpijob_elastic.model.phrases import listed
@@ -124,8 +124,7 @@ def notes(view: JobView) -> Iterator[Note]:
     """Yield what the job waits for, in Kueue's words."""
     base = _base_of(view)
     if view.queue and view.queue.ignored:
-        versions = " or ".join(WORKLOADS.at(version).api_version for version in KUEUE_VERSIONS)
-        why = f"the cluster does not serve {versions}: Kueue is not installed"
+        why = f"the cluster does not serve {WORKLOADS.api_version}: Kueue is not installed, or older than 0.15"
         yield warning("QueueIgnored", f"{view.name} starts without quota of queue {view.queue.ignored}, because {why}")
     if view.queue is None or not view.queue.name or base is None:
         return

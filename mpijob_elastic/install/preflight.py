@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import Identity, Manifest, identity, read
 from mpijob_elastic.install.refusal import Refused
-from mpijob_elastic.install.server import OPTIONAL_KINDS, Server, resources
+from mpijob_elastic.install.server import OLDEST, OPTIONAL_KINDS, Server, resources
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, Resource
 
@@ -22,6 +22,8 @@ async def check(
     client: ApiReader, server: Server, manifests: Iterable[Manifest], *, jobs_namespaces: Iterable[str]
 ) -> None:
     """Raise `Refused` if these manifests cannot be applied as they are."""
+    if server.minor < OLDEST:
+        raise Refused(f"Kubernetes {server.version} is too old: 1.{OLDEST} is the oldest that is supported")
     wanted = [identity(manifest) for manifest in manifests]
     _check_kinds(server, wanted)
     if (MPI_JOBS.api_version, MPI_JOBS.kind) not in await resources(client, MPI_JOBS.api_version):

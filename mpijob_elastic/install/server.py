@@ -4,16 +4,27 @@ https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api
 """
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from mpijob_elastic.install.objects import Identity, Manifest, identity, read
-from mpijob_elastic.kube import version
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 
+# The oldest minor version of Kubernetes 1 that can be installed into: the first whose webhooks have matchConditions.
+OLDEST = 28
 # The optional kinds, and the first minor version of Kubernetes 1 that serves each; every other kind is needed.
 OPTIONAL_KINDS = {"FlowSchema": 29, "ValidatingAdmissionPolicy": 30, "ValidatingAdmissionPolicyBinding": 30}
+
+
+class _Version(msgspec.Struct, rename={"git": "gitVersion"}, kw_only=True):
+    """https://kubernetes.io/docs/reference/using-api/."""
+
+    minor: str
+    git: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,12 +46,14 @@ class Server:
 
 async def examine(client: ApiReader, manifests: Iterable[Manifest]) -> Server:
     """Ask the API server about itself and the kinds of these manifests. Raises `errors.KubeError`."""
-    git_version, minor = await version.ask(client)
+    version = msgspec.json.decode(await client.get("/version"), type=_Version)
     wanted = sorted({identity(manifest).api_version for manifest in manifests})
     served: dict[tuple[str, str], Resource] = {}
     for found in await asyncio.gather(*(resources(client, api_version) for api_version in wanted)):
         served |= found
-    return Server(version=git_version, minor=minor, served=served)
+    # Some providers append a plus sign to the number.
+    minor = int(re.sub(r"\D", "", version.minor) or 0)
+    return Server(version=version.git, minor=minor, served=served)
 
 
 async def resources(client: ApiReader, api_version: str) -> dict[tuple[str, str], Resource]:

@@ -12,7 +12,6 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Self
 from urllib.parse import urlencode
 
@@ -91,19 +90,6 @@ class ApiReader:
             return await self.get(path, limits=limits)
         except errors.NotFound:
             return None
-
-    async def server_time(self) -> float:
-        """Return the API server's clock: seconds since the epoch, to the second below. Raises as `get` does."""
-        where = f"GET {self.host}/version"
-        with _typed(where):
-            headers = await self.credentials()
-            request = self._session.get(self.host + "/version", headers=headers, server_hostname=self._server_name)
-            async with asyncio.timeout(USUAL.attempt), request as response:
-                said = response.headers.get("Date", "")
-        try:
-            return parsedate_to_datetime(said).timestamp()
-        except ValueError as error:
-            raise errors.Unreachable(f"{where}: no time in its Date header {said!r}") from error
 
     async def review(self, path: str, *, body: object) -> bytes:
         """Post a question, such as a SelfSubjectAccessReview: the API server answers it and stores nothing.

@@ -3,8 +3,7 @@
 https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris
 """
 
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -20,10 +19,6 @@ class Resource:
     def api_version(self) -> str:
         """`v1` or `kubeflow.org/v1`, as manifests write it."""
         return f"{self.group}/{self.version}" if self.group else self.version
-
-    def at(self, version: str) -> Self:
-        """Return the resource in another version."""
-        return replace(self, version=version)
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
         """Return the URL path of the collection, of an object in it, or of a subresource of that object."""
@@ -51,13 +46,12 @@ KOORDINATOR_POD_GROUPS = Resource(
 )
 KUBERNETES_POD_GROUPS = Resource(group="scheduling.k8s.io", version="v1alpha2", plural="podgroups", kind="PodGroup")
 QUEUES = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="queues", kind="Queue")
+# Kueue before 0.15 serves v1beta1 alone, and is not supported.
 WORKLOADS = Resource(group="kueue.x-k8s.io", version="v1beta2", plural="workloads", kind="Workload")
 FLAVORS = Resource(group="kueue.x-k8s.io", version="v1beta2", plural="resourceflavors", kind="ResourceFlavor")
 WORKLOAD_PRIORITIES = Resource(
     group="kueue.x-k8s.io", version="v1beta2", plural="workloadpriorityclasses", kind="WorkloadPriorityClass"
 )
-# Best first; Kueue before 0.15 serves the last alone.
-KUEUE_VERSIONS = (WORKLOADS.version, "v1beta1")
 QUEUE_UNITS = Resource(group="scheduling.x-k8s.io", version="v1alpha1", plural="queueunits", kind="QueueUnit")
 # v2: the first with external metrics and a behaviour.
 AUTOSCALERS = Resource(

@@ -5,7 +5,7 @@ The API is asked every minute if it serves the resource; a watch would fail unti
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Never
 
 import msgspec
@@ -22,7 +22,6 @@ log = logging.getLogger(__name__)
 EVERY = 60.0
 # The same while nothing is known, because the first question was not answered.
 SOON = 2.0
-_NONE = ""
 
 
 class _Found(msgspec.Struct):
@@ -34,10 +33,10 @@ class _Resources(msgspec.Struct):
 
 
 class WhileServed:
-    """Runs a cache while its resource is served, in the first of the versions that is.
+    """Runs a cache while its resource is served.
 
     known: True once the objects are listed, False while they are not served, None while neither is known; `on_change`
-    is called when it changes. version: the last that was served. every: seconds between questions.
+    is called when it changes. every: seconds between questions.
     """
 
     def __init__(
@@ -46,15 +45,12 @@ class WhileServed:
         resource: Resource,
         cache: WatchCache[Any] | Watches[Any],
         *,
-        versions: Sequence[str] = (),
         on_change: Callable[[], None] = lambda: None,
         every: float = EVERY,
     ) -> None:
         self.known: bool | None = None
-        self.version = resource.version
         self._client = client
         self._resource = resource
-        self._versions = versions or (resource.version,)
         self._cache = cache
         self._on_change = on_change
         self._every = every
@@ -64,17 +60,15 @@ class WhileServed:
         watching: list[asyncio.Task[None]] = []
         try:
             while True:
-                served = await self._served(before=self.version if watching else None)
-                if watching and served != self.version:
+                served = await self._is_served()
+                if served is False:
                     _cancel(watching)
                     watching = []
-                if served and not watching:
-                    self.version = served
-                    self._cache.follow(self._resource.at(served))
-                    watching = [asyncio.create_task(self._cache.run()), asyncio.create_task(self._listed())]
-                elif served == _NONE:
                     self._now(known=False)
-                is_known = served is not None or self.known is not None
+                elif served and not watching:
+                    self._cache.restart()
+                    watching = [asyncio.create_task(self._cache.run()), asyncio.create_task(self._listed())]
+                is_known = served is not None or watching or self.known is not None
                 await asyncio.sleep(self._every if is_known else min(self._every, SOON))
         finally:
             _cancel(watching)
@@ -88,23 +82,16 @@ class WhileServed:
             self.known = known
             self._on_change()
 
-    async def _served(self, *, before: str | None) -> str | None:
-        """Return the best version, "" if none is served; if that cannot be said, the one from before."""
+    async def _is_served(self) -> bool | None:
+        """Return if the resource is served, None if that cannot be said."""
         try:
-            for version in self._versions:
-                if await self._is_served(version):
-                    return version
-        except (errors.KubeError, msgspec.DecodeError) as error:
-            log.debug("could not ask if %s are served: %s", self._resource.plural, error)
-            return before
-        return _NONE
-
-    async def _is_served(self, version: str) -> bool:
-        try:
-            raw = await self._client.get(f"/apis/{self._resource.group}/{version}")
+            raw = await self._client.get(f"/apis/{self._resource.api_version}")
+            found = msgspec.json.decode(raw, type=_Resources)
         except errors.NotFound:
             return False
-        found = msgspec.json.decode(raw, type=_Resources)
+        except (errors.KubeError, msgspec.DecodeError) as error:
+            log.debug("could not ask if %s are served: %s", self._resource.plural, error)
+            return None
         return any(resource.name == self._resource.plural for resource in found.resources)
 
 

@@ -90,7 +90,6 @@ class WatchCache(Generic[T]):
         self.synced = asyncio.Event()
         self._client = client
         self._plural = resource.plural
-        self._namespace = namespace
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         self._selectors = {name: value for name, value in selectors.items() if value}
         self._decode = decode
@@ -100,13 +99,13 @@ class WatchCache(Generic[T]):
         self._times = times
         self._alive = clock()
         self._barren = 0
-        self.follow(resource)
+        self._path = resource.path(namespace)
+        self._must_list = True
         self._unreadable: set[Key] = set()
 
-    def follow(self, resource: Resource) -> None:
-        """List and watch the resource, perhaps in another version, from the next run on; not synced until then."""
+    def restart(self) -> None:
+        """Have the next run list everything again; not synced until then."""
         self.synced.clear()
-        self._path = resource.path(self._namespace)
         self._must_list = True
 
     @property

@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from mpijob_elastic.kube.meta import KubeObject
-from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.watch import WatchCache
 
 T = TypeVar("T", bound=KubeObject)
@@ -51,11 +50,11 @@ class Watches(Generic[T]):
         """Return the seconds since the last proof that news arrives from each."""
         return max(cache.age() for cache in self._caches)
 
-    def follow(self, resource: Resource) -> None:
-        """List and watch the resource, perhaps in another version, from the next run on."""
+    def restart(self) -> None:
+        """Have the next run list everything again; not synced until then."""
         self.synced.clear()
         for cache in self._caches:
-            cache.follow(resource)
+            cache.restart()
 
     async def run(self) -> None:
         """List and watch for ever; cancel to stop."""

@@ -8,6 +8,7 @@
 https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/
 """
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -54,20 +55,20 @@ class Autoscale:
             target = {"type": "Utilization", "averageUtilization": self.value}
             return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
         metric = {"name": self.name} | ({"selector": {"matchLabels": dict(self.labels)}} if self.labels else {})
-        target = {"type": "AverageValue", "averageValue": _quantity(self.value)}
+        target = {"type": "AverageValue", "averageValue": str(self.value)}
         return {"type": "External", "external": {"metric": metric, "target": target}}
 
 
 class Autoscaler(msgspec.Struct, frozen=True, kw_only=True):
     """An HPA that scales MPIJob `metadata.job`; that is "" if it scales something else.
 
-    metadata.job_uid: of the MPIJob that controls it. labelled: it has our label. spec: empty unless it has.
+    metadata.job_uid: of the MPIJob that controls it. labelled: it has our label. digest: of the spec that we wrote.
     """
 
     metadata: Owned
     labelled: bool = False
     deleting: bool = False
-    spec: Spec = {}
+    digest: str = ""
 
 
 def parse(text: str) -> Autoscale | None:
@@ -98,19 +99,6 @@ def spec(asked: Autoscale, job: str, *, least: int, most: int, paused: bool) -> 
     }
 
 
-def _quantity(value: int) -> str:
-    """Return a number as the API server writes it: with the largest suffix that needs no fraction."""
-    for suffix in ("", "k", "M"):
-        if value % 1000:
-            return f"{value}{suffix}"
-        value //= 1000
-    return f"{value}G"
-
-
-def covers(found: object, wanted: object) -> bool:
-    """Tell whether an object has all that is wanted; the API server adds defaults."""
-    if isinstance(wanted, Mapping):
-        return isinstance(found, Mapping) and all(key in found and covers(found[key], wanted[key]) for key in wanted)
-    if isinstance(wanted, list):
-        return isinstance(found, list) and len(found) == len(wanted) and all(map(covers, found, wanted))
-    return found == wanted
+def digest(wanted: Spec) -> str:
+    """Return the digest of a spec, which the HPA keeps as an annotation: the API server adds defaults to the spec."""
+    return hashlib.sha256(msgspec.json.encode(wanted)).hexdigest()[:16]

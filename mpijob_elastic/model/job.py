@@ -343,13 +343,12 @@ class JobView:
         """True if the job can change its size now: its MPIJob decides, and once a driver has started, its launcher.
 
         A launcher names discover_hosts.sh, or got it at its creation, so an edit of the template or of `enabled` is for
-        the next launcher. Only `enabled: "false"` and `delete-without-discovery` hold at once.
+        the next launcher. Only `enabled: "false"` holds at once.
         """
         launcher = self.launcher
         if launcher is None or launcher.phase not in (LauncherPhase.STARTED, LauncherPhase.FINISHED):
             return self.spec_elastic
-        asked = self.spec_elastic and self.policy.delete_without_discovery
-        return self.policy.enabled is not False and (launcher.mounts_discovery or launcher.names_discovery or asked)
+        return self.policy.enabled is not False and (launcher.mounts_discovery or launcher.names_discovery)
 
     @cached_property
     def stopped(self) -> bool:

@@ -31,7 +31,6 @@ class Policy:
     drain_timeout: float = DEFAULT_DRAIN_TIMEOUT
     replace_failed_workers: bool | None = None
     scale_timeout: float | None = None
-    delete_without_discovery: bool = False
     run_policy: bool = False
     suspend: bool = False
     gang: str | None = None
@@ -125,9 +124,10 @@ _ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "drain_timeout": (names.DRAIN_TIMEOUT, _drain_timeout, 'a duration from 0s to 24h, such as "90s" or "2m30s"'),
     "replace_failed_workers": (names.REPLACE_FAILED_WORKERS, *_BOOLEAN),
     "scale_timeout": (names.SCALE_TIMEOUT, _scale_timeout, 'a duration from 1s to 24h, such as "10m"'),
-    "delete_without_discovery": (names.DELETE_UNSEEN, *_BOOLEAN),
     "run_policy": (names.RUN_POLICY, *_BOOLEAN),
     "suspend": (names.SUSPEND, *_BOOLEAN),
     "gang": (names.GANG, _gang, " or ".join(f'"{gang}"' for gang in GANGS)),
     "autoscale": (names.AUTOSCALE, autoscale.parse, autoscale.ALLOWED),
 }
+# The annotations of ours that users write.
+KEYS = frozenset(key for key, _, _ in _ANNOTATIONS.values())

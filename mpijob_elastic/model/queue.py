@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.kube.resources import WORKLOADS
 from mpijob_elastic.model.wire import Owned
 
 # Sets of pods in a Workload.
@@ -73,7 +72,7 @@ class Queue:
     """The queue that a job asks for, "" if it asks for none or no Kueue is there, and its Workloads by name.
 
     ignored: the queue that it asks for where no Kueue is there. prebuilt: MultiKueue makes the first of
-    them. elsewhere: MultiKueue runs the job in another cluster. version: that of Kueue's API.
+    them. elsewhere: MultiKueue runs the job in another cluster.
     """
 
     name: str = ""
@@ -82,7 +81,6 @@ class Queue:
     workloads: Mapping[str, Workload] = field(default_factory=dict)
     prebuilt: bool = False
     elsewhere: bool = False
-    version: str = WORKLOADS.version
 
     def base(self, job: str) -> Workload | None:
         """Return the Workload of the launcher and the least workers."""

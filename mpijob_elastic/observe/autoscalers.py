@@ -21,23 +21,21 @@ class _Spec(Wire, frozen=True):
 
 class _Autoscaler(Wire, frozen=True):
     metadata: ObjectMeta
-    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    spec: _Spec = _Spec()
 
 
 _decoder = msgspec.json.Decoder(_Autoscaler)
-_specs = msgspec.json.Decoder(_Spec)
 
 
 def read(raw: bytes) -> Autoscaler:
     """Return the facts in an HPA's JSON. Raises msgspec.DecodeError if it is none."""
     found = _decoder.decode(raw)
-    target, metadata = _specs.decode(found.spec).scale_target_ref, found.metadata
+    target, metadata = found.spec.scale_target_ref, found.metadata
     # An HPA uses only the group of apiVersion.
     scales = target.kind == MPI_JOBS.kind and target.api_version.partition("/")[0] == MPI_JOBS.group
-    labelled = metadata.labels.get(names.LABEL_MANAGED_BY) == names.PROGRAM
     return Autoscaler(
         metadata=msgspec.structs.replace(owned(metadata), job=target.name if scales else ""),
-        labelled=labelled,
+        labelled=metadata.labels.get(names.LABEL_MANAGED_BY) == names.PROGRAM,
         deleting=metadata.deleting,
-        spec=msgspec.json.decode(found.spec) if labelled else {},
+        digest=metadata.annotations.get(names.SPEC, ""),
     )

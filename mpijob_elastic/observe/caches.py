@@ -116,13 +116,7 @@ class Caches:
         self._workloads = watch(
             resources.WORKLOADS, workloads.read, partial(self._on_indexed, self._workloads_of), ours
         )
-        self._kueue = WhileServed(
-            client,
-            resources.WORKLOADS,
-            self._workloads,
-            versions=resources.KUEUE_VERSIONS,
-            on_change=self._wake_all,
-        )
+        self._kueue = WhileServed(client, resources.WORKLOADS, self._workloads, on_change=self._wake_all)
         units = watch(resources.QUEUE_UNITS, queue_units.read, partial(self._on_indexed, self._units_of))
         self._units = WhileServed(client, resources.QUEUE_UNITS, units, on_change=self._wake_all)
         scaling = watch(resources.AUTOSCALERS, autoscalers.read, partial(self._on_indexed, self._autoscalers_of))
@@ -210,7 +204,7 @@ class Caches:
         if not (job.queue or found or job.elsewhere):
             return NO_QUEUE
         known = self._workloads.store.values()
-        return views.queue(job, found.values(), all_known=known, version=self._kueue.version)
+        return views.queue(job, found.values(), all_known=known)
 
     def _others_wait(self, key: JobKey, job: JobFacts) -> Iterator[float]:
         """Yield the creation of each worker that another job needs, no node takes, and could run in place of ours."""

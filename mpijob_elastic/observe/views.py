@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 from mpijob_elastic import names
-from mpijob_elastic.kube.resources import WORKLOADS
 from mpijob_elastic.model import containers, hosts, kubexec, memory_text
 from mpijob_elastic.model.bounds import MOST_CONTAINERS
 from mpijob_elastic.model.execs import Held
@@ -124,9 +123,7 @@ def view(
     )
 
 
-def queue(
-    job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workload], version: str = WORKLOADS.version
-) -> Queue:
+def queue(job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workload]) -> Queue:
     """Return what Kueue says of a job. found: Workloads that may be its own; all_known: those whose names may help."""
     mine = (one for one in found if one.metadata.job_uid == job.metadata.uid or _is_sent(one, job))
     return Queue(
@@ -135,7 +132,6 @@ def queue(
         workloads={one.metadata.name: one for one in named(mine, all_known)},
         prebuilt=bool(job.prebuilt),
         elsewhere=job.elsewhere,
-        version=version,
     )
 
 

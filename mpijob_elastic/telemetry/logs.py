@@ -1,10 +1,11 @@
-"""Structured logs: JSON lines for machines, colours for people; the same set-up for our loggers and the libraries'."""
+"""Logs on standard error: JSON lines for machines, plain lines for people; ours and those of the libraries alike."""
 
+import json
 import logging
 import sys
-from typing import Literal
-
-import structlog
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal
 
 from mpijob_elastic.telemetry.terminal import printable
 
@@ -14,39 +15,37 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 
 def configure(*, log_format: LogFormat, level: LogLevel) -> None:
     """Send everything to standard error in one format. Call once, at the start of a program."""
-    shared: list[structlog.typing.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.StackInfoRenderer(),
-    ]
-    structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        # A hidden line is dropped before it is formatted.
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        cache_logger_on_first_use=True,
-    )
-    people = [_printable, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.format_exc_info,
-                *(people if log_format == "console" else [structlog.processors.JSONRenderer()]),
-            ],
-        )
-    )
+    handler.setFormatter(_Console() if log_format == "console" else _Json())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
 
 
-def _printable(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Return the event without control characters: JSON has escapes for them, a terminal obeys them."""
-    shown = {key: value if isinstance(value, int | float) else printable(str(value)) for key, value in event.items()}
-    if trace := event.get("exception"):
-        shown["exception"] = "\n".join(map(printable, str(trace).splitlines()))
-    return shown
+class _Json(logging.Formatter):
+    """An object a line. Where a message gets its arguments by name, they are fields of the object, too."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        said: dict[str, Any] = dict(record.args) if isinstance(record.args, Mapping) else {}
+        said |= {
+            "event": record.getMessage(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "timestamp": _time(record),
+        }
+        if record.exc_info:
+            said["exception"] = self.formatException(record.exc_info)
+        return json.dumps(said, default=str)
+
+
+class _Console(logging.Formatter):
+    """A line without control characters: JSON has escapes for them, a terminal obeys them."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return printable(f"{_time(record)} [{record.levelname.lower():7}] {record.message} [{record.name}]")
+
+    def formatException(self, ei: Any) -> str:
+        return "\n".join(map(printable, super().formatException(ei).splitlines()))
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -8,11 +8,9 @@ from functools import partial
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 _PHASES = ("role", "published", "settled")
-_DELETED = ("drained", "timeout", "idle", "unused", "unscheduled", "failed", "lost", "finished")
-_PROBED = ("idle", "busy", "error")
-_DRAIN_PROBED = (*_PROBED, "told")
+_DELETED = ("drained", "timeout", "idle", "unused", "unscheduled", "failed", "lost", "finished", "suspended")
+_PROBED = {"draining": ("idle", "busy", "error", "told"), "published": ("idle", "busy", "error")}
 _ENDED = ("ended", "gone", "error")
-_EVENTS = ("sent", "failed", "dropped")
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
@@ -41,9 +39,6 @@ class Metrics:
             self.draining_workers,
             self.queued_workers,
         )
-        self.cleared_workloads = counter(
-            "mpijob_elastic_cleared_workloads_total", "Workloads whose quota Kueue wanted back and has got."
-        )
         self.lost_workers = counter(
             "mpijob_elastic_lost_workers_total", "Published workers whose rank died, or that were not Ready or gone."
         )
@@ -52,15 +47,10 @@ class Metrics:
             f"Deleted workers, by reason: {', '.join(_DELETED)}.",
             ["outcome"],
         )
-        self.drain_probes = counter(
-            "mpijob_elastic_drain_probes_total",
-            f"Probes of draining workers by exec, by result: {', '.join(_DRAIN_PROBED)}.",
-            ["outcome"],
-        )
-        self.rank_probes = counter(
-            "mpijob_elastic_rank_probes_total",
-            f"Probes of published workers by exec, by result: {', '.join(_PROBED)}.",
-            ["outcome"],
+        self.probes = counter(
+            "mpijob_elastic_probes_total",
+            f"Probes of draining and of published workers by exec, by result: {', '.join(_PROBED['draining'])}.",
+            ["of", "outcome"],
         )
         self.ended_execs = counter(
             "mpijob_elastic_ended_execs_total",
@@ -78,9 +68,6 @@ class Metrics:
         self.reconcile_failures = counter(
             "mpijob_elastic_reconcile_failures_total", "Failed reconciliations, which are repeated."
         )
-        self.events = counter(
-            "mpijob_elastic_events_total", f"Events for users, by outcome: {', '.join(_EVENTS)}.", ["outcome"]
-        )
         self.queue_depth = gauge("mpijob_elastic_queue_depth", "Jobs that wait for a reconciliation.")
         self.queue_age = gauge("mpijob_elastic_queue_oldest_seconds", "Waiting time of the first job in the queue.")
         self.cache_age = gauge(
@@ -93,10 +80,10 @@ class Metrics:
         for metric, values in (
             (self.scale, _PHASES),
             (self.deleted_workers, _DELETED),
-            (self.drain_probes, _DRAIN_PROBED),
-            (self.rank_probes, _PROBED),
             (self.ended_execs, _ENDED),
-            (self.events, _EVENTS),
         ):
             for value in values:  # from 0 on: Prometheus sees no increase in a series that begins with 1
                 metric.labels(value)
+        for of, outcomes in _PROBED.items():
+            for outcome in outcomes:
+                self.probes.labels(of, outcome)

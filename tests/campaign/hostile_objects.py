@@ -19,7 +19,6 @@ from random import Random
 from typing import Any, cast
 
 import jsonpatch
-import structlog
 
 from lab.operator import objects
 from mpijob_elastic.decide import decide
@@ -61,12 +60,10 @@ OURS |= {"discover_hosts.sh", "hostfile", "selector"}
 def run(options: Options) -> Outcome:
     """Run batches of cases."""
     logging.disable(logging.CRITICAL)
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     try:
         return asyncio.run(_run(options))
     finally:
         logging.disable(logging.NOTSET)
-        structlog.reset_defaults()
 
 
 @dataclass

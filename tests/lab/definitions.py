@@ -107,12 +107,6 @@ KUEUE = Release(
         )
     ],
 )
-# That of lab/binaries/kueue-v0.14, the last with v1beta1 alone; its definitions have the same names.
-OLD_KUEUE = Release(
-    module="sigs.k8s.io/kueue@v0.14.8",
-    checksum="h1:NDnU/0MMYENDm+02bgbN3bJ14o0nmSrnSFnouUODZyM=",
-    files=KUEUE.files,
-)
 # The release that lab/binaries/karmada builds.
 KARMADA = Release(
     module="github.com/karmada-io/karmada@v1.16.0",

@@ -122,7 +122,7 @@ async def bounded(job: Job, most: int) -> None:
 
 
 async def test_it_is_made_kept_and_deleted_with_its_job(job: Job, metrics: Values) -> None:
-    """Its bounds follow the job, what others change in it does not last, and at rest nothing is written."""
+    """Its bounds follow the job, what others change in it lasts until then, and at rest nothing is written."""
     metrics.external["queue"] = 1
     await job.create(replicas=1, annotations=ASKING)
     hpa = await is_there(job)
@@ -131,7 +131,8 @@ async def test_it_is_made_kept_and_deleted_with_its_job(job: Job, metrics: Value
     await bounded(job, 4)
     path = AUTOSCALERS.path(job.namespace, NAME)
     await job.client.patch_object(path, body={"spec": {"maxReplicas": 9}}, content_type=MERGE_PATCH)
-    await bounded(job, 4)
+    await job.annotate(max_replicas="5")
+    await bounded(job, 5)
     await job.settled(1)
     before = await ours(job)
     await asyncio.sleep(2)

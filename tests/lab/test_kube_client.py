@@ -94,7 +94,6 @@ async def test_the_proxy_of_a_kubeconfig_is_used(written: Any, proxy: ConnectPro
     kubeconfig = written(server={"server": BEHIND, "proxy-url": proxy.url, "tls-server-name": "kubernetes"})
     async with await connect(user_agent="test", kubeconfig=kubeconfig) as client:
         assert json.loads(await client.get(MPI_JOBS.path(namespace)))["items"] == []
-        assert await client.server_time()
         query = {"watch": "true", "timeoutSeconds": "1"}
         async with client.stream(MPI_JOBS.path(namespace), query=query, silence=60) as lines:
             assert [line async for line in lines] == []

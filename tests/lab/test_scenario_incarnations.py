@@ -24,7 +24,7 @@ from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("operator")]
 ROOT = Path(__file__).parents[2]
-BUSY = re.compile(r'^mpijob_elastic_rank_probes_total\{outcome="busy"\} ([0-9.]+)', re.MULTILINE)
+BUSY = re.compile(r'^mpijob_elastic_probes_total\{of="published",outcome="busy"\} ([0-9.]+)', re.MULTILINE)
 
 
 def hosts(job: Job, *numbers: int) -> list[str]:

@@ -14,6 +14,8 @@ STANDBY = f'mpijob_elastic_leader{{{OURS},pod="controller-b"}}'
 WEBHOOKS = [f'up{{{OURS},container="webhook",pod="webhook-{name}"}}' for name in "ab"]
 EXPIRY = f"mpijob_elastic_webhook_certificate_expiry_timestamp_seconds{{{OURS}}}"
 AGE = f'mpijob_elastic_cache_age_seconds{{{CONTROLLER},resource="pods"}}'
+UNREADABLE = f'mpijob_elastic_unreadable_objects{{{CONTROLLER},resource="mpijobs"}}'
+OF_WEBHOOK = f'mpijob_elastic_webhook_unreadable_objects{{{OURS},pod="webhook-a"}}'
 QUEUE = f"mpijob_elastic_queue_oldest_seconds{{{CONTROLLER}}}"
 FAILURES = f"mpijob_elastic_reconcile_failures_total{{{CONTROLLER}}}"
 
@@ -46,6 +48,8 @@ HEALTH = {
     seconds("2.0"): f"0+40{HOURS}",
     seconds("+Inf"): f"0+40{HOURS}",
     AGE: f"75+0{HOURS}",
+    UNREADABLE: f"0+0{HOURS}",
+    OF_WEBHOOK: f"0+0{HOURS}",
     QUEUE: f"0+0{HOURS}",
     writes("ok"): f"0+10{HOURS}",
     writes("Conflict"): f"0+1{HOURS}",
@@ -100,6 +104,8 @@ FIRES = (
         labels={"resource": "pods"},
         shown=("pods", "5m 30s"),
     ),
+    Case("a job cannot be read", 21, {UNREADABLE: f"0+0x9 1+0{HOURS}"}, "ObjectsUnreadable"),
+    Case("the webhook cannot read a job", 21, {OF_WEBHOOK: f"0+0x9 1+0{HOURS}"}, "ObjectsUnreadable"),
     Case("jobs wait", 6, {QUEUE: f"60+15{HOURS}"}, "QueueStuck", shown=("4m 0s",)),
     Case(
         "writes are forbidden, which is tried once a minute",
@@ -123,6 +129,7 @@ QUIET = (
     Case("nobody creates anything", 60, {seconds(most): f"9+0{HOURS}" for most in ("1.0", "+Inf")}),
     Case("a watch is replaced", 4, {AGE: f"0+30x3 0+30x3 0+0{HOURS}"}),
     Case("the watch came back", 17, {AGE: f"0+30x11 5+0{HOURS}"}),
+    Case("a job could not be read and was mended", 21, {UNREADABLE: f"0+0x9 1+0x19 0+0{HOURS}"}),
     Case("a burst of jobs", 8, {QUEUE: f"0+0x9 200+0x5 0+0{HOURS}"}),
     Case("a write was forbidden once", 19, {writes("Forbidden"): f"0+0x9 1+0{HOURS}"}),
     Case("conflicts are repeated", 150, {FAILURES: f"0+0.5{HOURS}"}),

@@ -8,12 +8,13 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.modules import PINNED
+from tests.lab.definitions import KUEUE
 from tests.lab.on_demand import OnDemand
 from tests.lab.waiting import PATIENCE, kubectl_until_done
 from tests.peers import coscheduling, koordinator
 from tests.peers import volcano as volcano_scheduler
 from tests.peers.built import peer
-from tests.peers.kueue import Kueue
+from tests.peers.kueue import API, Kueue
 from tests.peers.queues import example, queue_of_four
 
 
@@ -28,12 +29,12 @@ def kueue_serves(
     cluster: Cluster, kueue: Kueue, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
     """Kueue, with the flavor of the example and a class of priority."""
-    assert kueue.release.module.replace("@", " ") in (PINNED / kueue.program.name / "go.mod").read_text()
+    assert KUEUE.module.replace("@", " ") in (PINNED / kueue.program.name / "go.mod").read_text()
     programs.keep(())  # they look for its definitions when they start
     with kueue.serving(cluster, tmp_path_factory.mktemp("kueue")):
         high = {"kind": "WorkloadPriorityClass", "metadata": {"name": "high"}, "value": 1000}
         for item in (example("queues")["ResourceFlavor"], high):
-            item["apiVersion"] = kueue.api
+            item["apiVersion"] = API
             # Its webhooks may not answer yet.
             kubectl_until_done(cluster, "apply", "-f", "-", stdin=json.dumps(item), patience=PATIENCE)
         yield
@@ -70,6 +71,6 @@ def _beside(programs: OnDemand, scheduling: AbstractContextManager[None]) -> Ite
 
 
 @pytest.fixture
-def queue(cluster: Cluster, kueue: Kueue, namespace: str) -> str:
+def queue(cluster: Cluster, namespace: str) -> str:
     """The queue of the example, with quota of its own; returns the label."""
-    return queue_of_four(cluster, namespace, api=kueue.api)
+    return queue_of_four(cluster, namespace)

@@ -20,7 +20,7 @@ from lab.golang import download
 from lab.pki import LOOPBACK, Authority
 from lab.ports import free_ports
 from lab.registration import at_address
-from tests.lab.definitions import KUEUE, Release, served
+from tests.lab.definitions import KUEUE, served
 from tests.peers.processes import running
 
 GROUP = "kueue.x-k8s.io"
@@ -32,11 +32,9 @@ _START = f'mount -t tmpfs none /etc && mkdir -p {_PLACE} && cp -r "$0" {_PLACE}/
 
 @dataclass(frozen=True, kw_only=True)
 class Kueue:
-    """The program (lab/binaries/kueue), its release and the best version of its API."""
+    """The program (lab/binaries/kueue)."""
 
     program: Path
-    release: Release = KUEUE
-    api: str = API
 
     @contextmanager
     def serving(self, cluster: Cluster, directory: Path) -> Iterator[None]:
@@ -49,14 +47,14 @@ class Kueue:
         (certificates / "tls.key").write_bytes(pair.key.read_bytes())
         port, health = free_ports(2)
         file = directory / "configuration.yaml"
-        file.write_text(yaml.safe_dump(_configuration(self.api, port, health, certificates)))
+        file.write_text(yaml.safe_dump(_configuration(port, health, certificates)))
         command = ["unshare", "-rm", "sh", "-c", _START, str(certificates), str(self.program), f"--config={file}"]
         gates = ["--feature-gates=VisibilityOnDemand=false", "--zap-log-level=2"]
         environment = {"KUBECONFIG": str(cluster.kubeconfig)}
         with (
-            served(cluster, self.release, directory),
+            served(cluster, KUEUE, directory),
             running([*command, *gates], directory / "kueue.log", environment=environment),
-            _called(cluster, self.release, directory, port=port, authority=authority),
+            _called(cluster, directory, port=port, authority=authority),
         ):
             yield
             for kind in ("workloads", "localqueues"):
@@ -66,9 +64,9 @@ class Kueue:
 
 
 @contextmanager
-def _called(cluster: Cluster, release: Release, directory: Path, *, port: int, authority: Authority) -> Iterator[None]:
+def _called(cluster: Cluster, directory: Path, *, port: int, authority: Authority) -> Iterator[None]:
     """Have the API server call the webhooks for Kueue's own kinds."""
-    module = Path(download(release.module, directory=directory)["Dir"])
+    module = Path(download(KUEUE.module, directory=directory)["Dir"])
     text = (module / "config/components/webhook/manifests.yaml").read_text()
     bundle = base64.b64encode(authority.certificate.read_bytes()).decode()
     items = [at_address(manifest, host=LOOPBACK, port=port) for manifest in yaml.safe_load_all(text)]
@@ -82,9 +80,9 @@ def _called(cluster: Cluster, release: Release, directory: Path, *, port: int, a
     cluster.kubectl("delete", "-f", "-", stdin=applied)
 
 
-def _configuration(api: str, port: int, health: int, certificates: Path) -> dict[str, Any]:
+def _configuration(port: int, health: int, certificates: Path) -> dict[str, Any]:
     return {
-        "apiVersion": f"config.{api}",
+        "apiVersion": f"config.{API}",
         "kind": "Configuration",
         "health": {"healthProbeBindAddress": f"{LOOPBACK}:{health}"},
         "metrics": {"bindAddress": "0"},

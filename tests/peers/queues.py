@@ -19,13 +19,13 @@ def example(file: str) -> dict[str, Any]:
     return {item["kind"]: item for item in items}
 
 
-def queue_of_four(cluster: Cluster, namespace: str, *, api: str = API) -> str:
+def queue_of_four(cluster: Cluster, namespace: str) -> str:
     """Make the example's queue with its four GPUs, of this namespace alone; return the value of the label."""
     items = example("queues")
     team, local = items["ClusterQueue"], items["LocalQueue"]
     team["metadata"]["name"] = local["spec"]["clusterQueue"] = local["metadata"]["namespace"] = namespace
     for item in (items["ResourceFlavor"], team, local):
-        item["apiVersion"] = api
+        item["apiVersion"] = API
         # Kueue's webhooks may not answer yet.
         kubectl_until_done(cluster, "apply", "-f", "-", stdin=json.dumps(item), patience=PATIENCE)
     name: str = local["metadata"]["name"]

@@ -11,9 +11,10 @@ import yaml
 from lab import chart, release
 from mpijob_elastic import __version__
 from mpijob_elastic.install import overlays
-from mpijob_elastic.install.customize import MATCH_CONDITIONS_SINCE, RIGHTS_TO_EVICT, for_jobs_in, with_image
+from mpijob_elastic.install.customize import RIGHTS_TO_EVICT, for_jobs_in, with_image
 from mpijob_elastic.install.objects import by_identity
 from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.install.server import OLDEST
 from tests.peers.chart import refusal, rendered, run
 
 pytestmark = pytest.mark.peers
@@ -147,7 +148,7 @@ def test_lint_finds_nothing(helm: Path) -> None:
 
 
 def test_a_kubernetes_without_match_conditions_is_refused(helm: Path) -> None:
-    done = run(helm, "template", "release", str(chart.CHART), f"--kube-version=1.{MATCH_CONDITIONS_SINCE - 1}.16")
+    done = run(helm, "template", "release", str(chart.CHART), f"--kube-version=1.{OLDEST - 1}.16")
     assert "chart requires kubeVersion: >=1.28.0-0 which is incompatible with Kubernetes" in done.stderr
     assert done.returncode == 1
 

@@ -79,19 +79,18 @@ async def test_it_starts_at_the_least_size_grows_shrinks_and_replaces_a_worker(j
     assert min_count(await pod_group(job)) == 3
 
 
-async def test_below_its_start_a_worker_is_replaced_because_the_pod_group_is_made_again(job: Job, pool: str) -> None:
+async def test_below_its_start_a_worker_is_replaced_once_the_user_deletes_the_pod_group(job: Job, pool: str) -> None:
     await create(job, pool, replicas=4, annotations=GANG)
     await job.settled(4)
     before = await pod_group(job)
     assert min_count(before) == 5
     await job.scale(2)
     await job.until(lambda state: len(state.workers) == len(state.hosts) == 2, "two workers")
-    await job.told("PodGroupLowered", "minCount 5 → 3")
-    after = await pod_group(job)
-    assert min_count(after) == 3
-    assert after["metadata"]["uid"] != before["metadata"]["uid"]
-    assert after["metadata"]["ownerReferences"] == before["metadata"]["ownerReferences"]
-    assert after["metadata"]["finalizers"] == before["metadata"]["finalizers"]
+    await job.told("GangUnchanged", "waits for 5 pods")
+    path = KUBERNETES_POD_GROUPS.path(job.namespace, job.name)
+    await job.client.delete_object(path)
+    await job.client.patch_object(path, body={"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
+    await job.told("PodGroupCreated", "3 at least")
     assert uids(await job.state()).keys() == {*job.workers(0, 1)}
     await replaced(job, job.workers(1)[0])
 
@@ -104,27 +103,13 @@ async def test_a_preemption_takes_the_workers_that_kube_scheduler_chooses(job: J
     assert after.launcher_runs
 
 
-async def test_the_controller_writes_only_the_pod_groups_of_jobs(job: Job, installed: Installed) -> None:
-    await job.create(replicas=1, annotations=GANG)
-    await job.settled(1)
-    theirs = KUBERNETES_POD_GROUPS.path(job.namespace, "theirs")
-    await job.client.create_object(KUBERNETES_POD_GROUPS.path(job.namespace), body=alone("theirs"))
+async def test_the_controller_makes_only_the_pod_groups_of_jobs(job: Job, installed: Installed) -> None:
+    path = KUBERNETES_POD_GROUPS.path(job.namespace)
     async with await connect(user_agent="test", kubeconfig=installed.controller_kubeconfig) as controller:
         async with asyncio.timeout(PATIENCE):  # a new policy takes a moment
             with refused():
                 while True:
-                    await controller.delete_object(theirs, options={"dryRun": ["All"]})
-        with refused():
-            await controller.create_object(KUBERNETES_POD_GROUPS.path(job.namespace), body=alone("other"))
-        for name, change in (
-            ("theirs", {"finalizers": None}),
-            (job.name, {"finalizers": ["test/foreign"]}),
-            (job.name, {"labels": {"more": "yes"}}),
-            (job.name, {"ownerReferences": None}),
-        ):
-            path = KUBERNETES_POD_GROUPS.path(job.namespace, name)
-            with refused():
-                await controller.patch_object(path, body={"metadata": change}, content_type=MERGE_PATCH)
+                    await controller.create_object(path, body=alone("other"), query={"dryRun": "All"})
 
 
 def refused() -> AbstractContextManager[object]:

@@ -149,13 +149,13 @@ def test_each_annotation_of_users_is_in_the_first_table_and_no_other() -> None:
     table = rows(DOCS / "annotations.md", f"`{names.PREFIX}[a-z-]+`")
     of_users = {cells[0].strip("`") for cells in table if len(cells) == 4}
     of_ours = {cells[0].strip("`") for cells in table if len(cells) == 3}
-    assert of_users == names.USER_ANNOTATIONS
-    assert of_ours == {names.STATUS, names.REFRESHED, names.EVICTION, names.MEMORY}
+    assert of_users == policy.KEYS
+    assert of_ours == {names.STATUS, names.REFRESHED, names.EVICTION, names.SPEC, names.MEMORY}
 
 
 def test_annotations_that_pages_name_exist() -> None:
-    ours = {names.STATUS, names.REFRESHED, names.EVICTION, names.MEMORY, names.NAMESPACE_OPT_OUT}
-    known = names.USER_ANNOTATIONS | ours | {names.GATE_SUSPENDED, names.GATE_QUEUED}
+    ours = {names.STATUS, names.REFRESHED, names.EVICTION, names.SPEC, names.MEMORY, names.NAMESPACE_OPT_OUT}
+    known = policy.KEYS | ours | {names.GATE_SUSPENDED, names.GATE_QUEUED}
     for page in (ROOT / "README.md", *DOCS.glob("*.md")):
         named = set(re.findall(rf"(?<![\w/.-]){names.PREFIX}(?!{names.PROGRAM})[a-z-]+", page.read_text()))
         assert named <= known, page.name
@@ -169,8 +169,7 @@ def test_values_and_defaults_of_annotations_are_those_of_the_code() -> None:
     for bound in (names.MIN_REPLICAS, names.MAX_REPLICAS):
         assert row(page, bound)[1] == f"whole number from 1 to {bounds.MOST_WORKERS}"
     assert row(page, names.REPLACE_FAILED_WORKERS)[2] == '`"true"`'
-    for key in (names.DELETE_UNSEEN, names.SUSPEND):
-        assert row(page, key)[2] == '`"false"`'
+    assert row(page, names.SUSPEND)[2] == '`"false"`'
 
 
 def test_each_metric_is_documented_with_its_kind_and_labels_and_no_other() -> None:

@@ -84,7 +84,7 @@ def test_only_the_clients_of_kube_send_anything() -> None:
 
 def test_a_reader_has_no_method_that_writes() -> None:
     public = {name for name in vars(ApiReader) if not name.startswith("_")}
-    assert public == {"credentials", "find", "get", "review", "server_time", "stream", "websocket"}
+    assert public == {"credentials", "find", "get", "review", "stream", "websocket"}
     reviews = [path for path, tree in sources() for node in ast.walk(tree) if named(node) == "review"]
     assert set(reviews) <= {"mpijob_elastic/install/preflight.py", *WEBHOOK_REVIEWS}
 

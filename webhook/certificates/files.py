@@ -5,17 +5,16 @@ refused, and the next look finds the right pair. cert-manager's injector maintai
 """
 
 import asyncio
+import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import structlog
 
 from webhook.certificates.serving import Serving, Unusable
 
 CERTIFICATE = "tls.crt"
 KEY = "tls.key"
 
-_log = structlog.get_logger("webhook.certificates")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(kw_only=True)
@@ -42,4 +41,4 @@ class Files:
                 self._last = found
                 self.serving.load(*found)
         except (OSError, Unusable) as error:
-            _log.warning("certificate files not used", directory=str(self.directory), error=str(error))
+            _log.warning("certificate files in %s not used: %s", self.directory, error)

@@ -1,11 +1,11 @@
 """The look: every few seconds, make Secret, caBundles and served certificate agree, in safe steps."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-import structlog
 from cryptography import x509
 
 from mpijob_elastic import names
@@ -14,7 +14,6 @@ from mpijob_elastic.kube.writer import ApiWriter
 from webhook.certificates import bundles, secret
 from webhook.certificates.secret import Stored
 from webhook.certificates.serving import Serving
-from webhook.metrics import Metrics
 from webhook.rules.certificates import content, decision
 from webhook.rules.certificates.content import Content
 from webhook.rules.certificates.decision import Action, Policy, Step, Trust
@@ -22,7 +21,7 @@ from webhook.rules.certificates.decision import Action, Policy, Step, Trust
 # More than a look can need (BEGIN, then nothing), but no endless race with another writer of the Secret.
 MOST_STEPS = 8
 
-_log = structlog.get_logger("webhook.certificates")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +53,6 @@ class Rotation:
     policy: Policy
     timing: Timing
     clocks: Clocks
-    metrics: Metrics
     secret_path: str = field(default="", init=False)
     _trust: Trust = field(default_factory=Trust, init=False)
 
@@ -64,7 +62,7 @@ class Rotation:
             try:
                 await self.look()
             except errors.KubeError as error:
-                _log.warning("certificates not checked", error=str(error))
+                _log.warning("certificates not checked: %s", error)
             await asyncio.sleep(self.timing.look_every)
 
     async def look(self) -> None:
@@ -76,7 +74,7 @@ class Rotation:
             self.secret_path = shared.secret_path
             bundle = content.bundle(shared.trusted)
             if written := await bundles.distribute(self.client, registered, bundle, secret_path=self.secret_path):
-                _log.info("the caBundle is put right", configurations=written, authorities=len(shared.trusted))
+                _log.info("the caBundle is put right in %s: %d authorities", written, len(shared.trusted))
         finally:
             self._serve(shared)
 
@@ -105,13 +103,12 @@ class Rotation:
         try:
             await secret.write(self.client, stored, wanted, namespace=self.namespace)
         except (errors.Conflict, errors.NotFound) as error:
-            _log.info("the Secret changed meanwhile", wanted=step.action.value, error=str(error))
+            _log.info("the Secret changed meanwhile, %s was wanted: %s", step.action.value, error)
         except errors.KubeError:
             self._serve(stored.content)  # a certificate that cannot be renewed is better than none
             raise
         else:
-            _log.info("the Secret is written", step=step.action.value, reason=step.reason)
-            self.metrics.certificate_steps.labels(step=step.action.value).inc()
+            _log.info("the Secret is written: %s (%s)", step.action.value, step.reason)
 
     def _serve(self, shared: Content) -> None:
         leaf, authority = shared.leaf, shared.authority

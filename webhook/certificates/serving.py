@@ -4,16 +4,16 @@ The server listens with a context without a certificate. At each handshake that 
 context, which never changes. So a pair that does not load leaves the old pair in place, and open connections go on.
 """
 
+import logging
 import os
 import ssl
 from datetime import datetime
 
-import structlog
 from cryptography import x509
 
 from webhook.rules.certificates import pairs
 
-_log = structlog.get_logger("webhook.certificates")
+_log = logging.getLogger(__name__)
 
 
 class Unusable(ValueError):
@@ -38,7 +38,7 @@ class Serving:
         except (ssl.SSLError, ValueError) as error:
             raise Unusable(f"the certificate and key cannot be served: {error}") from error
         self._current = context
-        _log.info("serving a new certificate", until=str(self.certificate.not_valid_after_utc))
+        _log.info("serving a new certificate until %s", self.certificate.not_valid_after_utc)
 
     def valid(self, *, now: datetime) -> bool:
         """Return True if the served certificate is valid now."""

@@ -51,7 +51,7 @@ class ReviewContext:
 
     job: returns the MPIJob of a namespace and name, None while it is not known. autoscalers: returns its HPAs.
     quotas: returns the ResourceQuotas of a namespace. now: returns seconds since the epoch. queue: see
-    `gang.QueueState`. minor: returns the minor version of Kubernetes.
+    `gang.QueueState`.
     """
 
     job: Callable[[str, str], JobFacts | None]
@@ -59,7 +59,6 @@ class ReviewContext:
     now: Callable[[], float]
     quotas: Callable[[str], Sequence[QuotaFacts]] = lambda _namespace: ()
     queue: gang.QueueState = _no_queues
-    minor: Callable[[], int | None] = lambda: None
 
 
 # For a webhook that watches nothing; at time 0 no job is near its end.
@@ -191,8 +190,7 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
 
 
 def _refusals(context: ReviewContext, job: mpijob.MPIJob, new: JobFacts, old: JobFacts | None) -> Iterable[Refusal]:
-    for_gang = gang.refusals(job, new, old, queue=context.queue)
-    return chain(for_gang, scheduling_gates.refusals(new, old, minor=context.minor()))
+    return gang.refusals(job, new, old, queue=context.queue)
 
 
 def _shortages(context: ReviewContext, request: Request, job: JobFacts | None, *, more: int) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 
 from mpijob_elastic import names
+from mpijob_elastic.model import policy
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules import lint, size
@@ -17,7 +18,12 @@ from webhook.rules.review import Refusal, Verdict
 REPLICAS_FIELD = "spec.mpiReplicaSpecs.Worker.replicas"
 SLOTS_FIELD = "spec.slotsPerWorker"
 # Annotations that users or the controller write.
-_KNOWN = names.USER_ANNOTATIONS | {names.STATUS}
+_KNOWN = policy.KEYS | {names.STATUS}
+# Annotations of earlier versions, and what takes their place.
+_REMOVED = {
+    names.DELETE_UNSEEN: "delete workers beyond the size yourself, such as `kubectl delete pod JOB-worker-2`, and the "
+    "operator makes none of them again",
+}
 
 
 def created(job: MPIJob, new: JobFacts) -> Verdict:
@@ -67,7 +73,10 @@ def _unknown_annotations(new: Mapping[str, str], old: Mapping[str, str]) -> Iter
     unknown = sorted(key for key in new.keys() - _KNOWN - old.keys() if key.startswith(names.PREFIX))
     # To find the nearest name takes 0.5 ms for a long key, and there may be thousands.
     for key in unknown[: lint.MOST]:
-        near = difflib.get_close_matches(key[:64], names.USER_ANNOTATIONS, n=1, cutoff=0.0)
+        if key in _REMOVED:
+            yield f"metadata.annotations[{key}] has no effect any more: {_REMOVED[key]}"
+            continue
+        near = difflib.get_close_matches(key[:64], policy.KEYS, n=1, cutoff=0.0)
         yield f"metadata.annotations[{key[:64]}] is not known and has no effect; did you mean {near[0]}?"
 
 

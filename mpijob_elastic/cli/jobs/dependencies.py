@@ -82,10 +82,7 @@ async def controller_trouble(read: Callable[[], Awaitable[LeaseObject | None]], 
     if first is None:
         return ""
     if first.metadata.name == "":
-        return (
-            f"mpijob-elastic is not installed in namespace {namespace} (no Lease {names.LEASE}; "
-            "if it is in another namespace, pass --controller-namespace)"
-        )
+        return f"mpijob-elastic is not installed in namespace {namespace} (no Lease {names.LEASE})"
     if not first.spec.holder_identity:
         return "no controller of mpijob-elastic is the leader (the Lease has no holder)"
     age = now - (seconds(first.spec.renew_time) or 0.0)

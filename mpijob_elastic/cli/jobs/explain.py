@@ -23,18 +23,13 @@ class NoSuchWorker(errors.KubeError):
     """The job has no such worker; the message says how to name a worker."""
 
 
-async def explain(
-    where: Where, *, job: str, worker: str | None, output: str, look: bool, controller_namespace: str | None = None
-) -> bool | None:
-    """Print why workers do not train; return True if all do, None if nobody knows. Raises `errors.KubeError`.
-
-    controller_namespace: where the controllers' Lease is; None: where the webhook is served, as far as can be seen.
-    """
+async def explain(where: Where, *, job: str, worker: str | None, output: str, look: bool) -> bool | None:
+    """Print why workers do not train; return True if all do, None if nobody knows. Raises `errors.KubeError`."""
     async with reached(where) as (client, namespace):
         snapshot = await get.find(client, namespace, job)
         pod = worker_name(snapshot.view, worker) if worker else ""
         registered = await dependencies.registration(client)
-        home = controller_namespace or dependencies.home(registered)
+        home = dependencies.home(registered)
         facts = await _facts(client, snapshot, registered, pod=pod, look=look, home=home)
     found = find(snapshot.view, facts, now=time.time(), worker=pod)
     write = get.WRITERS.get(output)

@@ -80,11 +80,7 @@ class Selection:
         return Source(resource=resource, read=read, label=names.LABEL_APP)
 
 
-_WORKLOADS = [
-    Source(resource=resources.WORKLOADS.at(version), read=observed.read) for version in resources.KUEUE_VERSIONS
-]
-
-
+_WORKLOADS = Source(resource=resources.WORKLOADS, read=observed.read)
 _UNITS = Source(resource=resources.QUEUE_UNITS, read=queue_units.read)
 
 
@@ -97,10 +93,9 @@ async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
     with suppress(errors.Forbidden):
         roles = await _list(client, selection.namespace, selection.roles)
     workloads: list[Workload] | None = None
-    for source in _WORKLOADS if any(job.facts.queue for job in found) else ():
+    if any(job.facts.queue for job in found):
         with suppress(errors.Forbidden, errors.NotFound):  # of others, too, because they tell the place in the queue
-            workloads = await _list(client, selection.namespace, source)
-            break
+            workloads = await _list(client, selection.namespace, _WORKLOADS)
     units: list[QueueUnit] = []
     if any(job.facts.suspended_by == HELD for job in found):
         with suppress(errors.Forbidden, errors.NotFound):

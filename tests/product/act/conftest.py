@@ -12,7 +12,7 @@ from tests.product.act.writes import Nothing, Taken, Told, gate_of, writer_of
 @pytest.fixture
 def told(client: ApiWriter) -> Told:
     metrics = Metrics(CollectorRegistry())
-    return Told(gate_of(client, metrics), metrics)
+    return Told(gate_of(client, metrics))
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ async def test_an_event_is_sent_once_or_given_up(
     api: TinyApi, proxy: FaultProxy, client: ApiWriter, fault: Fault, times: int | None, told: int, asked: int
 ) -> None:
     metrics = Metrics(CollectorRegistry())
-    sender = Events(gate_of(client, metrics), metrics=metrics, instance="test", now=lambda: NOW, random=Random(1))
+    sender = Events(gate_of(client, metrics), instance="test", now=lambda: NOW, random=Random(1))
     with proxy.inject(fault, times=times):
         sender.emit(job(2), NOTE)
         async with running(sender.run()):

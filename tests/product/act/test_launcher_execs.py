@@ -237,7 +237,7 @@ async def end(
         registry = CollectorRegistry()
         metrics = Metrics(registry)
         gate = gate_of(found.client, metrics, time_left=time_left)
-        told = Told(gate, metrics)
+        told = Told(gate)
         writer = Writer(
             gate,
             Taken(),

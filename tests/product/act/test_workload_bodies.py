@@ -1,11 +1,10 @@
 """The Workloads that are written, and what a pod takes from its flavors."""
 
-from dataclasses import replace
 from typing import Any
 
 from mpijob_elastic.act import workload_bodies
 from mpijob_elastic.decide.actions import ClearWorkload, CreateWorkload, FinishWorkload, MarkReady, PodSet
-from mpijob_elastic.model.queue import Queue, Workload
+from mpijob_elastic.model.queue import Workload
 from mpijob_elastic.model.wire import Owned
 from tests.builders import JOB, job, ref
 
@@ -56,22 +55,6 @@ def test_a_workload_asks_for_what_a_pod_needs_with_init_containers_and_overhead(
         "containers": [{"name": "main", "image": "m", "resources": RESOURCES}],
         **{key: POD["spec"][key] for key in ("overhead", "nodeSelector", "tolerations")},
     }
-
-
-def test_an_older_kueue_is_told_the_priority_class_in_its_own_fields() -> None:
-    view = job(queue=Queue(name="team", version="v1beta1"))
-    action = CreateWorkload(name="j-launcher", queue="team", pods=(), priority_class="high")
-    made = workload_bodies.created(view, action, pods=[], priority=1000)
-    assert made["apiVersion"] == "kueue.x-k8s.io/v1beta1"
-    assert made["spec"] == {
-        "queueName": "team",
-        "priority": 1000,
-        "priorityClassName": "high",
-        "priorityClassSource": "kueue.x-k8s.io/workloadpriorityclass",
-        "podSets": [],
-    }
-    made = workload_bodies.created(view, replace(action, priority_class=""), pods=[], priority=0)
-    assert made["spec"].keys() == {"queueName", "priority", "podSets"}
 
 
 def test_a_reservation_is_cleared_with_the_complete_list_of_conditions() -> None:

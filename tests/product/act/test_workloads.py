@@ -27,7 +27,7 @@ CLASSES = resources.WORKLOAD_PRIORITIES.path()
 @pytest.fixture
 def written(client: ApiWriter, taken: Taken, told: Told) -> Workloads:
     metrics = Metrics(CollectorRegistry())
-    return Workloads(client, gate_of(client, metrics), taken, events=told, metrics=metrics, now=lambda: NOW)
+    return Workloads(client, gate_of(client, metrics), taken, events=told, now=lambda: NOW)
 
 
 def conditions(**status: bool) -> dict[str, Any]:

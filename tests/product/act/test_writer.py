@@ -35,7 +35,7 @@ from tests.product.act.writes import NOTE, Answered, Everything, Taken, is_there
 
 ENDED: Object = {"kind": "Status", "status": "Success"}
 LAUNCHER = DeleteLauncher(launcher=launcher(), note=NOTE)
-EXPIRED = DeleteJob(ref=job(1).ref, due_at=NOW, note=NOTE)
+EXPIRED = DeleteJob(ref=job(1).ref, note=NOTE)
 
 
 def changed(version: str = "8", kind: str = "Pod", **content: object) -> Object:
@@ -102,24 +102,10 @@ async def test_what_is_deleted_is_as_it_was_decided_on(
     assert path not in api.objects
 
 
-@pytest.mark.parametrize(
-    ("action", "why"),
-    [
-        pytest.param(replace(EXPIRED, due_at=NOW + 0.1), "not expired by the clock of the API server", id="a job"),
-        pytest.param(
-            replace(LAUNCHER, suspends=True),
-            "not suspended any more",
-            id="the launcher of a job that is no longer suspended",
-        ),
-    ],
-)
-async def test_what_does_not_hold_live_stays(
-    api: TinyApi, writer: Writer, action: DeleteWorkers | DeleteLauncher | DeleteJob, why: str
-) -> None:
+async def test_the_launcher_of_a_job_that_is_no_longer_suspended_stays(api: TinyApi, writer: Writer) -> None:
     is_there(api, PODS.path("default", "j-launcher"))
-    is_there(api, MPI_JOBS.path("default", "j"))
-    with pytest.raises(Outdated, match=why):
-        await writer.perform(job(1), action)
+    with pytest.raises(Outdated, match="not suspended any more"):
+        await writer.perform(job(1), replace(LAUNCHER, suspends=True))
     assert not api.deletions
 
 

@@ -63,9 +63,6 @@ class Nothing:
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
         return []
 
-    async def has_passed(self, at: float) -> bool:
-        return at <= NOW
-
     async def execs(self, view: JobView, action: EndExecs) -> Sequence[Exec]:
         return []
 
@@ -83,8 +80,8 @@ class Everything(Nothing):
 class Told(Events):
     """Events, kept instead of sent."""
 
-    def __init__(self, gate: Gate, metrics: Metrics) -> None:
-        super().__init__(gate, metrics=metrics, instance="test", now=lambda: NOW, random=Random(1))
+    def __init__(self, gate: Gate) -> None:
+        super().__init__(gate, instance="test", now=lambda: NOW, random=Random(1))
         self.notes: list[str] = []
 
     def emit(self, view: JobView, note: Note) -> None:
@@ -104,7 +101,7 @@ def writer_of(client: ApiWriter, taken: Taken, recheck: Nothing) -> Writer:
     def ends_nothing(_view: JobView, _action: EndExecs, _end: End) -> None:
         """No exec is to be ended."""
 
-    return Writer(gate, taken, recheck=recheck, begin_to_end=ends_nothing, events=Told(gate, metrics), metrics=metrics)
+    return Writer(gate, taken, recheck=recheck, begin_to_end=ends_nothing, events=Told(gate), metrics=metrics)
 
 
 def is_there(api: TinyApi, path: str) -> None:

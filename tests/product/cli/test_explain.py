@@ -103,13 +103,6 @@ NOWHERE: Answers = {
             id="the Lease is looked for where the webhook is served",
         ),
         pytest.param(
-            NOWHERE,
-            {"controller_namespace": "given"},
-            False,
-            "kubectl -n given get pods,leases",
-            id="or in the given namespace",
-        ),
-        pytest.param(
             about_to_go(),
             {},
             False,

@@ -100,9 +100,8 @@ def queued(*, label: str = "team", reserved: bool = False) -> Answers:
     return {"mpijobs": [job], "pods": [waits], "configmaps": [config], "workloads": [first, mine]}
 
 
-@pytest.mark.parametrize("newer", [{}, {"v1beta2/workloads": status(404, "NotFound")}], ids=["0.19", "0.14"])
-async def test_a_queued_job_says_its_place_and_what_it_waits_for(command: Commands, newer: Answers) -> None:
-    lines = (await command.get({**queued(), **newer})).splitlines()
+async def test_a_queued_job_says_its_place_and_what_it_waits_for(command: Commands) -> None:
+    lines = (await command.get(queued())).splitlines()
     assert "State:          Queued, " in "\n".join(lines)
     assert "Queue:          team; train-launcher waits at place 2: 1 more needed" in lines
     [row] = [line for line in lines if line.startswith("train-worker-0")]

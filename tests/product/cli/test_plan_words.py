@@ -51,7 +51,7 @@ WORDS: list[tuple[Any, str]] = [
         actions.DeleteWorkers(removals=(actions.Removal(worker=worker(2), outcome="drained", note=NOTE),)),
         "because",
     ),
-    (actions.DeleteJob(ref=ref("j"), due_at=0.0, note=NOTE), "because"),
+    (actions.DeleteJob(ref=ref("j"), note=NOTE), "because"),
     (actions.EndLauncher(launcher=launcher(), note=NOTE), "because"),
     (actions.ReleaseWorker(worker=worker(2), mark="released", note=NOTE), "because"),
     (actions.DeleteLauncher(launcher=launcher(), note=NOTE), "because"),

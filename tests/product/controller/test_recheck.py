@@ -130,8 +130,10 @@ async def test_a_worker_is_deleted_for_its_node_only_if_a_live_read_agrees(
     live["ConfigMap/scale-config"]["data"][names.KEY_DISCOVER_HOSTS] = script
     memory = memory_text.render(next_memory.signed(Memory(), script=script))
     live["ConfigMap/scale-config"]["metadata"]["annotations"] = {names.MEMORY: memory}
-    annotations = live["MPIJob/scale"]["metadata"].setdefault("annotations", {})
-    annotations[names.DELETE_UNSEEN] = "true"  # no webhook gave this launcher the list
+    items = [{"key": names.KEY_DISCOVER_HOSTS, "path": names.KEY_DISCOVER_HOSTS}]
+    for volume in live["Pod/scale-launcher"]["spec"]["volumes"]:  # as the webhook gives it the list
+        if volume["name"] == names.CONFIG_VOLUME:
+            volume["configMap"]["items"] = items
     serve(api, live)
     view, node = look(live), live["Pod/scale-worker-1"]["spec"]["nodeName"]
     note = normal("WorkerReplaced", "its node is gone")

@@ -124,14 +124,8 @@ def waits(view: Story) -> Story:
         # Before the launcher was shown the list nothing counts.
         (timed(0.0, SHRUNK.drained(2, after=15.0)), "drained"),
         (timed(0.0, SHRUNK.drained(2, after=15.0)).unshown(), None),
-        # A launcher that cannot learn keeps its workers, unless asked for.
+        # A launcher that cannot learn keeps its workers.
         (timed(20.0).launched(mounts_discovery=False), None),
-        (
-            SHRUNK.launched(mounts_discovery=False).but(
-                policy=Policy(drain_timeout=20.0, delete_without_discovery=True)
-            ),
-            "timeout",
-        ),
     ],
 )
 def test_when_a_surplus_worker_may_go(view: JobView, outcome: str | None) -> None:

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import decide, notices
-from mpijob_elastic.decide.actions import DeleteJob
+from mpijob_elastic.decide import notices
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.memory import Memory, Scale
 from mpijob_elastic.model.queue import Queue
@@ -110,12 +109,6 @@ def test_what_is_done_at_the_end(view: JobView, plan: str) -> None:
 )
 def test_it_says_why(view: JobView, line: str) -> None:
     assert note(view).line == line
-
-
-def test_a_deletion_has_its_time() -> None:
-    [action] = decide(over(ago=TTL + 9), now=NOW).actions
-    assert isinstance(action, DeleteJob)
-    assert (action.ref, action.due_at) == (over().ref, NOW - 9)
 
 
 def test_a_suspicious_end_is_told_once_while_it_is_news() -> None:

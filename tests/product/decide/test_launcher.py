@@ -90,20 +90,16 @@ def test_a_touch_in_the_future_counts_as_none(at: float, believed: bool) -> None
 
 
 @pytest.mark.parametrize(
-    ("view", "sees", "may_delete"),
+    ("view", "sees"),
     [
-        (job(), True, True),
-        (job(launcher=None), True, True),
-        (job(launcher=launcher(LauncherPhase.WAITING, mounts_discovery=False)), True, True),
-        (job(launcher=BLIND), False, False),
-        (job(launcher=BLIND, policy=Policy(delete_without_discovery=True)), False, True),
+        (job(), True),
+        (job(launcher=None), True),
+        (job(launcher=launcher(LauncherPhase.WAITING, mounts_discovery=False)), True),
+        (job(launcher=BLIND), False),
     ],
 )
-def test_a_running_job_that_cannot_learn_of_a_change_loses_no_worker(
-    view: JobView, sees: bool, may_delete: bool
-) -> None:
-    found = state(view).launcher
-    assert (found.sees_hosts, found.may_lose_workers) == (sees, may_delete)
+def test_a_running_job_sees_hosts_if_its_launcher_mounts_the_list(view: JobView, sees: bool) -> None:
+    assert state(view).launcher.sees_hosts is sees
 
 
 BUSY = Probe(busy_seen=True, asked_at=NOW, busy_at=NOW)

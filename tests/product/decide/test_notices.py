@@ -8,7 +8,7 @@ from mpijob_elastic.decide import derive, notices
 from mpijob_elastic.decide.actions import TellUser
 from mpijob_elastic.model.job import JobView, LauncherPhase, Refusal
 from mpijob_elastic.model.memory import Memory, Tries
-from mpijob_elastic.model.policy import Policy, Problem
+from mpijob_elastic.model.policy import Problem
 from tests.builders import LONG_AGO, NOW, Story, config, failed, job, launcher, pending, pods, worker
 from tests.product.decide.plans import does, notes
 
@@ -109,7 +109,6 @@ KEPT = "not deleted on a scale-in"
     ("view", "reason", "words"),
     [
         (job(launcher=BLIND), "LauncherWithoutDiscovery", (ADOPT, KEPT)),
-        (job(launcher=BLIND, policy=Policy(delete_without_discovery=True)), "LauncherWithoutDiscovery", (ADOPT,)),
         (
             job().pod(1, created_at=NOW, deleting=True, ends_at=NOW - 60, node="gpu-7"),
             "PodStuckTerminating",

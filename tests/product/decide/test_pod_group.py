@@ -67,6 +67,7 @@ def of_koordinator(policy: str = "waiting-and-running", **facts: Any) -> Story:
         ),
         pytest.param(asking(4, 5, least=2), "lower gang 5 to 3", id="of the operator, lowered first"),
         pytest.param(asking(4, 3, least=2), TOPOLOGY, id="then with queue and topology of the job"),
+        pytest.param(asking(2, 5, gang=KUBERNETES), "nothing", id="of kubernetes, which cannot change"),
         pytest.param(asking(4, 5, gang=Gang(scheduler="volcano")), "nothing", id="its own queue stays"),
         # Koordinator starts pods together until training runs.
         pytest.param(of_koordinator(), "tune gang once-satisfied", id="koordinator, it trains"),
@@ -100,7 +101,7 @@ def test_the_group(view: JobView, plan: str) -> None:
     ("view", "message"),
     [
         (asking(2, workers=(), launcher=None), "PodGroup j: the pods start together, 3 at least in queue team"),
-        (asking(2, 5, gang=KUBERNETES), "PodGroup j: minCount 5 → 3, so that the job needs fewer workers"),
+        (asking(2, 5), "PodGroup j: minMember 5 → 3, so that the job needs fewer workers"),
     ],
 )
 def test_the_user_reads_why(view: JobView, message: str) -> None:
@@ -163,6 +164,9 @@ def test_where_kubernetes_serves_none_it_names_the_gates() -> None:
         (asking(2, workers=(worker(0), worker(1, grouped=False))), ["GangMissed"]),
         (asking(2, workers=(worker(0), worker(1, grouped=False, deleting=True))), []),
         (asking(2, launcher=launcher(grouped=False)), ["GangMissed"]),
+        (asking(2, 4, gang=KUBERNETES), ["GangUnchanged"]),
+        (asking(2, 3, gang=KUBERNETES), []),
+        (asking(2, 4), []),
     ],
 )
 def test_a_gang_that_is_none_is_told(view: JobView, reasons: list[str]) -> None:

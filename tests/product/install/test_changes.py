@@ -9,7 +9,6 @@ import yaml
 from mpijob_elastic import names
 from mpijob_elastic.install import removal, rollout
 from mpijob_elastic.install.changes import Outcome, changed
-from mpijob_elastic.install.customize import MATCH_CONDITIONS_SINCE, for_version
 from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import Identity
 from mpijob_elastic.install.refusal import Refused
@@ -131,12 +130,3 @@ def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str,
         },
         {"key": names.NAMESPACE_OPT_OUT, "operator": "NotIn", "values": ["disabled"]},
     ]
-
-
-def test_without_match_conditions_the_hooks_that_need_one_go() -> None:
-    [plain] = for_version([MUTATING], MATCH_CONDITIONS_SINCE - 1)
-    kept = [{key: value for key, value in hook.items() if key != "matchConditions"} for hook in (HOOKS[0], WORKERS)]
-    assert plain["webhooks"] == kept
-    assert {**plain, "webhooks": []} == {**MUTATING, "webhooks": []}
-    [rest] = for_version([VALIDATING], MATCH_CONDITIONS_SINCE - 1)
-    assert rest == {**VALIDATING, "webhooks": VALIDATING["webhooks"][:2]}

@@ -1,6 +1,7 @@
 """Objects on their way to the server: customized, applied server-side, as its version serves them."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -138,19 +139,6 @@ def test_before_admission_policies_the_webhook_may_not_mark_pods(overlay: str) -
     assert not [one for one in rest if "webhook" in one["metadata"]["name"] and "pods" in str(one["rules"])]
 
 
-def test_before_match_conditions_config_maps_are_not_asked_about() -> None:
-    manifests = for_version(overlays.rendered("default"), 27)
-    hooks = configuration(manifests, "Mutating")["webhooks"]
-    assert [hook["rules"][0]["resources"] for hook in hooks] == [["pods"]] * 2
-    assert not any("matchConditions" in hook for hook in hooks)
-    assert of_kind(manifests, "PodDisruptionBudget") == of_kind(overlays.rendered("default"), "PodDisruptionBudget")
-
-
-def test_before_eviction_of_unhealthy_pods() -> None:
-    for budget in of_kind(for_version(overlays.rendered("default"), 25), "PodDisruptionBudget"):
-        assert budget["spec"].keys() == {"maxUnavailable", "selector"}
-
-
 def test_only_one_overlay_has_the_placeholder() -> None:
     for overlay in ("default", Overlay.CERT_MANAGER, Overlay.PROMETHEUS):
         assert "your-namespace" not in str(overlays.rendered(overlay))
@@ -161,7 +149,7 @@ def configuration(manifests: list[Manifest], kind: str) -> Any:
     return one
 
 
-VERSION = {"major": "1", "minor": "27+", "gitVersion": "v1.27.16-provider.1"}
+VERSION = {"major": "1", "minor": "29+", "gitVersion": "v1.29.16-provider.1"}
 KINDS = {
     "/api/v1": ["Namespace", "ServiceAccount", "Service", "ConfigMap"],
     "/apis/apps/v1": ["Deployment"],
@@ -203,21 +191,27 @@ async def server(older: ApiWriter) -> Server:
 
 
 async def test_it_is_known_by_version_and_kinds(server: Server) -> None:
-    assert (server.version, server.minor) == ("v1.27.16-provider.1", 27)
+    assert (server.version, server.minor) == ("v1.29.16-provider.1", 29)
     assert server.served["apps/v1", "Deployment"].path("a", "b") == "/apis/apps/v1/namespaces/a/deployments/b"
     assert {one["kind"] for one in Plan().manifests() if not server.serves(one)} == OPTIONAL_KINDS.keys()
+
+
+async def test_an_api_server_that_is_too_old_is_refused(older: ApiWriter, server: Server) -> None:
+    old = replace(server, version="v1.27.16", minor=27)
+    with pytest.raises(Refused, match=r"Kubernetes v1\.27\.16 is too old: 1\.28 is the oldest"):
+        await preflight.check(older, old, Plan().manifests(), jobs_namespaces=())
 
 
 async def test_kinds_that_only_help_are_skipped(older: ApiWriter, server: Server) -> None:
     for manifest in Plan().manifests():
         if manifest["kind"] in OPTIONAL_KINDS:
             change = await Applier(client=older, server=server).apply(manifest)
-            assert (change.outcome, change.note) == (Outcome.SKIPPED, "not served by v1.27.16-provider.1")
+            assert (change.outcome, change.note) == (Outcome.SKIPPED, "not served by v1.29.16-provider.1")
 
 
 async def test_kinds_that_are_needed_must_be_there(older: ApiWriter, server: Server) -> None:
     manifests = Plan(overlays=(Overlay.PROMETHEUS,)).manifests()
-    with pytest.raises(Refused, match=r"v1\.27\.16-provider\.1 does not serve PodMonitor .*, PrometheusRule"):
+    with pytest.raises(Refused, match=r"v1\.29\.16-provider\.1 does not serve PodMonitor .*, PrometheusRule"):
         await preflight.check(older, server, manifests, jobs_namespaces=())
 
 

@@ -2,14 +2,11 @@
 
 import asyncio
 import json
-import time
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import aiohttp
 import pytest
-from aiohttp import web
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
@@ -18,31 +15,10 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import Limits, _lines
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.doubles.api import TinyApi
-from tests.faults.faults import Answer, Fault, Freeze, Request, Reset, everything, writes
+from tests.faults.faults import Answer, Freeze, Reset, everything, writes
 from tests.faults.proxy import FaultProxy
 
 PODS = "/api/v1/namespaces/n/pods"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dated(Fault):
-    """Answers with this header in place of the server."""
-
-    date: str
-
-    async def asked(self, request: Request) -> web.Response:
-        return web.Response(headers={"Date": self.date})
-
-
-async def test_the_servers_time_is_no_later_than_it_is(client: ApiWriter) -> None:
-    before = time.time()
-    assert before - 1.0 < await client.server_time() <= time.time()
-
-
-@pytest.mark.parametrize("said", ["", "soon"])
-async def test_a_server_that_does_not_say_its_time(proxy: FaultProxy, client: ApiWriter, said: str) -> None:
-    with proxy.inject(Dated(date=said)), pytest.raises(errors.Unreachable, match="no time in its Date header"):
-        await client.server_time()
 
 
 @pytest.mark.parametrize("retry_after", [0, None])

@@ -1,7 +1,7 @@
 """Watches of what is served only at times (PodGroups, as an example), and of several namespaces used as one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from functools import partial
 from random import Random
 
@@ -29,7 +29,7 @@ FOUND = {"resources": [{"name": "jobs"}, {"name": "podgroups"}]}
 class Followed:
     """The cache, and each change of what is known."""
 
-    def __init__(self, client: ApiWriter, versions: Sequence[str] = (), *, every: float = 0.02) -> None:
+    def __init__(self, client: ApiWriter, *, every: float = 0.02) -> None:
         self.told: list[bool | None] = []
         self.cache: WatchCache[GangFacts] = WatchCache(
             client, POD_GROUPS, decode=read, on_change=lambda _old, _new: None, random=Random(1), namespace="n"
@@ -38,7 +38,6 @@ class Followed:
             client,
             POD_GROUPS,
             self.cache,
-            versions=versions,
             on_change=lambda: self.told.append(self.served.known),
             every=every,
         )
@@ -115,29 +114,6 @@ async def test_an_answer_that_fails_at_the_start_is_asked_for_again_soon(
             await eventually(lambda: gangs.served.known)
 
 
-async def test_an_older_version_is_followed_until_the_best_is_served(
-    api: TinyApi, proxy: FaultProxy, client: ApiWriter
-) -> None:
-    api.objects[GROUP.replace("v1beta1", "v1alpha1")] = FOUND
-    await api.create(POD_GROUPS.at("v1alpha1").path("n"), "j", spec={"minMember": 3})
-    gangs = Followed(client, ["v1beta1", "v1alpha1"])
-    async with running(gangs.served.run()):
-        await eventually(lambda: gangs.size() == 3)
-        with proxy.inject(Answer(status=500), on=asks):  # it may be served, or not
-            await has_asked(proxy)
-            assert gangs.served.version == "v1alpha1"
-        await api.create(PATH, "j", spec={"minMember": 2})
-        api.objects[GROUP] = FOUND
-        await eventually(lambda: gangs.served.version == "v1beta1")
-        await api.update(PATH, "j", spec={"minMember": 1})
-        await eventually(lambda: gangs.size() == 1)
-        [known] = gangs.cache.store.values()
-        gangs.cache.store.forget("n", "j", known.metadata.uid)  # as a write does that is answered with 404 meanwhile
-        del api.objects[GROUP]
-        await eventually(lambda: gangs.size() == 3)
-        assert (gangs.served.version, gangs.told) == ("v1alpha1", [True])
-
-
 def of(client: ApiWriter, *namespaces: str) -> WatchCache[Item] | Watches[Item]:
     decode = msgspec.json.Decoder(Item).decode
     unheard = partial(WatchCache[Item], on_change=lambda _old, _new: None)
@@ -184,7 +160,7 @@ async def test_it_is_synced_once_each_namespace_is(api: TinyApi, proxy: FaultPro
             assert not found.synced.is_set()
             proxy.withdraw(fault)
             await asyncio.wait_for(found.synced.wait(), 30)
-    found.follow(PODS)
+    found.restart()
     assert not found.synced.is_set()
 
 

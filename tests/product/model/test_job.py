@@ -51,7 +51,6 @@ def test_hosts_are_what_the_script_names() -> None:
 
 
 STARTED, WAITING, FINISHED = LauncherPhase.STARTED, LauncherPhase.WAITING, LauncherPhase.FINISHED
-UNSEEN = Policy(delete_without_discovery=True)
 
 
 @pytest.mark.parametrize(
@@ -70,10 +69,8 @@ UNSEEN = Policy(delete_without_discovery=True)
         (False, Policy(), STARTED, True, True, False),
         (False, Policy(), FINISHED, True, True, False),
         (True, Policy(), FINISHED, False, False, False),
-        # These hold at once.
+        # This holds at once.
         (False, Policy(enabled=False), STARTED, True, False, False),
-        (True, UNSEEN, STARTED, False, True, True),
-        (False, UNSEEN, STARTED, False, False, False),
     ],
 )
 def test_the_launcher_decides_once_its_driver_has_started(

@@ -1,7 +1,5 @@
 """What the annotations and the run policy of an MPIJob mean, and what is said of a value that means nothing."""
 
-from typing import Any
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -26,7 +24,6 @@ DEFAULTS = Policy()
         (names.DRAIN_TIMEOUT, "0s", Policy(drain_timeout=0.0)),
         (names.DRAIN_TIMEOUT, "24h", Policy(drain_timeout=86_400.0)),
         (names.REPLACE_FAILED_WORKERS, "false", Policy(replace_failed_workers=False)),
-        (names.DELETE_UNSEEN, "true", Policy(delete_without_discovery=True)),
         (names.RUN_POLICY, "true", Policy(run_policy=True)),
         ("somebody.else/enabled", "perhaps", DEFAULTS),
     ],
@@ -48,7 +45,6 @@ def test_an_annotation_sets_its_part_of_the_policy(key: str, value: str, expecte
         (names.DRAIN_TIMEOUT, "60"),
         (names.DRAIN_TIMEOUT, "86401s"),
         (names.REPLACE_FAILED_WORKERS, "no"),
-        (names.DELETE_UNSEEN, "1"),
         (names.RUN_POLICY, "enforce"),
         (names.SUSPEND, "yes"),
     ],
@@ -65,13 +61,13 @@ def test_a_minimum_above_the_maximum_is_dropped_with_it() -> None:
     assert (names.MIN_REPLICAS in problem.field, "3" in problem.allowed) == (True, True)
 
 
-@given(st.dictionaries(st.sampled_from(sorted(names.USER_ANNOTATIONS)) | st.text(), st.text()))
+@given(st.dictionaries(st.sampled_from(sorted(policy.KEYS)) | st.text(), st.text()))
 def test_no_text_is_too_strange_and_every_problem_names_field_value_and_what_is_allowed(given: dict[str, str]) -> None:
     parsed, problems = policy.parse(given)
     assert 0.0 <= parsed.drain_timeout <= policy.LONGEST_DRAIN_TIMEOUT
     for problem in problems:
         key = problem.field.removeprefix("metadata.annotations[").removesuffix("]")
-        assert key in names.USER_ANNOTATIONS
+        assert key in policy.KEYS
         assert given[key].startswith(problem.value)
         assert problem.allowed
 
@@ -180,14 +176,6 @@ def test_both_bounds_are_needed() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("value", "written"), [(30, "30"), (1000, "1k"), (1500, "1500"), (120_000, "120k"), (10**6, "1M"), (10**9, "1G")]
-)
-def test_a_value_is_written_as_the_api_server_stores_it(value: int, written: str) -> None:
-    metric: Any = Autoscale(name="q", value=value).metric
-    assert metric["external"]["target"] == {"type": "AverageValue", "averageValue": written}
-
-
 def test_the_spec_of_an_external_metric() -> None:
     found = autoscale.spec(QUEUE, "j", least=2, most=8, paused=False)
     assert (found["minReplicas"], found["maxReplicas"]) == (2, 8)
@@ -196,18 +184,3 @@ def test_the_spec_of_an_external_metric() -> None:
     assert found["metrics"][0]["external"]["metric"] == metric
     paused = autoscale.spec(QUEUE, "j", least=2, most=8, paused=True)["behavior"]
     assert [paused[way]["selectPolicy"] for way in ("scaleUp", "scaleDown")] == ["Disabled"] * 2
-
-
-@pytest.mark.parametrize(
-    ("found", "wanted", "expected"),
-    [
-        ({"a": 1, "default": 2}, {"a": 1}, True),
-        ({}, {"a": 1}, False),
-        ([{"a": 1, "b": 2}], [{"a": 1}], True),
-        ([{"a": 1}, {"a": 1}], [{"a": 1}], False),
-        ({"a": None}, {"a": {"b": 1}}, False),
-        ("ab", ["a", "b"], False),
-    ],
-)
-def test_defaults_of_the_api_server_are_no_change(found: object, wanted: object, *, expected: bool) -> None:
-    assert autoscale.covers(found, wanted) is expected

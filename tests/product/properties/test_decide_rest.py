@@ -77,7 +77,7 @@ def test_at_rest_everything_is_as_the_size_asks(view: JobView) -> None:
             surplus = [one for one in surplus if not one.gates]
         # A driver whose list got lost was told of nobody's leaving, so nobody goes before there is a list again.
         list_lost = view.driver_running and not view.published_pods
-        assert surplus == [] or list_lost or not derive(view, now=NOW).launcher.may_lose_workers
+        assert surplus == [] or list_lost or not derive(view, now=NOW).launcher.sees_hosts
         needed = {*derive(view, now=NOW).view.wanted_names, *(one.name for one in view.workers)}
         assert exec_names(view) >= needed
 

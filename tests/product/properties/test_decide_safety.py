@@ -14,6 +14,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide import decide, derive, drain, evictions, fill
 from mpijob_elastic.decide.actions import (
     Action,
+    AutoscalerAction,
     DeleteJob,
     DeleteLauncher,
     DeleteWorkers,
@@ -30,6 +31,7 @@ from mpijob_elastic.decide.actions import (
     TellUser,
     TunePodGroup,
     Ungate,
+    UnitAction,
     WriteConfig,
     WriteRole,
 )
@@ -215,8 +217,9 @@ def a_worker_goes_for_a_reason_and_after_its_rank(view: JobView, plan: Plan) -> 
             assert view.suspended_by or (view.launcher and worker.created_at <= view.launcher.created_at)
         elif outcome != "finished" and worker.index < size(view):
             assert view.policy.replace_failed_workers is not False or view.stopped
-        if outcome != "finished" and view.driver_running and view.launcher and not view.launcher.mounts_discovery:
-            assert view.policy.delete_without_discovery
+        if outcome != "finished" and view.driver_running:
+            assert view.launcher
+            assert view.launcher.mounts_discovery
 
 
 def is_over_for(view: JobView, seconds: float) -> bool:
@@ -360,7 +363,7 @@ def a_job_fills_within_its_bounds_and_with_pauses(view: JobView, plan: Plan) -> 
 def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:
     pod = view.launcher
     started = pod is not None and pod.phase is LauncherPhase.STARTED
-    reads = pod is not None and (pod.mounts_discovery or pod.names_discovery or view.policy.delete_without_discovery)
+    reads = pod is not None and (pod.mounts_discovery or pod.names_discovery)
     plain = not view.elastic or (started and not reads)
     if plain and not (view.ended or view.suspended_by or view.gated):
         asked = WriteConfig | TellUser | MakePodGroup | TunePodGroup | EndLauncher | QueueAction
@@ -384,7 +387,7 @@ def a_launcher_that_started_is_deleted_only_to_suspend_its_job(view: JobView, pl
             assert action.launcher.created_at + 5.0 <= NOW or action.launcher.created_at > NOW + SKEW
             there = [one for one in view.workers if not (one.terminated or one.deleting or one.gates)]
             gone = [one for one in there if one.index >= size(view)]
-            may_go = derive(view, now=NOW).launcher.may_lose_workers and view.elastic
+            may_go = derive(view, now=NOW).launcher.sees_hosts and view.elastic
             assert not may_go or all(one.name in view.published_pods for one in gone)
         else:
             assert action.launcher.phase is not LauncherPhase.FINISHED
@@ -550,9 +553,11 @@ def leaves_at_once_with_its_node(view: JobView, plan: Plan) -> bool:
 
 
 OUTCOMES = ("finished", "idle", "unused", "unscheduled", "drained", "timeout", "failed", "lost", "suspended")
+# What these views do not lead to.
+OWN = (Fill, *get_args(UnitAction), *get_args(QueueAction), *get_args(AutoscalerAction))
 # What the rules judge must be among the plans: of which views, and how a plan shows it.
 AMONG: dict[str, tuple[Callable[[Random], JobView], Shows]] = {
-    **{kind.__name__: (lived, acts(kind)) for kind in get_args(Action) if kind is not Fill},
+    **{kind.__name__: (lived, acts(kind)) for kind in get_args(Action) if kind not in OWN},
     **{f"deletes, {outcome}": (lived, deletes(outcome)) for outcome in OUTCOMES},
     **{f"moves, {outcome}": (lived, moves(outcome)) for outcome in ("unused", "drained", "timeout", "idle")},
     **{f"says {reason}": (lived, says(reason)) for reason in ("HostRenamed", "RankLost", "HostNameKept")},
@@ -565,36 +570,36 @@ AMONG: dict[str, tuple[Callable[[Random], JobView], Shows]] = {
 SEEDS: dict[str, int] = {
     "WriteRole": 6,
     "WriteConfig": 3,
-    "RefreshLauncher": 20,
-    "DeleteWorkers": 7,
-    "ReleaseWorker": 305,
+    "RefreshLauncher": 16,
+    "DeleteWorkers": 16,
+    "ReleaseWorker": 1844,
     "DeleteLauncher": 108,
     "EndLauncher": 98,
     "DeleteJob": 118,
-    "EndExecs": 807,
+    "EndExecs": 1949,
     "Ungate": 14,
-    "TellUser": 15,
-    "WriteSelector": 9,
-    "MakePodGroup": 6,
-    "LowerPodGroup": 46,
+    "TellUser": 2,
+    "WriteSelector": 15,
+    "MakePodGroup": 10,
+    "LowerPodGroup": 115,
     "TunePodGroup": 33,
     "RollBack": 245,
-    "deletes, finished": 7,
-    "deletes, idle": 45,
-    "deletes, unused": 230,
-    "deletes, unscheduled": 425,
-    "deletes, drained": 14814,
-    "deletes, timeout": 112,
-    "deletes, failed": 441,
-    "deletes, lost": 45,
-    "deletes, suspended": 19736,
-    "moves, unused": 1762,
-    "moves, drained": 16312,
-    "moves, timeout": 2239,
-    "moves, idle": 838,
-    "says HostRenamed": 674,
+    "deletes, finished": 31,
+    "deletes, idle": 25,
+    "deletes, unused": 75,
+    "deletes, unscheduled": 1296,
+    "deletes, drained": 880,
+    "deletes, timeout": 75,
+    "deletes, failed": 16,
+    "deletes, lost": 281,
+    "deletes, suspended": 1887,
+    "moves, unused": 1882,
+    "moves, drained": 37398,
+    "moves, timeout": 466,
+    "moves, idle": 3024,
+    "says HostRenamed": 320,
     "says RankLost": 86,
-    "says HostNameKept": 306,
+    "says HostNameKept": 20,
     "stops a job that trains": 108,
     "fills, and grows": 73,
     "fills, and shrinks": 27,

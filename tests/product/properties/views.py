@@ -165,7 +165,6 @@ def _policy(random: Random) -> Policy:
         scale_timeout=random.choice([None, None, 1.0, 60.0]),
         drain_timeout=random.choice([0.0, 1.0, 60.0]),
         replace_failed_workers=random.choice([None, True, False]),
-        delete_without_discovery=random.random() < 0.3,
         enabled=random.choice([None, None, None, True, False]),
     )
 

@@ -3,9 +3,9 @@
 import io
 import json
 import logging
+from collections.abc import Iterator
 
 import pytest
-import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -51,14 +51,37 @@ def test_the_live_page_shows_it_so() -> None:
     assert shown.getvalue().replace("\n", "").isprintable()
 
 
+@pytest.fixture
+def _handlers() -> Iterator[None]:
+    before, level = logging.getLogger().handlers[:], logging.getLogger().level
+    yield
+    logging.getLogger().handlers[:] = before
+    logging.getLogger().setLevel(level)
+
+
+def tell() -> None:
+    """Log in each way that we do."""
+    logging.getLogger("x").info("%(outcome)s: %(object)s", {"outcome": "warned", "object": HOSTILE})
+    logging.getLogger("y").warning("ignoring %s", HOSTILE)
+    logging.getLogger("z").error("failed", exc_info=ValueError(HOSTILE))
+
+
+@pytest.mark.usefixtures("_handlers")
 def test_logs_on_a_terminal_show_it_so(capsys: pytest.CaptureFixture[str]) -> None:
-    before = logging.getLogger().handlers[:]
-    try:
-        logs.configure(log_format="console", level="info")
-        structlog.get_logger("x").info(HOSTILE, field=HOSTILE)
-        logging.getLogger("y").warning("ignoring %s", HOSTILE)
-        logging.getLogger("z").error("failed", exc_info=ValueError(HOSTILE))
-    finally:
-        logging.getLogger().handlers[:] = before
-        structlog.reset_defaults()
+    logs.configure(log_format="console", level="info")
+    tell()
     assert all(line.isprintable() for line in capsys.readouterr().err.split("\n"))
+
+
+@pytest.mark.usefixtures("_handlers")
+def test_logs_for_machines_are_an_object_a_line_with_named_arguments_as_fields(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logs.configure(log_format="json", level="info")
+    logging.getLogger("x").debug("hidden")
+    tell()
+    reviewed, ignored, failed = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (reviewed["outcome"], reviewed["object"]) == ("warned", HOSTILE)
+    assert (reviewed["event"], reviewed["level"], reviewed["logger"]) == (f"warned: {HOSTILE}", "info", "x")
+    assert ignored.keys() == {"event", "level", "logger", "timestamp"}
+    assert "ValueError" in failed["exception"]

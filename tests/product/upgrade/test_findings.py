@@ -32,7 +32,7 @@ def seen(tag: str) -> list[Operator]:
         (findings.kubernetes("v1.34.4", 34), Verdict.GO, "serves everything"),
         (findings.kubernetes("v1.29.0", 29), Verdict.CARE, "v1.29.0 has no ValidatingAdmissionPolicy"),
         (findings.kubernetes("v1.28.0", 28), Verdict.CARE, "v1.28.0 has no FlowSchema v1"),
-        (findings.kubernetes("v1.27.0", 27), Verdict.CARE, "matchConditions"),
+        (findings.kubernetes("v1.27.0", 27), Verdict.NO, "v1.27.0 is older than 1.28"),
         (findings.definition(None), Verdict.NO, "install mpi-operator v0.2.3"),
         (findings.definition(definition("v0.2.3")), Verdict.GO, "legacy (from before apiextensions v1), stored as v1"),
         (findings.definition(definition("administrator")), Verdict.GO, "stored as v1, v1alpha2"),
@@ -103,9 +103,9 @@ ON = f"{OFF}  - pod\n"
 LEFT_ALONE = f"{ON}  externalFrameworks: [MPIJob.v1.kubeflow.org]\n"
 
 
-@pytest.fixture(params=["v1beta2", "v1beta1"])
-def installed(request: pytest.FixtureRequest, api: TinyApi) -> None:
-    for served in ("kueue.x-k8s.io", f"kueue.x-k8s.io/{request.param}"):
+@pytest.fixture
+def installed(api: TinyApi) -> None:
+    for served in ("kueue.x-k8s.io", "kueue.x-k8s.io/v1beta2"):
         api.objects[f"/apis/{served}"] = {"name": served}
 
 
@@ -116,7 +116,7 @@ async def test_without_it_there_is_nothing_to_say_and_an_older_one_queues_no_job
     api.objects["/apis/kueue.x-k8s.io"] = {"name": "kueue.x-k8s.io"}
     found = await kueue.look(client)
     assert found.verdict is Verdict.CARE
-    assert "does not serve kueue.x-k8s.io/v1beta2 or kueue.x-k8s.io/v1beta1" in found.text
+    assert "older than 0.15" in found.text
 
 
 @pytest.mark.usefixtures("installed")

@@ -2,18 +2,13 @@
 
 import asyncio
 import json
-from contextlib import suppress
 from random import Random
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.doubles.api import TinyApi
-from tests.faults.proxy import FaultProxy
-from tests.faults.waiting import eventually
 from tests.product.webhook.certificates.material import DAY, NOON, authority, leaf
-from webhook import job_cache
 from webhook.bodies import Bodies, Crowded
 from webhook.certificates.serving import Serving
 from webhook.health import application
@@ -115,18 +110,3 @@ async def test_hpas_come_change_their_job_and_go(client: ApiWriter) -> None:
     watched._changed(hpa("a", "other"), None)
     assert (scaling(watched), scaling(watched, "other")) == ([], [])
     assert watched.autoscalers("elsewhere", "train") == ()
-
-
-@pytest.mark.parametrize(("said", "minor"), [("26+", 26), ("", None), (1, None)])
-async def test_the_version_is_asked_for(
-    api: TinyApi, client: ApiWriter, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, said: object, minor: int | None
-) -> None:
-    monkeypatch.setattr(job_cache, "ASK_EVERY", 0.01)
-    api.objects["/version"] = {"minor": said, "gitVersion": "v1"}
-    watched = Watched(client, namespaces=(), random=Random(1))
-    watching = asyncio.create_task(watched.run())
-    await eventually(lambda: proxy.count(lambda request: request.path == "/version") > 2)
-    assert watched.minor() == minor
-    watching.cancel()
-    with suppress(asyncio.CancelledError):
-        await watching

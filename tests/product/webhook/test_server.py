@@ -89,9 +89,10 @@ async def test_a_review_in_flight_at_the_end_is_answered(settings: Settings, cli
     await ready(client, settings)
     reader, writer = await asyncio.open_connection("127.0.0.1", settings.port, ssl=TRUSTING)
     sent = body(launcher_pod())
-    writer.write(b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(sent) + sent[:10])
-    while "mpijob_elastic_webhook_in_flight 1.0" not in await said(client, settings, "/metrics"):
-        await asyncio.sleep(0.01)
+    head = b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n"
+    writer.write(head % len(sent))
+    assert b"100 Continue" in await reader.readuntil(b"\r\n\r\n")
+    writer.write(sent[:10])
 
     signal.raise_signal(signal.SIGTERM)
     await asyncio.sleep(0.2)

@@ -20,7 +20,6 @@ from tests.doubles.direct import DirectClient, Sent
 from tests.product.webhook.certificates.material import HOST, NOON
 from webhook.certificates.rotation import Clocks, Rotation, Timing
 from webhook.certificates.serving import Serving
-from webhook.metrics import Metrics
 from webhook.rules.certificates import pairs
 from webhook.rules.certificates.content import Content, parse
 from webhook.rules.certificates.decision import Policy
@@ -127,7 +126,6 @@ class Replica:
             policy=Policy(hosts=frozenset({HOST}), lifetimes=LIFETIMES),
             timing=timing,
             clocks=Clocks(wall=world.wall, monotonic=world.monotonic),
-            metrics=Metrics(),
         )
         self._look: Coroutine[None, None, None] | None = None
 

@@ -7,7 +7,7 @@ import pytest
 
 from lab.operator import objects
 from mpijob_elastic import names
-from tests.product.webhook.answers import facts, patched
+from tests.product.webhook.answers import patched
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, launcher_pod, mpi_job, worker_pod
 from webhook.rules import pod_security, scheduling_gates, template_labels
 
@@ -43,31 +43,6 @@ PLAINLY, SUSPENDING = mpi_job(), mpi_job(annotations=SUSPEND)
 def test_a_new_pod_gets_the_gates_of_its_job_only(pod: Object, job: Object, gates: list[Object] | None) -> None:
     expected = pod if gates is None else with_spec(pod, schedulingGates=gates)
     assert patched(scheduling_gates.missing, pod, job) == expected
-
-
-FIELD_OF_QUEUE = "metadata.labels[kueue.x-k8s.io/queue-name]"
-QUEUED = {**PLAINLY, "metadata": {**PLAINLY["metadata"], "labels": {names.LABEL_QUEUE: "team"}}}
-
-
-@pytest.mark.parametrize(
-    ("minor", "new", "old", "fields"),
-    [
-        pytest.param(26, QUEUED, None, [FIELD_OF_QUEUE], id="created in a queue"),
-        pytest.param(26, QUEUED, PLAINLY, [FIELD_OF_QUEUE], id="put into a queue"),
-        pytest.param(26, QUEUED, QUEUED, [], id="in a queue before"),
-        pytest.param(26, SUSPENDING, PLAINLY, [f"annotation {names.SUSPEND}"], id="suspended"),
-        pytest.param(26, PLAINLY, None, [], id="has not to wait"),
-        pytest.param(27, QUEUED, None, [], id="Kubernetes has gates"),
-        pytest.param(None, QUEUED, None, [], id="the version is not known"),
-    ],
-)
-def test_a_job_that_would_have_to_wait_is_refused_where_nothing_can_hold_its_pods(
-    minor: int | None, new: Object, old: Object | None, fields: list[str]
-) -> None:
-    refused = list(scheduling_gates.refusals(facts(new), facts(old) if old else None, minor=minor))
-    assert [refusal.field for refusal in refused] == fields
-    why = "Kubernetes 1.26 has no scheduling gates, so the pods would start at once; it takes 1.27"
-    assert all(refusal.message == why for refusal in refused)
 
 
 LABELS = {"team": "vision", "sidecar.istio.io/inject": "false"}

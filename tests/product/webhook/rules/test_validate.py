@@ -175,6 +175,12 @@ def test_an_unknown_annotation_is_warned_of_once_with_the_nearest_name() -> None
     assert on_update(job, job) == Verdict()
 
 
+def test_an_annotation_of_an_earlier_version_is_warned_of_with_what_takes_its_place() -> None:
+    [warning] = on_create(annotated(**{"delete-without-discovery": "true"})).warnings
+    assert "has no effect any more" in warning
+    assert "`kubectl delete pod JOB-worker-2`" in warning
+
+
 def test_of_many_unknown_annotations_a_few_are_named() -> None:
     verdict = on_create(annotated(**{f"x{number:05}": "" for number in range(11_000)}))
     assert [warning.partition("]")[0][-5:] for warning in verdict.warnings] == [f"{n:05}" for n in range(5)]
