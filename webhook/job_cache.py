@@ -1,10 +1,9 @@
-"""What the webhook sees of the cluster: MPIJobs, their HPAs, quotas, Volcano's queues, the API server's version.
+"""What the webhook sees of the cluster: MPIJobs, quotas, Volcano's queues, the API server's version.
 
 A replica that cannot watch still answers reviews.
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -21,9 +20,8 @@ from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.watches import watches
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules import gang, hpa_facts, quota
+from webhook.rules import gang, quota
 from webhook.rules.gang import QueueFacts
-from webhook.rules.hpa_facts import AUTOSCALERS, HpaFacts
 from webhook.rules.quota import QuotaFacts
 
 # Seconds between two questions for the version: an API server is replaced by a newer one while the webhook runs.
@@ -31,16 +29,13 @@ ASK_EVERY = 60.0
 
 
 class Watched:
-    """MPIJobs, their HPAs and quotas, of these namespaces or all; empty until the first list is complete."""
+    """MPIJobs and quotas, of these namespaces or all; empty until the first list is complete."""
 
     def __init__(self, client: ApiReader, *, namespaces: Sequence[str], random: Random) -> None:
         self._minor: int | None = None
         self._client = client
-        self._by_job: defaultdict[tuple[str, str], dict[str, HpaFacts]] = defaultdict(dict)
         jobs = partial(WatchCache[JobFacts], client, MPI_JOBS, decode=job_facts.read, random=random)
         self._jobs = watches(jobs, namespaces)
-        hpas = partial(WatchCache[HpaFacts], client, AUTOSCALERS, decode=hpa_facts.read, random=random)
-        self._autoscalers = watches(partial(hpas, on_change=self._changed), namespaces)
         quotas = partial(WatchCache[QuotaFacts], client, RESOURCE_QUOTAS, decode=quota.read, random=random)
         self._quotas = watches(quotas, namespaces)
         self._queues: WatchCache[QueueFacts] = WatchCache(client, QUEUES, decode=gang.read_queue, random=random)
@@ -49,10 +44,6 @@ class Watched:
     def job(self, namespace: str, name: str) -> JobFacts | None:
         """Return the job as last seen; None if it is not known (yet)."""
         return self._jobs.store.get(namespace, name)
-
-    def autoscalers(self, namespace: str, job: str) -> tuple[HpaFacts, ...]:
-        """Return the HPAs that scale the job of that name, as last seen; the job need not exist."""
-        return tuple(self._by_job.get((namespace, job), {}).values())
 
     def quotas(self, namespace: str) -> list[QuotaFacts]:
         """Return the ResourceQuotas of a namespace, as last seen."""
@@ -70,13 +61,13 @@ class Watched:
         return self._minor
 
     def unreadable(self) -> int:
-        """Return the number of jobs and HPAs that cannot be read."""
-        return self._jobs.unreadable + self._autoscalers.unreadable
+        """Return the number of jobs that cannot be read."""
+        return self._jobs.unreadable
 
     async def run(self) -> None:
         """Watch for ever."""
         async with asyncio.TaskGroup() as group:
-            for cache in (self._jobs, self._autoscalers, self._quotas, self._queues_served):
+            for cache in (self._jobs, self._quotas, self._queues_served):
                 group.create_task(cache.run())
             group.create_task(self._ask_version())
 
@@ -86,12 +77,3 @@ class Watched:
                 _, minor = await version.ask(self._client)
                 self._minor = minor or None  # a build without a version says none
             await asyncio.sleep(ASK_EVERY)
-
-    def _changed(self, old: HpaFacts | None, new: HpaFacts | None) -> None:
-        if old is not None and old.scales_mpi_job:
-            rest = self._by_job[old.job]
-            rest.pop(old.metadata.name, None)
-            if not rest:
-                del self._by_job[old.job]
-        if new is not None and new.scales_mpi_job:
-            self._by_job[new.job][new.metadata.name] = new

@@ -7,7 +7,6 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, VALIDATING_WEBHOOKS
-from webhook.rules.hpa_facts import AUTOSCALERS
 
 # The namespace of the jobs in manifests/single-namespace.yaml.
 NAMESPACE_PLACEHOLDER = "your-namespace"
@@ -17,8 +16,8 @@ EVICTION_OF_UNHEALTHY_SINCE = 26
 ADMISSION_POLICIES_SINCE = 30
 # The Roles by which the webhook marks pods that are evicted, harmless only where a policy limits what it writes.
 RIGHTS_TO_EVICT = "mpijob-elastic-evictions"
-# Without conditions, the hooks on these resources would see all ConfigMaps, statuses and HPAs.
-_CONDITIONAL = {CONFIG_MAPS.plural, f"{MPI_JOBS.plural}/status", AUTOSCALERS.plural}
+# Without conditions, the hooks on these resources would see all ConfigMaps and statuses.
+_CONDITIONAL = {CONFIG_MAPS.plural, f"{MPI_JOBS.plural}/status"}
 
 
 def with_image(manifests: Iterable[Manifest], image: str) -> list[Manifest]:
@@ -63,8 +62,7 @@ def _for_version(manifest: Manifest, minor: int) -> Manifest:
 def _without_match_conditions(configuration: Manifest) -> dict[str, Any]:
     """Drop the conditions, and the hooks that need them.
 
-    The controller adds key and selector itself, and edits of the MPIJob still bring the warnings about its HPA. For
-    pods the labels are narrow enough.
+    The controller adds key and selector itself. For pods the labels are narrow enough.
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-matchconditions
     """
     hooks = configuration["webhooks"]
