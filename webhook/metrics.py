@@ -47,7 +47,7 @@ class Metrics:
         )
         self.certificate_steps = Counter(
             "mpijob_elastic_webhook_certificate_steps",
-            "Changes this replica made to the Secret: begin, renew, prepare, promote",
+            "Changes this replica made to the Secret: begin, renew",
             ["step"],
             registry=self._registry,
         )
