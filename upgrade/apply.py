@@ -10,7 +10,6 @@ Run an interrupted upgrade again to finish it.
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 from mpijob_elastic import names
 from mpijob_elastic.install import installer, inventory, server
@@ -40,18 +39,16 @@ RIGHTS: tuple[Right, ...] = tuple(
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """install: options of the installer. structural: see `crd.upgraded`. canary: None for no canary."""
+    """install: options of the installer. canary: None for no canary."""
 
     install: installer.Options
-    structural: bool = False
     canary: Canary | None = None
 
 
 async def apply(client: ApiWriter, plan: Plan, options: Options, *, ask: Ask, say: Say) -> bool:
     """Upgrade the cluster; return False if the user declined. Raises `Refused` and `errors.KubeError`."""
     plan = await installer.with_image(client, plan)
-    wanted = partial(crd.upgraded, structural=options.structural)
-    await _look(client, plan, options, wanted, say=say)
+    await _look(client, plan, options, say=say)
     if options.install.dry_run:
         return True
     if not ask():
@@ -61,7 +58,7 @@ async def apply(client: ApiWriter, plan: Plan, options: Options, *, ask: Ask, sa
     live = await live_crd.read(client)
     say(await record.keep(client, Applier(client=client, server=found), manifests, live))
     say("what changes")
-    say(await live_crd.change(client, wanted))
+    say(await live_crd.change(client, crd.upgraded))
     await live_crd.wait_for_scale(client, seconds=options.install.timeout, say=say)
     await installer.install(client, plan, options.install, say=say)
     if options.canary and plan.image:
@@ -75,10 +72,10 @@ async def check(client: ApiReader) -> None:
     await check_rights(client, RIGHTS)
 
 
-async def _look(client: ApiWriter, plan: Plan, options: Options, wanted: live_crd.Wanted, *, say: Say) -> None:
+async def _look(client: ApiWriter, plan: Plan, options: Options, *, say: Say) -> None:
     for finding in findings.operators(await operators.check(client)):
         say(f"operator: {finding.text}")
     say("what would change")
-    say(await live_crd.change(client, wanted, dry_run=True))
+    say(await live_crd.change(client, crd.upgraded, dry_run=True))
     await installer.install(client, plan, replace(options.install, dry_run=True), say=say)
     await check(client)

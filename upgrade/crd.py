@@ -5,7 +5,7 @@ it. Everything else stays: other versions, columns, categories, short names, con
 
 An API server that serves only apiextensions v1 accepts a definition in the legacy form (`Form`) while it keeps
 that form: subresources and columns may change, and nothing is pruned. A structural definition can never go back, for
-preserveUnknownFields "cannot [be] set to true" again; so that change is made on request only.
+preserveUnknownFields "cannot [be] set to true" again; so that change is left to administrators.
 """
 
 from collections.abc import Mapping
@@ -49,10 +49,8 @@ COLUMNS: tuple[Mapping[str, Any], ...] = (
     ),
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
 )
-ONE_WAY = (
-    f"{NAME}: the schema stays structural, with the same checks, and keeps every unknown field; the API "
-    "server does not accept the former schema any more"
-)
+# The definition of v0.2.3's manifest in apiextensions v1, scalable.
+IN_V1 = "docs/examples/mpijob-definition.yaml"
 
 
 class Form(StrEnum):
@@ -96,16 +94,12 @@ def stored(crd: Crd) -> list[str]:
     return list(dict.fromkeys([*now, *crd.get("status", {}).get("storedVersions", [])]))
 
 
-def upgraded(crd: Crd, *, structural: bool = False) -> dict[str, Any]:
-    """Return the definition with our additions. Raises `Refused`.
-
-    structural: give the legacy form a schema of apiextensions v1 with the same checks, which cannot be reverted.
-    """
+def upgraded(crd: Crd) -> dict[str, Any]:
+    """Return the definition with our additions. Raises `Refused`."""
     legacy = form(crd) is Form.LEGACY
     version = _v1(crd)
     changed = _scalable(version) | {"additionalPrinterColumns": _columns(version.get("additionalPrinterColumns", []))}
-    result = _with_v1(crd, changed if legacy else _keeping_selector(changed))
-    return _made_structural(result) if legacy and structural else result
+    return _with_v1(crd, changed if legacy else _keeping_selector(changed))
 
 
 def reverted(live: Crd, before: Crd) -> dict[str, Any]:
@@ -123,11 +117,6 @@ def reverted(live: Crd, before: Crd) -> dict[str, Any]:
     if form(before) is Form.STRUCTURAL and version["schema"] == _keeping_selector(former)["schema"]:
         version["schema"] = former["schema"]
     return _with_v1(live, version)
-
-
-def stays_structural(live: Crd, before: Crd) -> bool:
-    """Return True if the schema cannot become what it was, see `ONE_WAY`. Raises `Refused`."""
-    return form(before) is Form.LEGACY and not live["spec"].get("preserveUnknownFields")
 
 
 def is_scalable(crd: Crd) -> bool:
@@ -191,13 +180,3 @@ def _keeping_selector(version: Version) -> dict[str, Any]:
     was = version["schema"]["openAPIV3Schema"]
     kept = schema.keeping(was, SELECTOR, {"type": "string"})
     return {**version, "schema": {**version["schema"], "openAPIV3Schema": kept}}
-
-
-def _made_structural(crd: Crd) -> dict[str, Any]:
-    # The API server requires this of all versions at once.
-    versions = []
-    for version in crd["spec"]["versions"]:
-        was = version.get("schema", {}).get("openAPIV3Schema", {})
-        versions.append({**version, "schema": {"openAPIV3Schema": schema.structural(was)}})
-    rest = {key: value for key, value in crd["spec"].items() if key != "preserveUnknownFields"}
-    return {**crd, "spec": {**rest, "versions": versions}}

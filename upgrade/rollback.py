@@ -88,8 +88,6 @@ class Rollback:
         for before in self.record.objects:
             self._tell(await restore.restore(trial, before))
         self.say(await live_crd.change(client, self._former, dry_run=True))
-        if crd.stays_structural(await live_crd.read(client), self.record.crd):
-            self.say(crd.ONE_WAY)
         if not self.keeps_controller:
             left = await cleanup.look(client)
             for line in [f"to be removed from {trace}" for trace in left.removals] + left.lines():

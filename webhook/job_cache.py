@@ -1,10 +1,9 @@
-"""What the webhook sees of the cluster: MPIJobs, their HPAs, quotas, Volcano's queues, the API server's version.
+"""What the webhook sees of the cluster: MPIJobs, quotas, Volcano's queues, the API server's version.
 
 A replica that cannot watch still answers reviews.
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 from random import Random
@@ -16,21 +15,17 @@ from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.watches import watches
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules import gang, hpa_facts, quota
+from webhook.rules import gang, quota
 from webhook.rules.gang import QueueFacts
-from webhook.rules.hpa_facts import AUTOSCALERS, HpaFacts
 from webhook.rules.quota import QuotaFacts
 
 
 class Watched:
-    """MPIJobs, their HPAs and quotas, of these namespaces or all; empty until the first list is complete."""
+    """MPIJobs and quotas, of these namespaces or all; empty until the first list is complete."""
 
     def __init__(self, client: ApiReader, *, namespaces: Sequence[str], random: Random) -> None:
-        self._by_job: defaultdict[tuple[str, str], dict[str, HpaFacts]] = defaultdict(dict)
         jobs = partial(WatchCache[JobFacts], client, MPI_JOBS, decode=job_facts.read, random=random)
         self._jobs = watches(jobs, namespaces)
-        hpas = partial(WatchCache[HpaFacts], client, AUTOSCALERS, decode=hpa_facts.read, random=random)
-        self._autoscalers = watches(partial(hpas, on_change=self._changed), namespaces)
         quotas = partial(WatchCache[QuotaFacts], client, RESOURCE_QUOTAS, decode=quota.read, random=random)
         self._quotas = watches(quotas, namespaces)
         self._queues: WatchCache[QueueFacts] = WatchCache(client, QUEUES, decode=gang.read_queue, random=random)
@@ -39,10 +34,6 @@ class Watched:
     def job(self, namespace: str, name: str) -> JobFacts | None:
         """Return the job as last seen; None if it is not known (yet)."""
         return self._jobs.store.get(namespace, name)
-
-    def autoscalers(self, namespace: str, job: str) -> tuple[HpaFacts, ...]:
-        """Return the HPAs that scale the job of that name, as last seen; the job need not exist."""
-        return tuple(self._by_job.get((namespace, job), {}).values())
 
     def quotas(self, namespace: str) -> list[QuotaFacts]:
         """Return the ResourceQuotas of a namespace, as last seen."""
@@ -56,20 +47,11 @@ class Watched:
         return found.state if found else None
 
     def unreadable(self) -> int:
-        """Return the number of jobs and HPAs that cannot be read."""
-        return self._jobs.unreadable + self._autoscalers.unreadable
+        """Return the number of jobs that cannot be read."""
+        return self._jobs.unreadable
 
     async def run(self) -> None:
         """Watch for ever."""
         async with asyncio.TaskGroup() as group:
-            for cache in (self._jobs, self._autoscalers, self._quotas, self._queues_served):
+            for cache in (self._jobs, self._quotas, self._queues_served):
                 group.create_task(cache.run())
-
-    def _changed(self, old: HpaFacts | None, new: HpaFacts | None) -> None:
-        if old is not None and old.scales_mpi_job:
-            rest = self._by_job[old.job]
-            rest.pop(old.metadata.name, None)
-            if not rest:
-                del self._by_job[old.job]
-        if new is not None and new.scales_mpi_job:
-            self._by_job[new.job][new.metadata.name] = new

@@ -39,7 +39,7 @@ class Metrics:
         )
         self.unreadable = Gauge(
             "mpijob_elastic_webhook_unreadable_objects",
-            "MPIJobs and HPAs that are ignored because they cannot be read",
+            "MPIJobs that are ignored because they cannot be read",
             registry=self._registry,
         )
 

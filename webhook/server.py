@@ -78,7 +78,6 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
         watched = Watched(cluster, namespaces=settings.jobs_namespaces, random=random.Random())  # noqa: S311 - jitter
         context = ReviewContext(
             job=watched.job,
-            autoscalers=watched.autoscalers,
             quotas=watched.quotas,
             now=time.time,
             queue=watched.queue,

@@ -34,7 +34,7 @@ from tests.doubles.direct import DirectClient, Sent
 from tests.json_places import places
 from tests.product.webhook.objects import ELASTIC, Object, mpi_job, review
 from webhook.evictions import Evictions
-from webhook.rules import handlers, hpa_facts
+from webhook.rules import handlers
 from webhook.rules import review as reviews
 from webhook.rules.handlers import ReviewContext
 from webhook.rules.review import Malformed
@@ -129,16 +129,6 @@ def _spoiled(random: Random, found: Spots) -> bytes:
 JOB = mpi_job(replicas=3, command=ELASTIC, annotations={"mpijob-elastic/min-replicas": "2"}, conditions=["Created"])
 COUNTED = {**JOB, "status": {**JOB["status"], "replicaStatuses": {"Launcher": {}, "Worker": {"active": 3}}}}
 SCALE = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": JOB["metadata"], "spec": {"replicas": 3}}
-HPA = {
-    "apiVersion": "autoscaling/v1",
-    "kind": "HorizontalPodAutoscaler",
-    "metadata": {"name": "a", "namespace": "default", "uid": "h", "resourceVersion": "2"},
-    "spec": {
-        "scaleTargetRef": {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "train"},
-        "minReplicas": 1,
-        "maxReplicas": 9,
-    },
-}
 EVICTION = {
     "apiVersion": "policy/v1",
     "kind": "Eviction",
@@ -147,7 +137,6 @@ EVICTION = {
 }
 CONTEXT = ReviewContext(
     job=lambda _namespace, _name: job_facts.read(texts.compact(JOB)),
-    autoscalers=lambda _namespace, _job: (hpa_facts.read(texts.compact(HPA)),),
     now=lambda: 1e9,
 )
 TABLES = (handlers.mutating(CONTEXT), handlers.validating(CONTEXT))
@@ -164,7 +153,6 @@ def _reviews(random: Random) -> Iterator[Spots]:
         review(JOB),
         review(grown, old=JOB, dryRun=True),
         review({**SCALE, "spec": {"replicas": 5}}, old=SCALE, subResource="scale", name="train"),
-        review({**HPA, "spec": {**HPA["spec"], "maxReplicas": 2}}, old=HPA, name="a"),  # type: ignore[dict-item]
         review(EVICTION, subResource="eviction"),
     ]
     for document in copy.deepcopy(documents):

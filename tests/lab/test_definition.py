@@ -10,13 +10,14 @@ import pytest
 from lab.errors import LabError
 from mpijob_elastic import names
 from tests.lab.command_line import INSTALL, ROLLBACK, UNINSTALL, UPGRADE, CommandLine
-from tests.lab.upgrades import CRD, deploy_operator
-from tests.product.upgrade.definitions import definition, v1
+from tests.lab.upgrades import deploy_operator
+from tests.product.upgrade.definitions import definition
 from upgrade import crd, record
 
 pytestmark = [pytest.mark.lab, pytest.mark.thorough]
 COMMAND = "mpijob-elastic upgrade scale"
 SCALE = ("upgrade", "scale")
+FORCED = ("--server-side", "--force-conflicts")
 # Everything that `install` makes, but no right to change definitions.
 INSTALLERS_GROUPS = (
     "",
@@ -108,18 +109,22 @@ def test_an_upgrade_on_top_of_an_installation_is_rolled_back_to_it(administrator
     assert administrators.spec() == before
 
 
-def test_a_structural_schema_keeps_what_users_wrote(legacy: CommandLine) -> None:
+def test_the_example_in_v1_takes_the_place_of_the_old_form_and_keeps_what_users_wrote(legacy: CommandLine) -> None:
     worker = {"replicas": 2, "extra": {"kept": True}}
     legacy.create_job(mpiReplicaSpecs={"Launcher": {"replicas": 1, "template": {}}, "Worker": worker})
-    legacy.done(*UPGRADE, "--structural")
+    code, said = legacy.run(*UPGRADE, "--structural")
+    assert (code, crd.IN_V1 in said) == (2, True)
+    legacy.cluster.kubectl("apply", *FORCED, "-f", str(Path(__file__).parents[2] / crd.IN_V1))
     assert "preserveUnknownFields" not in json.dumps(legacy.spec()).replace("x-kubernetes-", "")
     legacy.cluster.kubectl("annotate", "-n", "jobs", "mpijob/train", "touched=yes")
     extra = legacy.cluster.kubectl("get", "-n", "jobs", "mpijob/train", "-o", "jsonpath={..Worker.extra.kept}")
     assert extra == "true"
     with pytest.raises(LabError, match="greater than or equal to 1"):
         legacy.cluster.kubectl("scale", "-n", "jobs", "mpijob/train", "--replicas=0")
-    assert "does not accept the former schema any more" in " ".join(legacy.done(*ROLLBACK).split())
-    assert "scale" not in v1(legacy.get(CRD))["subresources"]
+    before = legacy.spec()
+    legacy.install()
+    legacy.done(*UNINSTALL)
+    assert legacy.spec() == before
 
 
 def test_an_elastic_operator_is_left_alone(legacy: CommandLine) -> None:

@@ -51,7 +51,6 @@ ANYWHERE: dict[str, Rights] = {
     names.WEBHOOK: QUEUES
     | {
         ("mpijobs.kubeflow.org", ""): "get list watch",
-        ("horizontalpodautoscalers.autoscaling", ""): "get list watch",
         ("resourcequotas", ""): "list watch",
         ("pods", ""): "get patch",
         ("pods/eviction", ""): "create",

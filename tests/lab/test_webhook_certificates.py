@@ -28,7 +28,7 @@ from webhook.settings import Settings
 pytestmark = pytest.mark.lab
 
 # A third of a leaf must be longer than a busy machine ever stops a replica.
-BRIEF = Lifetimes(authority=timedelta(seconds=36), leaf=timedelta(seconds=18))
+BRIEF = Lifetimes(authority=timedelta(seconds=60), leaf=timedelta(seconds=18))
 Replica = Callable[[], AbstractAsyncContextManager[Backend]]
 
 
@@ -70,7 +70,7 @@ def lasting(service: Service, installed: Installed) -> Replica:
 
 @pytest.fixture
 def brief(service: Service, installed: Installed) -> Replica:
-    """Replicas whose CA is replaced every 24 seconds."""
+    """Replicas whose CA is replaced every 48 seconds."""
     return partial(replica, service, installed, BRIEF)
 
 

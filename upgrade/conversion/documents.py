@@ -9,7 +9,7 @@ from mpijob_elastic import names
 from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.telemetry.terminal import printable
 from upgrade import crd
-from upgrade.conversion import mpi_job, old_definition, training_job
+from upgrade.conversion import mpi_job, training_job
 from upgrade.conversion.results import Converted, Notes, Object, Source
 
 ET = "kai.alibabacloud.com/v1alpha1"
@@ -19,7 +19,8 @@ _CONVERTERS: Mapping[tuple[str, str], Callable[[Source, Notes], Object]] = {
 }
 _SCALERS = frozenset({(ET, "ScaleIn"), (ET, "ScaleOut")})
 _SCALER_ADVICE = f"edit the job's replicas instead, within {names.MIN_REPLICAS} and {names.MAX_REPLICAS}"
-_OLD_CRD = ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")
+_OLD_DEFINITION = ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")
+_DEFINITION_ADVICE = f"no API server takes this version since Kubernetes 1.22; apply {crd.IN_V1} instead"
 
 
 def convert_text(text: str, *, where: str) -> list[Converted]:
@@ -35,12 +36,12 @@ def convert(source: Source) -> Converted:
     """Convert an object; objects of other kinds stay as they are. Raises `Refused`."""
     kind = source.get("apiVersion", ""), source.get("kind", "")
     converter = _CONVERTERS.get(kind)
-    if kind == _OLD_CRD and source.get("metadata", {}).get("name") == crd.NAME:
-        converter = old_definition.convert
     notes = Notes()
     if converter is None:
         if kind in _SCALERS:
             notes.add("kind", _SCALER_ADVICE)
+        if kind == _OLD_DEFINITION and source.get("metadata", {}).get("name") == crd.NAME:
+            notes.add("apiVersion", _DEFINITION_ADVICE)
         return Converted(subject=_subject(source), manifest=source, notes=tuple(notes))
     source = _without_nulls(source)
     try:

@@ -4,10 +4,11 @@ A call succeeds only if three places agree: the caBundles of the webhook configu
 Secret (shared by all replicas) and the certificate that each replica serves. They change at different times, so the
 order matters. The rules, each with its module:
 
-- A new CA is only trusted at first. It stands in the Secret beside the current CA and signs nothing until every bundle
-  has carried it for a while (`decision`).
-- The bundle always holds the current CA, the next CA and the retired CAs. A CA is retired, not dropped, while a
-  replica may still serve a certificate that it signed (`content`).
+- A new CA is only trusted at first. It comes together with a certificate that its predecessor signs, and signs the
+  next one, weeks later (`decision`). If its predecessor is lost it signs at once, and whoever has a valid certificate
+  serves that until every bundle has carried the new CA for a while (`rotation`).
+- The bundle always holds the current CA and the retired CAs. A CA is retired, not dropped, while a replica may still
+  serve a certificate that it signed (`content`).
 - A replica reads the bundles before the Secret, and writes a bundle only if it has not changed since. So it never
   removes a CA of a newer Secret (`rotation`, `bundles`).
 - A replica that loses a race for the Secret reads it again and goes on from there (`secret`).

@@ -82,9 +82,7 @@ class Rotation:
         for _ in range(MOST_STEPS):
             stored = await secret.read(self.client, namespace=self.namespace)
             now = self.clocks.wall()
-            following = stored.content.following
-            promotable = following is not None and self._believed(following.certificate)
-            step = decision.next_step(stored.content, self.policy, promotable=promotable, now=now)
+            step = decision.next_step(stored.content, self.policy, now=now)
             if step.action is Action.KEEP:
                 return stored.content
             seen = await self._seen() if step.action is Action.BEGIN else ()

@@ -18,8 +18,6 @@ from mpijob_elastic.model import job_facts, mpijob
 from mpijob_elastic.model.job_facts import JobFacts
 from webhook.rules import (
     gang,
-    hpa_facts,
-    hpa_fit,
     mutate,
     operator_faults,
     pod_security,
@@ -32,7 +30,6 @@ from webhook.rules import (
     validate,
     worker_grace,
 )
-from webhook.rules.hpa_facts import AUTOSCALERS, HpaFacts
 from webhook.rules.quota import QuotaFacts
 from webhook.rules.review import CREATE, UPDATE, Refusal, Request, Verdict
 
@@ -49,20 +46,18 @@ def _no_queues(_name: str) -> str | None:
 class ReviewContext:
     """The facts that a review lacks: the cluster as last seen, and the time; passed in, so that answers stay pure.
 
-    job: returns the MPIJob of a namespace and name, None while it is not known. autoscalers: returns its HPAs.
-    quotas: returns the ResourceQuotas of a namespace. now: returns seconds since the epoch. queue: see
-    `gang.QueueState`.
+    job: returns the MPIJob of a namespace and name, None while it is not known. quotas: returns the ResourceQuotas of a
+    namespace. now: returns seconds since the epoch. queue: see `gang.QueueState`.
     """
 
     job: Callable[[str, str], JobFacts | None]
-    autoscalers: Callable[[str, str], Sequence[HpaFacts]]
     now: Callable[[], float]
     quotas: Callable[[str], Sequence[QuotaFacts]] = lambda _namespace: ()
     queue: gang.QueueState = _no_queues
 
 
 # For a webhook that watches nothing; at time 0 no job is near its end.
-NOTHING = ReviewContext(job=lambda _namespace, _name: None, autoscalers=lambda _namespace, _job: (), now=lambda: 0.0)
+NOTHING = ReviewContext(job=lambda _namespace, _name: None, now=lambda: 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,9 +133,7 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
     def job_created(request: Request) -> Verdict:
         job = mpijob.decode(request.object)
         new = job_facts.of(job)
-        scaling = context.autoscalers(request.namespace, request.name)
-        doubts = hpa_fit.of_job(new, scaling) if scaling else ()
-        verdict = _with(validate.created(job, new), (*doubts, *gang.warnings(job, new, queue=context.queue)))
+        verdict = _with(validate.created(job, new), tuple(gang.warnings(job, new, queue=context.queue)))
         verdict = _with(verdict, _shortages(context, request, new, more=new.replicas))
         return _refusing(verdict, _refusals(context, job, new, None))
 
@@ -150,9 +143,6 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
             return review.UNCHANGED
         new, old = job_facts.of(job), job_facts.of(before)
         verdict = validate.updated(job, before, new=new, old=old, dry_run=request.dry_run)
-        if scaling := context.autoscalers(request.namespace, request.name):
-            after, known = (hpa_fit.of_job(facts, scaling) for facts in (new, old))
-            verdict = _with(verdict, review.new_warnings(after, known))
         verdict = _with(verdict, _shortages(context, request, new, more=new.replicas - old.replicas))
         verdict = _refusing(verdict, _refusals(context, job, new, old))
         matters = old.reported and (old.elastic or new.elastic)
@@ -161,18 +151,6 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         return _with(verdict, pod_templates.changed(request.object, request.old_object, queued=bool(new.queue)))
 
     job_judged = partial(operator_faults.judged, job_created, job_updated)
-
-    def autoscaler(request: Request, raw: msgspec.Raw) -> Iterable[str]:
-        hpa = hpa_facts.read(raw)
-        if not hpa.scales_mpi_job:
-            return ()
-        target = request.namespace, hpa.spec.scale_target_ref.name
-        there, job = context.autoscalers(*target), context.job(*target)
-        return hpa_fit.of_autoscaler(hpa, there=there, job=job)
-
-    def autoscaler_changed(request: Request) -> Verdict:
-        before = autoscaler(request, request.old_object) if request.operation == UPDATE else ()
-        return Verdict(warnings=review.new_warnings(autoscaler(request, request.object), before))
 
     def scaled(request: Request) -> Verdict:
         after, before = scales.decode(request.object), scales.decode(request.old_object)
@@ -184,8 +162,6 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         _kind(CREATE, MPI_JOBS): job_judged,
         _kind(UPDATE, MPI_JOBS): job_judged,
         _kind(UPDATE, scale.SCALES, "scale"): scaled,
-        _kind(CREATE, AUTOSCALERS): autoscaler_changed,
-        _kind(UPDATE, AUTOSCALERS): autoscaler_changed,
     }
 
 

@@ -1,4 +1,4 @@
-"""Rules of a job's size, for edits of the MPIJob, of its scale subresource and of its HPAs; pure.
+"""Rules of a job's size, for edits of the MPIJob and of its scale subresource; pure.
 
 Texts are short, because kubectl shows each warning on one line: https://kubernetes.io/blog/2020/09/03/warnings/
 recommends 120 characters.

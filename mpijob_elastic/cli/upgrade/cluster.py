@@ -61,13 +61,7 @@ def apply(
     image: common.Image = None,
     dry_run: common.DryRun = False,
     yes: common.Yes = False,
-    structural: Annotated[
-        bool,
-        typer.Option(
-            "--structural",
-            help="Give a definition from before apiextensions v1 a schema of v1; this is final.",
-        ),
-    ] = False,
+    structural: Annotated[bool, typer.Option("--structural", hidden=True)] = False,
     force_conflicts: common.ForceConflicts = False,
     wait: common.Wait = True,
     canary: Annotated[bool, typer.Option(help="Verify the upgrade with a job that is created and removed.")] = True,
@@ -94,14 +88,16 @@ def apply(
     answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
-    from upgrade import apply  # noqa: PLC0415
+    from upgrade import apply, crd  # noqa: PLC0415
     from upgrade import canary as canaries  # noqa: PLC0415
 
+    if structural:
+        raise typer.BadParameter(f"this is gone: apply {crd.IN_V1} instead", param_hint="--structural")
     plan = common.plan(overlay, image, jobs_namespace)
     how = installer.Options(dry_run=dry_run, force=force_conflicts, uncover=uncover, wait=wait, timeout=timeout)
     where = canary_namespace or next(iter(plan.jobs_namespaces), canaries.NAMESPACE)
     trial = canaries.Canary(namespace=where, timeout=timeout) if canary else None
-    options = apply.Options(install=how, structural=structural, canary=trial)
+    options = apply.Options(install=how, canary=trial)
 
     async def work(client: ApiWriter) -> None:
         ask = common.asking(f"Apply this to {client.host}?", yes=yes)

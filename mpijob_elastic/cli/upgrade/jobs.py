@@ -67,8 +67,7 @@ def convert(
 ) -> None:
     """Turn MPIJobs v1alpha2 and et-operator's TrainingJobs into elastic MPIJobs v1, as YAML.
 
-    The MPIJob definition of apiextensions v1beta1 becomes a definition of v1 with a scale subresource. Objects of other
-    kinds stay as they are. Each field without a counterpart is a line on standard error and a comment.
+    Objects of other kinds stay as they are. Each field without a counterpart is a line on standard error and a comment.
 
     For example:
 

@@ -38,7 +38,7 @@ def test_one_namespace_gets_the_rules_of_the_cluster() -> None:
     assert not [role for role in roles(Overlay.SINGLE_NAMESPACE) if is_controllers(role, "ClusterRole")]
 
 
-def test_in_one_namespace_the_webhook_knows_jobs_and_autoscalers_of_that_one() -> None:
+def test_in_one_namespace_the_webhook_knows_jobs_and_quotas_of_that_one() -> None:
     [narrow] = [role for role in roles(Overlay.SINGLE_NAMESPACE) if is_webhooks(role, "Role", "your-namespace")]
     for overlay, more in ((overlays.DEFAULT, narrow["rules"]), (Overlay.SINGLE_NAMESPACE, [])):
         [anywhere] = [role for role in roles(overlay) if is_webhooks(role, "ClusterRole", None)]
@@ -55,7 +55,6 @@ def test_with_cert_manager_the_webhook_only_reads(more: tuple[Overlay, ...]) -> 
     rules = [rule for role in granted for rule in manifests[role]["rules"]]
     assert {resource for rule in rules for resource in rule["resources"]} == {
         "mpijobs",
-        "horizontalpodautoscalers",
         "queues",
         "resourcequotas",
     }

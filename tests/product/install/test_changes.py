@@ -98,7 +98,7 @@ async def test_trouble_that_does_not_pass_is_what_is_missing_in_the_end(proxy: F
 MANIFEST = Path(__file__).parents[3] / "config" / "base" / "webhook-configurations.yaml"
 MUTATING, VALIDATING = yaml.safe_load_all(MANIFEST.read_text())
 STATUS, WORKERS = MUTATING["webhooks"][2:]
-AUTOSCALERS, EVICTIONS = VALIDATING["webhooks"][2:]
+[EVICTIONS] = VALIDATING["webhooks"][2:]
 HOOKS: list[dict[str, Any]] = [*MUTATING["webhooks"], *VALIDATING["webhooks"]]
 
 
@@ -108,7 +108,7 @@ def test_names_agree_with_the_program() -> None:
     services = [hook["clientConfig"]["service"] for hook in HOOKS]
     assert {(one["name"], one["namespace"]) for one in services} == {(names.WEBHOOK, names.NAMESPACE)}
     assert EVICTIONS["name"] == names.EVICTIONS_HOOK
-    assert [one.get("path") for one in services] == [names.PATH_MUTATE] * 4 + [names.PATH_VALIDATE] * 3 + [None]
+    assert [one.get("path") for one in services] == [names.PATH_MUTATE] * 4 + [names.PATH_VALIDATE] * 2 + [None]
     for hook, role in ((HOOKS[0], names.ROLE_LAUNCHER), (WORKERS, names.ROLE_WORKER)):
         expected = {names.LABEL_GROUP_NAME: names.GROUP, names.LABEL_JOB_ROLE: role}
         assert hook["objectSelector"]["matchLabels"] == expected
@@ -117,7 +117,7 @@ def test_names_agree_with_the_program() -> None:
 
 @pytest.mark.parametrize("hook", HOOKS, ids=[hook["name"] for hook in HOOKS])
 def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str, Any]) -> None:
-    seconds = 1 if hook in (STATUS, WORKERS, AUTOSCALERS, EVICTIONS) else 2
+    seconds = 1 if hook in (STATUS, WORKERS, EVICTIONS) else 2
     effects = "NoneOnDryRun" if hook == EVICTIONS else "None"
     assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == ("Ignore", seconds, effects)
     assert hook["matchPolicy"] == "Equivalent"

@@ -7,7 +7,6 @@ import yaml
 from mpijob_elastic import names
 from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.model import policy
-from upgrade import crd
 from upgrade.conversion import documents, files
 
 TRAINING_JOB = """
@@ -53,20 +52,6 @@ spec:
         command: [horovodrun, --min-np, "3", --max-np=9, --host-discovery-script, /etc/mpi/discover_hosts.sh]}]}}
     Worker:
       template: {spec: {containers: [{name: main}]}}
-"""
-OLD_DEFINITION = """
-apiVersion: apiextensions.k8s.io/v1beta1
-kind: CustomResourceDefinition
-metadata: {name: mpijobs.kubeflow.org}
-spec:
-  group: kubeflow.org
-  version: v1
-  scope: Namespaced
-  names: {plural: mpijobs, singular: mpijob, kind: MPIJob, shortNames: [mj]}
-  subresources: {status: {}}
-  validation:
-    openAPIV3Schema: {properties: {spec: {properties: {slotsPerWorker: {type: integer, minimum: 1}}}}}
-    additionalPrinterColumns: [{name: Age, type: date, JSONPath: .metadata.creationTimestamp}]
 """
 
 
@@ -133,16 +118,6 @@ def test_a_job_that_reads_no_host_list_is_told_so() -> None:
     assert "--host-discovery-script" in notes["spec.mpiReplicaSpecs.Launcher.template"]
 
 
-def test_the_old_definition_becomes_one_that_upgrade_has_nothing_to_add_to() -> None:
-    found, notes = converted(OLD_DEFINITION)
-    assert (found["apiVersion"], crd.is_scalable(found)) == ("apiextensions.k8s.io/v1", True)
-    assert crd.upgraded(found) == found
-    assert notes.keys() == {"spec.validation.additionalPrinterColumns"}
-    schema = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    assert schema["properties"]["spec"]["properties"]["slotsPerWorker"] == {"type": "integer", "minimum": 1}
-    assert schema["x-kubernetes-preserve-unknown-fields"] is True
-
-
 def test_every_note_is_a_comment_too() -> None:
     [one] = documents.convert_text(TRAINING_JOB, where="test")
     said = [line for line in documents.render([one]).splitlines() if line.startswith("#")]
@@ -152,11 +127,18 @@ def test_every_note_is_a_comment_too() -> None:
 def test_lists_are_taken_apart_and_other_kinds_stay() -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
     scale = {"apiVersion": "kai.alibabacloud.com/v1alpha1", "kind": "ScaleIn", "metadata": {"name": "in"}}
-    text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [service, scale, yaml.safe_load(OLD_MPI_JOB)]})
+    old = {
+        "apiVersion": "apiextensions.k8s.io/v1beta1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "mpijobs.kubeflow.org"},
+    }
+    items = [service, scale, old, yaml.safe_load(OLD_MPI_JOB)]
+    text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items})
     found = documents.convert_text(text, where="test")
-    assert [one.manifest for one in found[:2]] == [service, scale]
-    assert found[2].manifest["apiVersion"] == "kubeflow.org/v1"
+    assert [one.manifest for one in found[:3]] == [service, scale, old]
+    assert found[3].manifest["apiVersion"] == "kubeflow.org/v1"
     assert "edit the job's replicas" in str(found[1].notes[0])
+    assert "apply docs/examples/mpijob-definition.yaml instead" in str(found[2].notes[0])
 
 
 @pytest.mark.parametrize("text", ["{", "- 1", "just words", "kind: ''"])

@@ -2,9 +2,11 @@
 
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from mpijob_elastic.install.changes import Change, Outcome
 from mpijob_elastic.install.refusal import Refused
@@ -50,29 +52,35 @@ def test_the_selector_is_given_a_place_where_it_would_be_pruned() -> None:
     )
 
 
-def test_the_legacy_form_is_known_and_stays_unless_asked_for() -> None:
+def test_the_legacy_form_is_known_and_stays() -> None:
     assert [crd.form(definition(name)) for name in STAY] == [Form.LEGACY, Form.STRUCTURAL]
     before = definition("v0.2.3")
     after = crd.upgraded(before)
     assert (after["spec"]["preserveUnknownFields"], v1(after)["schema"]) == (True, v1(before)["schema"])
 
 
-def test_a_structural_schema_checks_the_same_and_keeps_every_field() -> None:
-    after = crd.upgraded(definition("v0.2.3"), structural=True)
-    assert "preserveUnknownFields" not in after["spec"]
-    kept = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    worker = {**kept, "properties": {"replicas": {"type": "integer", "minimum": 1}}}
-    launcher = {**kept, "properties": {"replicas": {"type": "integer", "minimum": 1, "maximum": 1}}}
-    specs = {**kept, "properties": {"Launcher": launcher, "Worker": worker}}
-    spec = {**kept, "properties": {"slotsPerWorker": {"type": "integer", "minimum": 1}, "mpiReplicaSpecs": specs}}
-    assert v1(after)["schema"]["openAPIV3Schema"] == {**kept, "properties": {"spec": spec}}
-
-
-def test_the_way_back_from_a_structural_schema_is_said_to_be_closed() -> None:
+def test_the_example_in_v1_is_scalable_and_has_the_checks_and_names_of_the_manifest() -> None:
+    example = yaml.safe_load((Path(__file__).parents[3] / crd.IN_V1).read_text())
+    assert (crd.form(example), crd.is_scalable(example)) == (Form.STRUCTURAL, True)
+    assert crd.upgraded(example) == example
     before = definition("v0.2.3")
-    live = crd.upgraded(before, structural=True)
-    back = crd.reverted(live, before)
-    assert (crd.stays_structural(live, before), "preserveUnknownFields" in back["spec"]) == (True, False)
+    names = example["spec"]["names"]
+    assert names.items() <= before["spec"]["names"].items()
+    assert checks(v1(example)["schema"]["openAPIV3Schema"]) == checks(v1(before)["schema"]["openAPIV3Schema"])
+
+
+def checks(schema: Any, at: str = "") -> dict[str, Object]:
+    """The checks of each field of a schema, by its path."""
+    found = {at: {key: schema[key] for key in ("minimum", "maximum") if key in schema}}
+    for name, part in schema.get("properties", {}).items():
+        found |= checks(part, f"{at}.{name}")
+    return found
+
+
+def test_a_definition_that_became_structural_since_stays_so_on_the_way_back() -> None:
+    before, live = definition("v0.2.3"), definition("administrator")
+    back = crd.reverted(crd.upgraded(live), before)
+    assert "preserveUnknownFields" not in back["spec"]
     assert v1(back)["subresources"] == {"status": {}}
 
 

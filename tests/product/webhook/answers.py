@@ -11,7 +11,7 @@ from lab.operator.objects import Object
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.job_facts import JobFacts
 from tests.product.webhook.objects import body, mpi_job
-from webhook.rules import handlers, hpa_facts, mutate, review
+from webhook.rules import handlers, mutate, review
 from webhook.rules.handlers import NOTHING, Answer, ReviewContext
 from webhook.rules.json_patch import Patch
 from webhook.rules.quota import QuotaFacts
@@ -37,15 +37,11 @@ def patched(rule: PodRule, pod: Object, job: Object | None) -> Object:
     return stored
 
 
-def knowing(
-    job: Object | None = None, *, hpas: Sequence[Object] = (), quotas: Sequence[QuotaFacts] = ()
-) -> ReviewContext:
-    """The context of a webhook that has seen this job `train`, its HPAs and the ResourceQuotas of its namespace."""
+def knowing(job: Object | None = None, *, quotas: Sequence[QuotaFacts] = ()) -> ReviewContext:
+    """The context of a webhook that has seen this job `train` and the ResourceQuotas of its namespace."""
     found = facts(job) if job else None
-    scaling = [hpa_facts.read(json.dumps(hpa).encode()) for hpa in hpas]
     return ReviewContext(
         job=lambda _namespace, name: found if name == "train" else None,
-        autoscalers=lambda _namespace, name: scaling if name == "train" else (),
         quotas=lambda _namespace: quotas,
         now=lambda: NOW,
     )

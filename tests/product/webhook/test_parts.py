@@ -1,21 +1,15 @@
-"""The small parts of the server: health and metrics, bodies that share a bounded memory, the cache of jobs and HPAs."""
+"""The small parts of the server: health and metrics, and bodies that share a bounded memory."""
 
 import asyncio
-import json
-from random import Random
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from mpijob_elastic.kube.writer import ApiWriter
 from tests.product.webhook.certificates.material import DAY, NOON, authority, leaf
 from webhook.bodies import Bodies, Crowded
 from webhook.certificates.serving import Serving
 from webhook.health import application
-from webhook.job_cache import Watched
 from webhook.metrics import Metrics
-from webhook.rules import hpa_facts
-from webhook.rules.hpa_facts import HpaFacts
 
 PAIR = leaf(authority())
 
@@ -85,28 +79,3 @@ async def test_a_body_whose_time_ends_while_it_is_given_up_fails_nobody_else() -
         grew(4)
     with pytest.raises(Crowded):
         await task
-
-
-def hpa(name: str, job: str = "train", *, kind: str = "MPIJob") -> HpaFacts:
-    target = {"apiVersion": "kubeflow.org/v1", "kind": kind, "name": job}
-    made = {"metadata": {"name": name, "namespace": "default"}, "spec": {"scaleTargetRef": target, "maxReplicas": 2}}
-    return hpa_facts.read(json.dumps(made).encode())
-
-
-def scaling(watched: Watched, job: str = "train") -> list[str]:
-    return sorted(one.metadata.name for one in watched.autoscalers("default", job))
-
-
-async def test_hpas_come_change_their_job_and_go(client: ApiWriter) -> None:
-    watched = Watched(client, namespaces=(), random=Random(1))
-    assert scaling(watched) == []
-    watched._changed(None, hpa("a"))
-    watched._changed(None, hpa("b"))
-    watched._changed(None, hpa("c", kind="Deployment"))
-    assert scaling(watched) == ["a", "b"]
-    watched._changed(hpa("a"), hpa("a", "other"))
-    assert (scaling(watched), scaling(watched, "other")) == (["b"], ["a"])
-    watched._changed(hpa("b"), hpa("b", kind="Deployment"))
-    watched._changed(hpa("a", "other"), None)
-    assert (scaling(watched), scaling(watched, "other")) == ([], [])
-    assert watched.autoscalers("elsewhere", "train") == ()

@@ -1,7 +1,7 @@
 """The content of the Secret, parsed; an unreadable part counts as absent.
 
-Keys: ca.crt, ca.key (the signing CA), tls.crt, tls.key (the served pair), next-ca.crt, next-ca.key (a CA that is
-trusted but does not sign yet), retired-ca.crt (CAs that no longer sign but may have certificates in use).
+Keys: ca.crt, ca.key (the CA that signs the next certificate), tls.crt, tls.key (the served pair), retired-ca.crt (CAs
+that no longer sign but may have certificates in use, the served one included).
 """
 
 import hmac
@@ -25,18 +25,13 @@ class Content:
 
     authority: Pair | None = None
     leaf: Pair | None = None
-    following: Pair | None = None
     retired: tuple[x509.Certificate, ...] = ()
 
     @property
     def trusted(self) -> tuple[x509.Certificate, ...]:
         """Every CA that the API server should trust, in a fixed order, each once."""
-        current = [
-            pair.certificate
-            for pair in (self.authority, self.following)
-            if pair and pairs.is_authority(pair.certificate)
-        ]
-        return tuple(dict.fromkeys([*current, *self.retired]))
+        current = self.authority.certificate if self.authority else None
+        return tuple(dict.fromkeys([*([current] if current and pairs.is_authority(current) else []), *self.retired]))
 
     @property
     def secret_path(self) -> str:
@@ -50,7 +45,6 @@ def parse(data: Mapping[str, bytes]) -> Content:
     return Content(
         authority=pairs.parse(data.get("ca.crt"), data.get("ca.key")),
         leaf=pairs.parse(data.get("tls.crt"), data.get("tls.key")),
-        following=pairs.parse(data.get("next-ca.crt"), data.get("next-ca.key")),
         retired=pairs.parse_bundle(data.get("retired-ca.crt", b""))[:MOST_RETIRED],
     )
 
@@ -60,7 +54,6 @@ def render(content: Content) -> dict[str, bytes | None]:
     return {
         **_render_pair("ca", content.authority),
         **_render_pair("tls", content.leaf),
-        **_render_pair("next-ca", content.following),
         "retired-ca.crt": bundle(content.retired) or None,
     }
 

@@ -1,14 +1,14 @@
 """The next step for the Secret: a pure function of its content, the trusted CAs, and the time.
 
 One step at a time; the caller writes the step's content and asks again, until there is nothing left to do. The steps
-in the life of a CA: BEGIN (nothing usable there: a CA and a certificate at once), RENEW (a new certificate, weekly),
-PREPARE (a next CA, trusted only), PROMOTE (it signs from now on).
+in the life of a CA: BEGIN (no usable CA there: a CA and a certificate at once), and RENEW (a new certificate, every two
+months). The RENEW in its last third is its last: a new CA takes its place, which signs the certificate after that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 
@@ -25,8 +25,6 @@ class Action(Enum):
     KEEP = "keep"
     BEGIN = "begin"
     RENEW = "renew"
-    PREPARE = "prepare"
-    PROMOTE = "promote"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,21 +80,17 @@ class Trust:
 KEEP = Step(action=Action.KEEP)
 
 
-def next_step(content: Content, policy: Policy, *, promotable: bool, now: datetime) -> Step:
-    """Return the next step; `promotable`: the API server already trusts the next CA in the Secret."""
-    following = content.following if _authority_fault(content.following, now) == "" else None
+def next_step(content: Content, policy: Policy, *, now: datetime) -> Step:
+    """Return the next step."""
     if fault := _authority_fault(content.authority, now):
-        action = Action.PROMOTE if following else Action.BEGIN
-        return Step(action=action, reason=f"the CA is {fault}")
-    assert content.authority is not None
-    if following and promotable:
-        return Step(action=Action.PROMOTE, reason="the next CA is trusted")
-    if fault := _leaf_fault(content.leaf, content.authority, policy, now):
+        return Step(action=Action.BEGIN, reason=f"the CA is {fault}")
+    if fault := _leaf_fault(content, policy, now):
         return Step(action=Action.RENEW, reason=f"the certificate is {fault}")
-    if _leaf_due(content, policy, now):
-        return Step(action=Action.RENEW, reason="the certificate is in its last third", forget=True)
-    if following is None and _due(content.authority.certificate, policy.lifetimes.authority, policy, now):
-        return Step(action=Action.PREPARE, reason="the CA is in its last third")
+    assert content.authority is not None
+    assert content.leaf is not None
+    if _due(content.leaf.certificate, policy.lifetimes.leaf, policy, now):
+        forget = pairs.signed(content.leaf.certificate, by=content.authority.certificate)
+        return Step(action=Action.RENEW, reason="the certificate is in its last third", forget=forget)
     return KEEP
 
 
@@ -106,27 +100,18 @@ def carry_out(
     """Return the content after the step. `seen`: the CAs in the bundles, the only record after a loss."""
     match step.action:
         case Action.BEGIN:
-            return _signing(content, pairs.authority(now=now, lifetimes=policy.lifetimes), policy, seen=seen, now=now)
-        case Action.PROMOTE:
-            assert content.following is not None
-            return _signing(content, content.following, policy, seen=(), now=now)
-        case Action.PREPARE:
-            return replace(content, following=pairs.authority(now=now, lifetimes=policy.lifetimes))
+            signer = pairs.authority(now=now, lifetimes=policy.lifetimes)
+            retired = tuple(dict.fromkeys([*content.trusted, *seen]))
         case Action.RENEW:
             assert content.authority is not None
-            leaf = pairs.leaf(content.authority, policy.hosts, now=now, lifetimes=policy.lifetimes)
-            return replace(content, leaf=leaf, retired=() if step.forget else content.retired)
-    return content
-
-
-def _signing(
-    content: Content, signer: Pair, policy: Policy, *, seen: tuple[x509.Certificate, ...], now: datetime
-) -> Content:
-    """Let `signer` take over; every CA that was trusted stays trusted."""
-    before = dict.fromkeys([*content.trusted, *seen])
-    before.pop(signer.certificate, None)
-    leaf = pairs.leaf(signer, policy.hosts, now=now, lifetimes=policy.lifetimes)
-    return Content(authority=signer, leaf=leaf, retired=tuple(before)[:MOST_RETIRED])
+            signer, retired = content.authority, () if step.forget else content.retired
+        case Action.KEEP:
+            return content
+    leaf, authority = pairs.leaf(signer, policy.hosts, now=now, lifetimes=policy.lifetimes), signer
+    if _due(signer.certificate, policy.lifetimes.authority, policy, now):
+        retired = (signer.certificate, *retired)
+        authority = pairs.authority(now=now, lifetimes=policy.lifetimes)
+    return Content(authority=authority, leaf=leaf, retired=retired[:MOST_RETIRED])
 
 
 def _authority_fault(pair: Pair | None, now: datetime) -> str:
@@ -135,23 +120,15 @@ def _authority_fault(pair: Pair | None, now: datetime) -> str:
     return pairs.fault(pair.certificate, now=now) if pairs.is_authority(pair.certificate) else "not a CA"
 
 
-def _leaf_fault(leaf: Pair | None, authority: Pair, policy: Policy, now: datetime) -> str:
+def _leaf_fault(content: Content, policy: Policy, now: datetime) -> str:
+    leaf = content.leaf
     if leaf is None:
         return "absent or unreadable"
-    if not authority.signed(leaf.certificate):
+    if not any(pairs.signed(leaf.certificate, by=authority) for authority in content.trusted):
         return "not signed by the CA"
     if missing := policy.hosts - pairs.names_of(leaf.certificate):
         return f"not for {', '.join(sorted(missing))}"
     return pairs.fault(leaf.certificate, now=now)
-
-
-def _leaf_due(content: Content, policy: Policy, now: datetime) -> bool:
-    assert content.authority is not None
-    assert content.leaf is not None
-    # Near the end of its CA a certificate is cut short, and a new one would live no longer.
-    until = min(now + policy.lifetimes.leaf, content.authority.certificate.not_valid_after_utc)
-    longer = until > content.leaf.certificate.not_valid_after_utc
-    return longer and _due(content.leaf.certificate, policy.lifetimes.leaf, policy, now)
 
 
 def _due(certificate: x509.Certificate, lifetime: timedelta, policy: Policy, now: datetime) -> bool:

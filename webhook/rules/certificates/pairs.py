@@ -24,10 +24,14 @@ AUTHORITY_NAME = f"{names.WEBHOOK}-ca-"
 
 @dataclass(frozen=True, kw_only=True)
 class Lifetimes:
-    """Lifetimes of certificates, and how far in the past they begin, for peers with slow clocks."""
+    """Lifetimes of certificates, and how far in the past they begin, for peers with slow clocks.
+
+    A CA lives more than three times as long as a leaf. So the last leaf that it signs is not due at once, and its
+    successor is trusted before that signs.
+    """
 
     authority: timedelta = timedelta(days=365)
-    leaf: timedelta = timedelta(days=7)
+    leaf: timedelta = timedelta(days=90)
     backdate: timedelta = timedelta(minutes=5)
 
 
@@ -47,14 +51,6 @@ class Pair:
     def key_pem(self) -> bytes:
         """The private key, unencrypted PKCS #8."""
         return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-    def signed(self, certificate: x509.Certificate) -> bool:
-        """Return True if this key signed that certificate."""
-        try:
-            certificate.verify_directly_issued_by(self.certificate)
-        except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
-            return False
-        return True
 
 
 def authority(*, now: datetime, lifetimes: Lifetimes) -> Pair:
@@ -108,6 +104,15 @@ def parse_bundle(pem: bytes) -> tuple[x509.Certificate, ...]:
     except ValueError:
         return ()
     return tuple(dict.fromkeys(filter(is_authority, certificates)))
+
+
+def signed(certificate: x509.Certificate, *, by: x509.Certificate) -> bool:
+    """Return True if that CA signed the certificate."""
+    try:
+        certificate.verify_directly_issued_by(by)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        return False
+    return True
 
 
 def is_authority(certificate: x509.Certificate) -> bool:

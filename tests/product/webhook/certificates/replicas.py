@@ -25,9 +25,9 @@ from webhook.rules.certificates.content import Content, parse
 from webhook.rules.certificates.decision import Policy
 from webhook.rules.certificates.pairs import Lifetimes
 
-# A look is due every 10 s; a certificate is renewed after 80 s, a CA replaced after 160 s.
+# A look is due every 10 s. A certificate is renewed after 50 s, a CA replaced after 150 s; the next signs after 190 s.
 TIMING = Timing(look_every=10.0, settled=5.0)
-LIFETIMES = Lifetimes(authority=timedelta(seconds=240), leaf=timedelta(seconds=120))
+LIFETIMES = Lifetimes(authority=timedelta(seconds=200), leaf=timedelta(seconds=60))
 Bundles = tuple[frozenset[x509.Certificate], ...]
 SECRET = SECRETS.path(names.NAMESPACE, names.CERTIFICATE_SECRET)
 CONFIGURATIONS = tuple(

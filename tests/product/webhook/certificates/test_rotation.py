@@ -18,6 +18,7 @@ from tests.product.webhook.certificates.replicas import (
     look,
 )
 from webhook.certificates.rotation import Timing
+from webhook.rules.certificates import pairs
 
 
 @pytest.fixture
@@ -54,20 +55,25 @@ def test_a_certificate_is_renewed_and_taken_over_by_the_other_replica(world: Wor
 def test_a_rotation_trusts_before_it_signs_and_forgets_late(world: World) -> None:
     replica = Replica(world)
     settle(world, replica)
-    old = world.content().authority
-    while world.content().following is None:
+    old = world.content().authority.certificate
+    while world.content().authority.certificate == old:
         settle(world, replica, looks=1)
-    following = world.content().following
-    assert world.bundles() == (frozenset({old.certificate, following.certificate}),) * 3
-    assert world.content().trusted == (old.certificate, following.certificate)
-
-    settle(world, replica, looks=2)
     content = world.content()
-    assert (content.authority.certificate, content.retired) == (following.certificate, (old.certificate,))
-    assert replica.serving.certificate == content.leaf.certificate
+    new = content.authority.certificate
+    assert content.trusted == (new, old)
+    assert world.bundles() == (frozenset({old, new}),) * 3
+    assert pairs.signed(content.leaf.certificate, by=old)
 
-    settle(world, replica, looks=9)
-    assert world.bundles() == (frozenset({following.certificate}),) * 3
+    settle(world, replica, looks=3)
+    assert replica.serving.certificate == content.leaf.certificate
+    settle(world, replica, looks=1)
+    after = world.content().leaf.certificate
+    assert replica.serving.certificate == after
+    assert pairs.signed(after, by=new)
+    assert world.bundles() == (frozenset({old, new}),) * 3
+
+    settle(world, replica, looks=5)
+    assert world.bundles() == (frozenset({new}),) * 3
 
 
 @pytest.mark.parametrize("path", CONFIGURATIONS)
@@ -105,7 +111,7 @@ def test_the_path_for_evictions_is_secret_the_same_for_all_and_changes_with_the_
 
     check(secret)
     world.api.writes.clear()
-    settle(world, one, two)
+    settle(world, one, two, looks=1)
     assert not world.api.writes
     del world.api.objects[SECRET]
     settle(world, one, two)
@@ -149,7 +155,7 @@ def test_a_new_replica_serves_what_may_not_be_renewed(world: World) -> None:
     settle(world, Replica(world))
     before = world.content().leaf
     world.read_only = {SECRET}
-    world.now += 90  # in its last third
+    world.now += 50  # in its last third
     replica = Replica(world)
     with pytest.raises(errors.Forbidden):
         look(world, replica)

@@ -22,8 +22,8 @@ def stored(wanted: Content) -> dict[str, bytes]:
     return {key: value for key, value in content.render(wanted).items() if value is not None}
 
 
-WHOLE = replace(healthy(), following=authority())
-PARTS = {"ca": "authority", "tls": "leaf", "next-ca": "following"}
+WHOLE = healthy()
+PARTS = {"ca": "authority", "tls": "leaf"}
 
 
 def test_there_and_back() -> None:
@@ -33,7 +33,7 @@ def test_there_and_back() -> None:
 
 def test_absent_parts_are_removed_from_the_secret() -> None:
     gone = {key for key, value in content.render(healthy()).items() if value is None}
-    assert gone == {"next-ca.crt", "next-ca.key", "retired-ca.crt"}
+    assert gone == {"retired-ca.crt"}
 
 
 @pytest.mark.parametrize("ending", ["crt", "key"])
@@ -46,10 +46,9 @@ def test_a_damaged_part_counts_as_absent_and_spares_the_others(part: str, ending
 
 
 def test_all_that_is_trusted_in_order_and_once() -> None:
-    current, following, retired = authority(), authority(), authority()
-    both = (retired.certificate, current.certificate)
-    trusted = Content(authority=current, following=following, retired=both).trusted
-    assert trusted == (current.certificate, following.certificate, retired.certificate)
+    current, retired = authority(), authority()
+    trusted = Content(authority=current, retired=(retired.certificate, current.certificate)).trusted
+    assert trusted == (current.certificate, retired.certificate)
     assert Content().trusted == ()
 
 
@@ -96,8 +95,9 @@ def test_a_bundle_is_its_authorities_each_once() -> None:
 
 
 def test_who_signed_what() -> None:
-    assert [CA.signed(LEAF.certificate), CA.signed(CA.certificate)] == [True, True]
-    assert [authority().signed(LEAF.certificate), LEAF.signed(CA.certificate)] == [False, False]
+    found = [pairs.signed(one.certificate, by=CA.certificate) for one in (LEAF, CA, authority())]
+    assert found == [True, True, False]
+    assert not pairs.signed(CA.certificate, by=LEAF.certificate)
     assert [pairs.is_authority(pair.certificate) for pair in (CA, LEAF)] == [True, False]
 
 
