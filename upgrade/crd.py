@@ -49,10 +49,6 @@ COLUMNS: tuple[Mapping[str, Any], ...] = (
     ),
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
 )
-ONE_WAY = (
-    f"{NAME}: the schema stays structural, with the same checks, and keeps every unknown field; the API "
-    "server does not accept the former schema any more"
-)
 
 
 class Form(StrEnum):
@@ -123,11 +119,6 @@ def reverted(live: Crd, before: Crd) -> dict[str, Any]:
     if form(before) is Form.STRUCTURAL and version["schema"] == _keeping_selector(former)["schema"]:
         version["schema"] = former["schema"]
     return _with_v1(live, version)
-
-
-def stays_structural(live: Crd, before: Crd) -> bool:
-    """Return True if the schema cannot become what it was, see `ONE_WAY`. Raises `Refused`."""
-    return form(before) is Form.LEGACY and not live["spec"].get("preserveUnknownFields")
 
 
 def is_scalable(crd: Crd) -> bool:
