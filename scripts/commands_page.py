@@ -22,17 +22,20 @@ also its fields `as`, `as-groups`, `as-uid`, `as-user-extra`, `proxy-url` and `t
 def page() -> str:
     """Return the page."""
     program = get_command(app)
-    _keep_summaries_whole(program)
+    _prepare(program)
     context = typer.Context(program, **program.context_settings)
     reference = get_docs_for_click(obj=program, ctx=context, name="mpijob-elastic", title=TITLE)
     return reference.replace(f"# {TITLE}\n", f"# {TITLE}\n\n{INTRODUCTION}", 1).strip() + "\n"
 
 
-def _keep_summaries_whole(command: object) -> None:
-    """Give each command its first paragraph as its line in a list, which would otherwise end in the middle."""
-    for each in command.commands.values() if isinstance(command, TyperGroup) else ():
+def _prepare(command: object) -> None:
+    """Leave out hidden commands. Give each other its first paragraph as its line in a list, which would be cut."""
+    if not isinstance(command, TyperGroup):
+        return
+    command.commands = {name: each for name, each in command.commands.items() if not each.hidden}
+    for each in command.commands.values():
         each.short_help = (each.help or "").partition("\n\n")[0].replace("\n", " ")
-        _keep_summaries_whole(each)
+        _prepare(each)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ async def adopt(client: ApiWriter, namespace: str, job: str, *, ask: Ask, say: S
     if not await canary.is_webhook_called(client, namespace):
         raise Refused(
             f"the webhook is not called for jobs in {namespace}, so a new launcher would not see the host list either; "
-            "an administrator runs `mpijob-elastic upgrade status`, or `mpijob-elastic upgrade apply` first"
+            "an administrator runs `mpijob-elastic upgrade preflight`, or `mpijob-elastic install` first"
         )
     say(f"pod {namespace}/{view.launcher.ref.name} will be deleted, and mpi-operator will recreate it")
     say(f"lost: {job_impact.cost(view.launcher, now=now)}; its {len(view.workers)} workers stay, their ranks end")

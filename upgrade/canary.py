@@ -1,4 +1,4 @@
-"""The canary: a job that is created, scaled, checked and removed, to show that the upgrade works.
+"""The canary: a job that is created, scaled, checked and removed, to show that the installation works.
 
 It pulls no image and runs nothing: everything that is checked is there once the operator has created the objects. The
 launcher must mount the host list (webhook). The ConfigMap must have the key (webhook or controller). A write to the
@@ -6,75 +6,79 @@ scale subresource, which is all that `kubectl scale` does, must make the operato
 """
 
 import contextlib
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from mpijob_elastic import names
 from mpijob_elastic.install import inventory, rollout
 from mpijob_elastic.install.changes import Say
+from mpijob_elastic.install.preflight import Right, check_rights
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from mpijob_elastic.observe import facts_config, facts_pod
-from upgrade import namespaces, record
+from upgrade import crd, live_crd, operators
 
-NAMESPACE = "mpijob-elastic-canary"
 JOB = "mpijob-elastic-canary"
+RIGHTS: tuple[Right, ...] = tuple((MPI_JOBS, "", verb) for verb in ("get", "list", "create", "patch", "delete"))
+# On the job, and on a namespace that was created for it.
+_LABELS = {"app.kubernetes.io/name": names.PROGRAM, "app.kubernetes.io/component": "canary"}
+_SELECTOR = ",".join(f"{key}={value}" for key, value in _LABELS.items())
 _KEY = names.KEY_DISCOVER_HOSTS
 _NOT_CREATED = "canary: mpi-operator has not created"
 _ADVICE = (
-    "everything that was applied stays, and jobs run on. Correct this and run the same command again, or take the "
-    "upgrade back with `mpijob-elastic upgrade rollback`"
+    "everything that was applied stays, and jobs run on. Correct this and run the same command again, or remove the "
+    "installation with `mpijob-elastic uninstall --traces`"
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Canary:
-    """Where the canary runs: a namespace, created and removed unless it exists. timeout: seconds for each step."""
+async def check(client: ApiReader) -> None:
+    """Raise `Refused` if this cluster's jobs are resized by somebody else, or if this account may not try one."""
+    await operators.check(client)
+    crd.form(await live_crd.read(client))
+    await check_rights(client, RIGHTS)
 
-    namespace: str = NAMESPACE
-    timeout: float = 120.0
 
-
-async def run(client: ApiWriter, canary: Canary, *, image: str, say: Say) -> None:
+async def run(client: ApiWriter, namespace: str, *, image: str, seconds: float, say: Say) -> None:
     """Create, scale and check the job, and remove it in any case. Raises `Refused` with what did not happen.
 
-    image: the one that is installed, because that can surely be pulled.
+    namespace: created and removed unless it exists. image: the one that is installed, because that can surely be
+    pulled. seconds: for each step.
     """
-    namespace = canary.namespace
-    wait = partial(rollout.wait, seconds=canary.timeout, say=say, advice=_ADVICE)
+    wait = partial(rollout.wait, seconds=seconds, say=say, advice=_ADVICE)
     await remove(client, namespace)
     await wait(partial(_still_there, client, namespace))
     try:
-        await namespaces.ensure(client, namespace, namespaces.FOR_CANARY, labels={})
+        await _ensure(client, namespace)
         await wait(partial(_uncalled, client, namespace))
         say(f"canary: job {namespace}/{JOB}")
         await client.create_object(MPI_JOBS.path(namespace), body=_job(image, names.ENABLED, "true"))
         await wait(partial(_unprepared, client, namespace))
-        path = MPI_JOBS.path(namespace, JOB, "scale")
-        await client.patch_object(path, body={"spec": {"replicas": 2}}, content_type=MERGE_PATCH)
+        scale = MPI_JOBS.path(namespace, JOB, "scale")
+        if await client.find(scale) is None:
+            say("canary: launcher and ConfigMap are as they should be; the scale subresource is not served")
+            return
+        await client.patch_object(scale, body={"spec": {"replicas": 2}}, content_type=MERGE_PATCH)
         await wait(partial(_unscaled, client, namespace))
         say("canary: launcher, ConfigMap and scale subresource are as they should be")
     finally:
         await remove(client, namespace)
 
 
-async def remove(client: ApiWriter, namespace: str = NAMESPACE) -> None:
+async def remove(client: ApiWriter, namespace: str) -> None:
     """Remove the job, and the namespace if it was created for the job. Raises `errors.KubeError`."""
-    job = await client.find(MPI_JOBS.path(namespace, JOB))
-    if job is not None and record.LABELS.items() <= wire.read_stub(job).metadata.labels.items():
-        with contextlib.suppress(errors.NotFound):
-            await client.delete_object(MPI_JOBS.path(namespace, JOB))
-    if await namespaces.created(client, namespace, namespaces.FOR_CANARY):
-        await namespaces.delete(client, namespace)
+    for path in (MPI_JOBS.path(namespace, JOB), NAMESPACES.path(name=namespace)):
+        if await _is_ours(client, path):
+            with contextlib.suppress(errors.NotFound):
+                await client.delete_object(path)
 
 
 async def remove_all(client: ApiWriter) -> None:
     """Remove the canaries of interrupted runs, in any namespace. Raises `errors.KubeError`."""
-    left = await inventory.metadata(client, MPI_JOBS.path(), inventory.SELECTOR)
-    for namespace in {NAMESPACE, *(job.namespace for job in left if job.name == JOB)}:
+    jobs = await inventory.metadata(client, MPI_JOBS.path(), _SELECTOR)
+    created = await inventory.metadata(client, NAMESPACES.path(), _SELECTOR)
+    for namespace in {job.namespace for job in jobs} | {one.name for one in created}:
         await remove(client, namespace)
 
 
@@ -92,8 +96,19 @@ async def is_webhook_called(client: ApiWriter, namespace: str) -> bool:
 
 async def _still_there(client: ApiReader, namespace: str) -> str:
     there = await client.find(MPI_JOBS.path(namespace, JOB))
-    ending = there is not None or await namespaces.created(client, namespace, namespaces.FOR_CANARY)
+    ending = there is not None or await _is_ours(client, NAMESPACES.path(name=namespace))
     return "canary: the former canary is still ending" if ending else ""
+
+
+async def _is_ours(client: ApiReader, path: str) -> bool:
+    raw = await client.find(path)
+    return raw is not None and _LABELS.items() <= wire.read_stub(raw).metadata.labels.items()
+
+
+async def _ensure(client: ApiWriter, namespace: str) -> None:
+    if await client.find(NAMESPACES.path(name=namespace)) is None:
+        body = {"apiVersion": "v1", "kind": NAMESPACES.kind, "metadata": {"name": namespace, "labels": _LABELS}}
+        await client.create_object(NAMESPACES.path(), body=body)
 
 
 async def _uncalled(client: ApiWriter, namespace: str) -> str:
@@ -127,6 +142,6 @@ def _job(image: str, annotation: str, value: str) -> dict[str, Any]:
     return {
         "apiVersion": MPI_JOBS.api_version,
         "kind": MPI_JOBS.kind,
-        "metadata": {"name": JOB, "labels": record.LABELS, "annotations": {annotation: value}},
+        "metadata": {"name": JOB, "labels": _LABELS, "annotations": {annotation: value}},
         "spec": {"cleanPodPolicy": "All", "mpiReplicaSpecs": {"Launcher": replicas, "Worker": replicas}},
     }

@@ -23,7 +23,11 @@ class Verdict(IntEnum):
 
 _OPERATORS = {
     Kind.KNOWN: (Verdict.GO, "supported"),
-    Kind.ELASTIC: (Verdict.NO, "it changes the size of jobs itself; do not upgrade this cluster"),
+    Kind.ELASTIC: (
+        Verdict.NO,
+        "it changes the size of jobs itself; install nothing beside it, and leave the jobs to it by "
+        "`mpijob-elastic uninstall --traces`",
+    ),
     Kind.OTHER: (Verdict.CARE, "untested; only v0.2.3 is supported"),
     Kind.UNKNOWN: (Verdict.CARE, "the image does not tell the version; make sure that it is v0.2.3"),
 }
@@ -89,7 +93,8 @@ def definition(found: Crd | None) -> Finding:
     except Refused as error:
         return Finding("definition", Verdict.NO, str(error))
     meaning = "from before apiextensions v1" if form is Form.LEGACY else "apiextensions v1"
-    text = f"{form} ({meaning}), stored as {', '.join(crd.stored(found))}"
+    scale = "scalable" if crd.is_scalable(found) else "without the scale subresource"
+    text = f"{form} ({meaning}), stored as {', '.join(crd.stored(found))}, {scale}"
     return Finding("definition", Verdict.GO, text)
 
 

@@ -1,7 +1,6 @@
-"""The scale subresource without an upgrade: `install` offers it, `uninstall` takes it back.
+"""The scale subresource: `install` offers it, `uninstall` takes it back.
 
-The definition before is recorded in a Secret beside the installation. After `upgrade apply` the record of the upgrade
-has it already, so no second record is made, and `upgrade rollback` takes the subresource back.
+The definition before is recorded in a Secret beside the installation.
 """
 
 from functools import partial
@@ -14,9 +13,9 @@ from mpijob_elastic.install.preflight import Right, check_rights
 from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, SECRETS
+from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, SECRETS
 from mpijob_elastic.kube.writer import ApiWriter
-from upgrade import crd, live_crd, namespaces, owners, record
+from upgrade import crd, live_crd, owners, record
 
 COMMAND = f"{names.PROGRAM} upgrade scale"
 _ON_DEFINITION: tuple[Right, ...] = tuple((CUSTOM_RESOURCE_DEFINITIONS, "", verb) for verb in ("get", "patch"))
@@ -33,7 +32,7 @@ async def offer(client: ApiWriter, *, dry_run: bool, seconds: float, say: Say) -
     if crd.is_scalable(live):
         say(changes.changed(identity(live), live, live))
         return ""
-    await _check_rights(client)
+    await check(client)
     trial = await live_crd.change(client, crd.upgraded, dry_run=True)
     if dry_run:
         say(trial)
@@ -46,22 +45,22 @@ async def offer(client: ApiWriter, *, dry_run: bool, seconds: float, say: Say) -
 
 async def is_recorded(client: ApiReader) -> bool:
     """Return True if there is something to take back. Raises `Refused` if it cannot be, and `errors.KubeError`."""
-    if await record.read(client, record.DEFINITION) is None:
+    if await record.read(client) is None:
         return False
-    await _check_rights(client)
+    await check(client)
     return True
 
 
 async def take_back(client: ApiWriter, *, dry_run: bool, say: Say) -> None:
     """Remove what `offer` added, unless somebody else's manifest has it since. Raises as `is_recorded` does."""
-    kept = await record.read(client, record.DEFINITION)
-    if kept is None:
+    before = await record.read(client)
+    if before is None:
         return
     if await client.find(live_crd.PATH) is not None:
-        former = partial(crd.reverted, before=kept.record.crd)
+        former = partial(crd.reverted, before=before)
         say(await live_crd.change(client, former, dry_run=dry_run))
     if not dry_run:
-        await record.delete(client, record.DEFINITION)
+        await record.delete(client)
 
 
 async def left_out(client: ApiReader, why: str) -> str:
@@ -74,20 +73,21 @@ async def left_out(client: ApiReader, why: str) -> str:
     return f"Left out: `kubectl scale` and HPAs of MPIJobs do not work, because {why}.\nTo add this, type: {COMMAND}"
 
 
-async def _check_rights(client: ApiReader) -> None:
+async def check(client: ApiReader) -> None:
+    """Raise `Refused` if this account lacks a right to change the definition or to record it."""
     await check_rights(client, _ON_DEFINITION, name=crd.NAME)
-    await check_rights(client, _ON_RECORD, name=record.DEFINITION)
+    for name in record.NAMES:
+        await check_rights(client, _ON_RECORD, name=name)
     await check_rights(client, _TO_RECORD)
 
 
 async def _record(client: ApiWriter) -> None:
-    if await namespaces.find(client, names.NAMESPACE) is None:
+    if await client.find(NAMESPACES.path(name=names.NAMESPACE)) is None:
         raise Refused(
             f"there is no namespace {names.NAMESPACE} in which to record the definition before; run "
             f"`{names.PROGRAM} install` first"
         )
-    if await client.find(record.PATH) is None:
-        await record.keep_definition(client, await live_crd.read(client))
+    await record.keep(client, await live_crd.read(client))
 
 
 def _undone_by(writers: list[str]) -> str:

@@ -1,7 +1,7 @@
-"""Find our traces on the objects of a job, and which of them may go; pure.
+"""Find our traces on the objects of jobs, and remove those that may go, once nothing of ours runs any more.
 
 A key that a live launcher mounts must stay: without it the kubelet can no longer refresh the volume, and never restarts
-a container of that pod. Our memory stays with the key, so that a later upgrade knows the key as ours. The line in
+a container of that pod. Our memory stays with the key, so that a later installation knows the key as ours. The line in
 kubexec.sh that finds the pods of numbered host names stays too, because the key may hold such names. The key of a job
 that was handed over belongs to the other operator.
 https://kubernetes.io/docs/concepts/storage/volumes/#configmap
@@ -14,14 +14,26 @@ from typing import Any
 from jsonpatch import JsonPointer
 
 from mpijob_elastic import names
+from mpijob_elastic.install.changes import Say
+from mpijob_elastic.install.preflight import Right, check_rights
+from mpijob_elastic.install.refusal import ATTEMPTS
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.meta import Identity
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
-from mpijob_elastic.model import kubexec
+from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
+from mpijob_elastic.model import kubexec, mpijob
 from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.observe import facts_config, facts_pod
 from mpijob_elastic.observe.facts_config import ConfigFacts
 from mpijob_elastic.observe.facts_pod import PodFacts
 
 Patch = list[dict[str, Any]]
+
+RIGHTS: tuple[Right, ...] = tuple(
+    (resource, "", verb) for resource in (MPI_JOBS, CONFIG_MAPS, PODS) for verb in ("list", "patch")
+)
 
 _NO_HOSTS = names.discover_hosts([], slots=1)
 _ENDED = ("Succeeded", "Failed")
@@ -78,8 +90,39 @@ class Traces:
         ]
 
 
+async def check(client: ApiReader) -> None:
+    """Raise `Refused` if this account lacks a right to find or remove our traces."""
+    await check_rights(client, RIGHTS)
+
+
+async def read_all(client: ApiReader) -> tuple[list[MPIJob], list[ConfigFacts], list[PodFacts]]:
+    """Return all MPIJobs, and the ConfigMaps and pods of jobs. Raises `errors.KubeError`."""
+    return (
+        await list_objects(client, MPI_JOBS.path(), mpijob.decode),
+        await list_objects(client, CONFIG_MAPS.path(), facts_config.read_config, selector=names.LABEL_APP),
+        await list_objects(client, PODS.path(), facts_pod.read, selector=names.POD_SELECTOR),
+    )
+
+
+async def look(client: ApiReader) -> Traces:
+    """Find our traces in all namespaces. Raises `errors.KubeError`."""
+    jobs, configs, pods = await read_all(client)
+    return find(jobs=jobs, configs=configs, pods=pods)
+
+
+async def sweep(client: ApiWriter, *, say: Say) -> None:
+    """Remove our traces, and say what stays. Raises `errors.KubeError`."""
+    for _ in range(ATTEMPTS):
+        left = await look(client)
+        removed = [await _remove(client, trace, say=say) for trace in left.removals]
+        if all(removed):
+            break
+    for line in left.lines():
+        say(line)
+
+
 def find(*, jobs: Sequence[MPIJob], configs: Iterable[ConfigFacts], pods: Sequence[PodFacts]) -> Traces:
-    """Return our traces on these MPIJobs, ConfigMaps and pods."""
+    """Return our traces on these MPIJobs, ConfigMaps and pods; pure."""
     launchers = [pod for pod in pods if pod.role == names.ROLE_LAUNCHER]
     handed_over = {job.metadata.uid for job in jobs if names.is_handed_over(_status(job) or "")}
     mounting = {_job(pod) for pod in launchers if pod.mounts_discovery and pod.phase not in _ENDED}
@@ -102,6 +145,18 @@ def find(*, jobs: Sequence[MPIJob], configs: Iterable[ConfigFacts], pods: Sequen
         # The operator drops the selector at its next status update, but never for an ended job.
         removals += _removal(MPI_JOBS, job.metadata, _without(_selector(job), *_SELECTOR), subresource="status")
     return Traces(removals=tuple(removals), kept=tuple(sorted(kept)), surplus=tuple(sorted(_surplus(jobs, pods))))
+
+
+async def _remove(client: ApiWriter, trace: Removal, *, say: Say) -> bool:
+    """Remove a trace; return False to look at the objects again."""
+    try:
+        await client.patch_object(trace.path, body=trace.patch, content_type=JSON_PATCH)
+    except errors.NotFound:
+        return True
+    except (errors.Conflict, errors.Invalid):
+        return False  # somebody changed exactly this, or created another object of that name
+    say(f"removed from {trace}")
+    return True
 
 
 def _surplus(jobs: Iterable[MPIJob], pods: Iterable[PodFacts]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.install.changes import Ask, Change, Outcome
+from mpijob_elastic.install.changes import Change, Outcome
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.telemetry.terminal import say
 
@@ -53,11 +53,6 @@ def plan(overlays: list[Overlay] | None, image: str | None, namespaces: list[str
         raise typer.BadParameter(str(error), param_hint="--jobs-namespace") from None
 
 
-def asking(question: str, *, yes: bool) -> Ask:
-    """Return a question to the user, already answered if `yes` was given."""
-    return lambda: yes or typer.confirm(question)
-
-
 def run(work: Callable[[ApiWriter], Awaitable[None]], kubeconfig: Path | None, context: str | None) -> None:
     """Run `work` with a client. After Ctrl-C, say how to go on."""
     from mpijob_elastic.cli.target import kubeconfig_file  # noqa: PLC0415 - --help need not load the client
@@ -87,9 +82,6 @@ def tell(news: Change | str, *, prefix: str = "- ", differences: bool = True) ->
         say(f"    {line}", colour={"+": "green", "-": "red"}.get(line[:1]))
 
 
-def end(*, confirmed: bool, dry_run: bool, done: str) -> None:
-    """Print how the command ended; exit as refused if the user declined."""
-    if not confirmed:
-        say("Not confirmed: nothing was changed.", err=True)
-        raise typer.Exit(Exit.REFUSED)
+def end(*, dry_run: bool, done: str) -> None:
+    """Print how the command ended."""
     say("Dry run: nothing was written." if dry_run else done)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpijob_elastic import names
 from mpijob_elastic.cli import change_commands as common
 from mpijob_elastic.cli.options import Context, Kubeconfig
 from mpijob_elastic.install.refusal import Refused
@@ -17,6 +16,7 @@ from mpijob_elastic.telemetry import terminal
 if TYPE_CHECKING:
     from mpijob_elastic.install.changes import Say
     from mpijob_elastic.kube.writer import ApiWriter
+    from upgrade.uninstall import Uninstallation
 
 
 def install(
@@ -30,6 +30,13 @@ def install(
     print_manifests: Annotated[bool, typer.Option("--print", help="Print the manifests; ask no API server.")] = False,
     force_conflicts: common.ForceConflicts = False,
     wait: common.Wait = True,
+    canary: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMESPACE",
+            help="Verify the installation with a job in this namespace; both are removed unless they were there.",
+        ),
+    ] = None,
     timeout: common.Timeout = 120.0,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -49,12 +56,19 @@ def install(
 
     - `mpijob-elastic install --no-scale`: leave the definition of MPIJobs as it is
 
-    Exit codes: 0 done; 1 refused (no rights, a conflict); 2 wrong usage; 4 not ready in time, or no answer of the API
-    server; 130 Ctrl-C.
+    - `mpijob-elastic install --canary canary`: verify with a job that scaling works
+
+    Exit codes: 0 done; 1 refused (no rights, a conflict); 2 wrong usage; 4 not ready in time (the canary included), or
+    no answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
+    from upgrade import canary as trial  # noqa: PLC0415
 
     wanted = common.plan(overlay, image, jobs_namespace)
+    if canary and canary not in (wanted.jobs_namespaces or (canary,)):
+        raise typer.BadParameter(
+            f"name a namespace of --jobs-namespace: jobs in {canary} are not managed", param_hint="--canary"
+        )
     if print_manifests:
         if not image:
             raise typer.BadParameter("no API server is asked for the image that runs: name one", param_hint="--image")
@@ -66,9 +80,14 @@ def install(
     say = partial(common.tell, prefix="waiting: ", differences=dry_run)
 
     async def work(client: ApiWriter) -> None:
-        await installer.install(client, wanted, options, say=say)
+        plan = await installer.with_image(client, wanted)
+        if canary:
+            await trial.check(client)
+        await installer.install(client, plan, options, say=say)
         note = await _offer_scale(client, asked=scale, dry_run=dry_run, seconds=timeout, say=say)
-        common.end(confirmed=True, dry_run=dry_run, done="Installed.")
+        if canary and plan.image and not dry_run:
+            await trial.run(client, canary, image=plan.image, seconds=timeout, say=common.tell)
+        common.end(dry_run=dry_run, done="Installed.")
         terminal.say(*note.splitlines(), *await _too_old_for(client))
 
     common.run(work, kubeconfig, context)
@@ -77,6 +96,9 @@ def install(
 def uninstall(
     *,
     scale: common.Scale = True,
+    traces: Annotated[
+        bool, typer.Option("--traces", help="Remove our annotations and keys from the objects of all jobs, too.")
+    ] = False,
     dry_run: common.DryRun = False,
     yes: common.Yes = False,
     timeout: common.Timeout = 120.0,
@@ -85,47 +107,53 @@ def uninstall(
 ) -> None:
     """Remove controller, webhook and everything else that `install` created. Jobs stay and keep running.
 
-    The scale subresource that `install` added goes too; `--no-scale` leaves it. After `upgrade apply`, use
-    `upgrade rollback` instead, which knows the state before.
+    The scale subresource that `install` added goes too; `--no-scale` leaves it.
 
     For example:
 
     - `mpijob-elastic uninstall --dry-run`: show what would be deleted
+
+    - `mpijob-elastic uninstall --traces`: leave nothing of ours on jobs. What a live launcher mounts stays; type this
+      again when its job has ended
 
     - `mpijob-elastic uninstall --yes`: without confirmation
 
     Exit codes: 0 done; 1 refused (not confirmed, no rights); 2 wrong usage; 4 not gone in time, or no answer of the API
     server; 130 Ctrl-C.
     """
-    from mpijob_elastic.install import removal  # noqa: PLC0415 - --help need not load the client
-    from upgrade import scale as subresource  # noqa: PLC0415
+    from upgrade.uninstall import Uninstallation  # noqa: PLC0415 - --help need not load the client
 
-    say = partial(common.tell, prefix="waiting: ", differences=dry_run)
+    say = partial(common.tell, differences=dry_run)
 
     async def work(client: ApiWriter) -> None:
-        await _check_no_record(client)
-        server, found = await removal.prepare(client)
-        takes_scale = scale and await _can_take_scale(client)
-        if not found and not takes_scale:
-            terminal.say("Nothing is installed.")
+        planned = await Uninstallation.prepare(client, takes_scale=scale, takes_traces=traces)
+        if planned.is_empty:
+            terminal.say("Nothing is installed.", *(planned.traces.lines() if planned.traces else ()))
             return
         if dry_run or not yes:
-            terminal.say("To be deleted, with everything in the namespace:")
-            terminal.say(*(f"  {one.identity}" for one in found))
-            if takes_scale:
-                terminal.say("To become what it was:")
-                await subresource.take_back(client, dry_run=True, say=say)
-        terminal.say(*removal.STAYS.splitlines())
+            await _announce(planned, say)
+        terminal.say(*planned.stays())
         if not dry_run:
             if not yes:
                 typer.confirm(f"Delete this from {client.host}?", abort=True)
-            await removal.stop(client, server, found, seconds=timeout, say=say)
-            if takes_scale:
-                await subresource.take_back(client, dry_run=False, say=say)
-            await removal.clear(client, server, found, seconds=timeout, say=say)
+            await planned.run(seconds=timeout, say=say)
             terminal.say("Uninstalled.")
 
     common.run(work, kubeconfig, context)
+
+
+async def _announce(planned: Uninstallation, say: Say) -> None:
+    """Say what would be removed."""
+    from upgrade import scale  # noqa: PLC0415 - --help need not load the client
+
+    if planned.found:
+        terminal.say("To be deleted, with everything in the namespace:")
+        terminal.say(*(f"  {one.identity}" for one in planned.found))
+    if planned.takes_scale:
+        terminal.say("To become what it was:")
+        await scale.take_back(planned.client, dry_run=True, say=say)
+    if planned.traces and planned.traces.removals:
+        terminal.say("To be removed from jobs:", *(f"  {trace}" for trace in planned.traces.removals))
 
 
 async def _offer_scale(client: ApiWriter, *, asked: bool, dry_run: bool, seconds: float, say: Say) -> str:
@@ -150,29 +178,3 @@ async def _too_old_for(client: ApiWriter) -> list[str]:
     if judged.verdict is findings.Verdict.GO:
         return []
     return [f"Left out: {judged.text}.", "Run this command again when the cluster has been upgraded."]
-
-
-async def _can_take_scale(client: ApiWriter) -> bool:
-    from upgrade import scale  # noqa: PLC0415 - --help need not load the client
-
-    try:
-        recorded = await scale.is_recorded(client)
-        # Whatever can fail fails before anything is deleted.
-        await scale.take_back(client, dry_run=True, say=lambda _: None)
-    except Refused as error:
-        raise Refused(f"{error}; or leave the definition of MPIJobs as it is: --no-scale") from error
-    return recorded
-
-
-async def _check_no_record(client: ApiWriter) -> None:
-    from upgrade import record  # noqa: PLC0415 - --help need not load the client
-
-    try:
-        kept = await record.read(client)
-    except Refused:
-        return  # damaged, so it is no way back
-    if kept is not None:
-        raise Refused(
-            f"this was installed by `mpijob-elastic upgrade apply`, and the state before is recorded in Secret "
-            f"{names.NAMESPACE}/{record.NAME}, which would go too; use `mpijob-elastic upgrade rollback` instead"
-        )

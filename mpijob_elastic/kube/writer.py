@@ -33,10 +33,6 @@ class ApiWriter(ApiReader):
         """Apply an object on the server's side and return it; `query` names the field manager."""
         return await self._call_api("PATCH", path, query=query, body=body, content_type=APPLY_PATCH)
 
-    async def replace_object(self, path: str, *, body: object, query: Query = None) -> bytes:
-        """Replace an object by `body`, at the resourceVersion in it, and return it."""
-        return await self._call_api("PUT", path, query=query, body=body)
-
     async def delete_object(
         self,
         path: str,

@@ -17,9 +17,7 @@ from upgrade import crd
 IMAGE = f"mpijob-elastic:{__version__}"
 # The webhook is a pretended pod here, which puts no CA into its configurations.
 INSTALL = ("install", "--no-wait", f"--image={IMAGE}")
-UPGRADE = ("upgrade", "apply", "--yes", "--no-wait", "--no-canary", f"--image={IMAGE}")
 UNINSTALL = ("uninstall", "--yes")
-ROLLBACK = ("upgrade", "rollback", "--yes")
 
 
 class CommandLine:
@@ -74,7 +72,6 @@ class CommandLine:
 
     def fresh(self, definition: str) -> None:
         """Remove everything of ours, and give the cluster that definition of MPIJobs (tests/product/upgrade/crds)."""
-        self.run(*ROLLBACK)
         self.done(*UNINSTALL, "--no-scale")
         define(self.cluster, definition)
 

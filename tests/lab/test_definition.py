@@ -1,6 +1,5 @@
-"""What `install` and `upgrade` make of the definition of MPIJobs, and of what others made of it; on their own lab."""
+"""What `install` makes of the definition of MPIJobs, and of what others made of it, on a lab of its own."""
 
-import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,9 @@ import pytest
 
 from lab.errors import LabError
 from mpijob_elastic import names
-from tests.lab.command_line import INSTALL, ROLLBACK, UNINSTALL, UPGRADE, CommandLine
-from tests.lab.upgrades import deploy_operator
-from tests.product.upgrade.definitions import definition
+from tests.lab.command_line import INSTALL, UNINSTALL, CommandLine
+from tests.lab.upgrades import CRD, deploy_operator
+from tests.product.upgrade.definitions import definition, recorded_by_upgrade_apply
 from upgrade import crd, record
 
 pytestmark = [pytest.mark.lab, pytest.mark.thorough]
@@ -96,24 +95,9 @@ def test_a_manifest_that_has_the_subresource_since_keeps_it(administrators: Comm
     assert administrators.is_scalable()
 
 
-def test_an_upgrade_on_top_of_an_installation_is_rolled_back_to_it(administrators: CommandLine) -> None:
-    before = administrators.spec()
-    administrators.install("--image=mpijob-elastic:old")
-    installed = administrators.world()
-    administrators.done(*UPGRADE, "--image=mpijob-elastic:new")
-    assert "`mpijob-elastic upgrade rollback`" in administrators.refused(*UNINSTALL)  # it would take the record along
-    administrators.done(*ROLLBACK)
-    assert administrators.world() == installed
-    assert "`mpijob-elastic uninstall` removes" in administrators.refused(*ROLLBACK)
-    administrators.done(*UNINSTALL)
-    assert administrators.spec() == before
-
-
 def test_the_example_in_v1_takes_the_place_of_the_old_form_and_keeps_what_users_wrote(legacy: CommandLine) -> None:
     worker = {"replicas": 2, "extra": {"kept": True}}
     legacy.create_job(mpiReplicaSpecs={"Launcher": {"replicas": 1, "template": {}}, "Worker": worker})
-    code, said = legacy.run(*UPGRADE, "--structural")
-    assert (code, crd.IN_V1 in said) == (2, True)
     legacy.cluster.kubectl("apply", *FORCED, "-f", str(Path(__file__).parents[2] / crd.IN_V1))
     assert "preserveUnknownFields" not in json.dumps(legacy.spec()).replace("x-kubernetes-", "")
     legacy.cluster.kubectl("annotate", "-n", "jobs", "mpijob/train", "touched=yes")
@@ -131,7 +115,7 @@ def test_an_elastic_operator_is_left_alone(legacy: CommandLine) -> None:
     namespace = deploy_operator(legacy.cluster, "mpioperator/mpi-operator:v0.3.0")
     try:
         before = legacy.world()
-        said = legacy.refused(*UPGRADE)
+        said = legacy.refused(*INSTALL, "--canary=jobs")
         assert f"Deployment {namespace}/mpi-operator" in said
         assert "0.3.0" in said
         assert "changes the size of jobs itself" in said
@@ -143,30 +127,32 @@ def test_an_elastic_operator_is_left_alone(legacy: CommandLine) -> None:
 def test_a_definition_of_an_elastic_operator_is_left_alone(lab: CommandLine) -> None:
     lab.fresh("v0.3.0")
     before = lab.world()
-    assert "v2beta1" in lab.refused(*UPGRADE)
+    assert "v2beta1" in lab.refused(*INSTALL, "--canary=jobs")
     assert lab.world() == before
     defined = lab.spec()
     assert "stores its objects as v2beta1" in lab.install()
     assert lab.spec() == defined
 
 
-def test_a_damaged_record_is_refused(legacy: CommandLine) -> None:
-    legacy.done(*UPGRADE)
-    secret = legacy.get("-n", names.NAMESPACE, f"secret/{record.NAME}")
-    for key in ("resourceVersion", "uid"):
-        secret["metadata"].pop(key)
-    damaged = {**secret, "data": {**secret["data"], "sha256": base64.b64encode(b"0" * 64).decode()}}
-    replace(legacy, damaged)
-    assert "changed or damaged" in legacy.refused(*ROLLBACK)
-    assert "changed or damaged" in " ".join(legacy.run("upgrade", "status")[1].split())
-    legacy.done("uninstall", "--dry-run")
-    replace(legacy, secret)
-    legacy.done(*ROLLBACK)
+def test_what_upgrade_apply_recorded_is_put_back_or_its_damage_is_told(legacy: CommandLine) -> None:
+    before = legacy.spec()
+    data = recorded_by_upgrade_apply(legacy.get(CRD))
+    legacy.install()
+    legacy.cluster.kubectl("delete", "-n", names.NAMESPACE, f"secret/{record.NAME}")
+    record_of_upgrade(legacy, data | {record.KEY: ""})
+    said = legacy.refused(*UNINSTALL)
+    assert "Secret mpijob-elastic/mpijob-elastic-upgrade, is damaged" in said
+    assert "or leave the definition of MPIJobs as it is: --no-scale" in said
+    record_of_upgrade(legacy, data)
+    legacy.done(*UNINSTALL, "--traces")
+    assert legacy.spec() == before
 
 
-def replace(lab: CommandLine, secret: dict[str, Any]) -> None:
-    lab.cluster.kubectl("delete", "-n", names.NAMESPACE, f"secret/{record.NAME}")
-    lab.cluster.kubectl("create", "-f", "-", stdin=json.dumps(secret))
+def record_of_upgrade(lab: CommandLine, data: dict[str, str]) -> None:
+    """Make the Secret that `upgrade apply` of version 0.2.0 made."""
+    metadata = {"name": "mpijob-elastic-upgrade", "namespace": names.NAMESPACE}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+    lab.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(secret))
 
 
 def apply_as(lab: CommandLine, manager: str, wanted: dict[str, Any]) -> None:

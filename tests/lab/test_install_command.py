@@ -160,7 +160,7 @@ def test_a_second_team_takes_nothing_away_from_the_first(clean: CommandLine) -> 
     clean.install("--jobs-namespace=jobs")
     with job_in(clean, "jobs"), job_in(clean, "others"):
         before = clean.world()
-        for command in (["install"], ["install", "--dry-run"], ["upgrade", "apply", "--yes"]):
+        for command in (["install"], ["install", "--dry-run"]):
             code, output = clean.run(*command, "--jobs-namespace=others")
             said = "namespace jobs would not be covered any more, with these MPIJobs: jobs/train."
             assert (code, said in output, "--uncover" in output) == (1, True, True), output
@@ -236,6 +236,14 @@ def test_no_webhook_is_registered_before_the_pods_are_ready(clean: CommandLine) 
     assert "Unschedulable" in output
     with pytest.raises(LabError, match="not found"):
         clean.get(*HOOKS)
+
+
+def test_a_canary_that_the_webhook_is_not_called_for_is_told_and_removed(there: CommandLine) -> None:
+    before = there.world()
+    code, output = there.run("install", "--no-wait", "--canary=new", "--timeout=1")
+    assert (code, "canary: the webhook was not called for a new job" in output) == (4, True), output
+    there.cluster.kubectl("wait", "--for=delete", "namespace", "new", "--timeout=240s")
+    assert there.world() == before
 
 
 def test_can_be_interrupted_and_finished(clean: CommandLine) -> None:

@@ -1,4 +1,4 @@
-"""`install` and `upgrade apply`, each with its way back: what holds for both, on a lab of their own."""
+"""There and back by `install` and `uninstall`, also with `--traces`, and by `upgrade scale`, on a lab of their own."""
 
 import asyncio
 import re
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.command_line import INSTALL, ROLLBACK, UNINSTALL, UPGRADE, CommandLine
+from mpijob_elastic import names
+from tests.lab.command_line import INSTALL, UNINSTALL, CommandLine
 from tests.lab.deaths import killed_and_run_again
 
 pytestmark = pytest.mark.lab
@@ -24,18 +25,22 @@ class Tool:
 
 
 INSTALLATION = Tool(put=INSTALL, take=UNINSTALL)
-UPGRADES = Tool(put=UPGRADE, take=ROLLBACK)
+WITH_TRACES = Tool(put=INSTALL, take=(*UNINSTALL, "--traces"))
 SUBRESOURCE = Tool(put=("upgrade", "scale"), take=("upgrade", "scale", "--remove"))
-BOTH = pytest.mark.parametrize("tool", [INSTALLATION, UPGRADES], ids=["install", "upgrade"])
+BOTH = pytest.mark.parametrize("tool", [INSTALLATION, WITH_TRACES], ids=["install", "install, with traces"])
+
+
+def show(lab: CommandLine) -> None:
+    """Annotate the job as the controller does."""
+    lab.cluster.kubectl("annotate", "-n", "jobs", "mpijob/train", f"{names.STATUS}=waiting")
 
 
 @pytest.mark.parametrize(
     ("tool", "definition"),
     [
-        pytest.param(UPGRADES, "v0.2.3", id="upgrade of v0.2.3's definition"),
-        pytest.param(UPGRADES, "administrator", id="upgrade of another", marks=pytest.mark.thorough),
-        pytest.param(INSTALLATION, "v0.2.3", id="install beside v0.2.3's definition", marks=pytest.mark.thorough),
-        pytest.param(INSTALLATION, "administrator", id="install beside another", marks=pytest.mark.thorough),
+        pytest.param(WITH_TRACES, "v0.2.3", id="beside v0.2.3's definition, with traces"),
+        pytest.param(WITH_TRACES, "administrator", id="beside another, with traces", marks=pytest.mark.thorough),
+        pytest.param(INSTALLATION, "administrator", id="beside another", marks=pytest.mark.thorough),
     ],
 )
 def test_there_and_back_leaves_nothing_but_versions(lab: CommandLine, tool: Tool, definition: str) -> None:
@@ -45,26 +50,38 @@ def test_there_and_back_leaves_nothing_but_versions(lab: CommandLine, tool: Tool
     lab.done(*tool.put)
     lab.cluster.kubectl("scale", "-n", "jobs", "mpijob/train", "--replicas=3")
     assert lab.cluster.kubectl("get", "-n", "jobs", "mpijob/train", "-o", "jsonpath={..Worker.replicas}") == "3"
-    if tool is UPGRADES:
-        assert "upgrade: applied" in lab.run("upgrade", "status")[1]
-    if tool is UPGRADES and definition == "v0.2.3":
+    if definition == "v0.2.3":
         columns = lab.cluster.kubectl("get", "-n", "jobs", "mpijobs").splitlines()[0].split()
         assert columns == ["NAME", "STATE", "DESIRED", "ACTIVE", "ELASTIC", "AGE"]
     lab.cluster.kubectl("scale", "-n", "jobs", "mpijob/train", "--replicas=2")
+    if tool is WITH_TRACES:
+        show(lab)
     said = lab.done(*tool.take)
     assert said.index("deleted     MutatingWebhookConfiguration") < said.index("deleted     Deployment")
     assert lab.world() == before
-    assert lab.run("upgrade", "status")[0] == 1
-    assert "Nothing is installed." in lab.done(*UNINSTALL)
+    assert "Nothing is installed." in lab.done(*tool.take)
 
 
-@BOTH
 @pytest.mark.thorough
-def test_a_second_time_nothing_changes(lab: CommandLine, tool: Tool) -> None:
-    lab.fresh("administrator")
-    lab.done(*tool.put)
+def test_traces_of_an_installation_that_is_gone_are_removed_later(lab: CommandLine) -> None:
+    lab.fresh("v0.2.3")
+    lab.create_job(mpiReplicaSpecs=WORKERS)
     before = lab.world()
-    said = lab.done(*tool.put)
+    show(lab)
+    assert "Nothing is installed." in lab.done(*UNINSTALL)
+    assert "To be removed from jobs:\n  MPIJob jobs/train: mpijob-elastic/status" in lab.done(
+        *UNINSTALL, "--traces", "--dry-run"
+    )
+    lab.done(*UNINSTALL, "--traces")
+    assert lab.world() == before
+
+
+@pytest.mark.thorough
+def test_a_second_time_nothing_changes(lab: CommandLine) -> None:
+    lab.fresh("administrator")
+    lab.done(*INSTALL)
+    before = lab.world()
+    said = lab.done(*INSTALL)
     assert not re.search(r"^(created|configured|deleted) ", said, re.MULTILINE), said
     assert lab.world() == before
 
@@ -85,11 +102,10 @@ def test_a_dry_run_shows_the_change_and_writes_nothing(lab: CommandLine, tool: T
 @pytest.mark.thorough
 def test_without_an_answer_nothing_is_written(lab: CommandLine) -> None:
     lab.fresh("administrator")
-    for asks, first in ((UPGRADE, None), (UNINSTALL, INSTALL), (ROLLBACK, UPGRADE)):
-        if first:
-            lab.done(*first)
-        before = lab.world()
-        lab.refused(*(word for word in asks if word != "--yes"))
+    lab.done(*INSTALL)
+    before = lab.world()
+    for more in ((), ("--traces",)):
+        lab.refused("uninstall", *more)
         assert lab.world() == before
 
 
@@ -111,14 +127,14 @@ def test_without_rights_nothing_is_written(lab: CommandLine, tool: Tool) -> None
 def test_the_first_time_an_image_is_named(lab: CommandLine) -> None:
     lab.fresh("administrator")
     before = lab.world()
-    for command in (("install",), ("install", "--dry-run"), ("upgrade", "apply", "--yes")):
+    for command in (("install",), ("install", "--dry-run"), ("install", "--canary=jobs")):
         assert "no image runs yet, so name the one to run: --image REPOSITORY/" in lab.refused(*command)
     assert lab.world() == before
 
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("tool", [INSTALLATION, UPGRADES, SUBRESOURCE], ids=["install", "upgrade", "scale alone"])
+@pytest.mark.parametrize("tool", [WITH_TRACES, SUBRESOURCE], ids=["install", "scale alone"])
 def test_killed_at_any_write_and_run_again_it_comes_to_the_same_end(lab: CommandLine, tool: Tool) -> None:
     lab.fresh("v0.2.3")
     lab.create_job(mpiReplicaSpecs=WORKERS)
@@ -130,6 +146,8 @@ def test_killed_at_any_write_and_run_again_it_comes_to_the_same_end(lab: Command
         await asyncio.to_thread(lab.run, *command, kubeconfig=kubeconfig)
 
     for command, leads_to in ((tool.put, True), (tool.take, False)):
+        if command is WITH_TRACES.take:
+            show(lab)
         asyncio.run(killed_and_run_again(lab.cluster, partial(typed, command)))
         assert lab.is_scalable() == leads_to
     assert lab.world() == before

@@ -1,4 +1,4 @@
-"""Upgrade, canary, `adopt` and rollback beside jobs that run, on a lab of their own."""
+"""`install`, its canary, `adopt` and `uninstall --traces` beside jobs that run, on a lab of their own."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from lab.ports import free_ports
 from lab.registration import by_service, called, register
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
-from mpijob_elastic.install import installer
+from mpijob_elastic.install import installer, inventory
 from mpijob_elastic.install.changes import Ask, Change
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Manifest
@@ -35,15 +35,14 @@ from tests.lab.job import HOROVODRUN, MPIRUN, Job
 from tests.lab.suspended import held
 from tests.lab.upgrades import deploy_operator
 from tests.lab.waiting import PATIENCE, until
-from upgrade import adopt, apply, canary, cleanup, preflight, record, rollback, status
-from upgrade.apply import Options
-from upgrade.canary import Canary
-from upgrade.findings import Verdict
+from upgrade import adopt, canary, preflight, record, scale, traces
+from upgrade.findings import Report, Verdict
+from upgrade.uninstall import Uninstallation
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1800)]
-OPTIONS = Options(install=installer.Options(wait=False))
+AT_ONCE = installer.Options(wait=False)
 PLAN = Plan(image="none")
-CANARY = Canary(timeout=240.0)
+CANARY = "canary"  # a namespace that does not exist
 HOOKS = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
 
 
@@ -53,10 +52,6 @@ def yes() -> bool:
 
 def no() -> bool:
     return False
-
-
-def unheard(_: Change | str) -> None:
-    """Leave the programs alone; `Lab.say` ends them at the mere announcement, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +73,14 @@ class Lab:
         self.running = ExitStack()
         self.controller: Controller | None = None
 
-    async def upgrade(self, client: ApiWriter) -> None:
-        """Apply, and start what runs in the pods of a real cluster."""
-        await apply.apply(client, PLAN, OPTIONS, ask=yes, say=self.say)
+    async def install(self, client: ApiWriter) -> None:
+        """Install, and start what runs in the pods of a real cluster."""
+        await self.install_objects(client)
         await asyncio.to_thread(self._start)
+
+    async def install_objects(self, client: ApiWriter) -> None:
+        await installer.install(client, PLAN, AT_ONCE, say=self.say)
+        await scale.offer(client, dry_run=False, seconds=PATIENCE, say=self.say)
 
     def _start(self) -> None:
         # The API server reaches no Service here, so the same webhooks are registered at a port.
@@ -91,22 +90,21 @@ class Lab:
         self._run(port)
         until(lambda: called(self.cluster))
 
-    async def upgrade_as_a_user(self, client: ApiWriter) -> None:
-        """Apply, wait and fly the canary, with the webhook behind its Service."""
+    async def install_as_a_user(self, client: ApiWriter) -> None:
+        """Install, wait and fly the canary, with the webhook behind its Service."""
         [port] = free_ports(1)
-        applied = False
 
         def say(news: Change | str) -> None:
-            nonlocal applied
             self.say(news)
-            applied = applied or news == "what changes"
             # A Deployment comes after the rights, and before what is waited for.
-            deployed = isinstance(news, Change) and news.identity.kind == "Deployment"
-            if applied and deployed and self.controller is None:
+            if isinstance(news, Change) and news.identity.kind == "Deployment" and self.controller is None:
                 self._run(port)
 
-        options = Options(install=installer.Options(timeout=240), canary=CANARY)
-        assert await apply.apply(client, Reachable(port=port, image="none"), options, ask=yes, say=say)
+        plan = Reachable(port=port, image="none")
+        await canary.check(client)
+        await installer.install(client, plan, installer.Options(timeout=PATIENCE), say=say)
+        await scale.offer(client, dry_run=False, seconds=PATIENCE, say=self.say)
+        await canary.run(client, CANARY, image="none", seconds=PATIENCE, say=self.say)
 
     def _run(self, port: int) -> None:
         one = Installed(
@@ -117,14 +115,15 @@ class Lab:
         self.running.enter_context(Webhook.start(self.cluster, one))
         self.controller = self.running.enter_context(Controller.start(self.cluster, one))
 
-    async def rollback(self, client: ApiWriter) -> None:
+    async def uninstall(self, client: ApiWriter) -> None:
         """Take it back; the programs end when their Deployment goes, as pods do."""
-        await rollback.rollback(client, ask=yes, dry_run=False, timeout=240, say=self.say)
+        planned = await Uninstallation.prepare(client, takes_scale=True, takes_traces=True)
+        await planned.run(seconds=PATIENCE, say=self.say)
         self.running.close()
 
     async def adopt(self, job: Job, *, ask: Ask = yes) -> bool:
         return await adopt.adopt(
-            job.client, job.namespace, job.name, ask=ask, say=self.say, now=time.time(), timeout=240.0
+            job.client, job.namespace, job.name, ask=ask, say=self.say, now=time.time(), timeout=PATIENCE
         )
 
     def say(self, news: Change | str) -> None:
@@ -141,34 +140,34 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 async def lab(cluster: Cluster, client: ApiWriter) -> AsyncIterator[Lab]:
-    """A cluster that was never upgraded."""
+    """A cluster where nothing of ours is there."""
     one = Lab(cluster)
     with one.running:
         yield one
         cluster.kubectl("delete", "mpijobs", "--all", "-A")
-        await one.rollback(client)
+        await one.uninstall(client)
 
 
-async def test_apply_as_a_user_runs_it(lab: Lab, client: ApiWriter) -> None:
-    await lab.upgrade_as_a_user(client)
-    assert "as they should be" in lab.said[-1]
-    found = await status.look(client)
-    assert found.complete, found.lines()
+async def test_install_with_a_canary_as_a_user_runs_it(lab: Lab, client: ApiWriter) -> None:
+    await lab.install_as_a_user(client)
+    assert lab.said[-1] == "canary: launcher, ConfigMap and scale subresource are as they should be"
+    found = verdicts(await look(client))
+    assert found["webhook"] == (Verdict.GO, "installed; it answers")
+    assert found["definition"][1].endswith("scalable")
     await gone(client)
 
 
 @pytest.mark.thorough
 async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(lab: Lab, client: ApiWriter, namespace: str) -> None:
-    await lab.upgrade(client)
+    await lab.install(client)
 
-    async def fly(kubeconfig: Path, where: Canary) -> None:
+    async def fly(kubeconfig: Path, where: str) -> None:
         async with await connect(user_agent="mpijob-elastic-test", kubeconfig=kubeconfig) as broken:
             with contextlib.suppress(errors.Unreachable):
-                await canary.run(broken, where, image="none", say=lab.say)
+                await canary.run(broken, where, image="none", seconds=PATIENCE, say=lab.say)
 
     assert not await ended(lab.cluster, partial(fly, where=CANARY), before=2)  # it has made a namespace
-    there = Canary(namespace=namespace, timeout=240.0)
-    await killed_and_run_again(lab.cluster, partial(fly, where=there))
+    await killed_and_run_again(lab.cluster, partial(fly, where=namespace))
     assert "as they should be" in lab.said[-1]
     await canary.remove_all(client)
     await gone(client)
@@ -176,9 +175,9 @@ async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(lab: Lab, cli
 
 @pytest.mark.thorough
 async def test_the_canary_says_what_is_missing_and_is_removed(lab: Lab, client: ApiWriter) -> None:
-    await apply.apply(client, PLAN, OPTIONS, ask=yes, say=lab.say)
+    await lab.install_objects(client)
     with pytest.raises(Refused, match="the webhook was not called"):
-        await canary.run(client, Canary(timeout=2.0), image="none", say=lab.say)
+        await canary.run(client, CANARY, image="none", seconds=2.0, say=lab.say)
     await gone(client)
 
 
@@ -186,13 +185,13 @@ async def test_the_canary_says_what_is_missing_and_is_removed(lab: Lab, client: 
 async def test_the_canary_leaves_namespaces_and_jobs_of_others_alone(
     lab: Lab, client: ApiWriter, namespace: str
 ) -> None:
-    await apply.apply(client, PLAN, OPTIONS, ask=yes, say=lab.say)
+    await lab.install_objects(client)
     theirs = Job(client=client, namespace=namespace, name=canary.JOB)
     await theirs.create(replicas=1)
     uid = await started(theirs)
     for where in (namespace, names.NAMESPACE):
         with pytest.raises(Refused, match="canary"):
-            await canary.run(client, Canary(namespace=where, timeout=2.0), image="none", say=lab.say)
+            await canary.run(client, where, image="none", seconds=2.0, say=lab.say)
     assert await started(theirs) == uid
     await read(client, resources.NAMESPACES, None, namespace)
     assert await record.read(client) is not None
@@ -203,8 +202,8 @@ async def test_a_running_job_is_adopted_on_request(lab: Lab, client: ApiWriter, 
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2)
     before = await started(job)
-    await lab.upgrade(client)
-    report = await preflight.look(client, Plan(), now=time.time())
+    await lab.install(client)
+    report = await look(client)
     assert [(one.name, one.readiness) for one in report.jobs] == [("train", "restart")]
     assert report.verdict is Verdict.CARE
     assert not await lab.adopt(job, ask=no)
@@ -230,15 +229,15 @@ async def test_what_cannot_be_adopted_is_refused(lab: Lab, client: ApiWriter, na
     elastic = Job(client=client, namespace=namespace, name="elastic")
     await elastic.create(replicas=1)
     await started(elastic)
-    with pytest.raises(Refused, match="upgrade apply"):
+    with pytest.raises(Refused, match="`mpijob-elastic install` first"):
         await lab.adopt(elastic)
 
 
 @pytest.mark.thorough
-async def test_rollback_in_the_middle_of_a_drain_leaves_everything_true(
+async def test_removal_in_the_middle_of_a_drain_leaves_everything_true(
     lab: Lab, client: ApiWriter, namespace: str
 ) -> None:
-    await lab.upgrade(client)
+    await lab.install(client)
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=3, annotations={names.DRAIN_TIMEOUT: "24h"})
     await job.settled(3)
@@ -246,7 +245,7 @@ async def test_rollback_in_the_middle_of_a_drain_leaves_everything_true(
     assert lab.controller is not None
     await job.scale(1)
     before = await job.until(lambda state: state.hosts == ["train-worker-0:1"], "two workers left the list")
-    await lab.rollback(client)
+    await lab.uninstall(client)
     after = await job.state()
     assert {name: pod["metadata"]["uid"] for name, pod in after.workers.items()}.items() >= {
         "train-worker-0": before.workers["train-worker-0"]["metadata"]["uid"]
@@ -256,48 +255,44 @@ async def test_rollback_in_the_middle_of_a_drain_leaves_everything_true(
     assert set(after.exec_names) >= set(after.workers)
     assert after.refreshed is None
     assert after.launcher is not None
-    left = await cleanup.look(client)
+    left = await traces.look(client)
     assert left.kept == (f"{namespace}/train",)
     assert list(left.surplus) == [f"{namespace}/{name}" for name in sorted(after.running) if name != "train-worker-0"]
     # When its launcher has ended, nothing of ours need stay.
     await job.set_status("train-launcher", {"phase": "Failed"})
-    await lab.rollback(client)
+    await lab.uninstall(client)
     config = await read(client, resources.CONFIG_MAPS, namespace, "train-config")
     assert names.KEY_DISCOVER_HOSTS not in config["data"]
     assert names.MEMORY not in config["metadata"].get("annotations", {})
 
 
 @pytest.mark.thorough
-async def test_rollback_leaves_no_pod_at_a_gate(lab: Lab, client: ApiWriter, namespace: str) -> None:
-    await lab.upgrade(client)
+async def test_removal_leaves_no_pod_at_a_gate(lab: Lab, client: ApiWriter, namespace: str) -> None:
+    await lab.install(client)
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=1, annotations={names.SUSPEND: "true"})
     await job.until(lambda state: held(state, 1), "gated pods")
     waiting = rf"gate of ours.*: {namespace}/train-launcher, {namespace}/train-worker-0\. Resume"
-    for dry_run in (True, False):
-        with pytest.raises(Refused, match=waiting):
-            await rollback.rollback(client, ask=yes, dry_run=dry_run, timeout=240, say=unheard)
+    with pytest.raises(Refused, match=waiting):
+        await lab.uninstall(client)
     await job.annotate(suspend=None)
     await job.settled(1)
-
-    def suspended_meanwhile() -> bool:
-        lab.cluster.kubectl("annotate", "-n", namespace, "mpijob/train", f"{names.SUSPEND}=true")
-        gated = ("get", "pods", "-n", namespace, "-o", "jsonpath={.items[*].spec.schedulingGates[*].name}")
-        until(lambda: lab.cluster.kubectl(*gated).split() == [names.GATE_SUSPENDED] * 2)
-        return True
-
+    planned = await Uninstallation.prepare(client, takes_scale=True, takes_traces=True)
+    await job.annotate(suspend="true")
+    await job.until(lambda state: held(state, 1), "gated pods, after the user was asked")
     with pytest.raises(Refused, match=waiting):
-        await rollback.rollback(client, ask=suspended_meanwhile, dry_run=False, timeout=240, say=unheard)
-    assert (await status.look(client)).phase == "applied"
+        await planned.run(seconds=PATIENCE, say=lab.say)
+    _, found = await inventory.look(client)
+    assert set(planned.found) <= set(found)
     await job.annotate(suspend=None)
     after = await job.settled(1)
-    await lab.rollback(client)
+    await lab.uninstall(client)
     assert (await job.state()).running == after.running
 
 
 @pytest.mark.thorough
 async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client: ApiWriter, namespace: str) -> None:
-    await lab.upgrade(client)
+    await lab.install(client)
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2)
     await job.settled(2)
@@ -306,22 +301,23 @@ async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client
         async with second_writer.writing(lab.cluster.kubeconfig, namespace):
             before = await job.until(lambda state: names.is_handed_over(state.notices), "we gave way")
             assert before.memory
-            found = await status.look(client)
-            assert ([one.version for one in found.elastic], found.complete) == (["0.3.0"], False)
-            assert found.handed_over == [f"{namespace}/train"]
-            assert any("`mpijob-elastic upgrade rollback` leaves them to it" in line for line in found.lines())
-            await lab.rollback(client)
+            report = await look(client)
+            assert [(one.name, one.readiness) for one in report.jobs] == [("train", "foreign")]
+            verdict, said = verdicts(report)["operator"]
+            assert verdict is Verdict.NO
+            assert "leave the jobs to it by `mpijob-elastic uninstall --traces`" in said
+            await lab.uninstall(client)
             after = await job.state()
             assert (after.hosts, after.exec_names) == ([f"{name}:1" for name in job.workers(0, 1)], job.workers(0, 1))
             assert (after.notices, after.memory, after.refreshed) == ("", "", None)
-            left = await cleanup.look(client)
+            left = await traces.look(client)
             assert (left.removals, left.kept) == ((), ())
     finally:
         lab.cluster.kubectl("delete", "namespace", operator)
 
 
 @pytest.mark.thorough
-async def test_live_jobs_are_scaled_while_the_cluster_is_upgraded(lab: Lab, client: ApiWriter, namespace: str) -> None:
+async def test_live_jobs_are_scaled_during_the_installation(lab: Lab, client: ApiWriter, namespace: str) -> None:
     kinds = ("elastic", "plain", "bounded", "off")
     jobs = [Job(client=client, namespace=namespace, name=kind) for kind in kinds]
     annotations = {
@@ -333,7 +329,7 @@ async def test_live_jobs_are_scaled_while_the_cluster_is_upgraded(lab: Lab, clie
         await job.create(replicas=2, annotations=annotations.get(job.name), command=command)
     before = {job.name: await started(job) for job in jobs}
     scaling = asyncio.create_task(scale_again_and_again(jobs))
-    await lab.upgrade(client)
+    await lab.install(client)
     late = Job(client=client, namespace=namespace, name="late")
     await late.create(replicas=2)
     await late.settled(2)
@@ -347,14 +343,23 @@ async def test_live_jobs_are_scaled_while_the_cluster_is_upgraded(lab: Lab, clie
             "as many workers as asked for",
         )
         assert state.exec_names[:2] == job.workers(0, 1)
-    await lab.rollback(client)
-    left = await cleanup.look(client)
+    await lab.uninstall(client)
+    left = await traces.look(client)
     assert left.removals == ()
     assert left.kept == (f"{namespace}/late",)
     for job in jobs:
         config = await read(client, resources.CONFIG_MAPS, namespace, names.config_map(job.name))
         assert names.KEY_DISCOVER_HOSTS not in config["data"]
         assert config["data"].keys() == {names.KEY_HOSTFILE, names.KEY_KUBEXEC}
+
+
+async def look(client: ApiWriter) -> Report:
+    return await preflight.look(client, Plan(), now=time.time())
+
+
+def verdicts(report: Report) -> dict[str, tuple[Verdict, str]]:
+    """The verdict and the text of each topic; of several findings the worst."""
+    return {one.topic: (one.verdict, one.text) for one in sorted(report.findings, key=lambda one: one.verdict)}
 
 
 async def scale_again_and_again(jobs: list[Job]) -> None:
@@ -381,7 +386,7 @@ async def gone(client: ApiWriter) -> None:
     async with asyncio.timeout(PATIENCE):
         while True:
             try:
-                await client.get(resources.NAMESPACES.path(name=canary.NAMESPACE))
+                await client.get(resources.NAMESPACES.path(name=CANARY))
             except errors.NotFound:
                 return
             await asyncio.sleep(0.1)

@@ -171,5 +171,5 @@ def test_the_account_of_the_hooks_goes_with_them(empty: Lab) -> None:
     assert empty.jobs[-1][0] == 0
     accounts = empty.cluster.kubectl("get", "serviceaccounts,clusterroles", "-A", "-o", "name")
     assert ACCOUNT not in accounts
-    assert empty.cluster.kubectl("get", "secret", "-n", names.NAMESPACE, record.DEFINITION, "-o", "name")
+    assert empty.cluster.kubectl("get", "secret", "-n", names.NAMESPACE, record.NAME, "-o", "name")
     empty.helm("uninstall", RELEASE)

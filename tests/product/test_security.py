@@ -21,7 +21,6 @@ VERBS = {
     "create_object": "create",
     "patch_object": "patch",
     "apply_object": "apply",
-    "replace_object": "update",
     "delete_object": "delete",
     "execute": "exec",
     "exec_in_pod": "exec",

@@ -1,4 +1,4 @@
-"""Check what a job depends on: a leading controller, a webhook that answers, nodes that stay, warning Events.
+"""Check what a job depends on: a leading controller, nodes that stay, warning Events.
 
 Where this user may not read an object, nothing is wrong with it as far as can be told.
 """
@@ -6,7 +6,7 @@ Where this user may not read an object, nothing is wrong with it as far as can b
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -16,7 +16,7 @@ from mpijob_elastic.kube.lease_record import LeaseObject
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import ENDPOINT_SLICES, EVENTS, LEASES, MUTATING_WEBHOOKS, NODES, PODS
+from mpijob_elastic.kube.resources import EVENTS, LEASES, NODES, PODS
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.disruption_signs import signs
 from mpijob_elastic.model.job import JobView
@@ -26,7 +26,6 @@ from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.nodes import reading
 
 T = TypeVar("T")
-Registration = Mapping[str, Any]
 
 # A leader renews every 2 s, and at the latest after 10 s.
 RENEWED_WITHIN = 10.0
@@ -53,18 +52,6 @@ class _Event(msgspec.Struct, rename="camel"):
 
 _EVENTS = msgspec.json.Decoder(_Event)
 _LEASE = msgspec.json.Decoder(LeaseObject)
-_OBJECT = msgspec.json.Decoder(dict[str, Any])
-
-
-async def registration(client: ApiReader) -> Registration | None:
-    """Return the webhook's registration, empty where there is none; None where it cannot be read."""
-    return await _read(client, MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION), _OBJECT.decode, missing={})
-
-
-def home(registered: Registration | None) -> str:
-    """Return the namespace of webhook and controller, the default where the registration does not show it."""
-    services = (hook["clientConfig"].get("service") for hook in (registered or {}).get("webhooks", ()))
-    return next((str(service["namespace"]) for service in services if service), names.NAMESPACE)
 
 
 async def lease(client: ApiReader, namespace: str) -> LeaseObject | None:
@@ -96,21 +83,6 @@ async def controller_trouble(read: Callable[[], Awaitable[LeaseObject | None]], 
         "no controller of mpijob-elastic is running (the last leader renewed the Lease "
         f"{durations.render(round(max(RENEWED_WITHIN, age)))} ago)"
     )
-
-
-async def webhook_trouble(client: ApiReader, registered: Registration | None) -> str:
-    """Return why the API server cannot call the webhook, "" if it can or if nobody knows."""
-    if registered is None:
-        return ""
-    if not registered:
-        return "the API server does not call the webhook of mpijob-elastic (no MutatingWebhookConfiguration)"
-    config: dict[str, Any] = next((hook["clientConfig"] for hook in registered.get("webhooks", ())), {})
-    if not config.get("caBundle"):
-        return "the API server cannot trust the webhook (caBundle is empty)"
-    service = config.get("service")
-    if service and await _endpoints(client, service["namespace"], service["name"]) == 0:
-        return "no replica of the webhook is ready"
-    return ""
 
 
 async def warnings(client: ApiReader, namespace: str, uids: Mapping[str, str]) -> dict[str, str]:
@@ -159,16 +131,6 @@ async def _warning(client: ApiReader, namespace: str, uid: str) -> str:
     theirs = [event for event in events if event.source.component != names.PROGRAM]
     newest = max(theirs, key=lambda event: event.at, default=None)
     return f"{newest.reason}: {' '.join(newest.message.split())}" if newest else ""
-
-
-async def _endpoints(client: ApiReader, namespace: str, service: str) -> int | None:
-    """Count the ready endpoints of a Service; None where they cannot be read."""
-    selector = f"kubernetes.io/service-name={service}"
-    slices = await _list(client, ENDPOINT_SLICES.path(namespace), _OBJECT.decode, labelSelector=selector)
-    if slices is None:
-        return None
-    ends = [end for part in slices for end in part.get("endpoints") or ()]
-    return sum(end.get("conditions", {}).get("ready") is not False for end in ends)
 
 
 async def _read(client: ApiReader, path: str, decode: Callable[[bytes], T], *, missing: T | None = None) -> T | None:

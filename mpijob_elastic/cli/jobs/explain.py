@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import dependencies, exec_probes, get, reasons
-from mpijob_elastic.cli.jobs.dependencies import Registration
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.explain import explain as find
@@ -15,7 +14,9 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.observe import registration
 from mpijob_elastic.observe.facts_pod import PodFacts
+from mpijob_elastic.observe.registration import Registration
 from mpijob_elastic.telemetry.terminal import say
 
 
@@ -28,8 +29,8 @@ async def explain(where: Where, *, job: str, worker: str | None, output: str, lo
     async with reached(where) as (client, namespace):
         snapshot = await get.find(client, namespace, job)
         pod = worker_name(snapshot.view, worker) if worker else ""
-        registered = await dependencies.registration(client)
-        home = dependencies.home(registered)
+        registered = await registration.read(client)
+        home = registration.home(registered)
         facts = await _facts(client, snapshot, registered, pod=pod, look=look, home=home)
     found = find(snapshot.view, facts, now=time.time(), worker=pod)
     write = get.WRITERS.get(output)
@@ -84,7 +85,7 @@ async def _webhook(client: ApiReader, view: JobView, registered: Registration | 
     """Check the webhook only while a launcher may yet be created."""
     sees = view.launcher is not None and view.launcher.mounts_discovery
     is_needed = view.spec_elastic and not view.finished and not sees
-    return await dependencies.webhook_trouble(client, registered) if is_needed else ""
+    return await registration.trouble(client, registered) if is_needed else ""
 
 
 def _troubled(view: JobView, pod: str) -> Iterable[tuple[str, str]]:

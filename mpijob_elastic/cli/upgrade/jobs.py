@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpijob_elastic.cli import change_commands as common
+from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.options import Context, Kubeconfig, Namespace
 from mpijob_elastic.telemetry.terminal import say
 
@@ -45,9 +46,13 @@ def adopt(
     where = namespace or default_namespace(kubeconfig_file(kubeconfig), context)
 
     async def work(client: ApiWriter) -> None:
-        ask = common.asking("Delete the launcher?", yes=yes)
-        adopted = adopt.adopt(client, where, job, ask=ask, say=common.tell, now=time.time(), timeout=timeout)
-        common.end(confirmed=await adopted, dry_run=False, done="Done.")
+        def ask() -> bool:
+            return yes or typer.confirm("Delete the launcher?")
+
+        if not await adopt.adopt(client, where, job, ask=ask, say=common.tell, now=time.time(), timeout=timeout):
+            say("Not confirmed: nothing was changed.", err=True)
+            raise typer.Exit(Exit.REFUSED)
+        say("Done.")
 
     common.run(work, kubeconfig, context)
 

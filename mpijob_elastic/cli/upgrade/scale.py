@@ -26,7 +26,7 @@ def scale(
 ) -> None:
     """Make `kubectl scale` and HPAs work: add the scale subresource and columns to the definition of MPIJobs.
 
-    `install` and `upgrade apply` do this too. This is for installations by kustomize, and for what `install` left out.
+    `install` does this too. This is for installations by kustomize, and for what `install` left out.
 
     For example:
 
@@ -46,13 +46,11 @@ def scale(
             terminal.say(*filter(None, [note]))
         elif await subresource.is_recorded(client):
             await subresource.take_back(client, dry_run=dry_run, say=common.tell)
-        elif await record.read(client) is not None:
-            raise Refused("an upgrade recorded the definition before; use `mpijob-elastic upgrade rollback`")
         else:
             raise Refused(
-                f"there is no record of the definition (Secret {names.NAMESPACE}/{record.DEFINITION}), so nothing is "
+                f"there is no record of the definition (Secret {names.NAMESPACE}/{record.NAME}), so nothing is "
                 "known to be ours; `kubectl edit crd mpijobs.kubeflow.org` changes it by hand"
             )
 
     common.run(work, kubeconfig, context)
-    common.end(confirmed=True, dry_run=dry_run, done="Removed." if remove else "MPIJobs can be scaled.")
+    common.end(dry_run=dry_run, done="Removed." if remove else "MPIJobs can be scaled.")

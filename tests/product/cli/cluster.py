@@ -10,6 +10,8 @@ from aiohttp import web
 
 from mpijob_elastic.cli.jobs import explain, get
 from mpijob_elastic.cli.target import Where
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.kubeconfig import write_plain
 from tests.product.cli import worlds
 
@@ -49,6 +51,16 @@ async def serving(directory: Path, answers: Answers) -> AsyncIterator[tuple[Wher
         yield Where(kubeconfig=directory / "kubeconfig"), asked
     finally:
         await runner.cleanup()
+
+
+@asynccontextmanager
+async def reaching(folder: Path, served: Answers) -> AsyncIterator[tuple[ApiWriter, list[str]]]:
+    """A client of a cluster that answers so, and the requests it made."""
+    async with (
+        serving(folder, served) as (where, asked),
+        await connect(user_agent="test", kubeconfig=where.kubeconfig) as client,
+    ):
+        yield client, asked
 
 
 def page(items: Iterable[worlds.Object], request: web.Request) -> dict[str, Any]:

@@ -27,7 +27,7 @@ OLD = "apiVersion: kubeflow.org/v1alpha2\nkind: MPIJob\nmetadata: {name: old}\ns
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
 
 
-UPGRADES = [f"upgrade {command.name}" for command in upgrade.registered_commands]
+UPGRADES = [f"upgrade {command.name}" for command in upgrade.registered_commands if not command.hidden]
 
 
 def typed(*arguments: str, **options: Any) -> Result:
@@ -51,7 +51,7 @@ def test_help_has_an_example_of_the_command_and_its_exit_codes(command: str) -> 
     [
         (["get"], Exit.NOT_KNOWN),
         (["explain", "train"], Exit.NOT_KNOWN),
-        (["upgrade", "status"], Exit.NOT_KNOWN),
+        (["upgrade", "preflight"], Exit.NOT_KNOWN),
         (["upgrade", "convert", "nowhere.yaml"], Exit.REFUSED),
         (["get", "--wide"], Exit.USAGE),
         (["version"], Exit.DONE),
@@ -90,13 +90,29 @@ def test_version() -> None:
         ("upgrade convert", "give either a file"),
         ("upgrade convert job.yaml --live mpijob/train", "give either a file"),
         ("upgrade preflight --overlay single-namespace", "--jobs-namespace"),
-        ("upgrade apply --overlay single-namespace", "--jobs-namespace"),
+        ("install --overlay single-namespace", "--jobs-namespace"),
+        ("install --jobs-namespace ml --canary other", "jobs in other are not managed"),
     ],
 )
 def test_wrong_usage_is_refused_with_what_is_allowed(arguments: str, words: str) -> None:
     done = typed(*arguments.split(" "))
     assert done.exit_code == 2
     assert words in " ".join(done.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("former", "replacement"),
+    [
+        ("apply --yes --no-canary --image=x", "install --canary NAMESPACE"),
+        ("status", "upgrade preflight"),
+        ("rollback --yes", "uninstall --traces"),
+    ],
+)
+def test_a_former_command_names_its_replacement_in_one_line(former: str, replacement: str) -> None:
+    done = typed("upgrade", *former.split())
+    [line] = done.stderr.splitlines()
+    assert (done.exit_code, done.stdout) == (Exit.USAGE, "")
+    assert line.endswith(f"use `mpijob-elastic {replacement}`")
 
 
 def test_convert_reads_standard_input_and_complains_on_standard_error(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""Troubles of controller and webhook, as far as this user may see."""
+"""Troubles of the controller, of nodes and in Events, as far as this user may see."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,10 @@ import pytest
 from aiohttp import web
 
 from mpijob_elastic.cli.jobs import dependencies
-from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease_record import LeaseObject, LeaseSpec, micro_time
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.kube.writer import ApiWriter
 from tests.product.cli import worlds
-from tests.product.cli.cluster import Answers, forbidden, serving, status
+from tests.product.cli.cluster import Answers, forbidden, reaching
 from tests.product.kube.virtual_time import run
 
 NOW = 1_767_225_600.0
@@ -56,65 +53,6 @@ def test_whether_a_controller_leads(found: list[LeaseObject | None], words: str)
     said = run(dependencies.controller_trouble(answers(*found), namespace="ours", now=NOW))
     assert words in said
     assert bool(said) is bool(words)
-
-
-@asynccontextmanager
-async def reaching(folder: Path, served: Answers) -> AsyncIterator[tuple[ApiWriter, list[str]]]:
-    """A client of a cluster that answers so, and the requests it made."""
-    async with (
-        serving(folder, served) as (where, asked),
-        await connect(user_agent="test", kubeconfig=where.kubeconfig) as client,
-    ):
-        yield client, asked
-
-
-def hooks(**config: Any) -> web.Response:
-    return web.json_response({"webhooks": [{"clientConfig": config}]})
-
-
-SERVICE = {"namespace": "mpijob-elastic", "name": "w"}
-HOOKED = hooks(caBundle="x", service=SERVICE)
-
-
-def slices(*ready: bool | None) -> list[dict[str, Any]]:
-    ends = [{"conditions": {} if is_ready is None else {"ready": is_ready}} for is_ready in ready]
-    return [{"metadata": {"name": "w-1"}, "endpoints": ends}]
-
-
-@pytest.mark.parametrize(
-    ("served", "words"),
-    [
-        ({"mpijob-elastic": hooks(caBundle="x", url="https://somewhere")}, ""),
-        ({"mpijob-elastic": HOOKED, "endpointslices": slices(False, True)}, ""),
-        ({"mpijob-elastic": HOOKED, "endpointslices": slices(None)}, ""),
-        ({"mpijob-elastic": HOOKED, "endpointslices": slices(False)}, "no replica"),
-        ({"mpijob-elastic": HOOKED, "endpointslices": []}, "no replica"),
-        ({"mpijob-elastic": HOOKED, "endpointslices": forbidden("endpointslices")}, ""),
-        ({"mpijob-elastic": hooks(service=SERVICE)}, "caBundle is empty"),
-        ({"mpijob-elastic": status(404, "NotFound")}, "does not call the webhook"),
-        ({"mpijob-elastic": forbidden("mutatingwebhookconfigurations")}, ""),
-    ],
-)
-async def test_whether_the_webhook_can_be_asked(tmp_path: Path, served: Answers, words: str) -> None:
-    async with reaching(tmp_path, served) as (client, _):
-        said = await dependencies.webhook_trouble(client, await dependencies.registration(client))
-    assert words in said
-    assert bool(said) is bool(words)
-
-
-@pytest.mark.parametrize(
-    ("configuration", "namespace"),
-    [
-        (hooks(caBundle="x", service={**SERVICE, "namespace": "elsewhere"}), "elsewhere"),
-        (hooks(caBundle="x", url="https://somewhere"), "mpijob-elastic"),
-        (web.json_response({}), "mpijob-elastic"),
-        (forbidden("mutatingwebhookconfigurations"), "mpijob-elastic"),
-        (status(404, "NotFound"), "mpijob-elastic"),
-    ],
-)
-async def test_where_it_is_installed(tmp_path: Path, configuration: web.Response, namespace: str) -> None:
-    async with reaching(tmp_path, {"mpijob-elastic": configuration}) as (client, _):
-        assert dependencies.home(await dependencies.registration(client)) == namespace
 
 
 def event(reason: str, at: str, component: str = "mpi-job-controller") -> dict[str, Any]:

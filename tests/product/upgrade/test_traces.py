@@ -8,10 +8,16 @@ import pytest
 from lab.operator import objects
 from lab.operator.objects import Object
 from mpijob_elastic import names
+from mpijob_elastic.install.refusal import ATTEMPTS
+from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import kubexec, memory_text, mpijob
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.observe import facts_config, facts_pod
 from tests.builders import KUBEXEC
+from tests.doubles.api import TinyApi
+from tests.faults.faults import Answer, Request
+from tests.faults.proxy import FaultProxy
 from tests.product.upgrade.definitions import applied
 from upgrade import traces
 from upgrade.traces import Traces
@@ -132,3 +138,33 @@ def test_surplus_are_running_workers_beyond_the_size() -> None:
     pods = [launcher(), worker(0), worker(1), worker(2, phase="Failed")]
     assert find(jobs=[job()], pods=pods).surplus == ("ml/train-worker-1",)
     assert find(pods=pods).surplus == ()
+
+
+def patches(request: Request) -> bool:
+    return request.method == "PATCH"
+
+
+SPEC = {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}
+
+
+async def shown(api: TinyApi) -> None:
+    """A job with our annotation, as a list over all namespaces has it."""
+    await api.create(MPI_JOBS.path(), "train", spec=SPEC)
+    await api.update(MPI_JOBS.path(), "train", metadata={"namespace": "ml", "annotations": {names.STATUS: "waiting"}})
+
+
+async def test_what_changed_meanwhile_is_looked_at_again(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
+    await shown(api)
+    with (
+        proxy.inject(Answer(status=409, reason="Conflict"), on=patches, times=1),
+        proxy.inject(Answer(status=404, reason="NotFound"), on=patches),
+    ):
+        await traces.sweep(client, say=lambda _: None)
+    assert proxy.count(patches) == 2
+
+
+async def test_whoever_writes_all_the_time_is_given_way_to(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
+    await shown(api)
+    with proxy.inject(Answer(status=422, reason="Invalid"), on=patches):
+        await traces.sweep(client, say=lambda _: None)
+    assert proxy.count(patches) == ATTEMPTS
