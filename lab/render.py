@@ -6,7 +6,6 @@ It is here because kubectl is: users of the package need none.
 
 import re
 import shutil
-import subprocess
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,8 +14,8 @@ import yaml
 
 from lab import chart
 from lab.build import ensure_programs
-from lab.errors import LabError
 from lab.operator import types
+from lab.processes import run
 from lab.versions import DEFAULT_KUBERNETES
 from mpijob_elastic.install.objects import Identity, identity
 from mpijob_elastic.install.overlays import DEFAULT, DIFFERENCES, Overlay
@@ -24,14 +23,6 @@ from mpijob_elastic.install.overlays import DEFAULT, DIFFERENCES, Overlay
 ROOT = Path(__file__).parents[1]
 OVERLAYS = ROOT / "config" / "overlays"
 MANIFESTS = ROOT / "mpijob_elastic" / "install" / "manifests"
-
-
-def kustomize(program: Path, directory: Path, *, verb: str = "kustomize") -> str:
-    """Return what `kubectl kustomize`, or `kustomize build`, makes of a directory; raise LabError."""
-    done = subprocess.run([program, verb, directory], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LabError(f"{directory}: {done.stderr.strip()}")
-    return done.stdout
 
 
 def combine(directory: Path, overlays: Collection[Overlay]) -> Path:
@@ -50,14 +41,14 @@ def combine(directory: Path, overlays: Collection[Overlay]) -> Path:
 
 def files(kubectl: Path) -> dict[str, str]:
     """Return the text of each file of manifests/: the default, and what overlays make of it."""
-    texts = {DEFAULT: kustomize(kubectl, OVERLAYS / DEFAULT)}
+    texts = {DEFAULT: run(kubectl, "kustomize", OVERLAYS / DEFAULT)}
     for name, overlays in DIFFERENCES.items():
         # What two overlays make of an object is compared with what each made of it.
         before: dict[Identity, str] = {}
         for part in (DEFAULT, *overlays):
             before |= _objects(texts.get(part, ""))  # none, if an overlay is alone
         with TemporaryDirectory() as directory:
-            after = _objects(kustomize(kubectl, combine(Path(directory), overlays)))
+            after = _objects(run(kubectl, "kustomize", combine(Path(directory), overlays)))
         texts[name] = _difference(before, after)
     return texts
 

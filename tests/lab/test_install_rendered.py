@@ -7,8 +7,9 @@ import pytest
 import yaml
 
 from lab.build import ensure_peers, ensure_programs
+from lab.processes import run
 from lab.programs import KUSTOMIZES
-from lab.render import MANIFESTS, OVERLAYS, combine, files, kustomize
+from lab.render import MANIFESTS, OVERLAYS, combine, files
 from lab.versions import DEFAULT_KUBERNETES
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.objects import by_identity
@@ -36,15 +37,16 @@ def test_the_kustomize_of_older_kubectls_renders_the_same(
     tmp_path: Path, release: str, chosen: tuple[Overlay, ...]
 ) -> None:
     program = ensure_peers(lambda _: None, KUSTOMIZES)[release]
-    rendered = kustomize(program, directory(tmp_path, chosen), verb="build")
+    rendered = run(program, "build", directory(tmp_path, chosen))
     assert by_identity(overlays.combined(chosen)) == by_identity(yaml.safe_load_all(rendered))
 
 
 @pytest.mark.parametrize("chosen", CHOICES)
 def test_combined_they_are_what_kustomize_combines(kubectl: Path, tmp_path: Path, chosen: tuple[Overlay, ...]) -> None:
-    rendered = kustomize(kubectl, directory(tmp_path, chosen))
+    rendered = run(kubectl, "kustomize", directory(tmp_path, chosen))
     assert by_identity(overlays.combined(chosen)) == by_identity(yaml.safe_load_all(rendered))
 
 
 def directory(tmp_path: Path, chosen: tuple[Overlay, ...]) -> Path:
+    """Return the directory of what an overlay alone makes, or of an overlay that combines these."""
     return combine(tmp_path, chosen) if len(chosen) > 1 else OVERLAYS / (*chosen, overlays.DEFAULT)[0]
