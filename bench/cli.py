@@ -19,7 +19,7 @@ from bench.sides import Peer
 from bench.spot import trace as traces
 from lab.display import progress
 
-FAILED, MISSED = 1, 3
+FAILED = 1
 
 Part = Callable[[Setting], Coroutine[Any, Any, Findings]]
 
@@ -62,7 +62,7 @@ Examples:
   python -m bench spot --trace us-west-2a_v100_16.json --machines 16 --hours 48
 
 \b
-Exit codes: 0 measured; 1 not all measured; 2 wrong usage; 3 a target was missed (--check).
+Exit codes: 0 measured; 1 not all measured; 2 wrong usage.
 """
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -75,7 +75,6 @@ def measure(
     json: Annotated[
         Path | None, typer.Option("--json", dir_okay=False, help="Also write all samples to this file.")
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Exit with 3 if a target was missed.")] = False,
     peer_flag: Annotated[list[str] | None, typer.Option(help="An extra flag for the peer.")] = None,
     trace: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="For spot: a published spot trace (JSON).")
@@ -95,8 +94,6 @@ def measure(
         print(f"not measured: {failure}", file=sys.stderr)
     if failures:
         raise typer.Exit(FAILED)
-    if check and any(figure.verdict is False for figure in done.figures):
-        raise typer.Exit(MISSED)
 
 
 def _spot(trace: Path | None, machines: int, hours: float) -> Part:

@@ -89,6 +89,11 @@ def found(role: dict[str, Any], config: dict[str, Any], pods: dict[str, Any]) ->
     script = (config.get("data") or {}).get(names.KEY_DISCOVER_HOSTS, "")
     return Found(
         role=frozenset(name for rule in executed for name in rule.get("resourceNames") or ()),
-        hosts=frozenset(map(names.pod_of, _HOST.findall(script))),
+        hosts=frozenset(map(names.pod_of, hosts(script))),
         workers={pod["metadata"]["name"]: pod["status"].get("phase", "") for pod in pods["items"]},
     )
+
+
+def hosts(script: str) -> tuple[str, ...]:
+    """Return the hosts that a discover_hosts.sh prints, without slots."""
+    return tuple(_HOST.findall(script))

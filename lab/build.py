@@ -1,4 +1,4 @@
-"""Builds the programs that are not installed, once, into a cache that all labs of a user share."""
+"""Builds the programs, once, into a cache that all labs of a user share."""
 
 import os
 import shutil
@@ -19,17 +19,11 @@ Say = Callable[[str], None]
 def ensure_programs(version: KubernetesVersion, say: Say, *, real_node: bool = False) -> Programs:
     """Return all programs, also those for a real node if asked for; build missing programs first. Raise LabError.
 
-    `say` is told what is built, how long that may take, and why an installed program is not used instead.
+    `say` is told what is built, and how long that may take.
     """
     wanted = (*programs.ALL, *(programs.OF_REAL_NODE if real_node else ()))
-    installed = {one: programs.find_installed(one, version) for one in wanted}
-    cache = _Cache(version)
-    missing = cache.missing([one for one, found in installed.items() if found.path is None])
-    for one in missing:
-        for reason in installed[one].refused:
-            say(reason)
-    cache.ensure(missing, say)
-    return Programs(**{one.field: found.path or cache.path(one) for one, found in installed.items()})
+    built = _Cache(version).ensure(wanted, say)
+    return Programs(**{one.field: built[one.name] for one in wanted})
 
 
 def ensure_compared(version: KubernetesVersion, say: Say) -> dict[str, Path]:
@@ -39,8 +33,7 @@ def ensure_compared(version: KubernetesVersion, say: Say) -> dict[str, Path]:
 
 def is_built(version: KubernetesVersion) -> bool:
     """Tell whether a lab of that version starts without building anything."""
-    lacking = [one for one in programs.ALL if programs.find_installed(one, version).path is None]
-    return not _Cache(version).missing(lacking)
+    return not _Cache(version).missing(programs.ALL)
 
 
 def ensure_peers(say: Say, wanted: Sequence[Program] = programs.PEERS) -> dict[str, Path]:

@@ -1,20 +1,19 @@
 """The commands of `python -m lab`."""
 
-import signal
 import subprocess
-import sys
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from lab import control
 from lab.build import ensure_compared, ensure_peers, ensure_programs
+from lab.cluster import Cluster
 from lab.control import Lifeline
-from lab.display import progress, report
+from lab.display import progress, report, run_app
 from lab.errors import LabError
-from lab.images import cli as images
+from lab.images import build
 from lab.layout import Layout
-from lab.node import cli as node
+from lab.node import requirements
 from lab.options import DEFAULT_NODES, Options
 from lab.programs import ALL, OF_REAL_NODE, PEERS
 from lab.versions import DEFAULT_KUBERNETES, KubernetesVersion
@@ -39,8 +38,12 @@ app = typer.Typer(
     ),
 )
 
-app.add_typer(images.app, name="images")
-app.add_typer(node.app, name="node")
+images = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Container images, built without registry or Docker."
+)
+node = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The real nodes of `up --real-nodes`.")
+app.add_typer(images, name="images")
+app.add_typer(node, name="node")
 
 Name = Annotated[str, typer.Option(help="Which lab: several may be up side by side.")]
 Nodes = Annotated[
@@ -53,6 +56,9 @@ Foreground = Annotated[bool, typer.Option("--foreground", help="Stay, and end th
 Peers = Annotated[list[str] | None, typer.Argument(help="Their names; all if left out.")]
 Component = Annotated[str | None, typer.Argument(help="As kube-apiserver; all if left out.")]
 Lines = Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last lines to print.")]
+Images = Annotated[list[str] | None, typer.Argument(help="As kubectl-delivery; all if left out.", show_default=False)]
+Image = Annotated[str, typer.Argument(help="One of those that `python -m lab images` lists.")]
+Node = Annotated[str, typer.Argument(help="As real-0, real-1.")]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Print what is added too, until Ctrl-C.")]
 
 
@@ -70,7 +76,7 @@ def up(
 ) -> None:
     """Start a lab and return when it is ready.
 
-    Programs that are neither installed nor built yet are built first, once; how long that takes is said.
+    Programs that are not built yet are built first, once; how long that takes is said.
     """
     real_nodes = real_nodes or int(real_node)
     if nodes is None:
@@ -129,7 +135,7 @@ def kubeconfig(*, name: Name = "default") -> None:
 
 @app.command(epilog=examples("python -m lab binaries", "python -m lab binaries --kubernetes-version v1.36.3"))
 def binaries(*, kubernetes_version: Version = str(DEFAULT_KUBERNETES), real_node: RealNode = False) -> None:
-    """Find or build the programs of a lab and of its tests, start nothing, and print where they are."""
+    """Build the programs of a lab and of its tests, start nothing, and print where they are."""
     version = KubernetesVersion.parse(kubernetes_version)
     with progress() as say:
         programs = ensure_programs(version, say, real_node=real_node)
@@ -151,6 +157,54 @@ def peers(names: Peers = None) -> None:
         print(f"{name:<24}{path}")
 
 
+@images.command("build")
+def build_images(names: Images = None) -> None:
+    """Build what is missing or out of date, and print where each image is, for `ctr images import`."""
+    for name in names or build.REFERENCES:
+        with progress() as say:
+            path = build.ensure(name, say)
+        print(path)
+
+
+@images.command("list")
+def list_images() -> None:
+    """Print each image, what pods call it, and where it is."""
+    for name, reference in build.REFERENCES.items():
+        print(f"{name:<26}{reference:<36}{build.built(name) or 'not built'}")
+
+
+@node.command()
+def check() -> None:
+    """Say what this machine lacks for a real node; the exit code is 0 if nothing."""
+    requirements.check()
+    print("a real node can be had here")
+
+
+@node.command()
+def load(image: Image, *, name: Name = "default") -> None:
+    """Build an image if need be, and make it known on each real node."""
+    cluster = Cluster.attach(name=name)
+    with progress() as say:
+        archive = build.ensure(image, say)
+        say(f"loading {image} into the nodes")
+        cluster.load_image(archive)
+    print(f"pods can use {build.REFERENCES[image]}")
+
+
+@node.command()
+def kill(node: Node, *, name: Name = "default") -> None:
+    """End a real node as if its power failed: no peer gets a FIN or RST. Its Node stays until `kubectl delete node`."""
+    Cluster.attach(name=name).kill_node(node)
+    print(f"{node} is dead")
+
+
+@node.command()
+def start(node: Node, *, name: Name = "default") -> None:
+    """Start a real node that was killed, with its images but nothing else, and return when pods can run on it."""
+    Cluster.attach(name=name).start_node(node)
+    print(f"{node} is ready")
+
+
 def _print_next(name: str) -> None:
     chosen = "" if name == "default" else f" --name {name}"
     print(f"  export KUBECONFIG=$(python -m lab kubeconfig{chosen})")
@@ -158,15 +212,5 @@ def _print_next(name: str) -> None:
 
 
 def main() -> None:
-    """Run a command; what a user can mend ends with one message and exit code 1."""
-    # As Ctrl-C: so that a lab in the foreground, or one that is starting, is ended before we are.
-    signal.signal(signal.SIGTERM, _terminate)
-    try:
-        app()
-    except LabError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
-
-
-def _terminate(number: int, _frame: object) -> NoReturn:
-    raise SystemExit(128 + number)
+    """Run a command."""
+    run_app(app)

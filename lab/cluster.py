@@ -16,7 +16,7 @@ from lab.errors import LabError
 from lab.kubeconfig import read_server, write_token_kubeconfig
 from lab.layout import Layout
 from lab.lock import is_held
-from lab.node import commands, images
+from lab.node import commands, containerd
 from lab.node.addresses import places
 from lab.options import Options
 from lab.pki import LOOPBACK, KeyPair
@@ -112,7 +112,7 @@ class Cluster:
         if not holders:
             raise LabError(f"lab {self.name!r} has no real node; start it with Options(real_nodes=1).")
         for holder in holders:
-            images.load(holder, archive)
+            containerd.load(holder, archive)
 
     def kill_node(self, name: str) -> None:
         """End a real node as if its power failed: no peer gets a FIN or RST. Its Node stays. Raise LabError."""

@@ -1,14 +1,19 @@
-"""Show progress (a moving line on a terminal, separate lines elsewhere) and the status of a lab."""
+"""Show progress (a moving line on a terminal, separate lines elsewhere), the status of a lab, and errors."""
 
+import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
+import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from lab.build import Say
 from lab.control import Status
+from lab.errors import LabError
 from lab.layout import Layout
 
 
@@ -49,3 +54,18 @@ def report(layout: Layout, status: Status) -> list[str]:
     if status.summary == "ready":
         lines += [f"  {name:<24}{fact}" for name, fact in facts.items()]
     return lines
+
+
+def run_app(app: typer.Typer) -> None:
+    """Run a command; what a user can mend ends with one message and exit code 1."""
+    # As Ctrl-C: so that a lab in the foreground, or one that is starting, is ended before we are.
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        app()
+    except LabError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _terminate(number: int, _frame: object) -> NoReturn:
+    raise SystemExit(128 + number)

@@ -124,6 +124,23 @@ def spawn(command: Sequence[str], *, log: Path, environment: Mapping[str, str]) 
         )
 
 
+def end(process: subprocess.Popen[bytes], *, within: float) -> int:
+    """End a child as a kubelet does, and return its exit code; negative where it had to be killed."""
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(within)
+    process.kill()
+    return process.wait()
+
+
+def run(*command: str | Path, stdin: str = "") -> str:
+    """Run a program to its end, and return its output; raise LabError with its complaint."""
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LabError(f"`{' '.join(map(str, command))}` ended with {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
 def new_log(folder: Path, name: str) -> Path:
     """Create an empty log of its own in a folder."""
     descriptor, path = tempfile.mkstemp(prefix=f"{name}-", suffix=".log", dir=folder)

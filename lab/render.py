@@ -4,35 +4,77 @@ It also writes the types of mpi-operator v0.2.3 into the package.
 It is here because kubectl is: users of the package need none.
 """
 
-import subprocess
+import re
+import shutil
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import yaml
 
 from lab import chart
 from lab.build import ensure_programs
-from lab.errors import LabError
 from lab.operator import types
+from lab.processes import run
 from lab.versions import DEFAULT_KUBERNETES
-from mpijob_elastic.install.overlays import DEFAULT, Overlay
+from mpijob_elastic.install.objects import Identity, identity
+from mpijob_elastic.install.overlays import DEFAULT, DIFFERENCES, Overlay
 
 ROOT = Path(__file__).parents[1]
 OVERLAYS = ROOT / "config" / "overlays"
 MANIFESTS = ROOT / "mpijob_elastic" / "install" / "manifests"
 
 
-def kustomize(program: Path, directory: Path, *, verb: str = "kustomize") -> str:
-    """Return what `kubectl kustomize`, or `kustomize build`, makes of a directory; raise LabError."""
-    done = subprocess.run([program, verb, directory], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LabError(f"{directory}: {done.stderr.strip()}")
-    return done.stdout
+def combine(directory: Path, overlays: Collection[Overlay]) -> Path:
+    """Write a copy of config/ with an overlay that combines these into a directory, and return the overlay's."""
+    path = shutil.copytree(OVERLAYS.parent, directory / "config") / "overlays" / "combined"
+    path.mkdir()
+    shutil.copy(path.parent / "single-namespace" / "jobs-namespace.yaml", path)
+    kustomization = {
+        "resources": ["../default", "jobs-namespace.yaml"],
+        # single-namespace first, whose rights cert-manager takes away.
+        "components": [f"../../components/{name}" for name in sorted(overlays, reverse=True)],
+    }
+    (path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    return path
+
+
+def files(kubectl: Path) -> dict[str, str]:
+    """Return the text of each file of manifests/: the default, and what overlays make of it."""
+    texts = {DEFAULT: run(kubectl, "kustomize", OVERLAYS / DEFAULT)}
+    for name, overlays in DIFFERENCES.items():
+        # What two overlays make of an object is compared with what each made of it.
+        before: dict[Identity, str] = {}
+        for part in (DEFAULT, *overlays):
+            before |= _objects(texts.get(part, ""))  # none, if an overlay is alone
+        with TemporaryDirectory() as directory:
+            after = _objects(run(kubectl, "kustomize", combine(Path(directory), overlays)))
+        texts[name] = _difference(before, after)
+    return texts
+
+
+def _objects(text: str) -> dict[Identity, str]:
+    return {identity(yaml.safe_load(one)): one for one in re.split(r"^---\n", text, flags=re.MULTILINE) if one}
+
+
+def _difference(before: Mapping[Identity, str], after: Mapping[Identity, str]) -> str:
+    changed = [text for one, text in after.items() if before.get(one) != text]
+    gone = [_delete(one) for one, text in before.items() if one not in after and not text.startswith("$patch")]
+    return "---\n".join([*changed, *gone])
+
+
+def _delete(one: Identity) -> str:
+    namespace = {"namespace": one.namespace} if one.namespace else {}
+    patch = {"$patch": "delete", "apiVersion": one.api_version, "kind": one.kind}
+    return yaml.safe_dump({**patch, "metadata": {"name": one.name, **namespace}}, sort_keys=False)
 
 
 def main() -> None:
     """Write the operator's types, the rendered overlays, and the chart's templates."""
     types.TABLE.write_text(types.table())
     kubectl = ensure_programs(DEFAULT_KUBERNETES, print).kubectl
-    for overlay in (DEFAULT, *Overlay):
-        (MANIFESTS / f"{overlay}.yaml").write_text(kustomize(kubectl, OVERLAYS / overlay))
+    for name, text in files(kubectl).items():
+        (MANIFESTS / f"{name}.yaml").write_text(text)
     chart.write()
 
 

@@ -4,7 +4,6 @@ with Webhook.start(cluster, installed), Controller.start(cluster, installed) as 
     controller.kill()
 """
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -21,7 +20,7 @@ from lab.cluster import Cluster
 from lab.install import Installed
 from lab.layout import Layout
 from lab.ports import free_ports
-from lab.processes import await_start, new_log, spawn
+from lab.processes import await_start, end, new_log, spawn
 
 PATIENCE = 180.0  # seconds to become ready
 GRACE = 30.0  # seconds to end after SIGTERM, as in our Deployments
@@ -65,11 +64,7 @@ class Replica:
 
     def terminate(self) -> int:
         """End it as a kubelet does, and return the exit code; negative where it had to be killed."""
-        self.process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(GRACE)
-        self.kill()
-        return self.process.returncode
+        return end(self.process, within=GRACE)
 
     @classmethod
     @contextmanager
@@ -79,11 +74,10 @@ class Replica:
         name: str,
         kubeconfig: Path,
         options: Sequence[str],
-        program: Sequence[str],
         jobs_namespaces: Sequence[str],
     ) -> Iterator[Self]:
         [port] = free_ports(1)
-        command = [sys.executable, "-m", *program]
+        command = [sys.executable, "-m", "mpijob_elastic", name]
         own = [f"--kubeconfig={kubeconfig}", f"--health-port={port}"]
         log = new_log(Layout(cluster.state_dir).logs, name)
         process = spawn([*command, *own, *options], log=log, environment=_environment(jobs_namespaces))
@@ -105,9 +99,8 @@ class Controller(Replica):
         """Run one for as long as the block lasts; it is ready. `options` are further ones of its command."""
         only = ["--no-node-watch"] if installed.namespaces else []
         options = (*only, "--health-host=127.0.0.1", *options)
-        program = ["mpijob_elastic", "controller"]
         kubeconfig = installed.controller_kubeconfig
-        with cls._run(cluster, "controller", kubeconfig, options, program, installed.namespaces) as running:
+        with cls._run(cluster, "controller", kubeconfig, options, installed.namespaces) as running:
             yield running
 
 
@@ -116,20 +109,15 @@ class Webhook(Replica):
 
     @classmethod
     @contextmanager
-    def start(
-        cls, cluster: Cluster, installed: Installed, *options: str, port: int | None = None, module: str | None = None
-    ) -> Iterator[Self]:
+    def start(cls, cluster: Cluster, installed: Installed, *options: str, port: int | None = None) -> Iterator[Self]:
         """Run one for as long as the block lasts; it is ready. `options` are further ones of its command.
 
-        Unless they say otherwise it does not drain: there is nobody here who must learn of its end first. `module`
-        takes the same options, and runs instead of the command.
+        Unless they say otherwise it does not drain: there is nobody here who must learn of its end first.
         """
         host = cluster.machine
         where = [f"--host={host}", f"--port={port or installed.webhook_port}", f"--extra-san={host}"]
         options = (*where, "--drain-seconds=0", *options)
-        program = [module] if module else ["mpijob_elastic", "webhook"]
-        kubeconfig = installed.webhook_kubeconfig
-        with cls._run(cluster, "webhook", kubeconfig, options, program, installed.namespaces) as running:
+        with cls._run(cluster, "webhook", installed.webhook_kubeconfig, options, installed.namespaces) as running:
             yield running
 
 

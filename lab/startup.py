@@ -18,7 +18,7 @@ from lab.credentials import Credentials, write_credentials
 from lab.errors import LabError
 from lab.kubeconfig import read_server
 from lab.layout import Layout
-from lab.node import egress
+from lab.node import gateway
 from lab.node.addresses import places
 from lab.node.rack import Rack
 from lab.ports import free_ports
@@ -99,7 +99,7 @@ class Startup:
         self._await("etcd", lambda: _listening(ports.etcd))
         api_server = components.api_server(programs, layout, credentials, ports)
         if self.request.options.real_nodes:
-            api_server = api_server.also(f"--egress-selector-config-file={egress.write_selection(layout)}")
+            api_server = api_server.also(f"--egress-selector-config-file={gateway.write_selection(layout)}")
         if self.request.options.gangs:
             api_server = api_server.also(components.GANGS, components.SERVED_GANGS)
         self.children.start(api_server)

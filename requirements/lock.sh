@@ -9,4 +9,4 @@ lock --group docs --output-file requirements/docs.txt
 # What builds the wheel in the image.
 sed -n 's/^requires = \["\(.*\)"\]$/\1/p' pyproject.toml | lock - --output-file requirements/build.txt
 # Python and its libraries in the image.
-python -m lab.images.product.lock
+python -m lab.images.product.debian

@@ -1,4 +1,4 @@
-"""A job that really trains, resized on a real node, with the peer and with us installed; and the effect of a touch."""
+"""A job that really trains, resized on a real node, with the peer and with us installed."""
 
 import os
 import sys
@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 
-from bench import namespaces
+from bench import namespaces, targets
+from bench.figures import Figure, Target, measured, percentile
 from bench.parts.context import TROUBLE, Findings, Setting
-from bench.real import figures, touch, transcript
-from bench.real.transcript import Round
+from bench.real import transcript
+from bench.real.timeline import Course
+from bench.real.transcript import LIMIT, SIZES, Round
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.images import build, delivery, operator
@@ -20,10 +22,8 @@ from lab.operator import deployment
 from lab.options import Options
 from lab.training.job import load_image
 
-# Each round has five changes.
-CHANGES_WITH_TOUCH = 30
-PODS_WITHOUT = 10
-
+TRAINING = "A job that trains"
+WHOLE = "→".join(map(str, SIZES))
 # Runs the programs beside the job during a block.
 Side = Callable[[Cluster], AbstractContextManager[object]]
 
@@ -39,16 +39,12 @@ async def run(setting: Setting) -> Findings:
     with Cluster.start(name=f"bench-{os.getpid()}", options=Options(nodes=0, real_nodes=1), say=setting.say) as cluster:
         load_image(cluster, setting.say)
         cluster.load_image(build.ensure(delivery.NAME, setting.say))
-        with namespaces.passing(cluster, "touch") as where:
-            setting.say("changes of a ConfigMap, with and without a touch")
-            delays = touch.run(cluster, namespace=where, changes=CHANGES_WITH_TOUCH, pods=PODS_WITHOUT)
-            cluster.kubectl("delete", "pods", "--all", "--namespace", where)
         peer, without_peer = _rounds(cluster, setting, setting.peer.start, ["with the peer"])
         turns = [f"with us, {turn} of {setting.repeat}" for turn in range(1, setting.repeat + 1)]
         ours, without_us = _rounds(cluster, setting, partial(_installed, say=setting.say), turns)
     return Findings(
-        figures=figures.figures(delays, ours=ours, peer=peer),
-        notes=figures.notes(peer),
+        figures=_figures(ours=ours, peer=peer),
+        notes=_notes(peer),
         failures=[*without_peer, *without_us],
     )
 
@@ -79,3 +75,57 @@ def _installed(cluster: Cluster, say: Callable[[str], None]) -> Iterator[None]:
     arguments = ["install", "--kubeconfig", str(cluster.kubeconfig), "--image", image.REFERENCE]
     run_program([sys.executable, "-m", "mpijob_elastic", *arguments], say=say)
     yield
+
+
+def _figures(*, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
+    """Return all figures. Each round is a sample; a side may have none."""
+    titles = [course.title for turn in (*ours, *peer)[:1] for course in turn.courses]
+    changes = [figure for index, title in enumerate(titles) for figure in _change(index, title, ours, peer)]
+    return [*changes, *_whole(ours, peer)]
+
+
+def _notes(peer: Sequence[Round]) -> list[str]:
+    """Return what a reader must know about the figures."""
+    begun = "Real pods and Elastic Horovod: steps of 0.25 s, a commit every 4. Times count from the edit's arrival."
+    return [begun, f"The peer ran one round, with {LIMIT:.0f} s for each change."] if peer else [begun]
+
+
+def _change(index: int, title: str, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
+    def figure(name: str, read: Callable[[Course], float | None], target: Target | None = None) -> Figure:
+        courses, others = ([turn.courses[index] for turn in rounds] for rounds in (ours, peer))
+        return measured((TRAINING, title), name, "s", read, ours=courses, peer=others, target=target)
+
+    return [
+        figure("edit to host list seen by the launcher", lambda course: course.listed),
+        figure("edit to first step of all ranks", lambda course: course.trained, targets.TRAINED.get(title)),
+        figure("longest time without a step", lambda course: course.pause),
+    ]
+
+
+def _whole(ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
+    def figure(name: str, read: Callable[[Round], float]) -> Figure:
+        return measured((TRAINING, WHOLE), name, "", read, ours=ours, peer=peer, target=targets.RANKS_KILLED)
+
+    def seen(name: str, mine: Sequence[float], others: Sequence[float], target: Target | None = None) -> Figure:
+        return measured((TRAINING, WHOLE), name, "s", float, ours=mine, peer=others, target=target)
+
+    mine, others = _visible(ours), _visible(peer)
+    slowest = f"95th percentile of these, {len(mine)} changes"
+    return [
+        seen("host list written to seen by the launcher", mine, others),
+        seen(slowest, _slowest(mine), _slowest(others), targets.VISIBLE),
+        figure("ranks killed", lambda turn: turn.killed),
+        figure("hosts blacklisted", lambda turn: turn.blacklisted),
+        figure(
+            f"changes without training after {LIMIT:.0f} s",
+            lambda turn: sum(course.trained is None for course in turn.courses),
+        ),
+    ]
+
+
+def _visible(rounds: Sequence[Round]) -> list[float]:
+    return [course.visible for turn in rounds for course in turn.courses if course.visible is not None]
+
+
+def _slowest(samples: Sequence[float]) -> list[float]:
+    return [percentile(samples, 95)] if samples else []

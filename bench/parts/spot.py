@@ -6,8 +6,8 @@ from bench.figures import Figure
 from bench.parts.context import Findings, Setting, lab
 from bench.sides import Ours
 from bench.spot.contest import contenders
-from bench.spot.costs import Costs
 from bench.spot.replay import Replay
+from bench.spot.tally import Costs
 from bench.spot.trace import Trace
 from bench.spot.training import Training
 

@@ -1,13 +1,49 @@
-"""The course of a change of size of a training job: writes, what the launcher saw, what ranks printed. Pure."""
+"""The course of a change of size of a training job: writes, what the launcher saw, what ranks printed."""
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from bench import jobs
 from bench.audit import Write
-from bench.real.visibility import Sight
 from lab.training.job import NAME, workers
 from lab.training.log import Told, first_with, longest_pause
 from mpijob_elastic import names
+
+# Read the file fifty times a second, which costs half a percent of a core, and print each change on a line.
+LOOP = """
+import sys, time
+seen = None
+while True:
+    with open(sys.argv[1]) as file:
+        now = file.read()
+    if now != seen:
+        print(time.time(), repr(now), flush=True)
+        seen = now
+    time.sleep(0.02)
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sight:
+    """A new content of the file; at: seconds since the epoch. Node and machine have the same clock."""
+
+    at: float
+    content: str
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Hosts of a discover_hosts.sh."""
+        return jobs.hosts(self.content)
+
+
+def sights(output: Path) -> list[Sight]:
+    """Return all sights so far, in order: without an incomplete line, and without messages of kubectl."""
+    text = output.read_text()
+    lines = [line for line in text.splitlines(keepends=True) if line.endswith("\n") and line[0].isdigit()]
+    told = (line.rstrip("\n").partition(" ") for line in lines)
+    return [Sight(at=float(at), content=str(ast.literal_eval(content))) for at, _, content in told]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,15 +4,13 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from bench.audit import Tail
-from bench.real import visibility
-from bench.real.timeline import Course, course
-from bench.real.visibility import Watcher
+from bench.real.timeline import LOOP, Course, course, sights
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.processes import spawn
@@ -44,15 +42,22 @@ def run(cluster: Cluster, *, namespace: str) -> Round:
     with tempfile.TemporaryDirectory() as folder:
         job.create(ENVIRONMENT)
         _await("the launcher runs", lambda: job.outcome() == "Running")
-        with _followed(job, Path(folder) / "log") as log, _watched(job, Path(folder) / "sights") as watcher:
+        printed, seen = Path(folder) / "log", Path(folder) / "sights"
+        launcher = names.launcher(NAME)
+        loop = ("python3", "-c", LOOP, names.DISCOVER_HOSTS_PATH)
+
+        def log() -> Log:
+            return parse(printed.read_text())
+
+        with _followed(job, printed, "logs", "--follow", launcher), _followed(job, seen, "exec", launcher, "--", *loop):
             _await("training begins", lambda: first_with(log().steps, size=SIZES[0], since=0) is not None)
-            courses = [_change(job, old, new, log, watcher) for old, new in pairwise(SIZES)]
+            courses = [_change(job, old, new, log, seen) for old, new in pairwise(SIZES)]
             told = log()
     killed = sum(code == KILLED for code in told.exits)
     return Round(courses=courses, killed=killed, blacklisted=len(told.blacklisted))
 
 
-def _change(job: TrainingJob, old: int, new: int, log: Callable[[], Log], watcher: Watcher) -> Course:
+def _change(job: TrainingJob, old: int, new: int, log: Callable[[], Log], seen: Path) -> Course:
     tail = Tail(job.cluster.audit_log)
     job.edit(new)
     edits = [write for write in tail.writes() if write.resource == "mpijobs" and write.agent.startswith("kubectl")]
@@ -60,7 +65,7 @@ def _change(job: TrainingJob, old: int, new: int, log: Callable[[], Log], watche
 
     def now() -> Course:
         writes = [write for write in tail.writes() if write.namespace == job.namespace]
-        return course(old=old, new=new, edited=edited, writes=writes, sights=watcher.sights(), steps=log().steps)
+        return course(old=old, new=new, edited=edited, writes=writes, sights=sights(seen), steps=log().steps)
 
     def over() -> bool:
         found = now()
@@ -86,18 +91,13 @@ def _await(what: str, condition: Callable[[], bool]) -> None:
 
 
 @contextmanager
-def _followed(job: TrainingJob, output: Path) -> Iterator[Callable[[], Log]]:
-    """Yield a function that reads the launcher's log so far, without a request each time."""
+def _followed(job: TrainingJob, output: Path, *arguments: str) -> Iterator[None]:
+    """Have what kubectl tells with these arguments in a file, during the block."""
     cluster = job.cluster
     command = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "--namespace", job.namespace]
-    process = spawn([*command, "logs", "--follow", names.launcher(NAME)], log=output, environment=os.environ)
+    process = spawn([*command, *arguments], log=output, environment=os.environ)
     try:
-        yield lambda: parse(output.read_text())
+        yield
     finally:
         process.kill()
         process.wait()
-
-
-def _watched(job: TrainingJob, output: Path) -> AbstractContextManager[Watcher]:
-    pod, path = names.launcher(NAME), names.DISCOVER_HOSTS_PATH
-    return visibility.watched(job.cluster, namespace=job.namespace, pod=pod, path=path, output=output)

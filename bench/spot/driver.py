@@ -12,8 +12,7 @@ A static job is the same without the list: any dead rank ends it.
 import math
 from collections.abc import Iterable, Mapping
 
-from bench.spot.costs import Costs
-from bench.spot.tally import Tally
+from bench.spot.tally import Costs, Tally
 from mpijob_elastic.names import pod_of
 
 

@@ -17,8 +17,8 @@ from bench import jobs, namespaces
 from bench.audit import Tail
 from bench.spot import world
 from bench.spot.contest import HOLD, Contender
-from bench.spot.costs import Costs
 from bench.spot.pool import Pool
+from bench.spot.tally import Costs
 from bench.spot.trace import Trace
 from bench.spot.training import Training
 from bench.spot.world import World

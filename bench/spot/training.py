@@ -7,10 +7,10 @@ When the driver ends, the job has failed. Its owner creates it again at once, an
 
 from collections.abc import Collection, Iterable, Mapping
 
-from bench.spot.costs import Costs
+from bench.jobs import hosts
 from bench.spot.driver import Driver
-from bench.spot.tally import Tally
-from bench.spot.world import World, hosts
+from bench.spot.tally import Costs, Tally
+from bench.spot.world import World
 from mpijob_elastic.names import pod_of
 
 # A kubelet syncs each pod every 60 to 90 s (--sync-frequency of 1 m, jittered by up to a half: pod_workers.go of

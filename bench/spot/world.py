@@ -16,7 +16,6 @@ from mpijob_elastic.kube.writer import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiWr
 from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.memory import Memory
 
-_PREFIX = "echo "
 # Seconds since the epoch. A smaller number is not a time, or an unset time.
 EARLIEST = 1e9
 
@@ -55,12 +54,6 @@ async def look(client: ApiWriter, namespace: str, *, gone: Collection[str]) -> W
         started=launcher is not None and launcher["status"].get("phase") == "Running",
         touch=str(sorted(launcher["metadata"].get("annotations", {}).items())) if launcher else "",
     )
-
-
-def hosts(script: str) -> tuple[str, ...]:
-    """Return the hosts that a discover_hosts.sh prints, without slots."""
-    lines = (line.removeprefix(_PREFIX) for line in script.splitlines() if line.startswith(_PREFIX))
-    return tuple(line.rpartition(":")[0] for line in lines)
 
 
 def _trains(pod: Mapping[str, Any], gone: Collection[str]) -> bool:

@@ -1,10 +1,9 @@
 """Runs the demo."""
 
 import os
-import signal
 import sys
 import time
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -12,6 +11,7 @@ from lab.build import Say, is_built
 from lab.demo.job import NAME, STEPS
 from lab.demo.play import Play, StepFailed
 from lab.demo.stage import Stage, set_up
+from lab.display import run_app
 from lab.errors import LabError
 from lab.versions import DEFAULT_KUBERNETES
 
@@ -93,19 +93,5 @@ def _since_now() -> Say:
     return lambda text: print(f"[{time.monotonic() - began:5.1f} s] {text}", flush=True)
 
 
-def _terminate(number: int, _frame: object) -> NoReturn:
-    raise SystemExit(128 + number)
-
-
-def main() -> None:
-    """Run it; whatever ends it, nothing is left behind."""
-    signal.signal(signal.SIGTERM, _terminate)
-    try:
-        app()
-    except LabError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
-
-
 if __name__ == "__main__":
-    main()
+    run_app(app)

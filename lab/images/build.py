@@ -1,6 +1,6 @@
 """The images that there are, and the one function that gets them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from lab.build import Say
@@ -17,6 +17,12 @@ REFERENCES: Mapping[str, str] = {
     product.NAME: product.REFERENCE,
 }
 """What a pod calls each image, by name."""
+_ARTIFACTS: Mapping[str, Callable[[], Artifact]] = {
+    delivery.NAME: delivery.artifact,
+    operator.NAME: operator.artifact,
+    horovod.NAME: horovod.artifact,
+    product.NAME: product.artifact,
+}
 
 
 def ensure(name: str, say: Say) -> Path:
@@ -42,17 +48,9 @@ def lacking(name: str) -> list[str]:
 
 
 def _artifact(name: str) -> Artifact:
-    match name:
-        case delivery.NAME:
-            return delivery.artifact()
-        case operator.NAME:
-            return operator.artifact()
-        case horovod.NAME:
-            return horovod.artifact()
-        case product.NAME:
-            return product.artifact()
-        case _:
-            raise LabError(f"there is no image {name!r}; there are {', '.join(REFERENCES)}.")
+    if name not in _ARTIFACTS:
+        raise LabError(f"there is no image {name!r}; there are {', '.join(REFERENCES)}.")
+    return _ARTIFACTS[name]()
 
 
 def _store() -> Store:

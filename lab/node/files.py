@@ -6,7 +6,7 @@ from pathlib import Path
 from lab.credentials import Credentials
 from lab.kubeconfig import Server, write_certificate_kubeconfig
 from lab.layout import Layout
-from lab.node import addresses, containerd, images, kubelet, network, proxy
+from lab.node import addresses, containerd, kubelet, proxy
 from lab.node.addresses import Place
 from lab.pki import KeyPair
 
@@ -17,14 +17,14 @@ def write(layout: Layout, place: Place, credentials: Credentials) -> None:
     shutil.rmtree(place.log(layout), ignore_errors=True)
     for directory in (
         place.log(layout),
-        *(place.there(layout, one) for one in (addresses.LAB, network.CONFIGURATIONS)),
+        *(place.there(layout, one) for one in (addresses.LAB, containerd.NETWORK_CONFIGURATIONS)),
     ):
         directory.mkdir(parents=True)
-    plugins = network.plugin_directory()
+    plugins = containerd.plugin_directory()
     assert plugins is not None, "requirements were not checked"
     written = {
-        containerd.CONFIGURATION: containerd.configuration(pause_image=images.PAUSE, plugins=plugins),
-        network.CONFIGURATIONS / "lab.conflist": network.configuration(place),
+        containerd.CONFIGURATION: containerd.configuration(plugins),
+        containerd.NETWORK_CONFIGURATIONS / "lab.conflist": containerd.network(place),
         kubelet.CONFIGURATION: kubelet.configuration(place),
         kubelet.RESOLVER: f"nameserver {kubelet.NO_RESOLVER}\n",
     }

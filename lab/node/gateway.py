@@ -22,8 +22,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import yaml
+
+from lab.layout import Layout
 from lab.node import switch
-from lab.node.addresses import SERVICE_ADDRESS, SERVICE_PORT
+from lab.node.addresses import SERVICE_ADDRESS, SERVICE_PORT, egress_socket
 
 LOOPBACK = "127.0.0.1"
 CHUNK = 64 * 1024  # bytes
@@ -138,6 +141,24 @@ async def serve(machine: Path, api_server_port: int, egress: Path) -> None:
         await asyncio.start_unix_server(gateway.from_api_server, egress),
     )
     await asyncio.gather(*(server.serve_forever() for server in servers))
+
+
+def write_selection(layout: Layout) -> Path:
+    """Write an EgressSelectorConfiguration and return its path; raise LabError if a socket cannot be there.
+
+    "cluster" is what goes to nodes, pods and Services; webhooks that are given by URL are not among it
+    (https://kubernetes.io/docs/reference/config-api/apiserver-config.v1beta1/#apiserver-k8s-io-v1beta1-EgressSelection).
+    """
+    transport = {"uds": {"udsName": str(egress_socket(layout))}}
+    connection = {"proxyProtocol": "HTTPConnect", "transport": transport}
+    content = {
+        "apiVersion": "apiserver.k8s.io/v1beta1",
+        "kind": "EgressSelectorConfiguration",
+        "egressSelections": [{"name": "cluster", "connection": connection}],
+    }
+    path = layout.root / "egress.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
 
 
 def main() -> None:

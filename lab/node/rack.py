@@ -13,7 +13,7 @@ from lab.credentials import Credentials
 from lab.errors import LabError
 from lab.kubeconfig import read_server
 from lab.layout import Layout
-from lab.node import addresses, images, namespaces, proxy, switch
+from lab.node import addresses, containerd, namespaces, proxy, switch
 from lab.node.real_node import RealNode, Wait
 from lab.programs import Programs
 
@@ -31,7 +31,7 @@ class Rack:
     def begin(self, api_server_port: int) -> None:
         """Start all that needs no API server."""
         self.layout.node.mkdir(exist_ok=True)
-        images.write_pause(_needed(self.programs.pause), addresses.pause_archive(self.layout))
+        containerd.write_pause(_needed(self.programs.pause), addresses.pause_archive(self.layout))
         self.children.start(self._gateway(api_server_port))
         self.wait("the gateway", addresses.egress_socket(self.layout).exists)
         for node in self._nodes():

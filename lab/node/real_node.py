@@ -12,7 +12,7 @@ from lab.children import Children
 from lab.components import Component
 from lab.credentials import Credentials
 from lab.layout import Layout
-from lab.node import addresses, cgroups, containerd, files, images, kubelet, namespaces, switch
+from lab.node import addresses, cgroups, containerd, files, kubelet, namespaces, switch
 from lab.node.addresses import Place
 from lab.processes import Identity
 
@@ -50,7 +50,7 @@ class RealNode:
         root = Path(f"/proc/{self._pid}/root")
         socket = root / addresses.CONTAINERD_SOCKET.relative_to("/")
         self.wait(self.place.containerd, socket.exists)
-        images.load(self._pid, addresses.pause_archive(self.layout))
+        containerd.load(self._pid, addresses.pause_archive(self.layout))
         self.children.start(self._inside(self.place.kubelet, kubelet.command(self.place, labels=nodes.REAL)))
 
     def await_use(self, api: Api, since: datetime) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lab.errors import LabError
 from lab.layout import state_dir
-from lab.node import cgroups, namespaces, network
+from lab.node import cgroups, containerd, namespaces
 
 # Programs, and the packages of Debian and Ubuntu that have them.
 PACKAGES = {
@@ -68,7 +68,7 @@ def missing() -> list[str]:
 
 def _missing_packages() -> list[str]:
     absent = {package for program, package in PACKAGES.items() if shutil.which(program) is None}
-    if network.plugin_directory() is None:
+    if containerd.plugin_directory() is None:
         absent.add(NETWORK_PLUGINS)
     return sorted(absent)
 

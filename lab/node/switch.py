@@ -4,13 +4,11 @@ A cable is a pair of interfaces. Pulled while the node's processes still run, it
 when a machine loses its power: nobody tells them that their connections have ended, and packets get lost silently.
 """
 
-import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 
-from lab.errors import LabError
 from lab.node.addresses import POD_NETWORKS, SERVICE_ADDRESS, SERVICE_NETWORK, UPLINK, Place
 from lab.node.namespaces import in_network
+from lab.processes import run
 
 COMPONENT = "gateway"  # whose network namespace it is
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")  # of whatever network namespace one is in
@@ -56,12 +54,5 @@ def pull(place: Place, *, switch: int) -> None:
 
 
 def _run(*commands: str, network: int | None = None) -> None:
-    for command in _inside(commands, network):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise LabError(f"`{' '.join(command)}` ended with {done.returncode}: {done.stderr.strip()}")
-
-
-def _inside(commands: Iterable[str], network: int | None) -> list[list[str]]:
-    split = [command.split() for command in commands]
-    return split if network is None else [in_network(network, command) for command in split]
+    for command in commands:
+        run(*(command.split() if network is None else in_network(network, command.split())))

@@ -1,8 +1,6 @@
 """Run a mpi-operator in a lab: a release's controller, a release's own program, or a binary of the caller's."""
 
-import contextlib
 import os
-import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +14,7 @@ from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.layout import Layout
 from lab.operator import KUBECTL_DELIVERY_IMAGE, Release
-from lab.processes import await_start, new_log, spawn
+from lab.processes import await_start, end, new_log, spawn
 from lab.versions import KubernetesVersion
 
 BINARY_VARIABLE = "MPI_OPERATOR_BIN"
@@ -116,11 +114,7 @@ def _running(cluster: Cluster, command: list[str]) -> Iterator[tuple[subprocess.
         await_start(process, started, name="operator", log=log, within=PATIENCE)
         yield process, log
     finally:
-        process.send_signal(signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE)
-        process.kill()
-        process.wait()
+        end(process, within=GRACE)
 
 
 def _free_lock(cluster: Cluster) -> None:

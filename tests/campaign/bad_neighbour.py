@@ -26,17 +26,15 @@ from bench.rest import settled
 from lab.cluster import Cluster
 from lab.operator import objects
 from lab.operator.process import Operator
-from lab.registration import called
-from lab.replicas import Controller, Webhook
+from lab.replicas import Controller
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.campaign.labs import lab
+from tests.campaign.labs import served
 from tests.campaign.neighbour import KINDS, Neighbour
 from tests.campaign.part import Options, Outcome, above, say
-from tests.lab.waiting import until
 
 ALONE, ALL = "alone", "all together"
 BESIDE: dict[str, tuple[str, ...]] = {ALONE: (), **{kind: (kind,) for kind in KINDS}, ALL: KINDS}
@@ -76,8 +74,7 @@ class Figures:
 
 def run(options: Options) -> Outcome:
     """Make the visits."""
-    with lab() as (cluster, installed), Webhook.start(cluster, installed), Controller.start(cluster, installed):
-        until(lambda: called(cluster))
+    with served() as (cluster, installed, _), Controller.start(cluster, installed):
         found = asyncio.run(_visit_all(cluster, installed.webhook_port, options))
     return Outcome(
         runs=sum(len(one.gone) for one in found.values()),

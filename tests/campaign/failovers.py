@@ -20,18 +20,17 @@ from bench.audit import Tail
 from lab.cluster import Cluster
 from lab.install import Installed
 from lab.operator.process import Operator
-from lab.registration import called
-from lab.replicas import Controller, Webhook
+from lab.replicas import Controller
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.campaign.labs import create_namespace, lab, user
+from tests.campaign.labs import served, user
 from tests.campaign.lease_holders import acts, holder, strays, taken_at
 from tests.campaign.part import Options, Outcome, above, say
 from tests.campaign.sequence_rules import Version, broken, record
 from tests.lab.controllers import awaited_leader
 from tests.lab.job import Job
-from tests.lab.waiting import until
+from tests.lab.waiting import create_namespace
 
 # A run is a shift: new jobs, and these faults in an order of its own. Ten shifts have fifty kills.
 SHIFTS = 10
@@ -71,12 +70,10 @@ def run(options: Options) -> Outcome:
 @contextmanager
 def _surroundings() -> Iterator[tuple[Cluster, "Controllers"]]:
     with (
-        lab(nodes=3) as (cluster, installed),
+        served(nodes=3) as (cluster, installed, _),
         Operator.start(cluster, qps=0, flags=["--threadiness=8"]),
-        Webhook.start(cluster, installed),
         ExitStack() as stack,
     ):
-        until(lambda: called(cluster))
         yield cluster, Controllers(cluster=cluster, installed=installed, stack=stack)
 
 
@@ -114,7 +111,7 @@ class Controllers:
 async def _work(cluster: Cluster, controllers: Controllers, tail: Tail, tally: Tally, options: Options) -> int:
     shifts = 0
     async with await user(cluster) as client:
-        await create_namespace(client, NAMESPACE)
+        create_namespace(cluster, NAMESPACE)
         for number in options.runs(SHIFTS):
             await asyncio.to_thread(controllers.fill)
             shift = Shift(

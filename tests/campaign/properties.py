@@ -12,20 +12,24 @@ _TESTS = ("tests/product", "tests/modelcheck", "tests/tooling")
 
 
 def run(options: Options) -> Outcome:
-    """Run rounds; a failed test is a violation, with the output that shows its example."""
+    """Run rounds of all properties."""
+    return repeated(options, ROUNDS, *_TESTS, "-m", "hypothesis", numbers="200 examples for each property a run")
+
+
+def repeated(options: Options, usual: int, *tests: str, numbers: str) -> Outcome:
+    """Run rounds of tests; a failed test is a violation, with the output that shows its example."""
     violations = []
     rounds = 0
-    for number in options.runs(ROUNDS):
+    for number in options.runs(usual):
         rounds += 1
-        seed = options.seed + number
-        command = ("-m", "pytest", *_TESTS, "-m", "hypothesis", "-q", "--timeout=0", f"--hypothesis-seed={seed}")
+        seed = f"--hypothesis-seed={options.seed + number}"
         done = subprocess.run(
-            [sys.executable, *command],
+            [sys.executable, "-m", "pytest", *tests, "-q", "--timeout=0", seed],
             env={**os.environ, "HYPOTHESIS_PROFILE": "campaign"},
             capture_output=True,
             text=True,
             check=False,
         )
         if done.returncode:
-            violations.append(f"--hypothesis-seed={seed}\n{done.stdout}{done.stderr}")
-    return Outcome(runs=rounds, violations=tuple(violations), numbers="200 examples for each property a run")
+            violations.append(f"{seed}\n{done.stdout}{done.stderr}")
+    return Outcome(runs=rounds, violations=tuple(violations), numbers=numbers)

@@ -19,16 +19,14 @@ from dataclasses import dataclass, field
 from lab.cluster import Cluster
 from lab.install import Installed
 from lab.operator.process import Operator
-from lab.registration import called
-from lab.replicas import Webhook
 from mpijob_elastic.kube import errors
-from tests.campaign.labs import create_namespace, lab, user
+from tests.campaign.labs import served, user
 from tests.campaign.part import Options, Outcome, say
 from tests.campaign.sequence_place import PATIENCE, Place, come_true, mounts, placed, unlike, watched
 from tests.campaign.sequence_rules import Version, broken
 from tests.campaign.sequence_steps import Step, create, delete, play, sequence, template, webhook
 from tests.lab.job import Job, State
-from tests.lab.waiting import until
+from tests.lab.waiting import create_namespace
 
 SEQUENCES = 2000
 PLACES = 24
@@ -68,12 +66,10 @@ def run(options: Options) -> Outcome:
 @contextmanager
 def surroundings(*, places: int = PLACES, gang_scheduling: str | None = None) -> Iterator[tuple[Cluster, Installed]]:
     """Yield a lab with the real operators and a webhook; the controllers are those of the places."""
-    with lab() as (cluster, installed), ExitStack() as stack:
-        stack.enter_context(Webhook.start(cluster, installed))
+    with served() as (cluster, installed, _), ExitStack() as stack:
         for index in range(places):
             operator = Operator.start(cluster, namespace=namespace_of(index), gang_scheduling=gang_scheduling, qps=0)
             stack.enter_context(operator)
-        until(lambda: called(cluster))
         yield cluster, installed
 
 
@@ -88,7 +84,7 @@ async def _play_all(cluster: Cluster, installed: Installed, options: Options) ->
 
         async def work(index: int) -> None:
             await asyncio.sleep(index)  # so many starts at once would take the machine's breath
-            await create_namespace(client, namespace_of(index))
+            await asyncio.to_thread(create_namespace, cluster, namespace_of(index))
             async with placed(client, installed, namespace_of(index)) as place:
                 for number in numbers:
                     await _judge(place, f"{options.seed}:{number}", tally)

@@ -7,7 +7,6 @@ controller, and its Lease is in the namespace.
 
 import asyncio
 import contextlib
-import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,12 +20,12 @@ from kubernetes.aio.client import Configuration
 from lab.install import Installed
 from mpijob_elastic import names
 from mpijob_elastic.controller.process import Controller
-from mpijob_elastic.controller.settings import Settings
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.lease import LeaseTimes
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.disruption_signs import Signs
 from tests.campaign.sequence_rules import Version, record
+from tests.lab.controllers import settings_for
 from tests.lab.job import Job, State
 
 AGENT = "mpijob-elastic-campaign"
@@ -86,15 +85,7 @@ class Place:
     async def lead(self) -> None:
         """Start a controller."""
         self._stop = asyncio.Event()
-        settings = Settings(
-            identity=secrets.token_hex(4),
-            jobs_namespaces=(self.namespace,),
-            lease_namespace=self.namespace,
-            health_host="127.0.0.1",
-            health_port=0,
-            signs=self.signs,
-            lease_times=TIMES,
-        )
+        settings = settings_for(self.namespace, times=TIMES, signs=self.signs)
         configuration = Configuration()
         await config.load_kube_config(config_file=str(self.kubeconfig), client_configuration=configuration)
         client = await self._connection.enter_async_context(_Writer(configuration, self.deleted_by_us))

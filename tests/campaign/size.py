@@ -11,18 +11,19 @@ import logging
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-import aiohttp
 import yaml
 
 from bench.processes import MIB, usage
 from lab.ports import free_ports
-from lab.processes import spawn
+from lab.processes import await_start, spawn
+from lab.replicas import Replica
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.model.hosts import parse_script
@@ -191,29 +192,22 @@ async def _until(holds: Callable[[], bool], what: str) -> None:
 
 @asynccontextmanager
 async def _controller(api: FleetApi) -> AsyncIterator[int]:
-    """Run a controller, and yield its process id once it is ready. Raises Violated if it ends or logs an error."""
+    """Run a controller, and yield its process id once it is ready.
+
+    Raises LabError if it ends or does not become ready, Violated if it logs an error.
+    """
     [port] = free_ports(1)
     command = [sys.executable, "-m", "mpijob_elastic", "controller", f"--kubeconfig={api.kubeconfig}"]
     command += [f"--health-port={port}", "--health-host=127.0.0.1"]
     with TemporaryDirectory() as folder:
         log = Path(folder) / "controller.log"
         process = spawn(command, log=log, environment={"PYTHONPATH": str(ROOT)})
+        replica = Replica(process=process, log=log, health=f"http://127.0.0.1:{port}")
         try:
-            async with aiohttp.ClientSession() as session:
-                while not await _is_ready(session, f"http://127.0.0.1:{port}/readyz"):
-                    if process.poll() is not None:
-                        raise Violated(f"the controller ended: {log.read_text()[-2000:]}")
-                    await asyncio.sleep(POLL)
+            ready = partial(await_start, process, replica.ready, name="controller", log=log, within=PATIENCE)
+            await asyncio.to_thread(ready)
             yield process.pid
         finally:
-            process.terminate()
-            await asyncio.to_thread(process.wait)
+            await asyncio.to_thread(replica.terminate)
         if wrong := [line for line in log.read_text().splitlines() if '"level": "error"' in line]:
             raise Violated(f"{len(wrong)} errors in its log, the first: {wrong[0]}")
-
-
-async def _is_ready(session: aiohttp.ClientSession, url: str) -> bool:
-    with suppress(aiohttp.ClientError):
-        async with session.get(url) as answer:
-            return answer.status == 200
-    return False

@@ -23,14 +23,12 @@ from bench.audit import Tail, Write
 from bench.processes import MIB, usage
 from lab.cluster import Cluster
 from lab.operator.process import Operator
-from lab.registration import called
-from lab.replicas import Controller, Replica, Webhook
+from lab.replicas import Controller, Replica
 from mpijob_elastic import names
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.campaign.labs import lab, user
+from tests.campaign.labs import served, user
 from tests.campaign.part import Options, Outcome, above, say
 from tests.campaign.soak_fleet import JOBS, LONGEST_RANK, Fleet
-from tests.lab.waiting import until
 
 MINUTES = 60.0
 REST_SHARE, LEAST_REST = 1 / 6, 1.0  # of the minutes; minutes
@@ -56,13 +54,11 @@ def run(options: Options) -> Outcome:
     """Run the hour and the rest."""
     minutes = MINUTES if options.minutes is None else options.minutes
     with (
-        lab() as (cluster, installed),
+        served() as (cluster, installed, webhook),
         Operator.start(cluster, qps=0),
-        Webhook.start(cluster, installed) as webhook,
         Controller.start(cluster, installed) as leader,
         Controller.start(cluster, installed) as standby,
     ):
-        until(lambda: called(cluster))
         replicas = {"controller": leader, "standby": standby, "webhook": webhook}
         return asyncio.run(_soak(cluster, replicas, options.seed, minutes))
 

@@ -24,7 +24,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import disruption_signs
 from tests.campaign.day_troubles import WATCHED, Crash, Cut, Missed, Setting, Stale, Trouble
-from tests.campaign.labs import create_namespace, user
+from tests.campaign.labs import user
 from tests.campaign.part import Options, Outcome, say
 from tests.campaign.random_sequences import namespace_of, surroundings
 from tests.campaign.reference_day import EVENING, MORNING, QUIET, Day, ending, play, taint
@@ -33,7 +33,7 @@ from tests.campaign.sequence_rules import broken
 from tests.faults.proxy import FaultProxy
 from tests.lab.job import Job
 from tests.lab.pools import make_nodes, remove_nodes
-from tests.lab.waiting import seen
+from tests.lab.waiting import create_namespace, seen
 
 PLACES = 16
 UNDISTURBED = 4  # days; their ends must be the same
@@ -83,7 +83,7 @@ async def _play_all(lab: Lab, options: Options) -> Tally:
     tally = Tally()
     async with await user(lab[0]) as client:
         for index in range(PLACES):
-            await create_namespace(client, namespace_of(index))
+            await asyncio.to_thread(create_namespace, lab[0], namespace_of(index))
             await grant_lease(client, namespace_of(index))
         found: list[tuple[Trouble, Lived]] = []
 

@@ -14,6 +14,7 @@ from mpijob_elastic.controller.process import Controller
 from mpijob_elastic.controller.settings import Settings
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import LeaseTimes
+from mpijob_elastic.model.disruption_signs import Signs
 
 # The user name of an installed controller.
 ACCOUNT = f"system:serviceaccount:{names.NAMESPACE}:{names.CONTROLLER}"
@@ -63,16 +64,24 @@ async def leading(
 async def _made(
     kubeconfig: Path, namespace: str, *, now: Callable[[], float], everywhere: bool = False, times: LeaseTimes = TIMES
 ) -> AsyncIterator[Controller]:
-    settings = Settings(
+    settings = settings_for(namespace, everywhere=everywhere, times=times)
+    async with await connect(user_agent="mpijob-elastic-test", kubeconfig=kubeconfig) as client:
+        yield Controller(client, settings, now=now)
+
+
+def settings_for(
+    namespace: str, *, everywhere: bool = False, times: LeaseTimes = TIMES, signs: Signs | None = None
+) -> Settings:
+    """Return the settings of a controller for one namespace, or for all, with its Lease in that one."""
+    return Settings(
         identity=secrets.token_hex(4),
         jobs_namespaces=() if everywhere else (namespace,),
         lease_namespace=namespace,
         health_host="127.0.0.1",
         health_port=0,
+        signs=signs,
         lease_times=times,
     )
-    async with await connect(user_agent="mpijob-elastic-test", kubeconfig=kubeconfig) as client:
-        yield Controller(client, settings, now=now)
 
 
 def written(tail: Tail, namespace: str) -> list[Write]:

@@ -85,14 +85,18 @@ class Calls:
 
 
 @asynccontextmanager
-async def calling(client: ApiWriter, namespace: str, *, callers: int = 4) -> AsyncIterator[Calls]:
-    """Try launchers without a pause as long as the context lasts. Raises what a try raises."""
+async def calling(
+    client: ApiWriter, namespace: str, *, callers: int = 4, burst: int = 1, pause: float = 0.0
+) -> AsyncIterator[Calls]:
+    """Try launchers as long as the context lasts: each caller tries a burst, then pauses. Raises what a try raises."""
     calls, over = Calls(), asyncio.Event()
 
     async def call() -> None:
         while not over.is_set():
-            calls.lost += not await patched(client, namespace)
-            calls.made += 1
+            answers = await asyncio.gather(*(patched(client, namespace) for _ in range(burst)))
+            calls.lost += answers.count(False)
+            calls.made += burst
+            await asyncio.sleep(pause)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(callers):

@@ -27,10 +27,10 @@ class Service:
     opened: the number of connections so far. latency: seconds by which each piece of an answer is late.
     """
 
-    def __init__(self, *, latency: float = 0.0) -> None:
+    def __init__(self) -> None:
         self.backends: list[Backend] = []
         self.opened = 0
-        self._latency = latency
+        self.latency = 0.0
         self._ready: frozenset[Backend] = frozenset()
         self._open: set[asyncio.Task[None]] = set()
 
@@ -71,7 +71,7 @@ class Service:
                 chosen = random.choice([*self._ready])
                 inner, outer = await asyncio.open_connection("127.0.0.1", chosen.port)
                 with contextlib.closing(outer):
-                    await _first(_copy(reader, outer), _copy(inner, writer, late=self._latency))
+                    await _first(_copy(reader, outer), _copy(inner, writer, late=self.latency))
 
 
 async def _says_ready(session: aiohttp.ClientSession, backend: Backend) -> bool:

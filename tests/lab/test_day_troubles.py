@@ -10,9 +10,9 @@ from lab.install import Installed
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.campaign.day_troubles import Crash, Missed, Stale, Trouble
-from tests.campaign.labs import create_namespace
 from tests.campaign.sequence_place import grant_lease
 from tests.campaign.stale_missed_crashed import different, live
+from tests.lab.waiting import create_namespace
 
 pytestmark = [pytest.mark.lab, pytest.mark.campaign, pytest.mark.usefixtures("webhook", "operator")]
 
@@ -27,7 +27,7 @@ TROUBLES = (
 async def test_no_trouble_changes_how_a_day_ends(cluster: Cluster, installed: Installed, client: ApiWriter) -> None:
     namespaces = [f"day-{secrets.token_hex(4)}" for _ in TROUBLES]
     for namespace in namespaces:
-        await create_namespace(client, namespace)
+        await asyncio.to_thread(create_namespace, cluster, namespace)
         await grant_lease(client, namespace)
     days = zip(namespaces, TROUBLES, strict=True)
     undisturbed, *others = await asyncio.gather(*(live((cluster, installed), client, *day) for day in days))

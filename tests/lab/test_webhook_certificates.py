@@ -14,6 +14,7 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.install import Installed
+from lab.layout import Layout
 from lab.ports import free_ports
 from lab.replicas import Webhook
 from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
@@ -29,6 +30,9 @@ pytestmark = pytest.mark.lab
 
 # A third of a leaf must be longer than a busy machine ever stops a replica.
 BRIEF = Lifetimes(authority=timedelta(seconds=60), leaf=timedelta(seconds=18))
+TIMING = Timing(look_every=0.3, settled=1.0)
+# client-go keeps 25 idle connections (idleConnsPerHost in k8s.io/client-go/transport/cache.go).
+BURST = 40
 Replica = Callable[[], AbstractAsyncContextManager[Backend]]
 
 
@@ -43,8 +47,10 @@ async def service(client: ApiWriter, installed: Installed) -> AsyncIterator[Serv
 
 
 @asynccontextmanager
-async def replica(service: Service, installed: Installed, lifetimes: Lifetimes) -> AsyncIterator[Backend]:
-    """A replica behind the Service, whether ready or not."""
+async def replica(
+    service: Service, installed: Installed, lifetimes: Lifetimes, timing: Timing
+) -> AsyncIterator[Backend]:
+    """A webhook in this process, behind the Service, whether ready or not."""
     port, health_port = free_ports(2)
     settings = Settings(
         host="127.0.0.1",
@@ -53,7 +59,7 @@ async def replica(service: Service, installed: Installed, lifetimes: Lifetimes) 
         extra_sans=frozenset({"127.0.0.1"}),
         kubeconfig=installed.webhook_kubeconfig,
         lifetimes=lifetimes,
-        timing=Timing(look_every=0.3, settled=1.0),
+        timing=timing,
     )
     async with running(settings):
         backend = Backend(port=port, health=f"http://127.0.0.1:{health_port}")
@@ -65,13 +71,13 @@ async def replica(service: Service, installed: Installed, lifetimes: Lifetimes) 
 @pytest.fixture
 def lasting(service: Service, installed: Installed) -> Replica:
     """Replicas with the lifetimes of an installation."""
-    return partial(replica, service, installed, Lifetimes())
+    return partial(replica, service, installed, Lifetimes(), TIMING)
 
 
 @pytest.fixture
 def brief(service: Service, installed: Installed) -> Replica:
-    """Replicas whose CA is replaced every 48 seconds."""
-    return partial(replica, service, installed, BRIEF)
+    """Replicas whose CA is replaced every 48 seconds, and trusted after as long as installed."""
+    return partial(replica, service, installed, BRIEF, Timing(look_every=0.3))
 
 
 async def test_two_that_start_at_once_agree(
@@ -90,20 +96,30 @@ async def test_two_that_start_at_once_agree(
 
 @pytest.mark.thorough
 async def test_rotations_under_load_lose_no_call(
-    brief: Replica, service: Service, client: ApiWriter, namespace: str
+    brief: Replica, service: Service, client: ApiWriter, namespace: str, cluster: Cluster
 ) -> None:
+    """Bursts are larger than the number of connections that an API server keeps, so each certificate is checked."""
+    service.latency = 0.1  # so that all calls of a burst are under way at once
     authorities: set[bytes] = set()
-    leaves: set[bytes] = set()
+    opened: dict[bytes, int] = {}
     async with brief() as one, brief() as two:
         await service.until_ready(one, two)
         await until_patched(client, namespace)
-        async with calling(client, namespace) as calls:
-            while len(authorities) < 3 or len(leaves) < 5:
+        passed = let_pass(cluster)
+        async with calling(client, namespace, callers=1, burst=BURST, pause=0.5) as calls:
+            while len(authorities) < 3 or len(opened) < 5:
                 authorities.add(await secret(client, "ca.crt"))
-                leaves.add(await secret(client, "tls.crt"))
+                opened.setdefault(await secret(client, "tls.crt"), service.opened)
                 await asyncio.sleep(0.2)
+    assert let_pass(cluster)[len(passed) :] == []
     assert calls.lost == 0
-    assert calls.made > 0
+    assert len({*opened.values()}) == len(opened), "no connection was opened under a certificate"
+
+
+def let_pass(cluster: Cluster) -> list[str]:
+    """Return the API server's words on each request that it let pass because a call of a webhook failed."""
+    log = Layout(cluster.state_dir).log("kube-apiserver").read_text(errors="replace")
+    return [line for line in log.splitlines() if "failing open" in line]
 
 
 @pytest.mark.parametrize("loss", ["deleted", "spoiled"])

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
 
-from bench.spot.costs import Costs
+from bench.spot.tally import Costs
 
 HOUR = 3600.0
 # Mean jobs an hour, and GPU-seconds of training that each needs on average.
@@ -43,7 +43,7 @@ class Progress:
     """A job's training in GPU-seconds. done: what counts; lost: what was done twice; started_at: of its first step.
 
     A GPU trains from when its host is listed and the launcher runs, but for the seconds that Horovod needs to form a
-    ring (bench/spot/costs.py). A launcher that starts again goes on from the last checkpoint.
+    ring (bench/spot/tally.py). A launcher that starts again goes on from the last checkpoint.
     """
 
     arrival: Arrival

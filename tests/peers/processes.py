@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from lab.processes import spawn
+from lab.processes import end, spawn
 
 GRACE = 30.0  # seconds to end after SIGTERM
 LOG_LINES = 15
@@ -32,9 +32,4 @@ def running(
         error.add_note(f"The end of {log}:\n{tail}")
         raise
     finally:
-        process.terminate()
-        try:
-            process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process, within=GRACE)

@@ -1,8 +1,6 @@
 """A Prometheus that scrapes replicas of the lab, under the labels that our PodMonitor would give them."""
 
 import json
-import subprocess
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,11 +12,11 @@ from typing import Any, Self
 import yaml
 
 from lab.ports import free_ports
+from lab.processes import await_start
 from mpijob_elastic import names
 from tests.peers.processes import running
 
 PATIENCE = 60.0  # seconds to become ready
-POLL = 0.1  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +50,9 @@ class Prometheus:
         (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
         options = [f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data"]
         command = [str(program), *options, f"--web.listen-address=127.0.0.1:{port}"]
-        with running(command, folder / "prometheus.log") as process:
-            one._await_ready(process)
+        log = folder / "prometheus.log"
+        with running(command, log) as process:
+            await_start(process, one._ready, name="Prometheus", log=log, within=PATIENCE)
             yield one
 
     def scrape(self, pods: Mapping[str, str]) -> None:
@@ -75,14 +74,9 @@ class Prometheus:
         with urllib.request.urlopen(self.url + path, timeout=30) as answer:  # noqa: S310 - our own, http
             return json.load(answer)["data"]
 
-    def _await_ready(self, process: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                urllib.request.urlopen(f"{self.url}/-/ready", timeout=10).close()  # noqa: S310
-            except OSError:
-                ended = process.poll() is not None or time.monotonic() > deadline
-                assert not ended, "Prometheus does not start"
-                time.sleep(POLL)
-            else:
-                return
+    def _ready(self) -> bool:
+        try:
+            urllib.request.urlopen(f"{self.url}/-/ready", timeout=10).close()  # noqa: S310
+        except OSError:
+            return False
+        return True

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from bench import namespaces
-from bench.spot.world import hosts
+from bench.jobs import hosts
 from lab.cluster import Cluster
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources

@@ -80,7 +80,7 @@ def training_image(cluster: Cluster) -> None:
 
 
 @pytest.fixture
-def two_nodes(cluster: Cluster) -> Iterator[None]:
+def two_nodes(cluster: Cluster, own_node: None) -> Iterator[None]:
     """Afterwards both nodes are as they were, whatever was done to the second one."""
     yield
     cluster.start_node(SECOND)

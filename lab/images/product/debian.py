@@ -2,14 +2,18 @@
 
 `apt-get` downloads the locked versions, with lists of its own beside those of this machine. Once Debian has replaced a
 version, it comes from Debian's archive of the day of the lock.
+
+`python -m lab.images.product.debian` locks the newest versions.
 """
 
 import hashlib
-import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
+from lab import processes
 from lab.build import Say
 from lab.errors import LabError
 from lab.images.debian import SUITE, mirrors
@@ -81,7 +85,7 @@ def unpack(lock: Lock, root: Path, *, folder: Path, say: Say) -> None:
     for package in packages:
         archive = found[package.sha256]
         run(["dpkg-deb", "--extract", str(archive), str(root)], say=say)
-        (status / package.name).write_text(_output("dpkg-deb", "--field", str(archive)))
+        (status / package.name).write_text(processes.run("dpkg-deb", "--field", str(archive)))
 
 
 def snapshot(moment: str) -> list[str]:
@@ -93,7 +97,7 @@ def snapshot(moment: str) -> list[str]:
 def newest(architecture: str, folder: Path, say: Say) -> list[Package]:
     """Return the newest version of each package. Raise LabError."""
     options = _updated(architecture, mirrors() or _DEFAULT, folder=folder, say=say)
-    shown = _output("apt-cache", *options, "show", "--no-all-versions", *PACKAGES)
+    shown = processes.run("apt-cache", *options, "show", "--no-all-versions", *PACKAGES)
     stanzas = [dict(line.split(": ", 1) for line in one.splitlines() if ": " in line) for one in shown.split("\n\n")]
     packages = {
         one["Package"]: Package(
@@ -140,8 +144,15 @@ def _updated(architecture: str, sources: Sequence[str], *, folder: Path, say: Sa
     return options
 
 
-def _output(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LabError(f"`{command[0]}` ended with {done.returncode}: {done.stderr.strip()}")
-    return done.stdout
+def main() -> None:
+    """Write the lock file with the newest versions: ask Debian once for each processor."""
+    moment = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    packages = []
+    for one in ARCHITECTURES:
+        with tempfile.TemporaryDirectory() as folder:
+            packages += newest(one, Path(folder), print)
+    LOCK.write_text(Lock(moment=moment, packages=tuple(packages)).encode())
+
+
+if __name__ == "__main__":
+    main()

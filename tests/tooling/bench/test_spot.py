@@ -7,8 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bench.spot import trace
-from bench.spot.costs import Costs
-from bench.spot.tally import Tally
+from bench.spot.tally import Costs, Tally
 from bench.spot.training import Training
 from bench.spot.world import World
 from mpijob_elastic import names
