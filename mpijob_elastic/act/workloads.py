@@ -3,8 +3,9 @@
 What a Workload asks for, its conditions and its flavors are read live, because no cache keeps them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 
@@ -65,7 +66,9 @@ class Workloads:
             case CreateWorkload():
                 await self._create(view, action)
             case StartPods():
-                await self._start(view, action)
+                flavors = [await self._read(resources.FLAVORS, name) for name in action.flavors]
+                await for_each(action.pods, partial(self._start, view, flavors))
+                self._events.emit(view, action.note)
             case DeleteWorkload():
                 await self._delete(view, action)
             case AdoptWorkload():
@@ -94,24 +97,18 @@ class Workloads:
         value: int = found["value"]
         return value
 
-    async def _start(self, view: JobView, action: StartPods) -> None:
-        flavors = [await self._read(resources.FLAVORS, name) for name in action.flavors]
-
-        async def free(gated: Gated) -> None:
-            pod = await self._read(resources.PODS, gated.ref.name, view.namespace)
-            patch = [
-                {"op": "test", "path": "/metadata/uid", "value": gated.ref.uid},
-                {"op": "replace", "path": "/metadata/resourceVersion", "value": pod["metadata"]["resourceVersion"]},
-                {"op": "replace", "path": "/spec/schedulingGates", "value": [{"name": gate} for gate in gated.kept]},
-                *workload_bodies.placed(pod, flavors),
-            ]
-            answer = await self._gate.patch_object(
-                resources.PODS, namespace=view.namespace, name=gated.ref.name, body=patch
-            )
-            self._seen.see(resources.PODS, answer)
-
-        await for_each(action.pods, free)
-        self._events.emit(view, action.note)
+    async def _start(self, view: JobView, flavors: Sequence[Object], gated: Gated) -> None:
+        pod = await self._read(resources.PODS, gated.ref.name, view.namespace)
+        patch = [
+            {"op": "test", "path": "/metadata/uid", "value": gated.ref.uid},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": pod["metadata"]["resourceVersion"]},
+            {"op": "replace", "path": "/spec/schedulingGates", "value": [{"name": gate} for gate in gated.kept]},
+            *workload_bodies.placed(pod, flavors),
+        ]
+        answer = await self._gate.patch_object(
+            resources.PODS, namespace=view.namespace, name=gated.ref.name, body=patch
+        )
+        self._seen.see(resources.PODS, answer)
 
     async def _mark(self, view: JobView, action: MarkReady | ClearWorkload | FinishWorkload) -> None:
         found = action.workload.metadata

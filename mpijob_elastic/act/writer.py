@@ -133,7 +133,8 @@ class Writer:
             case DeleteWorkers() | DeleteLauncher() | DeleteJob():
                 await self._delete(view, action)
             case Ungate():
-                await self._ungate(view, action)
+                await for_each(action.pods, partial(self._ungate, view))
+                self._tell(view, action.note)
             case TellUser() | ReleaseWorker():
                 await self._say(view, action)
             case WriteSelector():
@@ -216,21 +217,17 @@ class Writer:
             raise Altered(f"{view.namespace}/{view.name}: an admission plugin changes the size we write")
         return answer
 
-    async def _ungate(self, view: JobView, action: Ungate) -> None:
-        async def free(gated: Gated) -> None:
-            kept = [{"name": gate} for gate in gated.kept]
-            patch = [_at_version(gated.ref), {"op": "replace", "path": "/spec/schedulingGates", "value": kept}]
-            try:
-                answer = await self._gate.patch_object(
-                    resources.PODS, namespace=view.namespace, name=gated.ref.name, body=patch
-                )
-            except errors.NotFound:
-                self._seen.see_gone(resources.PODS, view.namespace, gated.ref)
-            else:
-                self._done(view, resources.PODS, answer)
-
-        await for_each(action.pods, free)
-        self._tell(view, action.note)
+    async def _ungate(self, view: JobView, gated: Gated) -> None:
+        kept = [{"name": gate} for gate in gated.kept]
+        patch = [_at_version(gated.ref), {"op": "replace", "path": "/spec/schedulingGates", "value": kept}]
+        try:
+            answer = await self._gate.patch_object(
+                resources.PODS, namespace=view.namespace, name=gated.ref.name, body=patch
+            )
+        except errors.NotFound:
+            self._seen.see_gone(resources.PODS, view.namespace, gated.ref)
+        else:
+            self._done(view, resources.PODS, answer)
 
     async def _end(self, view: JobView, action: EndExecs | EndLauncher) -> None:
         if isinstance(action, EndExecs):
@@ -302,10 +299,11 @@ class Writer:
             changed += len(left) - len(sure)
             left, read = sure, clock()
             refused += await self._delete_until(view, left, at=read + max(SURE_FOR, read - began))
-        for error in sorted(refused, key=lambda one: isinstance(one, errors.Conflict)):
-            raise error
-        if changed:
-            raise Outdated(f"{changed} workers may not be deleted any more")
+        for error in refused:
+            if not isinstance(error, errors.Conflict):
+                raise error
+        if changed or refused:
+            raise Outdated(f"{changed + len(refused)} workers may not be deleted any more")
 
     async def _delete_until(self, view: JobView, left: deque[Removal], *, at: float) -> list[errors.KubeError]:
         """Delete workers from the front of `left` until that time of the loop; return what was refused."""

@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 
 from mpijob_elastic.act import writer
+from mpijob_elastic.act.gate import for_each
 from mpijob_elastic.act.writer import Outdated
 from mpijob_elastic.decide.actions import DeleteWorkers, Removal
 from mpijob_elastic.kube import errors
@@ -25,13 +26,13 @@ WANTED_AGAIN_AT = 0.3
 
 
 class Server:
-    """Takes its time for each deletion; refuses the pods that have changed, and answers none once it is away."""
+    """Takes its time for each deletion; refuses some pods, and answers none once it is away."""
 
-    def __init__(self, *, changed: frozenset[str] = frozenset(), away: bool = False) -> None:
+    def __init__(self, *, refuses: frozenset[str] = frozenset(), by: int = 409, away: bool = False) -> None:
         self.asked: list[tuple[str, float]] = []
         self.deleted: list[str] = []
         self.busy = self.most_busy = 0
-        self._changed, self._away = changed, away
+        self._refuses, self._by, self._away = refuses, by, away
 
     async def answer(self, sent: Sent) -> object:
         self.asked.append((sent.name, asyncio.get_running_loop().time()))
@@ -41,8 +42,8 @@ class Server:
         self.busy -= 1
         if self._away:
             raise errors.Unreachable("away")
-        if sent.name in self._changed:
-            raise refused(409, "Conflict", "it has changed")
+        if sent.name in self._refuses:
+            raise refused(self._by, "", "no")
         self.deleted.append(sent.name)
         return {"kind": "Status", "status": "Success"}
 
@@ -89,12 +90,31 @@ async def test_all_that_stay_surplus_go_highest_first_and_a_few_at_once() -> Non
 
 
 @in_no_time
-async def test_a_pod_that_changed_meanwhile_holds_no_other_up() -> None:
-    changed = frozenset(removal.worker.name for removal in REMOVALS[::10])
-    server = Server(changed=changed)
-    with pytest.raises(Outdated, match=f"^{len(changed)} workers"):
-        await delete(server, Live(lambda _: True))
-    assert len(server.deleted) == len(REMOVALS) - len(changed)
+async def test_pods_that_changed_meanwhile_or_that_a_policy_keeps_hold_no_other_up() -> None:
+    some = frozenset(removal.worker.name for removal in REMOVALS[::10])
+    for by, error, match in [(409, Outdated, f"^{len(some)} workers"), (403, errors.Forbidden, "no")]:
+        server = Server(refuses=some, by=by)
+        with pytest.raises(error, match=match):
+            await delete(server, Live(lambda _: True))
+        assert len(server.deleted) == len(REMOVALS) - len(some)
+
+
+async def test_a_write_to_one_pod_that_is_refused_holds_no_other_up() -> None:
+    written = []
+
+    async def write(pod: int) -> None:
+        written.append(pod)
+        if pod in (2, 3):
+            raise refused(403, "Forbidden", f"not {pod}")
+        if pod == 5:
+            raise errors.Unreachable("away")
+
+    with pytest.raises(errors.Forbidden, match="not 2"):
+        await for_each(range(5), write)
+    assert written == [*range(5)]
+    with pytest.raises(errors.Unreachable):
+        await for_each([5, 6], write)
+    assert written[5:] == [5]
 
 
 @in_no_time

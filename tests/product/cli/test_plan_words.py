@@ -61,7 +61,9 @@ WORDS: list[tuple[Any, str]] = [
     (actions.Fill(ref=ref("j"), before=2, after=3, note=NOTE), "because"),
     (actions.RollBack(ref=ref("j"), before=4, after=2, note=NOTE), "because"),
 ]
-QUEUED: list[tuple[Any, str]] = [
+OWN: list[tuple[Any, str]] = [
+    (actions.DeleteAutoscaler(ref=ref("h"), note=NOTE), "because"),
+    (actions.WriteAutoscaler(job=ref("j"), ref=None, spec={}, note=NOTE), "because"),
     (
         actions.CreateWorkload(name="j-launcher", queue="team", pods=()),
         "ask queue team for quota with the Workload j-launcher",
@@ -82,18 +84,14 @@ QUEUED: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(
     ("plan", "words"),
-    [
-        *((Plan(actions=(action,)), words) for action, words in WORDS),
-        *((Plan(actions=(action,)), words) for action, words in QUEUED),
-    ],
+    [(Plan(actions=(action,)), words) for action, words in [*WORDS, *OWN]],
 )
 def test_every_write_has_its_words(plan: Plan, words: str) -> None:
     assert plan_words.words(job(), plan) == [words]
 
 
 def test_no_write_is_without_words() -> None:
-    told = {type(action) for action, _ in [*WORDS, *QUEUED]}
-    assert told == {*get_args(actions.Action), *get_args(actions.QueueAction), *get_args(actions.UnitAction)}
+    assert {type(action) for action, _ in [*WORDS, *OWN]} == {*get_args(actions.Action)}
 
 
 def test_every_look_has_its_words() -> None:
