@@ -15,6 +15,7 @@ from typing import Any
 
 from lab.cluster import Cluster
 from lab.pki import Authority
+from mpijob_elastic import names
 
 Object = dict[str, Any]
 NAME = "policy-engine"
@@ -26,9 +27,10 @@ _CRD_RULES = (("kubeflow.org", "v1", ["mpijobs"]),)
 
 @dataclass
 class Engine:
-    """denies: why updates of launchers are refused; "" while they are not."""
+    """denies: why our writes to objects of these kinds, and to launchers, are refused; "" while they are not."""
 
     denies: str = ""
+    kinds: tuple[str, ...] = ("Pod",)
 
 
 @contextmanager
@@ -95,7 +97,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["request"]
         response: Object = {"uid": request["uid"], "allowed": True}
-        if self._engine.denies and request["name"].endswith("-launcher") and request["kind"]["kind"] == "Pod":
+        is_ours = names.CONTROLLER in request["userInfo"]["username"] and "-worker-" not in request["name"]
+        if self._engine.denies and is_ours and request["kind"]["kind"] in self._engine.kinds:
             response |= {"allowed": False, "status": {"code": 403, "message": self._engine.denies}}
         elif request["operation"] == "UPDATE" and (changes := _patch(request["object"])):
             patch = base64.b64encode(json.dumps(changes).encode()).decode()

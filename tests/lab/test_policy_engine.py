@@ -46,3 +46,20 @@ async def test_a_refused_touch_is_told_with_its_reason_and_the_drain_begins_once
     engine.denies = ""
     await job.settled(1)
     await job.until(lambda state: not state.notices, "no notice")
+
+
+@pytest.mark.parametrize("kinds", [("Role",), ("Role", "MPIJob")])
+async def test_a_refused_role_is_told_and_holds_back_no_drain(job: Job, engine: Engine, kinds: tuple[str, ...]) -> None:
+    """Also where the notice on the job is refused, too."""
+    await job.create(replicas=2, annotations=QUICK)
+    await job.settled(2)
+    engine.denies, engine.kinds = "Roles are made by the platform team", kinds
+    await job.scale(3)
+    await job.told("Refused", engine.denies)
+    await job.scale(1)
+    await job.settled(1)
+    assert (engine.denies in (await job.state()).notices) == ("MPIJob" not in kinds)
+    engine.denies = ""
+    await job.scale(3)
+    await job.settled(3)
+    await job.until(lambda state: not state.notices, "no notice")
