@@ -133,7 +133,8 @@ def tell_suspicious_success(state: JobState) -> TellUser | None:
 def _notes(state: JobState) -> Iterable[Note]:
     view = state.view
     yield from (warning("InvalidAnnotation", f"{problem}; using the default") for problem in view.problems)
-    yield from (warning(REFUSED, words) for words in dict.fromkeys(view.refused.values()) if words)
+    # Not of a refused notice: it would be another one by that, and be tried at once.
+    yield from (warning(REFUSED, words) for kind, words in view.refused.items() if words and kind is not TellUser)
     if view.suspended_by:
         gates = [view.launcher.gates if view.launcher else (), *(worker.gates for worker in view.workers)]
         is_over = not any(names.GATES.isdisjoint(found) for found in gates)

@@ -193,6 +193,17 @@ async def test_a_refused_write_holds_up_neither_drains_nor_queue(
     assert set(goes_on) <= set(await api.look())
 
 
+async def test_a_notice_that_is_refused_is_tried_ever_later_too() -> None:
+    """It must not tell of itself: with each other text it would be tried at once."""
+    api = Api(job(2, problems=("odd",)), {TellUser: FORBIDDEN})
+    tries = 0
+    for _ in range(60):
+        tries += len(await api.look())
+        api.clock += 1
+    assert tries <= 10
+    assert len(api.said) == 1
+
+
 async def test_a_launcher_is_deleted_only_after_the_notice_that_holds_back_the_next() -> None:
     api = Api(SUSPENDED, {TellUser: FORBIDDEN})
     for _ in range(3):
