@@ -65,8 +65,9 @@ def who_leaves_is_not_freed(_: JobView, plan: Plan) -> None:
 
 
 def others_are_left_alone(view: JobView, plan: Plan) -> None:
-    if of(Ungate, plan):  # nobody else would take our gates off
-        plan = replace(plan, actions=tuple(one for one in plan.actions if not isinstance(one, Ungate | TunePodGroup)))
+    # Nobody else would take our gates off, or answer Kueue.
+    own = Ungate | TunePodGroup | QueueAction if of(Ungate, plan) else QueueAction
+    plan = replace(plan, actions=tuple(action for action in plan.actions if not isinstance(action, own)))
     if view.deleting:
         assert plan == Plan()
     elif derive(view, now=NOW).foreign and view.handed_over:
