@@ -201,7 +201,8 @@ def test_each_event_and_notice_is_explained() -> None:
     """Reasons are the only CamelCase words of two or more parts among the strings of decide."""
     sources = [path.read_text() for path in (ROOT / "mpijob_elastic" / "decide").glob("*.py")]
     reasons = set(re.findall(r'"((?:[A-Z][a-z]+){2,})"', "\n".join(sources)))
-    of_one_part = {"Draining", "Disruption", "Suspended", "Resumed", "Queued", "Admitted", "Enqueued", "Dequeued", "Refused"}
+    of_a_queue = {"Queued", "Admitted", "Enqueued", "Dequeued"}
+    of_one_part = of_a_queue | {"Draining", "Disruption", "Suspended", "Resumed", "Refused"}
     assert "HostsPublished" in reasons
     table = {cells[0].strip("`") for cells in rows(DOCS / "annotations.md", r"`[A-Z]\w+`")}
     assert table == reasons | of_one_part | {names.REASON_HANDED_OVER}

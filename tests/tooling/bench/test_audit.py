@@ -1,10 +1,9 @@
 """Reading the API server's audit log."""
 
 import json
-from pathlib import Path
 from typing import Any
 
-from bench.audit import Tail, read
+from bench.audit import read
 
 
 def line(**more: Any) -> bytes:
@@ -50,18 +49,3 @@ def test_of_a_lease_it_is_read_who_holds_it_and_of_a_deletion_which_pod_was_mean
 def test_reads_refusals_and_dry_runs_are_left_out() -> None:
     dry_run = line(requestURI="/api/v1/namespaces/n/pods?dryRun=All", verb="create")
     assert read([line(verb="get"), line(responseStatus={"code": 409}), dry_run]) == []
-
-
-def test_a_tail_gives_what_is_logged_after_it_began(tmp_path: Path) -> None:
-    log = tmp_path / "audit.log"
-    log.write_bytes(line() + b"\n")
-    tail = Tail(log)
-    assert tail.writes() == []
-    whole = line(verb="create") + b"\n"
-    with log.open("ab") as file:
-        file.write(whole[:40])
-        file.flush()
-        assert tail.writes() == []
-        file.write(whole[40:])
-    assert [write.verb for write in tail.writes()] == ["create"]
-    assert [write.verb for write in tail.writes()] == ["create"]

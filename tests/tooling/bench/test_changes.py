@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bench.audit import Write
-from bench.changes import Writer, course, writer_of
+from bench.changes import course
 from bench.jobs import AGENT
 
 CONTROLLER = "mpijob-elastic-controller/0.1.0"
@@ -76,31 +76,6 @@ def test_times_of_a_change(writes: list[Write], times: tuple[float | None, ...])
     assert found.edited_at == max(write.at for write in writes if write.agent == AGENT)
 
 
-def test_writes_are_counted_by_writer_and_kind() -> None:
-    found = course(SHRUNK, job="train")
-    assert found.writes[Writer.CONTROLLER, "delete pods"] == 2
-    assert found.writes[Writer.OPERATOR, "update mpijobs/status"] == 1
-    assert found.count(Writer.CONTROLLER) == 3
-    assert found.count(Writer.OPERATOR) == 1
-
-
 def test_without_an_edit_there_is_no_course() -> None:
     with pytest.raises(ValueError, match="no edit of train"):
         course(SHRUNK[2:], job="train")
-
-
-@pytest.mark.parametrize(
-    ("user", "agent", "writer"),
-    [
-        ("lab-admin", AGENT, Writer.BENCH),
-        ("system:serviceaccount:mpijob-elastic:c", "mpijob-elastic-controller/0.1.0", Writer.CONTROLLER),
-        ("lab-kwok", "kwok/v0.8.0", Writer.CLUSTER),
-        ("system:kube-scheduler", "kube-scheduler/v0.0.0", Writer.CLUSTER),
-        ("lab-admin", "kubectl/v1.34.4", Writer.CLUSTER),
-        ("lab-admin", "mpi-operator", Writer.OPERATOR),
-        # What the Go clients of the operators call themselves where they were not told better.
-        ("lab-admin", "mpi-operator-v0.3.0/v0.0.0 (linux/amd64) kubernetes/$Format", Writer.OPERATOR),
-    ],
-)
-def test_writers_are_told_apart(user: str, agent: str, writer: Writer) -> None:
-    assert writer_of(replace(edit(0.0), user=user, agent=agent)) is writer

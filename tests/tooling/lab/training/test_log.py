@@ -37,34 +37,6 @@ def test_lines_of_the_script_are_read_wherever_horovodrun_puts_them() -> None:
     assert [one.step for one in log(broken + "2026-11-21 13:41:38: I operations.cc").steps] == [7]
 
 
-def test_a_phase_is_who_trains() -> None:
-    steps = log(step(1, "a", "b", at=1), step(2, "a", "b", at=2), step(3, "a", at=4), step(4, "a", "b", at=7)).steps
-    assert [(one.hosts, one.size, one.first, one.last, one.steps) for one in training.phases(steps)] == [
-        (("a", "b"), 2, 1, 2, 2),
-        (("a",), 1, 4, 4, 1),
-        (("a", "b"), 2, 7, 7, 1),
-    ]
-
-
-def test_the_longest_pause_is_between_any_two_steps() -> None:
-    assert training.longest_pause(log(step(1, "a", at=1), step(2, "a", at=2), step(3, "b", at=5.5)).steps) == 3.5
-    assert training.longest_pause(log(step(1, "a", at=1)).steps) == 0
-
-
-def test_the_first_step_of_a_size_after_an_edit_is_found() -> None:
-    steps = log(step(1, "a", at=1), step(2, "a", "b", at=2), step(3, "a", at=3), step(4, "a", at=4)).steps
-    found = training.first_with(steps, size=1, since=1.5)
-    assert found is not None
-    assert found.step == 3
-    assert training.first_with(steps, size=2, since=2.5) is None
-
-
-@pytest.mark.parametrize(("numbers", "lost"), [((1, 2, 3), 0), ((9, 10, 8), 3), ((40, 1, 2), 40), ((1, 2, 2, 3), 1)])
-def test_steps_done_again_are_counted(numbers: tuple[int, ...], lost: int) -> None:
-    steps = log(*(step(number, "a", at=number) for number in numbers)).steps
-    assert training.lost_steps(steps) == lost
-
-
 def test_a_good_log_has_no_problems() -> None:
     # A rank whose host has left the list ends by abort(), which is no failure.
     left = "Process 1 exit with status code 134."
