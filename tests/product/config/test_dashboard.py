@@ -56,18 +56,6 @@ def test_what_can_be_chosen_is_a_label_of_the_jobs() -> None:
             assert {*re.findall(r"exported_\w+", labels)} <= served()[metric]
 
 
-def test_the_panels_do_not_overlap() -> None:
-    places = [panel["gridPos"] for panel in DASHBOARD["panels"]]
-    cells = [
-        (column, row)
-        for place in places
-        for column in range(place["x"], place["x"] + place["w"])
-        for row in range(place["y"], place["y"] + place["h"])
-    ]
-    assert len({*cells}) == len(cells)
-    assert {column for column, _ in cells} == {*range(24)}
-
-
 def test_what_is_shipped_is_up_to_date() -> None:
     [found] = [one for one in overlays.rendered(Overlay.PROMETHEUS) if one["kind"] == "ConfigMap"]
     assert found["metadata"]["labels"]["grafana_dashboard"] == "1"

@@ -79,21 +79,16 @@ def test_cert_manager_changes_only_where_the_webhooks_certificate_comes_from() -
     assert {**theirs, "volumes": volumes} == ours
 
 
-@pytest.mark.parametrize(("script", "into"), [(worker_probes.SCRIPT, ""), (launcher_execs.SCRIPT, "!")])
-def test_the_looks_are_the_commands_that_the_policy_lets_through(script: str, into: str) -> None:
-    policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-exec")
-    expressions = [validation["expression"] for validation in policy["spec"]["validations"]]
-    command = f"object.command == ['/bin/sh', '-c', r'''{script}''']"
-    allowed = f"{into}request.name.endsWith('-launcher')\n|| {command}"
-    assert [one for one in expressions if one.startswith(allowed)]
-
-
-@pytest.mark.parametrize("script", [worker_probes.TELL, worker_probes.END])
-def test_what_tells_a_main_process_is_the_command_that_the_policy_lets_through(script: str) -> None:
+@pytest.mark.parametrize(
+    ("script", "into"),
+    [(worker_probes.SCRIPT, ""), (worker_probes.TELL, ""), (worker_probes.END, ""), (launcher_execs.SCRIPT, "!")],
+)
+def test_looks_and_words_to_a_pod_are_the_commands_that_the_policy_lets_through(script: str, into: str) -> None:
     policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-exec")
     expressions = [validation["expression"] for validation in policy["spec"]["validations"]]
     command = f"|| object.command == ['/bin/sh', '-c', r'''{script}''']"
-    assert [one for one in expressions if one.startswith("request.name.endsWith('-launcher')") and command in one]
+    allowed = f"{into}request.name.endsWith('-launcher')\n||"
+    assert [one for one in expressions if one.startswith(allowed) and command in one]
 
 
 def test_what_ends_an_exec_is_the_command_that_the_policy_lets_through() -> None:

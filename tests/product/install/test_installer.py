@@ -10,10 +10,10 @@ import pytest
 from aiohttp import web
 
 from mpijob_elastic import names
-from mpijob_elastic.install import overlays, preflight, removal, server_side_apply
+from mpijob_elastic.install import overlays, preflight, removal
 from mpijob_elastic.install.changes import Outcome
-from mpijob_elastic.install.customize import for_jobs_in, for_version, with_image
-from mpijob_elastic.install.installer import NOT_FOR_JOBS, Plan
+from mpijob_elastic.install.customize import for_jobs_in, for_version
+from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import Manifest, identity
 from mpijob_elastic.install.overlays import Overlay
@@ -61,26 +61,10 @@ def test_overlays_that_change_one_container_are_both_in_it() -> None:
     assert container["env"] == [{"name": "MPIJOB_ELASTIC_JOBS_NAMESPACE", "value": "a b"}]
 
 
-def test_the_overlay_for_namespaces_needs_them() -> None:
-    with pytest.raises(ValueError, match="needs the namespaces whose jobs to manage"):
-        Plan(overlays=(Overlay.SINGLE_NAMESPACE,))
-
-
 @pytest.mark.parametrize("namespace", ["kube-system", "mpijob-elastic"])
 def test_where_no_jobs_are_looked_after(namespace: str) -> None:
     with pytest.raises(ValueError, match=f"jobs in {namespace} are never managed"):
         Plan(jobs_namespaces=("a", namespace))
-
-
-def test_the_webhook_is_asked_about_no_namespace_where_no_jobs_are_looked_after() -> None:
-    for configuration in Plan().manifests()[-2:]:
-        for hook in configuration["webhooks"]:
-            assert set(hook["namespaceSelector"]["matchExpressions"][0]["values"]) == NOT_FOR_JOBS
-
-
-def test_unknown_kinds_come_between_guards_and_workloads() -> None:
-    assert server_side_apply.order("NetworkPolicy") < server_side_apply.order("PodMonitor")
-    assert server_side_apply.order("PodMonitor") < server_side_apply.order("Deployment")
 
 
 def last(kinds: list[str], kind: str) -> int:
@@ -89,17 +73,6 @@ def last(kinds: list[str], kind: str) -> int:
 
 def of_kind(manifests: list[Manifest], kind: str) -> list[Any]:
     return [one for one in manifests if one["kind"] == kind]
-
-
-def test_the_image_runs_in_every_container() -> None:
-    manifests = with_image(overlays.rendered("default"), "here/it:1")
-    containers = [
-        one for each in of_kind(manifests, "Deployment") for one in each["spec"]["template"]["spec"]["containers"]
-    ]
-    assert [(one["name"], one["image"]) for one in containers] == [
-        ("controller", "here/it:1"),
-        ("webhook", "here/it:1"),
-    ]
 
 
 def test_the_namespaces_of_the_jobs_are_named_everywhere() -> None:
@@ -137,11 +110,6 @@ def test_before_admission_policies_the_webhook_may_not_mark_pods(overlay: str) -
     assert names.EVICTIONS_HOOK in str(configuration(manifests, "Validating"))
     assert names.EVICTIONS_HOOK not in str(configuration(for_version(manifests, 29), "Validating"))
     assert not [one for one in rest if "webhook" in one["metadata"]["name"] and "pods" in str(one["rules"])]
-
-
-def test_only_one_overlay_has_the_placeholder() -> None:
-    for overlay in ("default", Overlay.CERT_MANAGER, Overlay.PROMETHEUS):
-        assert "your-namespace" not in str(overlays.rendered(overlay))
 
 
 def configuration(manifests: list[Manifest], kind: str) -> Any:
