@@ -100,11 +100,6 @@ def test_each_part_of_the_campaign_is_explained() -> None:
     assert {cells[0].strip("`") for cells in rows(DOCS / "records" / "campaign.md", "`[a-z-]+`")} == set(PARTS)
 
 
-def test_no_change_is_listed_twice() -> None:
-    lines = [line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line and not line.startswith("#")]
-    assert sorted(set(lines)) == sorted(lines)
-
-
 def test_each_page_is_in_the_index_and_on_the_site() -> None:
     pages = {str(page.relative_to(DOCS)) for page in PAGES if page.parent in (DOCS, DOCS / "records")}
     listed = re.findall(r"^\| \[[^]]+\]\(([^)]+)\) \|", (DOCS / "index.md").read_text(), re.MULTILINE)

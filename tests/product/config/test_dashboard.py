@@ -60,10 +60,3 @@ def test_what_is_shipped_is_up_to_date() -> None:
     [found] = [one for one in overlays.rendered(Overlay.PROMETHEUS) if one["kind"] == "ConfigMap"]
     assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert found["data"] == {"mpijob-elastic.json": TEXT}, "run `make manifests`"
-
-
-def test_the_interval_is_that_of_the_scrapes() -> None:
-    [monitor] = [one for one in overlays.rendered(Overlay.PROMETHEUS) if one["kind"] == "PodMonitor"]
-    [endpoint] = monitor["spec"]["podMetricsEndpoints"]
-    panels = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
-    assert {panel["interval"] for panel in panels} == {endpoint["interval"]}

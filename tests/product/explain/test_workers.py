@@ -96,7 +96,6 @@ PODS: list[Row] = [
         "failed waiting: Failed; Evicted on node n: The node was low on memory*the controller replaces it in 6s",
     ),
     (failures(8), {}, "given-up wrong: failed 8 times (Failed; Evicted on node n) and is not replaced for 59m56s"),
-    (failures(8), {}, "given-up wrong: > kubectl -n default delete pod j-worker-2"),
     (last(failed(2, succeeded=True)), {}, "failed wrong: ended with success"),
     (last(FAILED, elastic=False), {}, "failed wrong: the job is not elastic"),
     (

@@ -164,10 +164,20 @@ async def test_it_is_known_by_version_and_kinds(server: Server) -> None:
     assert {one["kind"] for one in Plan().manifests() if not server.serves(one)} == OPTIONAL_KINDS.keys()
 
 
-async def test_an_api_server_that_is_too_old_is_refused(older: ApiWriter, server: Server) -> None:
-    old = replace(server, version="v1.27.16", minor=27)
-    with pytest.raises(Refused, match=r"Kubernetes v1\.27\.16 is too old: 1\.28 is the oldest"):
-        await preflight.check(older, old, Plan().manifests(), jobs_namespaces=())
+@pytest.mark.parametrize(
+    ("version", "minor", "overlays", "words"),
+    [
+        ("v1.27.16", 27, (), r"Kubernetes v1\.27\.16 is too old: 1\.28 is the oldest"),
+        ("v1.29", 29, (Overlay.PROMETHEUS,), r"v1\.29 does not serve PodMonitor .*, PrometheusRule"),
+        ("v1.29", 29, (), "with its CustomResourceDefinition first"),
+    ],
+)
+async def test_a_server_that_lacks_what_is_needed_is_refused(
+    older: ApiWriter, server: Server, version: str, minor: int, overlays: tuple[Overlay, ...], words: str
+) -> None:
+    found = replace(server, version=version, minor=minor)
+    with pytest.raises(Refused, match=words):
+        await preflight.check(older, found, Plan(overlays=overlays).manifests(), jobs_namespaces=())
 
 
 async def test_kinds_that_only_help_are_skipped(older: ApiWriter, server: Server) -> None:
@@ -175,17 +185,6 @@ async def test_kinds_that_only_help_are_skipped(older: ApiWriter, server: Server
         if manifest["kind"] in OPTIONAL_KINDS:
             change = await Applier(client=older, server=server).apply(manifest)
             assert (change.outcome, change.note) == (Outcome.SKIPPED, "not served by v1.29.16-provider.1")
-
-
-async def test_kinds_that_are_needed_must_be_there(older: ApiWriter, server: Server) -> None:
-    manifests = Plan(overlays=(Overlay.PROMETHEUS,)).manifests()
-    with pytest.raises(Refused, match=r"v1\.29\.16-provider\.1 does not serve PodMonitor .*, PrometheusRule"):
-        await preflight.check(older, server, manifests, jobs_namespaces=())
-
-
-async def test_the_mpijob_must_be_there(older: ApiWriter, server: Server) -> None:
-    with pytest.raises(Refused, match="with its CustomResourceDefinition first"):
-        await preflight.check(older, server, Plan().manifests(), jobs_namespaces=())
 
 
 MANIFEST = {

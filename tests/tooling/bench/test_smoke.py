@@ -8,19 +8,14 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from bench import admission, admission_overhead, drain, fleet, namespaces, scale
-from bench.admission_overhead import Ground, Pattern
+from bench import drain, fleet, namespaces, scale
 from bench.changes import Writer
 from bench.fleet import Fleet
 from bench.jobs import AGENT
 from bench.parts import throughput
 from bench.sides import Ours
-from lab import registration
 from lab.cluster import Cluster
-from lab.install import install_into, uninstall_from
 from lab.processes import Identity
-from lab.replicas import Webhook
-from mpijob_elastic import names
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
 
@@ -67,24 +62,3 @@ async def test_one_job_is_edited_and_drained(bench_lab: Cluster, bench_client: A
             assert drained.killed == 0
             assert drained.after_edit > drain.RANK_SECONDS - 1
     assert not any(identity.alive() for identity in identities)
-
-
-async def test_the_webhook_is_asked_and_not_asked_by_turns(bench_lab: Cluster, bench_client: ApiWriter) -> None:
-    installed = install_into(bench_lab)
-    registration.unregister(bench_lab)
-    namespace = namespaces.create(bench_lab, "webhook")
-    try:
-        with Webhook.start(bench_lab, installed) as webhook:
-            pods = await admission.pods(bench_client, namespace)
-            await admission.make_evictable(bench_client, namespace, pods[names.ROLE_WORKER])
-            pid = webhook.process.pid
-            ground = Ground(
-                cluster=bench_lab, installed=installed, pid=pid, client=bench_client, namespace=namespace, pods=pods
-            )
-            for role, evicts in ((names.ROLE_LAUNCHER, False), (names.ROLE_WORKER, False), (names.ROLE_WORKER, True)):
-                pattern = Pattern(callers=2, interval=0.01, creations=4, role=role, evicts=evicts)
-                found = await admission_overhead.run(ground, pattern)
-                assert found.p50_without > 0
-                assert found.a_cpu_second > 0
-    finally:
-        uninstall_from(bench_lab, installed)

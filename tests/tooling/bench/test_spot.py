@@ -6,7 +6,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bench.spot import trace
 from bench.spot.tally import Costs, Tally
 from bench.spot.training import Training
 from bench.spot.world import World
@@ -85,18 +84,3 @@ def test_what_counts_after_a_pause_a_broken_ring_and_the_end_of_a_job() -> None:
     ended.begin(131, 2)
     ended.fail(161)
     assert (ended.useful(161), ended.lost) == (20, 90)
-
-
-def test_the_oldest_machine_goes_first_two_minutes_after_its_notice() -> None:
-    text = b'{"metadata": {"gap_seconds": 600}, "data": [2, 3, 1]}'
-    found = trace.read(text, name="t", size=3, longest=1500)
-    assert [(move.at, move.kind.value, move.name) for move in found.moves] == [
-        (0, "up", "0"),
-        (0, "up", "1"),
-        (600, "up", "2"),
-        (1080, "notice", "0"),
-        (1080, "notice", "1"),
-        (1200, "gone", "0"),
-        (1200, "gone", "1"),
-    ]
-    assert (found.machine_seconds, found.interruptions) == (2 * 1200 + 900, 2)
