@@ -1,13 +1,10 @@
 """Objects on their way to the server: customized, applied server-side, as its version serves them."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from mpijob_elastic import names
 from mpijob_elastic.install import overlays, preflight, removal
@@ -20,12 +17,10 @@ from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server import OPTIONAL_KINDS, Server, examine
 from mpijob_elastic.install.server_side_apply import Applier
-from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.resources import CONFIG_MAPS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request
-from tests.faults.kubeconfig import write_plain
 from tests.faults.proxy import FaultProxy
 
 
@@ -130,27 +125,13 @@ KINDS = {
 }
 
 
-async def serve(request: web.Request) -> web.Response:
-    if request.path == "/version":
-        return web.json_response(VERSION)
-    if request.path not in KINDS:
-        return web.json_response({"kind": "Status", "reason": "NotFound"}, status=404)
-    names = [{"name": f"{kind.lower()}s", "kind": kind} for kind in KINDS[request.path]]
-    subresources = [{"name": f"{one['name']}/status", "kind": one["kind"]} for one in names]
-    return web.json_response({"resources": names + subresources})
-
-
 @pytest.fixture
-async def older(tmp_path: Path) -> AsyncIterator[ApiWriter]:
-    application = web.Application()
-    application.router.add_get("/{path:.*}", serve)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    write_plain(tmp_path / "kubeconfig", f"http://127.0.0.1:{runner.addresses[0][1]}")
-    async with await connect(user_agent="test", kubeconfig=tmp_path / "kubeconfig") as client:
-        yield client
-    await runner.cleanup()
+def older(api: TinyApi, client: ApiWriter) -> ApiWriter:
+    api.objects["/version"] = VERSION
+    for path, kinds in KINDS.items():
+        plurals = [(f"{kind.lower()}s{part}", kind) for kind in kinds for part in ("", "/status")]
+        api.objects[path] = {"resources": [{"name": plural, "kind": kind} for plural, kind in plurals]}
+    return client
 
 
 @pytest.fixture

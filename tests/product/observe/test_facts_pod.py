@@ -72,7 +72,6 @@ TRIES: list[tuple[dict[str, Any], bool]] = [
     [
         # How far a launcher is.
         (pod(), {"launcher_phase": LauncherPhase.WAITING}),
-        (pod({"phase": "Pending"}), {"launcher_phase": LauncherPhase.WAITING}),
         (pod({"phase": "Pending", "containerStatuses": [WAITING]}), {"launcher_phase": LauncherPhase.WAITING}),
         (
             pod({"phase": "Pending", "initContainerStatuses": [DELIVERING]}),
@@ -120,7 +119,6 @@ TRIES: list[tuple[dict[str, Any], bool]] = [
         (conditions(READY), {"ready_at": 9.0}),
         (conditions({**READY, "status": "False"}), {"ready_at": None}),
         (conditions(), {"ready_at": None, "obstacle": "", "disrupted": ""}),
-        (conditions({"type": "PodScheduled", "status": "True"}), {"obstacle": "", "disrupted": ""}),
         (conditions(NO_GPU), {"obstacle": "Unschedulable: 0/3 nodes", "disrupted": ""}),
         (conditions(EVICTED), {"obstacle": "", "disrupted": "condition DisruptionTarget (EvictionByEvictionAPI)"}),
         (conditions(OVER), {"disrupted": ""}),
@@ -131,7 +129,6 @@ TRIES: list[tuple[dict[str, Any], bool]] = [
         ),
         # What keeps a look from telling processes apart.
         (pod(), {"shares_processes": False}),
-        (pod(spec={"shareProcessNamespace": False}), {"shares_processes": False}),
         (pod(spec={"shareProcessNamespace": True}), {"shares_processes": True}),
         (pod(spec={"hostPID": True}), {"shares_processes": True}),
         # When it has no more time to end; only a finalizer holds a pod without a grace period.
@@ -143,7 +140,6 @@ TRIES: list[tuple[dict[str, Any], bool]] = [
         (pod(deletionGracePeriodSeconds=0), {"forced": True}),
         # A preStop hook in any container.
         (pod(), {"pre_stop": False}),
-        (pod(spec={"containers": None, "initContainers": None}), {"pre_stop": False}),
         (pod(spec={"containers": with_hook(postStart={"sleep": {"seconds": 1}})}), {"pre_stop": False}),
         (pod(spec={"containers": with_hook(preStop={"exec": {"command": ["x"]}})}), {"pre_stop": True}),
         (pod(spec={"containers": with_hook(preStop={})}), {"pre_stop": True}),

@@ -4,7 +4,7 @@ import pytest
 
 from bench.audit import Write
 from mpijob_elastic import names
-from tests.campaign.lease_holders import holder, strays, taken_at
+from tests.campaign.lease_holders import strays
 from tests.lab.controllers import ACCOUNT
 
 
@@ -60,12 +60,3 @@ def test_writes_of_holders(writes: list[Write]) -> None:
 )
 def test_writes_without_the_lease(writes: list[Write]) -> None:
     assert strays(writes) == [write for write in writes if write.holder is None]
-
-
-def test_a_takeover_is_the_first_claim_of_another() -> None:
-    writes = [claim("a", 1), claim("a", 9), claim("b", 24.5, 25), claim("b", 27)]
-    assert (holder(writes[:2]), taken_at(writes, before="a", since=8.0), taken_at(writes, before="b", since=26.0)) == (
-        "a",
-        25,
-        None,
-    )

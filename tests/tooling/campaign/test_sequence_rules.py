@@ -108,16 +108,9 @@ def lost(*, enabled: str | None = None, then: str | None = None) -> list[Version
 AGAIN = [f"ConfigMap {JOB}-config@12: rule 8: {GONE} is published again, and a rank may have died under this name"]
 
 
-def test_a_name_under_which_a_rank_died_is_not_published_again() -> None:
-    assert broken(lost(), job=JOB, edits=set(), deleted=set()) == AGAIN
-
-
-def test_a_job_that_was_switched_off_keeps_its_names() -> None:
-    assert broken(lost(enabled="false"), job=JOB, edits=set(), deleted=set()) == []
-    assert broken(lost(then="false"), job=JOB, edits=set(), deleted=set()) == []
-
-
-def test_a_launcher_that_is_gone_has_no_blacklist() -> None:
+def test_a_name_under_which_a_rank_died_is_published_again_only_without_its_launcher_or_switched_off() -> None:
     versions = lost()
-    gone = replace(versions[4], number=11, at=14.0, deleted=True)
-    assert broken([*versions[:-1], gone, versions[-1]], job=JOB, edits=set(), deleted=set()) == []
+    assert broken(versions, job=JOB, edits=set(), deleted=set()) == AGAIN
+    launcher_gone = replace(versions[4], number=11, at=14.0, deleted=True)  # and its blacklist with it
+    for fine in ([*versions[:-1], launcher_gone, versions[-1]], lost(enabled="false"), lost(then="false")):
+        assert broken(fine, job=JOB, edits=set(), deleted=set()) == []
