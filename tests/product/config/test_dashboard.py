@@ -49,13 +49,6 @@ def test_each_query_is_about_metrics_and_labels_that_there_are(promql: str, lege
     assert {*re.findall(r"{{(\w+)}}", legend)} <= {*labels}
 
 
-def test_what_can_be_chosen_is_a_label_of_the_jobs() -> None:
-    for variable in DASHBOARD["templating"]["list"]:
-        if variable["type"] == "query":
-            metric, labels = re.fullmatch(r"label_values\((\w+)(.*)\)", variable["query"]["query"]).groups()
-            assert {*re.findall(r"exported_\w+", labels)} <= served()[metric]
-
-
 def test_what_is_shipped_is_up_to_date() -> None:
     [found] = [one for one in overlays.rendered(Overlay.PROMETHEUS) if one["kind"] == "ConfigMap"]
     assert found["metadata"]["labels"]["grafana_dashboard"] == "1"

@@ -1,4 +1,4 @@
-"""All rules of the cache at once, in every order that hypothesis can think of, and an example."""
+"""All rules of the cache at once, in every order that hypothesis can think of, and three rare ones as examples."""
 
 import pytest
 from hypothesis import settings
@@ -178,3 +178,27 @@ def test_a_list_older_than_the_stream_is_refused() -> None:
     with pytest.raises(StaleList, match=r"9.*10"):
         store.list_page(store.begin_list(), "9", [])
     assert store.get("n", "a") == item("a", 7)
+
+
+def test_a_forgotten_object_stays_away_until_its_deletion_is_seen() -> None:
+    store: Store[Item] = Store(lambda _old, _new: None)
+    store.put(item("a", 5))
+    store.forget("n", "a", "u")
+    store.event(item("a", 6).metadata, item("a", 6))
+    assert store.get("n", "a") is None
+    store.event(item("a", 7).metadata, None)
+    store.forget("n", "a", "u")
+    assert not store._forgotten, "nothing is remembered of what was seen to go"
+
+
+def test_a_list_begun_before_forgetting_does_not_bring_an_object_back_but_one_begun_after_does() -> None:
+    store: Store[Item] = Store(lambda _old, _new: None)
+    store.put(item("a", 5))
+    listing = store.begin_list()
+    store.forget("n", "a", "u")
+    store.list_page(listing, "5", [item("a", 5)])
+    store.end_list(listing)
+    store.event(item("a", 6).metadata, item("a", 6))
+    assert store.get("n", "a") is None
+    take_list(store, 7, item("a", 6))
+    assert store.get("n", "a") == item("a", 6)

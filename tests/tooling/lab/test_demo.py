@@ -5,8 +5,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -48,23 +47,16 @@ class Demo:
 
 
 @pytest.fixture
-def demo(tmp_path: Path) -> Iterator[Callable[..., Demo]]:
-    """Starts a demo."""
-    with ExitStack() as stack:
-
-        def start(*options: str) -> Demo:
-            running = Demo(tmp_path, *options)
-            stack.enter_context(running.process)
-            stack.callback(running.process.kill)
-            return running
-
-        yield start
+def demo(tmp_path: Path) -> Iterator[Demo]:
+    running = Demo(tmp_path, "--keep", "--patience", "240")
+    with running.process:
+        yield running
+        running.process.kill()
 
 
-def test_all_comes_true_and_what_is_kept_can_be_used(demo: Callable[..., Demo]) -> None:
-    running = demo("--keep", "--patience", "240")
-    kubeconfig, path = running.until(r"export KUBECONFIG=(\S+) PATH=(\S+):\$PATH").groups()
-    said = running.said
+def test_all_comes_true_and_what_is_kept_can_be_used(demo: Demo) -> None:
+    kubeconfig, path = demo.until(r"export KUBECONFIG=(\S+) PATH=(\S+):\$PATH").groups()
+    said = demo.said
     assert "FAILED" not in said, said
     for step in ("create", "2→3", "3→1", "1→3", "3→2"):
         assert re.search(rf"^{step} +[0-9.]+$", said, re.MULTILINE)
@@ -75,5 +67,5 @@ def test_all_comes_true_and_what_is_kept_can_be_used(demo: Callable[..., Demo]) 
     command = [sys.executable, "-m", "mpijob_elastic", "get"]
     table = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
     assert table.splitlines()[1].split()[:6] == ["train", "Running", "2", "2", "2", "0"]
-    running.process.send_signal(signal.SIGINT)
-    assert running.ended() == 0
+    demo.process.send_signal(signal.SIGINT)
+    assert demo.ended() == 0
