@@ -35,6 +35,14 @@ class Asked:
     query: str = ""
     protocols: str = ""
 
+    @classmethod
+    def of(cls, path: str, words: list[tuple[str, str]], **sent: str) -> "Asked":
+        """Read the path and the query of a request."""
+        parts, container = path.split("/"), dict(words)["container"]
+        command = [word for key, word in words if key == "command"]
+        at = asyncio.get_running_loop().time()
+        return cls(at=at, namespace=parts[4], pod=parts[6], container=container, command=command, **sent)
+
 
 Message = tuple[int, object]
 Talk = Callable[[Asked], AsyncIterator[Message]]
@@ -127,18 +135,10 @@ class Shells:
 
     async def serve(self, raw: web.Request) -> web.StreamResponse:
         """Speak the protocol with a client: a stream of `TinyApi`."""
-        parts, query = raw.path.split("/"), raw.query
         if "Upgrade" not in raw.headers:  # after a refusal: which words it has
             return refusal(self._refusal.status, self._refusal.reason, self._refusal.message)
-        asked = Asked(
-            at=asyncio.get_running_loop().time(),
-            namespace=parts[4],
-            pod=parts[6],
-            container=query["container"],
-            command=query.getall("command"),
-            query=raw.query_string,
-            protocols=raw.headers.get("Sec-WebSocket-Protocol", ""),
-        )
+        protocols = raw.headers.get("Sec-WebSocket-Protocol", "")
+        asked = Asked.of(raw.path, [*raw.query.items()], query=raw.query_string, protocols=protocols)
         async with aclosing(self.talk(asked)) as messages:
             try:
                 if self.uids.get(asked.pod, "") is None:
@@ -180,15 +180,7 @@ class DirectShells(DirectClient):
     async def websocket(
         self, path: str, *, query: list[tuple[str, str]], protocols: tuple[str, ...]
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-        parts = path.split("/")
-        asked = Asked(
-            at=asyncio.get_running_loop().time(),
-            namespace=parts[4],
-            pod=parts[6],
-            container=dict(query)["container"],
-            command=[word for key, word in query if key == "command"],
-        )
-        async with aclosing(self._shells.talk(asked)) as messages:
+        async with aclosing(self._shells.talk(Asked.of(path, query))) as messages:
             yield _Socket(messages)  # type: ignore[misc] # it is only read
 
 

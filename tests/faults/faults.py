@@ -156,16 +156,6 @@ class Answer(Fault):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Meanwhile(Fault):
-    """Somebody else does something just before the server hears of the request."""
-
-    callback: Callable[[], Awaitable[None]]
-
-    async def asked(self, request: Request) -> None:
-        await self.callback()
-
-
-@dataclass(frozen=True, kw_only=True)
 class LoseEvents(Fault):
     """Lines of a watch whose parsed content is chosen never arrive."""
 

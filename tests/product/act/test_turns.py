@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 
-from mpijob_elastic.act.turns import FairTurns, Places
+from mpijob_elastic.act.turns import FairTurns
 from tests.product.kube.virtual_time import in_no_time
 
 
@@ -73,15 +73,3 @@ async def test_a_place_is_free_again_however_its_turn_ended() -> None:
     assert await taken(turns, "n/j") == [(0.0, "n/j")]
     assert not turns._waiting
     assert not turns._places._held
-
-
-def test_places_alone() -> None:
-    places, found = Places(48), 0
-    while places.free_for("n", "j"):
-        places.take("n", "j")
-        found += 1
-    assert found == 16
-    while places.free_for("n", f"j{found}"):
-        places.take("n", f"j{found}")
-        found += 1
-    assert found == 24

@@ -1,4 +1,4 @@
-"""Writes for Kueue: what is read live before them, and what is told."""
+"""Writes for Kueue: what is in them, what is read live before them, and what is told."""
 
 from typing import Any
 
@@ -6,16 +6,17 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
+from mpijob_elastic.act import workload_bodies
 from mpijob_elastic.act.workloads import Workloads
-from mpijob_elastic.decide.actions import ClearWorkload, CreateWorkload, PodSet
+from mpijob_elastic.decide.actions import ClearWorkload, CreateWorkload, FinishWorkload, MarkReady, PodSet
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.queue import Workload
 from mpijob_elastic.model.wire import Owned
 from mpijob_elastic.observe import workloads
 from mpijob_elastic.telemetry.metrics import Metrics
-from tests.builders import NOW, job, ref
-from tests.doubles.api import TinyApi
+from tests.builders import JOB, NOW, job, ref
+from tests.doubles.api import Object, TinyApi
 from tests.faults.faults import writes
 from tests.faults.proxy import FaultProxy
 from tests.product.act.writes import Answered, Taken, Told, gate_of
@@ -78,3 +79,100 @@ async def test_quota_is_given_back_only_while_kueue_wants_it(
     [(resource, after)] = taken.answers
     assert resource is resources.WORKLOADS
     assert not workloads.read(msgspec.json.encode(after)).preempted
+
+
+SEEN = Workload(metadata=Owned(name="w", namespace="default", uid="u", job=JOB, job_uid="uid-of-j"))
+AT, AT_TEXT = 1767323045.0, "2026-01-02T03:04:05Z"
+RESOURCES = {"requests": {"nvidia.com/gpu": "1"}}
+POD: Object = {
+    "metadata": {"labels": {"a": "b"}},
+    "spec": {
+        "initContainers": [{"name": "first", "image": "k", "env": [], "resources": {"requests": {"cpu": 1}}}],
+        "containers": [{"name": "main", "image": "m", "command": ["x"], "resources": RESOURCES, "volumeMounts": []}],
+        "overhead": {"cpu": "250m"},
+        "nodeSelector": {"pool": "gpu"},
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "schedulingGates": [{"name": "mpijob-elastic/queued"}],
+        "volumes": [],
+        "serviceAccountName": "default",
+    },
+}
+
+
+def condition(kind: str, status: str, reason: str = "Then", message: str = "then") -> Object:
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": "then"}
+
+
+def workload(*conditions: Object) -> Object:
+    return {"metadata": {"resourceVersion": "9", "generation": 2}, "status": {"conditions": list(conditions)}}
+
+
+def test_a_workload_asks_for_what_a_pod_needs_with_init_containers_and_overhead() -> None:
+    sets = (PodSet(name="workers", count=3, like=ref("j-worker-0")),)
+    action = CreateWorkload(name="j-launcher", queue="team", pods=sets, priority_class="high")
+    made = workload_bodies.created(job(), action, pods=[POD], priority=1000)
+    assert made["apiVersion"] == "kueue.x-k8s.io/v1beta2"
+    assert made["spec"]["queueName"] == "team"
+    assert made["spec"]["priority"] == 1000
+    assert made["spec"]["priorityClassRef"]["name"] == "high"
+    [owner, pod] = made["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"], owner["controller"]) == ("MPIJob", "uid-of-j", True)
+    assert (pod["kind"], pod["uid"], "controller" in pod) == ("Pod", "uid-of-j-worker-0", False)
+    [asked] = made["spec"]["podSets"]
+    assert (asked["name"], asked["count"]) == ("workers", 3)
+    assert asked["template"]["spec"] == {
+        "restartPolicy": "Never",
+        "initContainers": [{"name": "first", "image": "k", "resources": {"requests": {"cpu": 1}}}],
+        "containers": [{"name": "main", "image": "m", "resources": RESOURCES}],
+        **{key: POD["spec"][key] for key in ("overhead", "nodeSelector", "tolerations")},
+    }
+
+
+def test_a_reservation_is_cleared_with_the_complete_list_of_conditions() -> None:
+    before = workload(
+        condition("QuotaReserved", "True"),
+        condition("Admitted", "True"),
+        condition("Evicted", "True", "Preempted", "for b"),
+        condition("Theirs", "True"),
+    )
+    patch = workload_bodies.marked(job(), ClearWorkload(workload=SEEN), before, now=AT)
+    assert patch["metadata"] == {"resourceVersion": "9"}
+    assert patch["status"]["admission"] is None
+    after = {one["type"]: (one["status"], one["reason"]) for one in patch["status"]["conditions"]}
+    assert after == {
+        "QuotaReserved": ("False", "Pending"),
+        "Admitted": ("False", "NoReservation"),
+        "Evicted": ("True", "Preempted"),
+        "Theirs": ("True", "Then"),
+        "PodsReady": ("False", "Stopped"),
+        "Requeued": ("True", "Preempted"),
+    }
+    # What is evicted for another reason queues again when Kueue says so.
+    late = workload_bodies.marked(
+        job(), ClearWorkload(workload=SEEN), workload(condition("Evicted", "True", "PodsReadyTimeout")), now=AT
+    )
+    assert [one["status"] for one in late["status"]["conditions"] if one["type"] == "Requeued"] == ["False"]
+
+
+def test_conditions_are_added_beside_those_of_kueue() -> None:
+    ready = workload_bodies.marked(job(), MarkReady(workload=SEEN), workload(condition("Admitted", "True")), now=AT)
+    assert [one["type"] for one in ready["status"]["conditions"]] == ["Admitted", "PodsReady"]
+    assert ready["status"]["conditions"][1]["lastTransitionTime"] == AT_TEXT
+    assert "admission" not in ready["status"]
+    for succeeded_at, reason in ((AT, "Succeeded"), (None, "Failed")):
+        over = job(finished=True, succeeded_at=succeeded_at)
+        [finished] = workload_bodies.marked(over, FinishWorkload(workload=SEEN), workload(), now=AT)["status"][
+            "conditions"
+        ]
+        assert (finished["type"], finished["reason"]) == ("Finished", reason)
+
+
+def test_a_pod_takes_labels_and_tolerations_of_its_flavors_and_keeps_its_own() -> None:
+    new = {"key": "spot", "operator": "Exists"}
+    flavor = {"spec": {"nodeLabels": {"pool": "other", "zone": "a"}, "tolerations": [*POD["spec"]["tolerations"], new]}}
+    assert workload_bodies.placed(POD, [flavor]) == [
+        {"op": "add", "path": "/spec/nodeSelector", "value": {"pool": "gpu", "zone": "a"}},
+        {"op": "add", "path": "/spec/tolerations", "value": [{"key": "gpu", "operator": "Exists"}, new]},
+    ]
+    assert workload_bodies.placed(POD, [{"spec": {"nodeLabels": {"pool": "gpu"}}}]) == []
+    assert workload_bodies.placed(POD, [{}]) == []

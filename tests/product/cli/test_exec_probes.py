@@ -63,7 +63,3 @@ def test_an_exec_is_frozen_where_it_is_found_cut_off_and_found_again(
     first: tuple[Exec, ...], second: tuple[Exec, ...], frozen: tuple[Exec, ...]
 ) -> None:
     assert run(exec_probes.look_for_frozen(VIEW, answers(first, second))) == frozen
-
-
-def test_where_none_is_cut_off_nobody_looks_again() -> None:
-    assert run(exec_probes.look_for_frozen(VIEW, answers((ALIVE,)))) == ()

@@ -71,12 +71,6 @@ async def test_what_cannot_be_shown_is_told_with_what_to_do(
         await command.get(answers, job=job)
 
 
-async def test_roles_that_may_not_be_read_only_cost_the_plan(command: Commands) -> None:
-    page = (await command.get({**two_jobs(), "roles": forbidden("roles")})).splitlines()
-    assert page[-1].startswith("  unknown: you lack the right to read the launcher's Role")
-    assert page[10].split()[4] == "?"
-
-
 @pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
 def test_what_a_machine_reads_is_what_the_user_wrote(output: str, read: Callable[[str], object]) -> None:
     said = {"notices": ["Größe \u00a0 \u202ereversed\u200b", "\x1b[2J", "two\nlines"]}

@@ -45,30 +45,10 @@ WORDS: list[tuple[Any, str]] = [
         "take the scheduling gate off j-worker-1",
     ),
     (actions.WriteSelector(ref=ref("j"), selector="a=b"), "restore the selector of the workers in the job's status"),
-    # These say their reason.
-    (actions.WriteRole(ref=ref("r"), exec_rule=1, exec_names=(), note=NOTE), "because"),
-    (
-        actions.DeleteWorkers(removals=(actions.Removal(worker=worker(2), outcome="drained", note=NOTE),)),
-        "because",
-    ),
-    (actions.DeleteJob(ref=ref("j"), note=NOTE), "because"),
-    (actions.EndLauncher(launcher=launcher(), note=NOTE), "because"),
-    (actions.ReleaseWorker(worker=worker(2), mark="released", note=NOTE), "because"),
-    (actions.DeleteLauncher(launcher=launcher(), note=NOTE), "because"),
-    (actions.LowerPodGroup(ref=ref("g"), before=5, after=3, note=NOTE), "because"),
-    (actions.MakePodGroup(job=ref("j"), min_member=3, gang=Gang(scheduler="volcano"), note=NOTE), "because"),
-    (actions.TunePodGroup(ref=ref("g"), queue="team", annotations={}, note=NOTE), "because"),
-    (actions.Fill(ref=ref("j"), before=2, after=3, note=NOTE), "because"),
-    (actions.RollBack(ref=ref("j"), before=4, after=2, note=NOTE), "because"),
-]
-OWN: list[tuple[Any, str]] = [
-    (actions.DeleteAutoscaler(ref=ref("h"), note=NOTE), "because"),
-    (actions.WriteAutoscaler(job=ref("j"), ref=None, spec={}, note=NOTE), "because"),
     (
         actions.CreateWorkload(name="j-launcher", queue="team", pods=()),
         "ask queue team for quota with the Workload j-launcher",
     ),
-    (actions.StartPods(pods=(), flavors=(), note=NOTE), "because"),
     (actions.MarkReady(workload=granted()), "tell Kueue that the pods of j-launcher run"),
     (actions.ClearWorkload(workload=granted()), "tell Kueue that the quota of j-launcher is free"),
     (actions.FinishWorkload(workload=granted()), "tell Kueue that j-launcher has finished"),
@@ -77,21 +57,36 @@ OWN: list[tuple[Any, str]] = [
     (actions.CreateUnit(name="u", pods=(), workers=2), "ask KubeQueue for quota with the QueueUnit u"),
     (actions.DeleteUnit(unit=unit()), "delete the QueueUnit j-mpi-qu"),
     (actions.MarkRunning(unit=unit()), "say in the QueueUnit j-mpi-qu that the job runs"),
-    (actions.ReleaseJob(unit=unit(), note=NOTE), "because"),
-    (actions.HoldJob(unit=unit(), note=NOTE), "because"),
 ]
+REMOVAL = actions.Removal(worker=worker(2), outcome="drained", note=NOTE)
+SAY_THEIR_REASON: list[Any] = [
+    actions.WriteRole(ref=ref("r"), exec_rule=1, exec_names=(), note=NOTE),
+    actions.DeleteWorkers(removals=(REMOVAL,)),
+    actions.DeleteJob(ref=ref("j"), note=NOTE),
+    actions.EndLauncher(launcher=launcher(), note=NOTE),
+    actions.ReleaseWorker(worker=worker(2), mark="released", note=NOTE),
+    actions.DeleteLauncher(launcher=launcher(), note=NOTE),
+    actions.LowerPodGroup(ref=ref("g"), before=5, after=3, note=NOTE),
+    actions.MakePodGroup(job=ref("j"), min_member=3, gang=Gang(scheduler="volcano"), note=NOTE),
+    actions.TunePodGroup(ref=ref("g"), queue="team", annotations={}, note=NOTE),
+    actions.Fill(ref=ref("j"), before=2, after=3, note=NOTE),
+    actions.RollBack(ref=ref("j"), before=4, after=2, note=NOTE),
+    actions.DeleteAutoscaler(ref=ref("h"), note=NOTE),
+    actions.WriteAutoscaler(job=ref("j"), ref=None, spec={}, note=NOTE),
+    actions.StartPods(pods=(), flavors=(), note=NOTE),
+    actions.ReleaseJob(unit=unit(), note=NOTE),
+    actions.HoldJob(unit=unit(), note=NOTE),
+]
+ALL = [*WORDS, *((action, NOTE.message) for action in SAY_THEIR_REASON)]
 
 
-@pytest.mark.parametrize(
-    ("plan", "words"),
-    [(Plan(actions=(action,)), words) for action, words in [*WORDS, *OWN]],
-)
-def test_every_write_has_its_words(plan: Plan, words: str) -> None:
-    assert plan_words.words(job(), plan) == [words]
+@pytest.mark.parametrize(("action", "words"), ALL)
+def test_every_write_has_its_words(action: Any, words: str) -> None:
+    assert plan_words.words(job(), Plan(actions=(action,))) == [words]
 
 
 def test_no_write_is_without_words() -> None:
-    assert {type(action) for action, _ in [*WORDS, *OWN]} == {*get_args(actions.Action)}
+    assert {type(action) for action, _ in ALL} == {*get_args(actions.Action)}
 
 
 def test_every_look_has_its_words() -> None:

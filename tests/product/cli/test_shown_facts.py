@@ -37,13 +37,6 @@ def test_the_state_is_one_word_for_the_conditions(conditions: list[str], more: d
     assert shown_facts.read_job(json.dumps(job).encode()).state == "Terminating"
 
 
-def test_the_node_of_a_pod_is_empty_until_it_is_scheduled() -> None:
-    pod = worlds.worker(3)
-    assert shown_facts.read_pod(json.dumps(pod).encode()).facts.node == "node-3"
-    del pod["spec"]
-    assert not shown_facts.read_pod(json.dumps(pod).encode()).facts.node
-
-
 def pod(status: dict[str, Any] | None = None, **metadata: Any) -> Pod:
     raw = {"metadata": {"name": "p", **metadata}, "spec": {"nodeName": "n"}, "status": status or {}}
     return shown_facts.read_pod(msgspec.json.encode(raw)).state
@@ -101,21 +94,3 @@ def test_jobs_of_one_name_in_two_namespaces_keep_to_their_own() -> None:
     assert (b.view.namespace, len(b.view.workers), b.view.published_pods) == ("b", 1, ("train-worker-0",))
     assert b.view.role is None
     assert list(b.pods) == ["train-worker-0"]
-
-
-def test_what_an_earlier_job_of_the_name_left_is_not_shown() -> None:
-    old = worlds.worker(0)
-    old["metadata"]["ownerReferences"][0]["uid"] = "of an earlier job"
-    [snapshot] = worlds.read([worlds.mpi_job()], pods=[old])
-    assert not snapshot.view.workers
-
-
-def test_jobs_are_sorted_by_namespace_and_name() -> None:
-    jobs = [worlds.mpi_job(name=name, namespace=ns) for ns, name in (("b", "x"), ("a", "z"), ("a", "y"))]
-    order = [(found.view.namespace, found.view.name) for found in worlds.read(jobs)]
-    assert order == [("a", "y"), ("a", "z"), ("b", "x")]
-
-
-def test_roles_that_may_not_be_read_differ_from_missing_roles() -> None:
-    assert worlds.read([worlds.mpi_job()], roles=None)[0].role_readable is False
-    assert worlds.read([worlds.mpi_job()], roles=[])[0].role_readable is True

@@ -75,7 +75,6 @@ NOT_USABLE: list[tuple[str | dict[str, str] | None, str]] = [
     (None, "there is no such file"),
     ("{", "expected the node content"),
     ("", "it is no kubeconfig"),
-    ("[1]", "it is no kubeconfig"),
     ("contexts: [{}]", "it is no kubeconfig"),
     ("\x00", "special characters are not allowed"),
     ("current-context: x", "it has no context x"),

@@ -49,33 +49,7 @@ def test_each_query_is_about_metrics_and_labels_that_there_are(promql: str, lege
     assert {*re.findall(r"{{(\w+)}}", legend)} <= {*labels}
 
 
-def test_what_can_be_chosen_is_a_label_of_the_jobs() -> None:
-    for variable in DASHBOARD["templating"]["list"]:
-        if variable["type"] == "query":
-            metric, labels = re.fullmatch(r"label_values\((\w+)(.*)\)", variable["query"]["query"]).groups()
-            assert {*re.findall(r"exported_\w+", labels)} <= served()[metric]
-
-
-def test_the_panels_do_not_overlap() -> None:
-    places = [panel["gridPos"] for panel in DASHBOARD["panels"]]
-    cells = [
-        (column, row)
-        for place in places
-        for column in range(place["x"], place["x"] + place["w"])
-        for row in range(place["y"], place["y"] + place["h"])
-    ]
-    assert len({*cells}) == len(cells)
-    assert {column for column, _ in cells} == {*range(24)}
-
-
 def test_what_is_shipped_is_up_to_date() -> None:
     [found] = [one for one in overlays.rendered(Overlay.PROMETHEUS) if one["kind"] == "ConfigMap"]
     assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert found["data"] == {"mpijob-elastic.json": TEXT}, "run `make manifests`"
-
-
-def test_the_interval_is_that_of_the_scrapes() -> None:
-    [monitor] = [one for one in overlays.rendered(Overlay.PROMETHEUS) if one["kind"] == "PodMonitor"]
-    [endpoint] = monitor["spec"]["podMetricsEndpoints"]
-    panels = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
-    assert {panel["interval"] for panel in panels} == {endpoint["interval"]}

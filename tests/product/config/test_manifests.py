@@ -36,6 +36,11 @@ def pod_of(overlay: str, name: str) -> Any:
     return one(overlay, "Deployment", name, names.NAMESPACE)["spec"]["template"]["spec"]
 
 
+def validations(policy: str) -> list[str]:
+    found = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", policy)["spec"]["validations"]
+    return [validation["expression"] for validation in found]
+
+
 @pytest.mark.parametrize("overlay", RENDERED)
 @pytest.mark.parametrize("name", [names.CONTROLLER, names.WEBHOOK])
 def test_each_deployment_survives_a_node_and_a_rollout(overlay: str, name: str) -> None:
@@ -79,26 +84,19 @@ def test_cert_manager_changes_only_where_the_webhooks_certificate_comes_from() -
     assert {**theirs, "volumes": volumes} == ours
 
 
-@pytest.mark.parametrize(("script", "into"), [(worker_probes.SCRIPT, ""), (launcher_execs.SCRIPT, "!")])
-def test_the_looks_are_the_commands_that_the_policy_lets_through(script: str, into: str) -> None:
-    policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-exec")
-    expressions = [validation["expression"] for validation in policy["spec"]["validations"]]
-    command = f"object.command == ['/bin/sh', '-c', r'''{script}''']"
-    allowed = f"{into}request.name.endsWith('-launcher')\n|| {command}"
-    assert [one for one in expressions if one.startswith(allowed)]
-
-
-@pytest.mark.parametrize("script", [worker_probes.TELL, worker_probes.END])
-def test_what_tells_a_main_process_is_the_command_that_the_policy_lets_through(script: str) -> None:
-    policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-exec")
-    expressions = [validation["expression"] for validation in policy["spec"]["validations"]]
+@pytest.mark.parametrize(
+    ("script", "into"),
+    [(worker_probes.SCRIPT, ""), (worker_probes.TELL, ""), (worker_probes.END, ""), (launcher_execs.SCRIPT, "!")],
+)
+def test_looks_and_words_to_a_pod_are_the_commands_that_the_policy_lets_through(script: str, into: str) -> None:
+    expressions = validations("mpijob-elastic-exec")
     command = f"|| object.command == ['/bin/sh', '-c', r'''{script}''']"
-    assert [one for one in expressions if one.startswith("request.name.endsWith('-launcher')") and command in one]
+    allowed = f"{into}request.name.endsWith('-launcher')\n||"
+    assert [one for one in expressions if one.startswith(allowed) and command in one]
 
 
 def test_what_ends_an_exec_is_the_command_that_the_policy_lets_through() -> None:
-    policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-exec")
-    expressions = "".join(validation["expression"] for validation in policy["spec"]["validations"])
+    expressions = "".join(validations("mpijob-elastic-exec"))
     one_of_it = Exec(pid=41, ticks=5000, pod="j-worker-1", started_at=0.0)
     assert end_execs.command([one_of_it])[2] == end_execs.SCRIPT
     assert f"object.command[2] == r'''{end_execs.SCRIPT}'''" in expressions
@@ -106,15 +104,13 @@ def test_what_ends_an_exec_is_the_command_that_the_policy_lets_through() -> None
 
 
 def test_kubexec_may_be_edited_as_the_policy_lets_through() -> None:
-    policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-config-maps")
-    expressions = "".join(validation["expression"] for validation in policy["spec"]["validations"])
+    expressions = "".join(validations("mpijob-elastic-config-maps"))
     assert f"matches(r'^{kubexec.OPERATORS.pattern}$')" in expressions
     assert kubexec.MAPPING.replace("\n", r"\n") in expressions
 
 
 def test_host_lists_are_as_the_policy_lets_through() -> None:
-    policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-config-maps")
-    expressions = [validation["expression"] for validation in policy["spec"]["validations"]]
+    expressions = validations("mpijob-elastic-config-maps")
     [script] = [found[1] for text in expressions if (found := re.search(r"script\.matches\(r'(.*)'\)", text))]
     [hostfile] = [found[1] for text in expressions if (found := re.search(r"hostfile\.matches\(r'(.*)'\)", text))]
     pods = [names.worker("j.x-worker-1", index) for index in (0, 7, 10, 2**31 - 1)]

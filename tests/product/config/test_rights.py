@@ -27,22 +27,22 @@ def test_secrets_and_hooks_only_by_name(overlay: str) -> None:
             assert rule.get("resourceNames") or rule["verbs"] == ["create"], rule
 
 
+def of_program(overlay: str, kind: str, name: str, namespace: str | None = None) -> list[Any]:
+    found = [one for one in overlays.rendered(overlay) if (one["kind"], name_of(one)) == (kind, (name, namespace))]
+    return [one["rules"] for one in found]
+
+
 def test_one_namespace_gets_the_rules_of_the_cluster() -> None:
-    [cluster_wide] = [role for role in roles(overlays.DEFAULT) if is_controllers(role, "ClusterRole")]
-    [narrow] = [
-        role
-        for role in roles(Overlay.SINGLE_NAMESPACE)
-        if is_controllers(role, "Role") and role["metadata"]["namespace"] == "your-namespace"
-    ]
-    assert narrow["rules"] == cluster_wide["rules"]
-    assert not [role for role in roles(Overlay.SINGLE_NAMESPACE) if is_controllers(role, "ClusterRole")]
+    cluster_wide = of_program(overlays.DEFAULT, "ClusterRole", names.CONTROLLER)
+    assert len(cluster_wide) == 1
+    assert of_program(Overlay.SINGLE_NAMESPACE, "Role", names.CONTROLLER, "your-namespace") == cluster_wide
+    assert of_program(Overlay.SINGLE_NAMESPACE, "ClusterRole", names.CONTROLLER) == []
 
 
 def test_in_one_namespace_the_webhook_knows_jobs_and_quotas_of_that_one() -> None:
-    [narrow] = [role for role in roles(Overlay.SINGLE_NAMESPACE) if is_webhooks(role, "Role", "your-namespace")]
-    for overlay, more in ((overlays.DEFAULT, narrow["rules"]), (Overlay.SINGLE_NAMESPACE, [])):
-        [anywhere] = [role for role in roles(overlay) if is_webhooks(role, "ClusterRole", None)]
-        queues, *rest = anywhere["rules"]
+    [narrow] = of_program(Overlay.SINGLE_NAMESPACE, "Role", names.WEBHOOK, "your-namespace")
+    for overlay, more in ((overlays.DEFAULT, narrow), (Overlay.SINGLE_NAMESPACE, [])):
+        [[queues, *rest]] = of_program(overlay, "ClusterRole", names.WEBHOOK)
         assert queues["resources"] == ["queues"]  # which have no namespace
         assert rest == more
 
@@ -65,18 +65,6 @@ def name_of(manifest: Manifest) -> tuple[str, str | None]:
     return manifest["metadata"]["name"], manifest["metadata"].get("namespace")
 
 
-def is_webhooks(role: dict[str, Any], kind: str, namespace: str | None) -> bool:
-    metadata = role["metadata"]
-    return (role["kind"], metadata["name"], metadata.get("namespace")) == (kind, "mpijob-elastic-webhook", namespace)
-
-
-def is_controllers(role: dict[str, Any], kind: str) -> bool:
-    return bool(role["kind"] == kind and role["metadata"]["name"] == "mpijob-elastic-controller")
-
-
-def roles(overlay: str) -> list[dict[str, Any]]:
-    return [dict(one) for one in overlays.rendered(overlay) if one["kind"] in ("Role", "ClusterRole")]
-
-
 def rules(overlay: str) -> list[dict[str, Any]]:
-    return [rule for role in roles(overlay) for rule in role["rules"]]
+    roles = [one for one in overlays.rendered(overlay) if one["kind"] in ("Role", "ClusterRole")]
+    return [dict(rule) for role in roles for rule in role["rules"]]

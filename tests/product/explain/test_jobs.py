@@ -153,21 +153,17 @@ def test_a_launcher_in_its_init_container_names_the_pods_it_waits_for() -> None:
     assert "a moment more" in of_job(job(launcher=waits))["launcher-init"].says
 
 
-def test_frozen_execs_come_with_the_command_that_ends_them() -> None:
-    frozen = tuple(Exec(pid=pid, pod=pod, started_at=LONG_AGO) for pid, pod in ((41, "j-worker-2"), (44, "j-worker-2")))
-    found = of_job(job(), frozen=frozen)["frozen-exec"]
-    assert "into j-worker-2, which" in found.says
-    assert found.next_step == "kubectl -n default exec j-launcher -- /bin/sh -c 'kill 41 44'"
-
-
-def test_of_frozen_execs_it_is_said_who_ends_them() -> None:
-    frozen = (Exec(pid=41, pod="j-worker-2", started_at=LONG_AGO),)
+def test_of_frozen_execs_it_is_said_who_ends_them_and_by_which_command() -> None:
+    frozen = tuple(Exec(pid=pid, pod="j-worker-2", started_at=LONG_AGO) for pid in (41, 44))
     gone = job(2, workers=(worker(0), worker(1)))
     lost_node = job(workers=(worker(0), worker(1), worker(2, deleting=True, ends_at=NOW - 90.0)))
     by_itself, by_hand = ". The controller ends it within a minute", ". End it so that the driver continues"
     assert of_job(gone, frozen=frozen)["frozen-exec"].says.endswith(by_itself)
     assert of_job(gone, frozen=frozen, controller="no controller leads")["frozen-exec"].says.endswith(by_hand)
-    assert of_job(lost_node, frozen=frozen)["frozen-exec"].says.endswith(by_hand)
+    found = of_job(lost_node, frozen=frozen)["frozen-exec"]
+    assert "into j-worker-2, which" in found.says
+    assert found.says.endswith(by_hand)
+    assert found.next_step == "kubectl -n default exec j-launcher -- /bin/sh -c 'kill 41 44'"
 
 
 def test_one_worker_can_be_asked_about_alone() -> None:

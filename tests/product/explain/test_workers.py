@@ -95,8 +95,11 @@ PODS: list[Row] = [
         {"pods": {LAST: Pod(message="The node was low on memory")}},
         "failed waiting: Failed; Evicted on node n: The node was low on memory*the controller replaces it in 6s",
     ),
-    (failures(8), {}, "given-up wrong: failed 8 times (Failed; Evicted on node n) and is not replaced for 59m56s"),
-    (failures(8), {}, "given-up wrong: > kubectl -n default delete pod j-worker-2"),
+    (
+        failures(8),
+        {},
+        "given-up wrong: failed 8 times (Failed*59m56s*> kubectl -n default delete pod j-worker-2",
+    ),
     (last(failed(2, succeeded=True)), {}, "failed wrong: ended with success"),
     (last(FAILED, elastic=False), {}, "failed wrong: the job is not elastic"),
     (

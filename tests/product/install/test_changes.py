@@ -27,16 +27,10 @@ def live(**fields: Any) -> dict[str, Any]:
     return {"kind": "Service", "metadata": {"name": "b", "resourceVersion": "1", "uid": "u"}, **fields}
 
 
-def test_no_object_before_means_created() -> None:
+def test_a_change_shows_what_differs_and_what_the_api_server_writes_is_none() -> None:
     assert changed(ONE, None, live()).outcome is Outcome.CREATED
-
-
-def test_what_the_api_server_writes_is_no_change() -> None:
     after = {**live(status={"x": 1}), "metadata": {"name": "b", "resourceVersion": "2", "managedFields": [{}]}}
     assert changed(ONE, live(), after).outcome is Outcome.UNCHANGED
-
-
-def test_a_change_shows_what_differs() -> None:
     change = changed(ONE, live(spec={"replicas": 3}), live(spec={"replicas": 2}))
     assert change.outcome is Outcome.CONFIGURED
     assert change.difference.splitlines()[-3:] == [" spec:", "-  replicas: 3", "+  replicas: 2"]
@@ -61,38 +55,27 @@ CONFIG_MAPS = "/api/v1/namespaces/n/configmaps"
 @pytest.mark.parametrize(
     ("fault", "said"), [(Reset(), "GET http"), (Answer(status=503), "503"), (Answer(status=500), "500")]
 )
-async def test_trouble_of_the_api_server_is_waited_for(
+async def test_only_trouble_of_the_api_server_is_waited_for(
     api: TinyApi, proxy: FaultProxy, client: ApiWriter, fault: Fault, said: str
 ) -> None:
-    await api.create(CONFIG_MAPS, "a")
     told: list[str] = []
 
     async def missing() -> str:
         await client.get(f"{CONFIG_MAPS}/a")
         return ""
 
-    with proxy.inject(fault, times=3):
-        assert await rollout.until(missing, seconds=60, say=lambda news: told.append(str(news))) == ""
-    assert told
-    assert all(one.startswith(said) for one in told)
-
-
-async def test_what_does_not_pass_ends_the_wait(client: ApiWriter) -> None:
-    async def missing() -> str:
-        await client.get(f"{CONFIG_MAPS}/a")
-        return ""
+    async def until(seconds: float) -> str:
+        return await rollout.until(missing, seconds=seconds, say=lambda news: told.append(str(news)))
 
     with pytest.raises(errors.NotFound):
-        await rollout.until(missing, seconds=60, say=lambda _: None)
-
-
-async def test_trouble_that_does_not_pass_is_what_is_missing_in_the_end(proxy: FaultProxy, client: ApiWriter) -> None:
-    async def missing() -> str:
-        await client.get(f"{CONFIG_MAPS}/a")
-        return ""
-
-    with proxy.inject(Answer(status=500)):
-        assert "injected" in await rollout.until(missing, seconds=0, say=lambda _: None)
+        await until(60)
+    await api.create(CONFIG_MAPS, "a")
+    with proxy.inject(fault, times=3):
+        assert await until(60) == ""
+    assert told
+    assert all(one.startswith(said) for one in told)
+    with proxy.inject(fault):
+        assert (await until(0)).startswith(said), "in the end it is what is missing"
 
 
 MANIFEST = Path(__file__).parents[3] / "config" / "base" / "webhook-configurations.yaml"
@@ -100,19 +83,6 @@ MUTATING, VALIDATING = yaml.safe_load_all(MANIFEST.read_text())
 STATUS, WORKERS = MUTATING["webhooks"][2:]
 [EVICTIONS] = VALIDATING["webhooks"][2:]
 HOOKS: list[dict[str, Any]] = [*MUTATING["webhooks"], *VALIDATING["webhooks"]]
-
-
-def test_names_agree_with_the_program() -> None:
-    for configuration in (MUTATING, VALIDATING):
-        assert configuration["metadata"]["name"] == names.WEBHOOK_CONFIGURATION
-    services = [hook["clientConfig"]["service"] for hook in HOOKS]
-    assert {(one["name"], one["namespace"]) for one in services} == {(names.WEBHOOK, names.NAMESPACE)}
-    assert EVICTIONS["name"] == names.EVICTIONS_HOOK
-    assert [one.get("path") for one in services] == [names.PATH_MUTATE] * 4 + [names.PATH_VALIDATE] * 2 + [None]
-    for hook, role in ((HOOKS[0], names.ROLE_LAUNCHER), (WORKERS, names.ROLE_WORKER)):
-        expected = {names.LABEL_GROUP_NAME: names.GROUP, names.LABEL_JOB_ROLE: role}
-        assert hook["objectSelector"]["matchLabels"] == expected
-    assert HOOKS[1]["objectSelector"]["matchExpressions"][0]["key"] == names.LABEL_APP
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=[hook["name"] for hook in HOOKS])

@@ -1,31 +1,26 @@
 """Objects on their way to the server: customized, applied server-side, as its version serves them."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from mpijob_elastic import names
-from mpijob_elastic.install import overlays, preflight, removal, server_side_apply
+from mpijob_elastic.install import overlays, preflight, removal
 from mpijob_elastic.install.changes import Outcome
-from mpijob_elastic.install.customize import for_jobs_in, for_version, with_image
-from mpijob_elastic.install.installer import NOT_FOR_JOBS, Plan
+from mpijob_elastic.install.customize import for_jobs_in, for_version
+from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import Manifest, identity
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server import OPTIONAL_KINDS, Server, examine
 from mpijob_elastic.install.server_side_apply import Applier
-from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.resources import CONFIG_MAPS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request
-from tests.faults.kubeconfig import write_plain
 from tests.faults.proxy import FaultProxy
 
 
@@ -61,26 +56,10 @@ def test_overlays_that_change_one_container_are_both_in_it() -> None:
     assert container["env"] == [{"name": "MPIJOB_ELASTIC_JOBS_NAMESPACE", "value": "a b"}]
 
 
-def test_the_overlay_for_namespaces_needs_them() -> None:
-    with pytest.raises(ValueError, match="needs the namespaces whose jobs to manage"):
-        Plan(overlays=(Overlay.SINGLE_NAMESPACE,))
-
-
 @pytest.mark.parametrize("namespace", ["kube-system", "mpijob-elastic"])
 def test_where_no_jobs_are_looked_after(namespace: str) -> None:
     with pytest.raises(ValueError, match=f"jobs in {namespace} are never managed"):
         Plan(jobs_namespaces=("a", namespace))
-
-
-def test_the_webhook_is_asked_about_no_namespace_where_no_jobs_are_looked_after() -> None:
-    for configuration in Plan().manifests()[-2:]:
-        for hook in configuration["webhooks"]:
-            assert set(hook["namespaceSelector"]["matchExpressions"][0]["values"]) == NOT_FOR_JOBS
-
-
-def test_unknown_kinds_come_between_guards_and_workloads() -> None:
-    assert server_side_apply.order("NetworkPolicy") < server_side_apply.order("PodMonitor")
-    assert server_side_apply.order("PodMonitor") < server_side_apply.order("Deployment")
 
 
 def last(kinds: list[str], kind: str) -> int:
@@ -89,17 +68,6 @@ def last(kinds: list[str], kind: str) -> int:
 
 def of_kind(manifests: list[Manifest], kind: str) -> list[Any]:
     return [one for one in manifests if one["kind"] == kind]
-
-
-def test_the_image_runs_in_every_container() -> None:
-    manifests = with_image(overlays.rendered("default"), "here/it:1")
-    containers = [
-        one for each in of_kind(manifests, "Deployment") for one in each["spec"]["template"]["spec"]["containers"]
-    ]
-    assert [(one["name"], one["image"]) for one in containers] == [
-        ("controller", "here/it:1"),
-        ("webhook", "here/it:1"),
-    ]
 
 
 def test_the_namespaces_of_the_jobs_are_named_everywhere() -> None:
@@ -139,11 +107,6 @@ def test_before_admission_policies_the_webhook_may_not_mark_pods(overlay: str) -
     assert not [one for one in rest if "webhook" in one["metadata"]["name"] and "pods" in str(one["rules"])]
 
 
-def test_only_one_overlay_has_the_placeholder() -> None:
-    for overlay in ("default", Overlay.CERT_MANAGER, Overlay.PROMETHEUS):
-        assert "your-namespace" not in str(overlays.rendered(overlay))
-
-
 def configuration(manifests: list[Manifest], kind: str) -> Any:
     [one] = of_kind(manifests, f"{kind}WebhookConfiguration")
     return one
@@ -162,27 +125,13 @@ KINDS = {
 }
 
 
-async def serve(request: web.Request) -> web.Response:
-    if request.path == "/version":
-        return web.json_response(VERSION)
-    if request.path not in KINDS:
-        return web.json_response({"kind": "Status", "reason": "NotFound"}, status=404)
-    names = [{"name": f"{kind.lower()}s", "kind": kind} for kind in KINDS[request.path]]
-    subresources = [{"name": f"{one['name']}/status", "kind": one["kind"]} for one in names]
-    return web.json_response({"resources": names + subresources})
-
-
 @pytest.fixture
-async def older(tmp_path: Path) -> AsyncIterator[ApiWriter]:
-    application = web.Application()
-    application.router.add_get("/{path:.*}", serve)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    write_plain(tmp_path / "kubeconfig", f"http://127.0.0.1:{runner.addresses[0][1]}")
-    async with await connect(user_agent="test", kubeconfig=tmp_path / "kubeconfig") as client:
-        yield client
-    await runner.cleanup()
+def older(api: TinyApi, client: ApiWriter) -> ApiWriter:
+    api.objects["/version"] = VERSION
+    for path, kinds in KINDS.items():
+        plurals = [(f"{kind.lower()}s{part}", kind) for kind in kinds for part in ("", "/status")]
+        api.objects[path] = {"resources": [{"name": plural, "kind": kind} for plural, kind in plurals]}
+    return client
 
 
 @pytest.fixture
@@ -196,10 +145,20 @@ async def test_it_is_known_by_version_and_kinds(server: Server) -> None:
     assert {one["kind"] for one in Plan().manifests() if not server.serves(one)} == OPTIONAL_KINDS.keys()
 
 
-async def test_an_api_server_that_is_too_old_is_refused(older: ApiWriter, server: Server) -> None:
-    old = replace(server, version="v1.27.16", minor=27)
-    with pytest.raises(Refused, match=r"Kubernetes v1\.27\.16 is too old: 1\.28 is the oldest"):
-        await preflight.check(older, old, Plan().manifests(), jobs_namespaces=())
+@pytest.mark.parametrize(
+    ("version", "minor", "overlays", "words"),
+    [
+        ("v1.27.16", 27, (), r"Kubernetes v1\.27\.16 is too old: 1\.28 is the oldest"),
+        ("v1.29", 29, (Overlay.PROMETHEUS,), r"v1\.29 does not serve PodMonitor .*, PrometheusRule"),
+        ("v1.29", 29, (), "with its CustomResourceDefinition first"),
+    ],
+)
+async def test_a_server_that_lacks_what_is_needed_is_refused(
+    older: ApiWriter, server: Server, version: str, minor: int, overlays: tuple[Overlay, ...], words: str
+) -> None:
+    found = replace(server, version=version, minor=minor)
+    with pytest.raises(Refused, match=words):
+        await preflight.check(older, found, Plan(overlays=overlays).manifests(), jobs_namespaces=())
 
 
 async def test_kinds_that_only_help_are_skipped(older: ApiWriter, server: Server) -> None:
@@ -207,17 +166,6 @@ async def test_kinds_that_only_help_are_skipped(older: ApiWriter, server: Server
         if manifest["kind"] in OPTIONAL_KINDS:
             change = await Applier(client=older, server=server).apply(manifest)
             assert (change.outcome, change.note) == (Outcome.SKIPPED, "not served by v1.29.16-provider.1")
-
-
-async def test_kinds_that_are_needed_must_be_there(older: ApiWriter, server: Server) -> None:
-    manifests = Plan(overlays=(Overlay.PROMETHEUS,)).manifests()
-    with pytest.raises(Refused, match=r"v1\.29\.16-provider\.1 does not serve PodMonitor .*, PrometheusRule"):
-        await preflight.check(older, server, manifests, jobs_namespaces=())
-
-
-async def test_the_mpijob_must_be_there(older: ApiWriter, server: Server) -> None:
-    with pytest.raises(Refused, match="with its CustomResourceDefinition first"):
-        await preflight.check(older, server, Plan().manifests(), jobs_namespaces=())
 
 
 MANIFEST = {

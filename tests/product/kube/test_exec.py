@@ -77,10 +77,3 @@ async def test_time_is_bounded_and_a_result_already_there_is_kept() -> None:
     with pytest.raises(errors.Unreachable, match=r"no result within 0.1 s"):
         await run(Shells(hangs), seconds=0.1)
     assert (await run(Shells(tells_and_hangs), seconds=0.5)).exit_code == 0
-
-
-async def test_a_missing_pod_is_typed() -> None:
-    shells = Shells(says())
-    shells.uids["p"] = None
-    with pytest.raises(errors.NotFound):
-        await run(shells)

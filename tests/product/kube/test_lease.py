@@ -15,13 +15,6 @@ from tests.product.kube.virtual_time import in_no_time, run
 TIMES = LeaseTimes()
 
 
-@in_no_time
-async def test_a_missing_lease_is_taken_after_its_duration() -> None:
-    candidate = Candidate(Server(), "a")
-    assert TIMES.duration <= await until(lambda: candidate.leads) < TIMES.duration + 1
-    await candidate.stop()
-
-
 @led
 async def test_the_lease_tells_who_leads_since_when_and_how_often_that_changed(
     server: Server, first: Candidate

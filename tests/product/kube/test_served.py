@@ -162,8 +162,3 @@ async def test_it_is_synced_once_each_namespace_is(api: TinyApi, proxy: FaultPro
             await asyncio.wait_for(found.synced.wait(), 30)
     found.restart()
     assert not found.synced.is_set()
-
-
-async def test_one_namespace_and_all_of_them_need_no_more_than_a_watch(client: ApiWriter) -> None:
-    assert isinstance(of(client), WatchCache)
-    assert isinstance(of(client, "a"), WatchCache)

@@ -1,7 +1,6 @@
 """The watch cache against an API server, through everything that can go wrong between them."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -17,7 +16,7 @@ from tests.doubles.api import DEEP, TinyApi
 from tests.faults.faults import Answer, EventError, Fault, Freeze, LoseEvents, Request, StaleAnswers, lists, watches
 from tests.faults.proxy import FaultProxy
 from tests.faults.waiting import eventually
-from tests.product.kube.watched import PATH, RETRY, TIMES, Item, Watched, fill, running, watching
+from tests.product.kube.watched import PATH, RETRY, TIMES, Item, fill, watching
 
 
 class EndsAtOnce(Fault):
@@ -140,26 +139,6 @@ async def test_a_watch_that_ends_at_once_again_and_again_makes_it_list(
             await eventually(lambda: watched.agrees_with(api))
             await eventually(lambda: proxy.count(watches) == 5)
     assert [lists(request) for request in proxy.requests] == [True, False, False, False, True, False, False]
-
-
-async def test_streams_that_end_at_once_now_and_then_do_not(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
-    async with watching(client) as watched:
-        for name in "abc":
-            with proxy.inject(EndsAtOnce(), on=watches, times=2):
-                await api.end_streams()
-                await fill(api, name)
-                await eventually(lambda: watched.agrees_with(api))
-    assert proxy.count(lists) == 1
-
-
-async def test_a_list_is_a_sign_of_life(proxy: FaultProxy, client: ApiWriter) -> None:
-    watched = Watched(client)
-    await asyncio.sleep(0.1)
-    before = time.monotonic()
-    with proxy.inject(Freeze(), on=watches):
-        async with running(watched.cache.run()):
-            await watched.cache.synced.wait()
-            assert watched.cache.age() <= time.monotonic() - before
 
 
 async def test_a_list_from_a_server_that_lags_behind_is_refused(

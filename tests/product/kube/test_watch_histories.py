@@ -61,12 +61,14 @@ class World:
     proxy: FaultProxy
     cache: WatchCache[Item]
     stack: AsyncExitStack
-    freezes: list[Freeze]
+    faults: list[Fault]
 
     async def step(self, verb: str, subject: str, times: int) -> None:
         match verb:
             case "break":
-                self.break_something(subject, times)
+                make, on = FAULTS[subject]
+                self.faults.append(make())
+                self.stack.enter_context(self.proxy.inject(self.faults[-1], on=on, times=times))
             case "end streams":
                 await self.api.end_streams()
             case "cut":
@@ -91,16 +93,10 @@ class World:
             if verb == "our delete":
                 self.cache.store.forget("n", name, item["metadata"]["uid"])
 
-    def break_something(self, what: str, times: int) -> None:
-        make, on = FAULTS[what]
-        fault = make()
-        if isinstance(fault, Freeze):
-            self.freezes.append(fault)
-        self.stack.enter_context(self.proxy.inject(fault, on=on, times=times))
-
     async def heal(self) -> None:
-        for freeze in self.freezes:
-            freeze.thaw()
+        for fault in self.faults:
+            if isinstance(fault, Freeze):
+                fault.thaw()
         await self.stack.aclose()
 
 

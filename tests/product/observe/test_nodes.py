@@ -111,13 +111,6 @@ async def test_a_node_is_gone_only_if_a_live_read_says_so_too(
     assert gone(watched, "b") == [False], "nobody need ask again"
 
 
-async def test_the_age_of_the_watch_is_known_once_it_has_listed(client: ApiWriter, watched: Watched) -> None:
-    assert Watched(client).age() is None, "reading nodes may be forbidden, and all goes on without"
-    age = watched.age()
-    assert age is not None
-    assert 0.0 <= age < 60.0
-
-
 def node(*taints: tuple[str, str], conditions: dict[str, str] | None = None) -> NodeFacts:
     """A node with these taints, as key and effect, and these conditions."""
     body: dict[str, Any] = {

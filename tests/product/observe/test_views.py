@@ -60,17 +60,6 @@ def test_whether_the_end_of_a_launcher_ends_its_job(phase: str, condition: str |
     assert (view.over_at is not None) is ends
 
 
-def test_workers_are_in_numeric_order_beyond_ten() -> None:
-    world = created()
-    world["MPIJob/scale"]["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 11
-    for index in range(2, 11):
-        pod = json.loads(json.dumps(world["Pod/scale-worker-0"]))
-        pod["metadata"].update(name=f"scale-worker-{index}", uid=f"uid of worker {index}")
-        world[f"Pod/scale-worker-{index}"] = pod
-    world = dict(sorted(world.items()))
-    assert [worker.index for worker in look(world).workers] == list(range(11))
-
-
 def test_a_pod_with_the_operators_labels_but_another_owner_is_not_seen() -> None:
     world = created()
     stranger = json.loads(json.dumps(world["Pod/scale-worker-1"]))
