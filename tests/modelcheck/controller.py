@@ -148,15 +148,22 @@ def _deleted(world: World, removal: Removal, setup: Setup) -> World:
     index, uid = removal.worker.index, views.number(removal.worker.ref.uid)
     if removal.grace == 0:
         return surroundings.gone(world, index, setup)
-    late = world.late._replace(pods=_going(world.late.pods, index, uid)) if world.late else None
-    return world._replace(pods=_going(world.pods, index, uid), late=late)
+    return _change_pod(world, index, uid, lambda pod: pod._replace(going=True, gentle=0))
 
 
-def _going(pods: tuple[Pod | None, ...], index: int, uid: int) -> tuple[Pod | None, ...]:
+def _change_pod(world: World, index: int, uid: int, change: Callable[[Pod], Pod]) -> World:
+    late = world.late and world.late._replace(pods=_changed(world.late.pods, index, uid, change))
+    return world._replace(pods=_changed(world.pods, index, uid, change), late=late)
+
+
+def _changed(
+    pods: tuple[Pod | None, ...], index: int, uid: int, change: Callable[[Pod], Pod]
+) -> tuple[Pod | None, ...]:
+    """The pods after a change of that one, if it is still the same."""
     pod = pods[index]
     if pod is None or pod.uid != uid:
         return pods
-    return (*pods[:index], pod._replace(going=True, gentle=0), *pods[index + 1 :])
+    return (*pods[:index], change(pod), *pods[index + 1 :])
 
 
 def _mask(pods: tuple[str, ...]) -> int:
@@ -268,16 +275,8 @@ def _ungate(world: World, action: Ungate) -> World:
             continue
         pod, uid = world.pods[index], views.number(gated.ref.uid)
         if pod and pod.gated and not pod.going and pod.uid == uid:
-            late = world.late and world.late._replace(pods=_ungated(world.late.pods, index, uid))
-            return world._replace(pods=_ungated(world.pods, index, uid), late=late)
+            return _change_pod(world, index, uid, lambda pod: pod._replace(gated=False))
     return world
-
-
-def _ungated(pods: tuple[Pod | None, ...], index: int, uid: int) -> tuple[Pod | None, ...]:
-    pod = pods[index]
-    if pod is None or pod.uid != uid:
-        return pods
-    return (*pods[:index], pod._replace(gated=False), *pods[index + 1 :])
 
 
 def _look(world: World, action: ProbeWorkers) -> World:

@@ -147,24 +147,25 @@ def silent(view: JobView) -> Plan:
 
 NODE_GOES = replace(CALM, edits=0, start=2, fault_budget=1, faults=frozenset({"node-goes"}))
 TWO_STAY = replace(NODE_GOES, policy=replace(CALM.policy, min_replicas=2))
+NODE_LOST = replace(LOSSES, faults=frozenset({"node-lost"}))
+THREE_TRAIN = replace(LOSSES, size=3, start=3, edits=0)
 UNSAFE = {
     "a removal and an addition in one write": (LOSSES, at_once, "in one write"),
     "a blacklisted name comes back": (LOSSES, forgetful, "may have died under this name"),
     "a host that the launcher cannot reach": (LOSSES, tongue_tied, "cannot reach"),
     "a node that goes takes too many": (TWO_STAY, careless, "takes more workers than may leave"),
-    "a host is added while others get over a loss": (
-        replace(LOSSES, size=3, start=3, edits=0),
-        hurried,
-        "while others get over a loss",
-    ),
-    "a node that is gone leaves the list too early": (
-        replace(LOSSES, faults=frozenset({"node-lost"})),
-        deaf,
-        "may call a node that is gone",
-    ),
+    "a host is added while others get over a loss": (THREE_TRAIN, hurried, "while others get over a loss"),
+    "a node that is gone leaves the list too early": (NODE_LOST, deaf, "may call a node that is gone"),
     "a job is stopped that has yet to shrink": (SUSPENDED, abrupt, "has yet to shrink"),
     "a job is resumed beside the launcher before": (SUSPENDED, eager, "beside ranks"),
     "nobody says that the job is suspended": (SUSPENDED, silent, "beside ranks"),
+}
+
+
+EARLY = {
+    "a worker that is published": (CALM, hasty, "a worker that is published is deleted"),
+    "a worker that is in use": (CALM, impatient, "in which the driver may start a rank"),
+    "a worker that somebody else deletes": (GENTLE, rough, "a rank is killed before its drain-timeout"),
 }
 
 
@@ -174,14 +175,7 @@ def test_an_unsafe_policy_is_caught(setup: Setup, broken: Decide, words: str) ->
         explore.explore(setup, Controller(setup=setup, decide=broken))
 
 
-@pytest.mark.parametrize(
-    ("setup", "removals", "words"),
-    [
-        pytest.param(CALM, hasty, "a worker that is published is deleted", id="published"),
-        pytest.param(CALM, impatient, "in which the driver may start a rank", id="in use"),
-        pytest.param(GENTLE, rough, "a rank is killed before its drain-timeout", id="deleted by somebody else"),
-    ],
-)
+@pytest.mark.parametrize(("setup", "removals", "words"), [pytest.param(*row, id=name) for name, row in EARLY.items()])
 def test_a_worker_that_goes_too_early_is_caught(setup: Setup, removals: Removals, words: str) -> None:
     def broken(view: JobView) -> Plan:
         return delete(really_decide(view), removals(view))
