@@ -112,26 +112,17 @@ class Reconciler:
         self.scales.watch(key, state, due)
         self.refusals.keep(key, due.actions)
         written, told = False, True
-        outdated: errors.KubeError | Outdated | None = None
+        outdated: errors.Conflict | Outdated | None = None
         for action in due.actions:
-            if self.refusals.waits(key, action) or (needs_notice(action) and not told):
-                told = told and not isinstance(action, TellUser)
+            if needs_notice(action) and not told:
                 continue
+            taken = False
             try:
-                await self._perform(state.view, action)
-                self.refusals.done(key, action)
-                written = True
-                continue
-            except Outdated as error:
+                taken = await self._try(key, state.view, action)
+            except (errors.Conflict, Outdated) as error:
                 outdated = outdated or error
-            except errors.KubeError as error:
-                if errors.is_away(error):
-                    raise
-                if isinstance(error, errors.Conflict) and not isinstance(error, errors.AlreadyExists):
-                    outdated = outdated or error
-                else:
-                    self._refused(key, state.view, action, error)
-            told = told and not isinstance(action, TellUser)
+            written = written or taken
+            told = told and (taken or not isinstance(action, TellUser))
         for look in due.looks:
             if isinstance(look, ProbeWorkers):
                 self.prober.begin(state.view, look)
@@ -140,6 +131,21 @@ class Reconciler:
         if outdated:
             raise outdated
         return written
+
+    async def _try(self, key: JobKey, view: JobView, action: Action) -> bool:
+        """Write, unless that was refused just now; return True if it was taken. Raises what is no refusal."""
+        if self.refusals.waits(key, action):
+            return False
+        try:
+            await self._perform(view, action)
+        except errors.KubeError as error:
+            is_conflict = isinstance(error, errors.Conflict) and not isinstance(error, errors.AlreadyExists)
+            if errors.is_away(error) or is_conflict:
+                raise
+            self._refused(key, view, action, error)
+            return False
+        self.refusals.done(key, action)
+        return True
 
     async def _perform(self, view: JobView, action: Action) -> None:
         if isinstance(action, QueueAction):
