@@ -56,7 +56,7 @@ class ReviewContext:
     queue: gang.QueueState = _no_queues
 
 
-# For a webhook that watches nothing; at time 0 no job is near its end.
+# For a webhook that watches nothing.
 NOTHING = ReviewContext(job=lambda _namespace, _name: None, now=lambda: 0.0)
 
 
@@ -135,7 +135,7 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         new = job_facts.of(job)
         verdict = _with(validate.created(job, new), tuple(gang.warnings(job, new, queue=context.queue)))
         verdict = _with(verdict, _shortages(context, request, new, more=new.replicas))
-        return _refusing(verdict, _refusals(context, job, new, None))
+        return _refusing(verdict, gang.refusals(job, new, None, queue=context.queue))
 
     def job_updated(request: Request) -> Verdict:
         job, before = mpijob.decode(request.object), mpijob.decode(request.old_object)
@@ -144,7 +144,7 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         new, old = job_facts.of(job), job_facts.of(before)
         verdict = validate.updated(job, before, new=new, old=old, dry_run=request.dry_run)
         verdict = _with(verdict, _shortages(context, request, new, more=new.replicas - old.replicas))
-        verdict = _refusing(verdict, _refusals(context, job, new, old))
+        verdict = _refusing(verdict, gang.refusals(job, new, old, queue=context.queue))
         matters = old.reported and (old.elastic or new.elastic)
         if not matters:
             return verdict
@@ -163,10 +163,6 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         _kind(UPDATE, MPI_JOBS): job_judged,
         _kind(UPDATE, scale.SCALES, "scale"): scaled,
     }
-
-
-def _refusals(context: ReviewContext, job: mpijob.MPIJob, new: JobFacts, old: JobFacts | None) -> Iterable[Refusal]:
-    return gang.refusals(job, new, old, queue=context.queue)
 
 
 def _shortages(context: ReviewContext, request: Request, job: JobFacts | None, *, more: int) -> tuple[str, ...]:
