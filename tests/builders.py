@@ -5,18 +5,22 @@ to a job is told by the methods of its `Story`, one after the other: `job(2).shr
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self, TypeVar, cast
 
 import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import config_map, next_memory
+from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, Probe, Ref, Role, Worker
+from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role
 from mpijob_elastic.model.memory import Host, Left, Memory, Tries, pod_fingerprint
+from mpijob_elastic.model.pod import Launcher, LauncherPhase, PodFacts, Probe, Worker
 from mpijob_elastic.model.policy import Policy
+from mpijob_elastic.model.wire import Owned
 
+T = TypeVar("T")
 View = TypeVar("View", bound=JobView)
 
 JOB = "j"
@@ -28,8 +32,76 @@ LONG_AGO = NOW - 3600.0
 KUBEXEC = '#!/bin/sh\nset -x\nPOD_NAME=$1\nshift\n/opt/kube/kubectl exec ${POD_NAME} -- /bin/sh -c "$*"'
 
 
-def ref(name: str, *, uid: str | None = None) -> Ref:
-    return Ref(name=name, uid=uid or f"uid-of-{name}", resource_version="7")
+def ref(name: str, *, uid: str | None = None) -> Owned:
+    return Owned(
+        name=name,
+        namespace="default",
+        uid=uid or f"uid-of-{name}",
+        resource_version="7",
+        job=JOB,
+        job_uid=f"uid-of-{JOB}",
+    )
+
+
+# An MPIJob without any annotation; `job` makes it elastic.
+FACTS = msgspec.structs.replace(
+    job_facts.read(
+        b'{"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {}, "status": {"conditions": [{}]}}'
+    ),
+    metadata=ref(JOB),
+    size_known=True,
+    reported=True,
+)
+
+
+def but(thing: T, **facts: Any) -> T:
+    """The same view, pod, ConfigMap or other object, with what is otherwise about it."""
+    if isinstance(thing, msgspec.Struct):
+        renamed = {"metadata" if name == "ref" else name: value for name, value in facts.items()}
+        return cast(T, msgspec.structs.replace(thing, **renamed))
+    known = {field.name for field in fields(cast(Any, thing))}
+    own = {name: value for name, value in facts.items() if name in known}
+    inner = {name: value for name, value in facts.items() if name not in known}
+    if inner:
+        own["facts"] = _facts(thing, own.get("facts", cast(Any, thing).facts), **inner)
+    return replace(cast(Any, thing), **own)  # type: ignore[no-any-return]
+
+
+def _facts(thing: object, known: Any, **facts: Any) -> Any:
+    if "ref" in facts:
+        facts["metadata"] = facts.pop("ref")
+    if isinstance(thing, Worker):
+        facts |= _phase(known.phase, facts)
+        if "opaque" in facts:
+            facts["shares_processes"] = facts.pop("opaque")
+        if "forced" in facts:
+            facts["grace"] = 0 if facts.pop("forced") else None
+    if isinstance(thing, Launcher) and "phase" in facts:
+        facts["launcher_phase"] = facts.pop("phase")
+    if isinstance(thing, JobView):
+        if "spec_elastic" in facts:
+            facts["elastic"] = facts.pop("spec_elastic")
+        if "namespace" in facts:
+            facts["metadata"] = msgspec.structs.replace(
+                facts.get("metadata", known.metadata), namespace=facts.pop("namespace")
+            )
+        asked = {name: facts.pop(name) for name in ("ttl", "backoff_limit") if name in facts}
+        if asked:
+            facts["run_policy"] = but(known.run_policy, **asked)
+    return msgspec.structs.replace(known, **facts)
+
+
+def _phase(before: str, facts: dict[str, Any]) -> dict[str, str]:
+    """The phase of a pod of which is said whether it runs, has ended, and how; takes these facts away."""
+    said = {name: facts.pop(name, None) for name in ("running", "terminated", "succeeded")}
+    if all(value is None for value in said.values()):
+        return {}
+    if said["succeeded"]:
+        return {"phase": "Succeeded"}
+    if said["terminated"]:
+        return {"phase": "Failed"}
+    is_running = before == "Running" if said["running"] is None else said["running"]
+    return {"phase": "Running" if is_running else "Pending"}
 
 
 def pods(*indices: int) -> tuple[str, ...]:
@@ -39,8 +111,17 @@ def pods(*indices: int) -> tuple[str, ...]:
 
 def worker(index: int, *, uid: str | None = None, **facts: Any) -> Worker:
     """A worker that has been Ready for long; `facts` say otherwise."""
-    facts = {"containers": ("main",), "created_at": LONG_AGO, "running": True, "ready_at": LONG_AGO, **facts}
-    return Worker(ref=ref(names.worker(JOB, index), uid=uid), index=index, **facts)
+    pod = PodFacts(
+        metadata=ref(names.worker(JOB, index), uid=uid),
+        role=names.ROLE_WORKER,
+        phase="Running",
+        created_at=LONG_AGO,
+        deleting=False,
+        containers=("main",),
+        ready_at=LONG_AGO,
+        grouped=True,
+    )
+    return but(Worker(facts=pod, index=index, containers=("main",)), **facts)
 
 
 def pending(index: int, **facts: Any) -> Worker:
@@ -53,8 +134,19 @@ def failed(index: int, **facts: Any) -> Worker:
 
 def launcher(phase: LauncherPhase = LauncherPhase.STARTED, **facts: Any) -> Launcher:
     """A launcher of long ago that names discover_hosts.sh, and mounts it."""
-    facts = {"mounts_discovery": True, "names_discovery": True, "created_at": LONG_AGO, **facts}
-    return Launcher(ref=ref(names.launcher(JOB)), phase=phase, **facts)
+    pod = PodFacts(
+        metadata=ref(names.launcher(JOB)),
+        role=names.ROLE_LAUNCHER,
+        phase="Running",
+        created_at=LONG_AGO,
+        deleting=False,
+        containers=("main",),
+        launcher_phase=phase,
+        mounts_discovery=True,
+        names_discovery=True,
+        grouped=True,
+    )
+    return but(Launcher(facts=pod), **facts)
 
 
 def config(
@@ -73,14 +165,13 @@ def config(
         memory = msgspec.structs.replace(memory, hosts=known)
     script = names.discover_hosts(hosts, slots=slots)
     lines = [names.pod_of(host) for host in hosts] if hostfile is None else list(hostfile)
-    return Config(
-        ref=ref(names.config_map(JOB)),
-        published=parse_script(script),
+    facts = ConfigFacts(
+        metadata=ref(names.config_map(JOB)),
         script=script,
         hostfile=names.hostfile(lines, slots=slots),
-        memory=next_memory.signed(memory, script=script),
         kubexec=KUBEXEC,
     )
+    return Config(facts=facts, published=parse_script(script), memory=next_memory.signed(memory, script=script))
 
 
 def named(pod: str, *, uid: str | None = None, incarnation: int = 0) -> Host:
@@ -90,7 +181,7 @@ def named(pod: str, *, uid: str | None = None, incarnation: int = 0) -> Host:
 
 def role(*indices: int) -> Role:
     """A Role that lets the launcher exec into these workers."""
-    return Role(ref=ref(names.launcher(JOB)), exec_rule=1, exec_names=pods(*indices))
+    return Role(metadata=ref(names.launcher(JOB)), exec_rule=1, exec_names=pods(*indices))
 
 
 def left(pod: str, *, ago: float, uid: str | None = None) -> Left:
@@ -109,7 +200,7 @@ class Story(JobView):
 
     def but(self, **facts: Any) -> Self:
         """What is otherwise about the job itself."""
-        return replace(self, **facts)
+        return but(self, **facts)
 
     def plain(self) -> Self:
         """It is annotated not to be elastic."""
@@ -118,7 +209,7 @@ class Story(JobView):
     def pod(self, index: int, **facts: Any) -> Self:
         """What is otherwise about one of its workers."""
         name = names.worker(JOB, index)
-        return self.but(workers=tuple(replace(one, **facts) if one.name == name else one for one in self.workers))
+        return self.but(workers=tuple(but(one, **facts) if one.name == name else one for one in self.workers))
 
     def without(self, *indices: int) -> Self:
         """The pods of these workers are gone."""
@@ -126,11 +217,11 @@ class Story(JobView):
 
     def launched(self, **facts: Any) -> Self:
         """What is otherwise about its launcher."""
-        return self.but(launcher=self.launcher and replace(self.launcher, **facts))
+        return self.but(launcher=self.launcher and but(self.launcher, **facts))
 
     def configured(self, **facts: Any) -> Self:
         """What is otherwise about its ConfigMap."""
-        return self.but(config=self.config and replace(self.config, **facts))
+        return self.but(config=self.config and but(self.config, **facts))
 
     def remembering(self, **facts: Any) -> Self:
         """What is otherwise in its memory, which still belongs to the script."""
@@ -171,8 +262,6 @@ def job(size: int = 3, *, known: bool = True, elastic: bool = True, **facts: Any
         facts["policy"] = replace(facts.get("policy", Policy()), enabled=False)
         facts["spec_elastic"] = False
     facts = {
-        "replicas": size,
-        "slots": 1,
         "spec_elastic": True,
         "workers": tuple(worker(index) for index in range(size)),
         "launcher": launcher(),
@@ -180,7 +269,7 @@ def job(size: int = 3, *, known: bool = True, elastic: bool = True, **facts: Any
         "role": role(*range(size)),
         **facts,
     }
-    view = Story(namespace="default", ref=ref(JOB), **facts)
+    view = but(Story(facts=FACTS, replicas=size), **facts)
     return view.shown() if known and view.launcher and view.config else view
 
 
@@ -188,4 +277,4 @@ def shown(view: View, *, at: float = LONG_AGO) -> View:
     """The same job after its launcher was shown what is published, at that time."""
     assert view.launcher is not None
     assert view.config is not None
-    return replace(view, launcher=replace(view.launcher, refreshed=config_map.mark(view.config, at=at)))
+    return but(view, launcher=but(view.launcher, refreshed=config_map.mark(view.config, at=at)))

@@ -3,8 +3,8 @@
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.model.job import LauncherPhase, Worker
 from mpijob_elastic.model.kube_queue import HELD, KubeQueue, QueueUnit
+from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.queue import Queue, Workload
 from mpijob_elastic.model.wire import Owned

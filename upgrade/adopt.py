@@ -7,10 +7,11 @@ from mpijob_elastic.install import rollout
 from mpijob_elastic.install.changes import Ask, Say
 from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.job import JobView, Ref
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import live
 from upgrade import canary, job_impact
 from upgrade.job_impact import Readiness
@@ -51,12 +52,12 @@ async def adopt(client: ApiWriter, namespace: str, job: str, *, ask: Ask, say: S
     return True
 
 
-def _missing(view: JobView, old: Ref) -> str:
+def _missing(view: JobView, old: Identity) -> str:
     """Say what the new launcher lacks; "" once it sees the host list."""
     launcher = view.launcher
     if launcher is None or launcher.ref.uid == old.uid:
         return "mpi-operator has not created the new launcher yet"
-    if not launcher.mounts_discovery:
+    if not launcher.facts.mounts_discovery:
         return f"the new launcher does not mount {names.KEY_DISCOVER_HOSTS}: the webhook was not called"
     if not view.published_pods:
         return f"no worker is in {names.KEY_DISCOVER_HOSTS} yet"

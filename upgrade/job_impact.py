@@ -9,7 +9,8 @@ from enum import StrEnum
 
 from mpijob_elastic import names
 from mpijob_elastic.model import durations
-from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Launcher, LauncherPhase
 
 
 class Readiness(StrEnum):
@@ -41,16 +42,16 @@ def adoption(view: JobView, *, now: float) -> Adoption:
 
 def cost(launcher: Launcher, *, now: float) -> str:
     """Say what is lost when this launcher is recreated."""
-    trained = durations.render(max(0.0, now - launcher.created_at))
+    trained = durations.render(max(0.0, now - launcher.facts.created_at))
     return f"its launcher has run for {trained}; training starts again from its last checkpoint, if it has one"
 
 
 def _readiness(view: JobView, *, now: float) -> tuple[Readiness, str]:
-    if view.finished or view.deleting:
+    if view.facts.finished or view.facts.deleting:
         return Readiness.FINISHED, "it has ended"
     if view.foreign or view.handed_over:
         return Readiness.FOREIGN, f"{view.foreign or 'another operator manages it'}; it is left alone"
-    if not (view.elastic or view.spec_elastic):
+    if not (view.elastic or view.facts.elastic):
         return Readiness.FIXED, f"its launcher names no {names.KEY_DISCOVER_HOSTS}; nothing changes for it"
     if view.launcher is None or view.launcher.phase is LauncherPhase.WAITING:
         return Readiness.LIVE, "its launcher has not started"
@@ -60,7 +61,7 @@ def _readiness(view: JobView, *, now: float) -> tuple[Readiness, str]:
 def _with_launcher(view: JobView, launcher: Launcher, *, now: float) -> tuple[Readiness, str]:
     if launcher.phase is LauncherPhase.FINISHED:
         return Readiness.FINISHED, "its launcher has ended"
-    if launcher.mounts_discovery:
+    if launcher.facts.mounts_discovery:
         managed = view.config is not None and view.config.memory is not None
         return (Readiness.ELASTIC, "managed") if managed else (Readiness.LIVE, "its launcher mounts the host list")
     if launcher.phase is LauncherPhase.DELIVERING:

@@ -24,10 +24,10 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
 from mpijob_elastic.model import kubexec, mpijob
+from mpijob_elastic.model.job import ConfigFacts
 from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe import facts_config, facts_pod
-from mpijob_elastic.observe.facts_config import ConfigFacts
-from mpijob_elastic.observe.facts_pod import PodFacts
 
 Patch = list[dict[str, Any]]
 

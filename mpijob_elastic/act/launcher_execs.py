@@ -16,7 +16,8 @@ from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.bounds import BYTES_AN_EXEC, MOST_EXECS
 from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
-from mpijob_elastic.model.job import JobView, Launcher
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Launcher
 
 # Seconds for a look.
 LOOK_TIMEOUT = 5.0
@@ -143,7 +144,7 @@ async def look(
     timeout: float,  # noqa: ASYNC109 - of exec_in_pod
 ) -> tuple[Exec, ...] | None:
     """Return the execs that a launcher holds now, None if that cannot be seen."""
-    if launcher.started_at is None:
+    if launcher.facts.started_at is None:
         return None
     result = await look_into(
         client,
@@ -154,7 +155,7 @@ async def look(
         timeout=timeout,
         limit=BYTES_AN_EXEC * view.most_execs,
     )
-    return parse(result.stdout, started_at=launcher.started_at, most=view.most_execs) if result else None
+    return parse(result.stdout, started_at=launcher.facts.started_at, most=view.most_execs) if result else None
 
 
 def parse(output: str, *, started_at: float, most: int = MOST_EXECS) -> tuple[Exec, ...] | None:

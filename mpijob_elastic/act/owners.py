@@ -1,10 +1,10 @@
 """The owner of the objects that we create for a job."""
 
+from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
-from mpijob_elastic.model.job import Ref
 
 
-def controller(job: Ref) -> dict[str, object]:
+def controller(job: Identity) -> dict[str, object]:
     """Return the reference by which an MPIJob controls an object.
 
     blockOwnerDeletion would take the right to change finalizers of MPIJobs where OwnerReferencesPermissionEnforcement
@@ -13,6 +13,6 @@ def controller(job: Ref) -> dict[str, object]:
     return {**owner(MPI_JOBS, job), "controller": True}
 
 
-def owner(resource: Resource, ref: Ref) -> dict[str, object]:
+def owner(resource: Resource, ref: Identity) -> dict[str, object]:
     """Return the reference to an owner among others."""
     return {"apiVersion": resource.api_version, "kind": resource.kind, "name": ref.name, "uid": ref.uid}

@@ -12,7 +12,7 @@ from mpijob_elastic.model.job import JobView
 
 async def write(gate: Gate, view: JobView, action: MakePodGroup | LowerPodGroup | TunePodGroup) -> bytes:
     """Carry out an action and return the PodGroup. Raises NotLeader, Altered, or as `ApiWriter` does."""
-    groups, namespace = gang.pod_groups(view.gang), view.namespace
+    groups, namespace = gang.pod_groups(view.facts.gang), view.namespace
     if isinstance(action, MakePodGroup):
         return await gate.create_object(groups, namespace=namespace, body=_new(groups, action))
     ref = action.ref

@@ -20,7 +20,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS, QUEUE_UNITS, Resource
 from mpijob_elastic.model import requests
-from mpijob_elastic.model.job import JobView, Ref
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kube_queue import ENQUEUED, GRANTED, RUNNING, QueueUnit
 from mpijob_elastic.model.wire import timestamp
 
@@ -90,8 +90,7 @@ class QueueUnits:
 
     def _forget(self, view: JobView, unit: QueueUnit) -> None:
         found = unit.metadata
-        gone = Ref(name=found.name, uid=found.uid, resource_version=found.resource_version)
-        self._seen.see_gone(QUEUE_UNITS, view.namespace, gone)
+        self._seen.see_gone(QUEUE_UNITS, view.namespace, found)
 
     async def _read(self, resource: Resource, view: JobView, name: str) -> Object:
         found: Object = msgspec.json.decode(await self._client.get(resource.path(view.namespace, name)))

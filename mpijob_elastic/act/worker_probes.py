@@ -7,7 +7,7 @@ another probe, and perhaps a number in a host name (decide/host_names).
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,8 +17,9 @@ from mpijob_elastic.act.turns import FairTurns, Places
 from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.kube import errors, resources, wire
 from mpijob_elastic.kube.reader import ApiReader, Limits
-from mpijob_elastic.model.job import JobView, Probe, Ref
-from mpijob_elastic.model.memory import pod_key
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.memory import pod_fingerprint, pod_key
+from mpijob_elastic.model.pod import PodFacts, Probe
 from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -122,7 +123,7 @@ class Prober:
         self._news: set[str] = set()
 
     def seen(self, pod: str, occasion: str) -> Probe:
-        """Return the result of probing a pod (`Ref.key`) on this occasion (`Config.occasion`)."""
+        """Return the result of probing a pod (`Worker.key`) on this occasion (`Config.occasion`)."""
         since, probe = self._seen.get(pod, ("", Probe()))
         return probe if since == occasion else Probe()
 
@@ -134,7 +135,7 @@ class Prober:
                 namespace=view.namespace,
                 job=view.name,
                 pod=worker.name,
-                key=worker.ref.key,
+                key=worker.key,
                 uid=worker.ref.uid,
                 containers=worker.containers,
                 occasion=view.config.occasion(worker.name) if view.config else "",
@@ -145,15 +146,15 @@ class Prober:
                 self._asked.setdefault((look.namespace, look.job), {})[look.key] = look.occasion
                 self._begin(look)
 
-    def end(self, namespace: str, job: str, pod: Ref, containers: Iterable[str]) -> None:
+    def end(self, namespace: str, job: str, pod: PodFacts) -> None:
         """End the ranks of a worker, unless that is under way. The main process tells which container has them."""
-        for container in containers:
+        for container in pod.containers:
             look = _Look(
                 namespace=namespace,
                 job=job,
-                pod=pod.name,
-                key=pod.key,
-                uid=pod.uid,
+                pod=pod.metadata.name,
+                key=pod_key(pod.metadata.name, pod_fingerprint(pod.metadata.uid)),
+                uid=pod.metadata.uid,
                 containers=(container,),
                 occasion=f"end of {container}",
                 published=False,
@@ -166,7 +167,7 @@ class Prober:
         """Forget pods of a job that are gone and not in its memory, and results of past occasions."""
         job = view.namespace, view.name
         config = view.config
-        occasions = {worker.ref.key: config.occasion(worker.name) for worker in view.workers} if config else {}
+        occasions = {worker.key: config.occasion(worker.name) for worker in view.workers} if config else {}
         left = {pod_key(pod, left.pod) for pod, left in view.memory.left.items()}
         for key, occasion in list(self._asked.get(job, {}).items()):
             if occasions.get(key, occasion) != occasion or not (key in occasions or key in left):

@@ -66,7 +66,7 @@ def marked(
         case MarkReady():
             put("PodsReady", holds=True, reason="Started", message="the pods run")
         case FinishWorkload():
-            reason = "Failed" if view.succeeded_at is None else "Succeeded"
+            reason = "Failed" if view.facts.succeeded_at is None else "Succeeded"
             put("Finished", holds=True, reason=reason, message="the job has finished")
         case ClearWorkload():
             evicted = conditions.get("Evicted", {})

@@ -30,7 +30,7 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.model.job import JobView, Ref
+from mpijob_elastic.model.job import JobView
 
 
 class Workloads:
@@ -150,8 +150,7 @@ class Workloads:
 
     def _forget(self, view: JobView, action: MarkReady | ClearWorkload | FinishWorkload | DeleteWorkload) -> None:
         found = action.workload.metadata
-        gone = Ref(name=found.name, uid=found.uid, resource_version=found.resource_version)
-        self._seen.see_gone(resources.WORKLOADS, view.namespace, gone)
+        self._seen.see_gone(resources.WORKLOADS, view.namespace, found)
 
     async def _read(self, resource: Resource, name: str, namespace: str | None = None) -> Object:
         found: Object = msgspec.json.decode(await self._client.get(resource.path(namespace, name)))

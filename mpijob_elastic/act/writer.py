@@ -48,9 +48,11 @@ from mpijob_elastic.decide.actions import (
     WriteSelector,
 )
 from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model import gang, job_facts, memory_text
 from mpijob_elastic.model.execs import Exec
-from mpijob_elastic.model.job import JobView, Ref, Refusal
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Refusal
 from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -88,7 +90,7 @@ class Seen(Protocol):
     def see(self, resource: resources.Resource, raw: bytes) -> None:
         """Take in the JSON of an object after our write."""
 
-    def see_gone(self, resource: resources.Resource, namespace: str, ref: Ref) -> None:
+    def see_gone(self, resource: resources.Resource, namespace: str, ref: Identity) -> None:
         """Take in that an object does not exist any more."""
 
 
@@ -199,7 +201,7 @@ class Writer:
             answer = await self._resize(view, action)
             return self._done(view, resources.MPI_JOBS, answer, action.note)
         answer = await pod_groups.write(self._gate, view, action)
-        return self._done(view, gang.pod_groups(view.gang), answer, action.note)
+        return self._done(view, gang.pod_groups(view.facts.gang), answer, action.note)
 
     async def _resize(self, view: JobView, action: RollBack | Fill) -> bytes:
         path = "/spec/mpiReplicaSpecs/Worker/replicas"
@@ -264,7 +266,7 @@ class Writer:
             await self._annotate(view, resources.MPI_JOBS, action.ref, names.STATUS, action.text)
             self._tell(view, *action.notes)
 
-    async def _annotate(self, view: JobView, resource: resources.Resource, ref: Ref, key: str, value: str) -> None:
+    async def _annotate(self, view: JobView, resource: resources.Resource, ref: Identity, key: str, value: str) -> None:
         # No resourceVersion: the annotation is ours alone, and a status update beside it is no conflict.
         patch = {"metadata": {"uid": ref.uid, "annotations": {key: value or None}}}
         answer = await self._gate.patch_object(resource, namespace=view.namespace, name=ref.name, body=patch)
@@ -336,7 +338,7 @@ class Writer:
         self._events.emit(view, removal.note)
 
     async def _delete_version(
-        self, resource: resources.Resource, namespace: str, ref: Ref, *, grace: int | None = None
+        self, resource: resources.Resource, namespace: str, ref: Identity, *, grace: int | None = None
     ) -> None:
         try:
             answer = await self._gate.delete_object(
@@ -359,7 +361,7 @@ class Writer:
             self._seen.see_gone(resource, namespace, ref)
 
 
-def _at_version(ref: Ref) -> dict[str, object]:
+def _at_version(ref: Identity) -> dict[str, object]:
     """Return the operation that makes the API server refuse a JSON patch if the object has another version."""
     return {"op": "replace", "path": "/metadata/resourceVersion", "value": ref.resource_version}
 

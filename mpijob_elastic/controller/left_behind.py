@@ -8,9 +8,8 @@ Kubernetes would have given.
 from collections.abc import Iterable
 
 from mpijob_elastic.act.worker_probes import Prober
-from mpijob_elastic.observe import views
+from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe.caches import JobKey
-from mpijob_elastic.observe.facts_pod import PodFacts
 
 # Seconds: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
 DEFAULT_GRACE = 30.0
@@ -26,7 +25,7 @@ def end_ranks(key: JobKey, pods: Iterable[PodFacts], prober: Prober, *, now: flo
             continue
         wait = pod.ends_at - pod.grace + DEFAULT_GRACE - now
         if wait <= 0:
-            prober.end(key.namespace, key.name, views.ref_to(pod.metadata), pod.containers)
+            prober.end(key.namespace, key.name, pod)
             wait = AGAIN
         waits.append(wait)
     return min(waits, default=None)

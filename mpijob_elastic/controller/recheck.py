@@ -44,8 +44,8 @@ class LiveRecheck:
             raise Outdated(f"{view.namespace}/{view.name} is gone, being deleted, or managed by another operator")
         wanted = {removal.worker.ref.uid for removal in action.removals}
         due = [removal for removal in drain.leave(fresh).removals if removal.worker.ref.uid in wanted]
-        there = await self._there(removal.worker.node for removal in due if removal.outcome == "lost")
-        return [removal for removal in due if removal.outcome != "lost" or removal.worker.node not in there]
+        there = await self._there(removal.worker.facts.node for removal in due if removal.outcome == "lost")
+        return [removal for removal in due if removal.outcome != "lost" or removal.worker.facts.node not in there]
 
     async def suspended(self, view: JobView) -> bool:
         """Tell whether the job is ours and still to be suspended."""
@@ -58,8 +58,8 @@ class LiveRecheck:
         if fresh is None or _launcher(fresh.view) != _launcher(view):
             return []
         due = {found: fresh.view.worker(found.pod) for found in frozen_execs.endable(fresh.view, action.execs)}
-        there = await self._there(worker.node for worker in due.values() if worker and worker.node_gone_at)
-        return [found for found, worker in due.items() if worker is None or worker.node not in there]
+        there = await self._there(worker.facts.node for worker in due.values() if worker and worker.facts.node_gone_at)
+        return [found for found, worker in due.items() if worker is None or worker.facts.node not in there]
 
     async def _there(self, nodes: Iterable[str]) -> set[str]:
         """Return the nodes that are said to be gone and are not."""
@@ -69,7 +69,7 @@ class LiveRecheck:
         fresh = await live.view(
             self._client, namespace=view.namespace, job=view.name, probes=self._probes, judge=self._judge
         )
-        if fresh is None or fresh.ref.uid != view.ref.uid or fresh.deleting:
+        if fresh is None or fresh.ref.uid != view.ref.uid or fresh.facts.deleting:
             return None
         # What is not a pod's or the job's own may be as the caches have it.
         fresh = replace(fresh.queued(view.queue), pod_group=view.pod_group)
@@ -79,4 +79,4 @@ class LiveRecheck:
 
 def _launcher(view: JobView) -> tuple[str, float | None] | None:
     """Return uid and start of the launcher: process ids of another start mean nothing."""
-    return (view.launcher.ref.uid, view.launcher.started_at) if view.launcher else None
+    return (view.launcher.ref.uid, view.launcher.facts.started_at) if view.launcher else None

@@ -160,7 +160,7 @@ class Reconciler:
     def _refused(self, key: JobKey, view: JobView, action: Action, error: errors.KubeError) -> None:
         note = self.refusals.add(key, action, error)
         log.log(logging.WARNING if note else logging.INFO, "%s: %s: %s", key, type(action).__name__, error)
-        if note and note.line not in view.notices:
+        if note and note.line not in view.facts.notices:
             self.events.emit(view, note)
 
     def _rest(self, key: JobKey, state: JobState, due: Plan) -> None:

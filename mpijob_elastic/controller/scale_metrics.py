@@ -31,7 +31,7 @@ class ScaleTimes:
     def watch(self, key: JobKey, state: JobState, plan: Plan) -> None:
         """Note the state of a job and the plan for it."""
         view = state.view
-        if not view.elastic or view.finished:
+        if not view.elastic or view.facts.finished:
             self.forget(key)
             return
         before = self._sizes.setdefault(key, view.replicas)
@@ -61,7 +61,7 @@ class ScaleTimes:
             sum(worker.ready for worker in state.workers),
             len(state.view.published_pods),
             sum(worker.drain is not None and not worker.wanted for worker in state.workers),
-            sum(names.GATE_QUEUED in worker.pod.gates for worker in state.workers),
+            sum(names.GATE_QUEUED in worker.pod.facts.gates for worker in state.workers),
         )
         for gauge, count in zip(self._metrics.of_jobs, counts, strict=True):
             gauge.labels(key.namespace, key.name).set(count)

@@ -48,7 +48,7 @@ class SeenTimes:
         job, memory = (view.namespace, view.name), view.memory
         if not (memory.added_at or memory.removed_at):
             return None
-        touch = (view.launcher.refreshed or "") if view.launcher else ""
+        touch = (view.launcher.facts.refreshed or "") if view.launcher else ""
         change = memory.added_at, memory.removed_at, touch.partition("+")[0]  # a repeated touch shows nothing new
         known = self._lists.get(job)
         if known is None or known[0] != change:

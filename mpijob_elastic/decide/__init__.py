@@ -50,7 +50,7 @@ def decide(view: JobView, *, now: float) -> Plan:
 def plan(state: JobState) -> Plan:
     """Return what to do for a job in this state."""
     view = state.view
-    if not (view.size_known or view.deleting or view.finished or state.foreign):
+    if not (view.facts.size_known or view.facts.deleting or view.facts.finished or state.foreign):
         told, wake = notices.tell(state)
         return Plan(actions=(told,) if told else (), wake_at=wake)
     found = _job(state)
@@ -70,14 +70,14 @@ def plan(state: JobState) -> Plan:
 
 def _job(state: JobState) -> Plan:
     view = state.view
-    if view.deleting:
+    if view.facts.deleting:
         return Plan()
     if state.foreign:
         return handover.farewell(state)
     if view.ended:
         return _finish(state)  # what a launcher's end means, the operator says; mostly within a moment
     is_ours = not view.foreign  # what was another operator's is ours again with our list (handover.take_back)
-    ended = backoff_limit.end(view) if view.backoff_limit and is_ours else None
+    ended = backoff_limit.end(view) if view.facts.run_policy.backoff_limit and is_ours else None
     if ended or view.config is None or view.role is None or not (view.workers or view.launcher):
         # The operator creates them first; pods that another operator made are not seen at all.
         due: list[Action | None] = []
@@ -92,7 +92,7 @@ def _job(state: JobState) -> Plan:
 def _steps(state: JobState, config: Config, role: Role) -> Plan:
     view = state.view
     change, wake = config_map.write(state, config)
-    if view.notices and view.handed_over and (tried := handover.take_back(state, config, change, wake_at=wake)):
+    if view.facts.notices and view.handed_over and (tried := handover.take_back(state, config, change, wake_at=wake)):
         return tried
     if state.mends_at > state.now:  # nothing that follows holds for a list that is not ours
         told, wake = notices.tell(state)
@@ -103,7 +103,7 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
     looks: list[Look | None] = []
     if any(worker.going for worker in state.workers):
         wakes.append(disruption.wake_at(state))
-    if any(worker.pod.node_gone_at for worker in state.workers):
+    if any(worker.pod.facts.node_gone_at for worker in state.workers):
         wakes.append(lost_nodes.wake_at(state))
     if change is None or WriteConfig in view.refused:  # everything below relies on what is published now
         touch, wake = config_map.refresh(state, config)

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model.autoscale import Spec
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.gang import Gang
-from mpijob_elastic.model.job import Launcher, Ref, Worker
 from mpijob_elastic.model.kube_queue import QueueUnit
 from mpijob_elastic.model.memory import Memory, Tries
+from mpijob_elastic.model.pod import Launcher, Worker
 from mpijob_elastic.model.queue import Workload
 
 
@@ -46,7 +47,7 @@ def warning(reason: str, message: str) -> Note:
 class WriteRole:
     """Let the launcher exec into exactly `exec_names`."""
 
-    ref: Ref
+    ref: Identity
     exec_rule: int
     exec_names: tuple[str, ...]
     note: Note
@@ -60,7 +61,7 @@ class WriteConfig:
     list was another operator's.
     """
 
-    ref: Ref
+    ref: Identity
     script: str
     hostfile: str
     memory: Memory
@@ -173,7 +174,7 @@ class EndLauncher:
 class Gated:
     """A pod that is held back, and the scheduling gates that it keeps, in order."""
 
-    ref: Ref
+    ref: Identity
     kept: tuple[str, ...] = ()
 
 
@@ -189,7 +190,7 @@ class Ungate:
 class DeleteJob:
     """Delete a finished job at this version."""
 
-    ref: Ref
+    ref: Identity
     note: Note
 
 
@@ -197,7 +198,7 @@ class DeleteJob:
 class TellUser:
     """Tell the user what the job waits for: the new text of the annotation, and an Event for each new line."""
 
-    ref: Ref
+    ref: Identity
     text: str
     notes: tuple[Note, ...] = ()
 
@@ -206,13 +207,13 @@ class TellUser:
 class WriteSelector:
     """Write the selector of the workers into the job's status, where the subresource scale and an HPA read it."""
 
-    ref: Ref
+    ref: Identity
     selector: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class _SetSize:
-    ref: Ref
+    ref: Identity
     before: int
     after: int
     note: Note
@@ -226,7 +227,7 @@ class LowerPodGroup(_SetSize):
 class MakePodGroup:
     """Create the PodGroup of a job, controlled by it."""
 
-    job: Ref
+    job: Identity
     min_member: int
     gang: Gang
     note: Note
@@ -236,7 +237,7 @@ class MakePodGroup:
 class TunePodGroup:
     """Give a PodGroup the queue ("" for the one that it has) and annotations of its job."""
 
-    ref: Ref
+    ref: Identity
     queue: str
     annotations: Mapping[str, str]
     note: Note
@@ -254,8 +255,8 @@ class Fill(_SetSize):
 class WriteAutoscaler:
     """Create the HPA of a job, or change it: `ref` is None if there is none."""
 
-    job: Ref
-    ref: Ref | None
+    job: Identity
+    ref: Identity | None
     spec: Spec
     note: Note
 
@@ -264,7 +265,7 @@ class WriteAutoscaler:
 class DeleteAutoscaler:
     """Delete the HPA of a job."""
 
-    ref: Ref
+    ref: Identity
     note: Note
 
 
@@ -274,7 +275,7 @@ class PodSet:
 
     name: str
     count: int
-    like: Ref
+    like: Identity
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,17 +10,17 @@ from mpijob_elastic.decide.actions import DeleteAutoscaler, Note, WriteAutoscale
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model import autoscale
 from mpijob_elastic.model.autoscale import Autoscaler
-from mpijob_elastic.model.job import JobView, Ref
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
 
 
 def write(state: JobState) -> WriteAutoscaler | DeleteAutoscaler | None:
     """Return the write that is due, or None."""
     view = state.view
-    if view.autoscalers is None or state.foreign or view.deleting:
+    if view.autoscalers is None or state.foreign or view.facts.deleting:
         return None
     mine = next((found for found in view.autoscalers if _is_ours(view, found)), None)
-    ref = _ref(mine) if mine else None
+    ref = mine.metadata if mine else None
     asked, least, most = view.policy.autoscale, view.policy.min_replicas, view.policy.max_replicas
     why = _why_not(view)
     if why or asked is None or least is None or most is None:
@@ -45,11 +45,11 @@ def notes(view: JobView) -> Iterator[Note]:
             f"{names.AUTOSCALE} has no effect: HPA {listed(others)} scales {view.name}. Delete that HPA, with KEDA its "
             "ScaledObject, or remove the annotation",
         )
-    elif view.size_manager:
+    elif view.facts.size_manager:
         yield warning(
             "SizeManaged",
-            f"{view.size_manager} sets Worker.replicas of {view.name} too, so it and {names.AUTOSCALE} may resize the "
-            "job back and forth; let it ignore that field",
+            f"{view.facts.size_manager} sets Worker.replicas of {view.name} too, so it and {names.AUTOSCALE} may "
+            "resize the job back and forth; let it ignore that field",
         )
 
 
@@ -65,7 +65,7 @@ def rivals(view: JobView) -> list[str]:
 
 def _why_not(view: JobView) -> str:
     reasons = {
-        "the job has finished": view.finished,
+        "the job has finished": view.facts.finished,
         f"{names.AUTOSCALE} does not ask for it": view.policy.autoscale is None or view.policy.fill,
         "the job is not elastic": not view.elastic,
         "another HPA scales the job": bool(rivals(view)),
@@ -75,8 +75,3 @@ def _why_not(view: JobView) -> str:
 
 def _is_ours(view: JobView, found: Autoscaler) -> bool:
     return found.labelled and found.metadata.job_uid == view.ref.uid
-
-
-def _ref(found: Autoscaler) -> Ref:
-    metadata = found.metadata
-    return Ref(name=metadata.name, uid=metadata.uid, resource_version=metadata.resource_version)

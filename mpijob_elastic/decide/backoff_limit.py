@@ -7,15 +7,16 @@ attempt that succeeds.
 """
 
 from mpijob_elastic.decide.actions import EndLauncher, warning
-from mpijob_elastic.model.job import JobView, LauncherPhase
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import LauncherPhase
 
 
 def end(view: JobView) -> EndLauncher | None:
     """Return the end of the launcher if that is due."""
-    launcher, limit = view.launcher, view.backoff_limit
-    if not limit or launcher is None or launcher.phase is not LauncherPhase.STARTED or launcher.deleting:
+    launcher, limit = view.launcher, view.facts.run_policy.backoff_limit
+    if not limit or launcher is None or launcher.phase is not LauncherPhase.STARTED or launcher.facts.deleting:
         return None
-    if launcher.failures <= limit or launcher.deadline == EndLauncher.DEADLINE:
+    if launcher.facts.failures <= limit or launcher.facts.deadline == EndLauncher.DEADLINE:
         return None
-    message = f"{launcher.ref.name} has failed {launcher.failures} times (backoffLimit {limit}), so it is ended"
+    message = f"{launcher.ref.name} has failed {launcher.facts.failures} times (backoffLimit {limit}), so it is ended"
     return EndLauncher(launcher=launcher, note=warning("BackoffLimitExceeded", message))

@@ -34,7 +34,7 @@ def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | 
         return None, step.wake_at  # a list that the driver cannot read is better than an empty list
     change = _change(state, config, step.hosts)
     memory = next_memory.memory(state, config, change)
-    same = (change.script, change.hostfile, change.kubexec) == (config.script, config.hostfile, None)
+    same = (change.script, change.hostfile, change.kubexec) == (config.facts.script, config.facts.hostfile, None)
     if same and not next_memory.is_due(state, config, memory):
         return None, step.wake_at
     change = replace(change, memory=memory, lost=_lost(state, change.removed) if change.removed else ())
@@ -102,25 +102,25 @@ def _kubexec(state: JobState, config: Config, published: Iterable[str]) -> str |
     """Return the script where it must change for these pods; it stays as it is once it finds every pod."""
     if not state.view.elastic or all(_host(state, pod) == pod for pod in published):
         return None
-    after = kubexec.mapped(config.kubexec)
-    return None if after == config.kubexec else after
+    after = kubexec.mapped(config.facts.kubexec)
+    return None if after == config.facts.kubexec else after
 
 
 def _slots(state: JobState, config: Config) -> int:
     # The driver mis-assigns local ranks when a listed host's slots change (horovod#1849): they hold while it runs.
     if state.view.driver_running and (config.published is None or config.published.hosts):
-        known = config.published.slots if config.published and config.signed else hostfile_slots(config.hostfile)
-        return known or state.view.slots
-    return state.view.slots
+        known = config.published.slots if config.published and config.signed else hostfile_slots(config.facts.hostfile)
+        return known or state.view.facts.slots
+    return state.view.facts.slots
 
 
 def _hostfile(state: JobState, config: Config, published: tuple[str, ...], slots: int) -> str:
     view = state.view
     if not view.elastic:
-        return config.hostfile  # mpirun was told its -np; a list that shrinks or grows under it can only harm
+        return config.facts.hostfile  # mpirun was told its -np; a list that shrinks or grows under it can only harm
     if view.driver_running:
         # A recreated launcher waits for each of these, so they are workers that run.
-        return names.hostfile(list(published), slots=slots) if published else config.hostfile
+        return names.hostfile(list(published), slots=slots) if published else config.facts.hostfile
     return names.hostfile(list(launcher_start.awaited(state, config)), slots=slots)
 
 
@@ -144,7 +144,7 @@ def _removed(state: JobState, change: WriteConfig) -> Iterable[Note]:
         message = f"{listed(surplus)} removed from discover_hosts.sh: {_sizes(state, change)}"
         yield normal("Draining", f"{message}; draining for at most {limit}")
     gone = [state.by_name[pod] for pod in removed if pod in state.by_name]
-    disrupted = [worker for worker in gone if worker.wanted and worker.pod.disruption]
+    disrupted = [worker for worker in gone if worker.wanted and worker.pod.facts.disruption]
     if disrupted:
         message = f"{disruption.each(disrupted)} removed from discover_hosts.sh: {_sizes(state, change)}"
         yield warning("Disruption", message)
@@ -152,7 +152,7 @@ def _removed(state: JobState, change: WriteConfig) -> Iterable[Note]:
     rank_lost = {worker.name for worker in without_rank}
     cut_off = [pod for pod in change.lost if pod in state.cut_off]
     if cut_off:
-        nodes = listed(sorted({state.by_name[pod].pod.node for pod in cut_off}))
+        nodes = listed(sorted({state.by_name[pod].pod.facts.node for pod in cut_off}))
         yield warning("HostsLost", f"{listed(cut_off)} removed from discover_hosts.sh: node {nodes} is gone")
     not_ready = [pod for pod in change.lost if pod not in rank_lost and pod not in state.cut_off]
     if not_ready:
@@ -172,7 +172,7 @@ def _lost(state: JobState, removed: Iterable[str]) -> tuple[str, ...]:
     asked = {
         worker.name
         for worker in state.workers
-        if (not worker.pod.probe.busy_seen if worker.rank_lost else worker.pod.disruption or not worker.wanted)
+        if (not worker.pod.probe.busy_seen if worker.rank_lost else worker.pod.facts.disruption or not worker.wanted)
     }
     stay = {*state.view.wanted_names} - asked
     return tuple(pod for pod in removed if pod in stay)

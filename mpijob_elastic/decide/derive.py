@@ -23,7 +23,8 @@ from mpijob_elastic.decide import (
 )
 from mpijob_elastic.decide.retries import MOVED, RENAMED, REPLACED, of_this_pod
 from mpijob_elastic.decide.state import JobState, LauncherState, Moment, Standing, WorkerState, honest
-from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Worker
 
 _NOBODY: frozenset[str] = frozenset()
 # Seconds from the creation of a failed worker until it is replaced where its failures are not counted.
@@ -34,17 +35,17 @@ def derive(view: JobView, *, now: float) -> JobState:
     """Return the state of the job at time `now` (seconds since the epoch)."""
     view = suspension.effective(view) if view.suspended_by else view
     evictions_end = None
-    if any(worker.eviction for worker in view.workers):
+    if any(worker.facts.eviction for worker in view.workers):
         view = evictions.judged(view, now=now)
         evictions_end = evictions.end(view)
     moment = _moment(view, now=now)
     idle = lost_ranks.idle(moment)
     going = leaving = _NOBODY
-    if any(worker.disruption for worker in view.workers):
+    if any(worker.facts.disruption for worker in view.workers):
         going = disruption.going(view)
         leaving = disruption.leaving(view, going, now=now)
     workers = tuple(_worker(moment, worker, idle, going, leaving) for worker in view.workers)
-    node_gone = any(worker.pod.node_gone_at for worker in workers)
+    node_gone = any(worker.pod.facts.node_gone_at for worker in workers)
     succeeds_lost = any(worker.succeeds_lost for worker in workers)
     resume_at = rank0_loss.resume_at(moment, workers) if node_gone or succeeds_lost else 0.0
     return JobState(
@@ -80,7 +81,7 @@ def _moment(view: JobView, *, now: float) -> Moment:
 
 def _launcher(view: JobView, *, now: float) -> LauncherState:
     launcher, memory = view.launcher, view.memory
-    sees_hosts = launcher is None or not view.driver_running or launcher.mounts_discovery
+    sees_hosts = launcher is None or not view.driver_running or launcher.facts.mounts_discovery
     changed = memory.added_at > 0.0 or memory.removed_at > 0.0
     # A touch helps a launcher that trains, or that may begin to with a list that was true before. A list that is empty,
     # or somebody else's, need not be hurried along.
@@ -88,12 +89,12 @@ def _launcher(view: JobView, *, now: float) -> LauncherState:
         view.elastic
         and bool(view.host_of)
         and launcher is not None
-        and launcher.mounts_discovery
-        and not launcher.deleting
+        and launcher.facts.mounts_discovery
+        and not launcher.facts.deleting
         and (view.driver_running or (changed and view.driver_may_run))
     )
-    digest = view.config.digest if view.config and launcher and launcher.refreshed else ""
-    name, _, touch = (launcher.refreshed or "" if launcher else "").partition("@")
+    digest = view.config.digest if view.config and launcher and launcher.facts.refreshed else ""
+    name, _, touch = (launcher.facts.refreshed or "" if launcher else "").partition("@")
     shown_at, again = _touch(touch, now=now) if digest and name == digest else (None, 0)
     return LauncherState(
         sees_hosts=sees_hosts,
@@ -123,7 +124,7 @@ def _worker(
     if view.queue and view.queue.workloads:
         wanted = wanted and not workloads.is_taken_back(view, pod)
         astray = "to wait for quota" if pod.unscheduled and workloads.missed_queue(view, pod) else ""
-    if view.gang and pod_group.is_forgotten(view, pod):
+    if view.facts.gang and pod_group.is_forgotten(view, pod):
         astray = "because its scheduler tries no pod again that waited when the gang started"
     if astray and not (wanted and _is_replaced(moment, pod)):
         astray = ""
@@ -140,7 +141,7 @@ def _worker(
             Standing.GIVEN_UP: (failed or loss is not None) and _is_given_up(moment, pod, failed=failed),
             Standing.FAILED: failed,
             Standing.ENDED: pod.terminated,
-            Standing.TERMINATING: pod.deleting,
+            Standing.TERMINATING: pod.facts.deleting,
             Standing.RANK_LOST: rank_lost,
             Standing.GOING: name in leaving,
             Standing.HELD: name in going,
@@ -163,8 +164,8 @@ def _worker(
         going=name in going,
         leaves=name in leaving,
         evicted=wanted
-        and pod.eviction is not None
-        and not (stopped or pod.terminated or pod.deleting or pod.node_gone_at),
+        and pod.facts.eviction is not None
+        and not (stopped or pod.terminated or pod.facts.deleting or pod.facts.node_gone_at),
         drain=drain.of(moment, name, left, pod.probe) if left else None,
         stopped=stopped,
         due_at=suspension.goes_at(view, pod, now=moment.now)
@@ -180,7 +181,7 @@ def _is_replaced(moment: Moment, pod: Worker) -> bool:
     """Tell whether a wanted worker that has ended is to be recreated."""
     policy, launcher = moment.view.policy, moment.launcher
     may_replace = moment.view.elastic and policy.replace_failed_workers is not False and launcher.sees_hosts
-    return may_replace and not pod.succeeded and not pod.deleting
+    return may_replace and not pod.succeeded and not pod.facts.deleting
 
 
 def _is_given_up(moment: Moment, pod: Worker, *, failed: bool) -> bool:
@@ -193,11 +194,11 @@ def _due_at(moment: Moment, pod: Worker, *, failed: bool) -> float | None:
     memory, now = moment.view.memory, moment.now
     tries = of_this_pod(memory.replaced if failed else memory.moved, pod)
     if tries is None:
-        return honest(pod.created_at, now=now) + UNCOUNTED_AFTER if failed and _is_stuck(moment) else None
+        return honest(pod.facts.created_at, now=now) + UNCOUNTED_AFTER if failed and _is_stuck(moment) else None
     if not failed:
         return MOVED.due_at(tries, now=now)
     at = REPLACED.again_at(tries, now=now)
-    return at if pod.terminated else max(at, honest(pod.created_at, now=now) + workloads.MISSED_AFTER)
+    return at if pod.terminated else max(at, honest(pod.facts.created_at, now=now) + workloads.MISSED_AFTER)
 
 
 def _is_stuck(moment: Moment) -> bool:
@@ -220,20 +221,22 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
     may_move = view.policy.replace_failed_workers is not False
     surplus = [worker for worker in reversed(workers) if not worker.wanted and _may_be_deleted(worker.pod)]
     if view.suspended_by:  # the size asks for these: they took the place of workers that have left
-        surplus = [worker for worker in surplus if names.GATES.isdisjoint(worker.pod.gates)]
+        surplus = [worker for worker in surplus if names.GATES.isdisjoint(worker.pod.facts.gates)]
     failed = [worker for worker in reversed(workers) if worker.failed or worker.astray]
     unlisted = [worker for worker in reversed(workers) if worker.going and not worker.published]
-    moving = [worker for worker in unlisted if may_move or worker.pod.eviction]
-    lost = [worker for worker in reversed(workers) if worker.pod.node_gone_at and may_move and _is_lost(view, worker)]
+    moving = [worker for worker in unlisted if may_move or worker.pod.facts.eviction]
+    lost = [
+        worker for worker in reversed(workers) if worker.pod.facts.node_gone_at and may_move and _is_lost(view, worker)
+    ]
     # Without a driver nobody is told to leave, so there is nothing to look for.
-    deleted = [worker for worker in reversed(workers) if worker.pod.deleting and not worker.published]
+    deleted = [worker for worker in reversed(workers) if worker.pod.facts.deleting and not worker.published]
     ending = [worker for worker in deleted if view.driver_may_run and drain.is_watched(worker, now=moment.now)]
     return (*surplus, *failed, *lost, *(worker for worker in moving if worker not in lost), *ending)
 
 
 def _may_be_deleted(pod: Worker) -> bool:
     """Tell whether a deletion helps: no kubelet ends a pod that is being deleted on a node that is gone."""
-    return not pod.deleting or (pod.node_gone_at > 0.0 and not pod.forced)
+    return not pod.facts.deleting or (pod.facts.node_gone_at > 0.0 and not pod.facts.forced)
 
 
 def _is_lost(view: JobView, worker: WorkerState) -> bool:

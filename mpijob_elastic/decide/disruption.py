@@ -15,7 +15,8 @@ from mpijob_elastic.decide import workloads
 from mpijob_elastic.decide.actions import Note, warning
 from mpijob_elastic.decide.retries import MOVED
 from mpijob_elastic.decide.state import JobState, WorkerState, honest
-from mpijob_elastic.model.job import JobView, Launcher, Worker
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Launcher, Worker
 
 # A launcher cannot be moved; what its owner can do.
 KEEP_LAUNCHER = (
@@ -28,7 +29,7 @@ SEASONED = 30.0
 
 def going(view: JobView) -> frozenset[str]:
     """Return the pods of wanted workers that are to be elsewhere, whether they may leave yet or not."""
-    threatened = [worker for worker in view.workers if worker.disruption and _is_threatened(view, worker)]
+    threatened = [worker for worker in view.workers if worker.facts.disruption and _is_threatened(view, worker)]
     return frozenset(worker.ref.name for worker in threatened if not _gave_up(view, worker))
 
 
@@ -36,7 +37,7 @@ def leaving(view: JobView, all_going: frozenset[str], *, now: float) -> frozense
     """Return the going pods that should not be published now; `now` inf: at the end of all waits."""
     if not all_going:
         return all_going
-    trains = (worker for worker in view.workers if worker.ready and not worker.node_gone_at)
+    trains = (worker for worker in view.workers if worker.ready and not worker.facts.node_gone_at)
     published = [worker for worker in trains if worker.ref.name in view.host_of]
     hosts = [worker for worker in published if worker.index < view.replicas]
     if view.queue and view.queue.workloads:
@@ -59,7 +60,7 @@ def wake_at(state: JobState) -> float | None:
 
 def cause(pod: Worker | Launcher) -> str:
     """Return in words what is about to happen to the pod."""
-    return f"{pod.disruption} on node {pod.node}" if pod.node else pod.disruption
+    return f"{pod.facts.disruption} on node {pod.facts.node}" if pod.facts.node else pod.facts.disruption
 
 
 def each(workers: Iterable[WorkerState]) -> str:
@@ -74,27 +75,29 @@ def notes(state: JobState) -> Iterable[Note]:
     if held and not leaving(view, frozenset(worker.name for worker in held), now=math.inf):
         message = f"{each(held)} kept until a replacement trains: the job needs at least {least(view)} workers"
         yield warning("DisruptionHeld", message)
-    threatened = [worker for worker in state.workers if worker.pod.disruption and _is_threatened(view, worker.pod)]
+    threatened = [
+        worker for worker in state.workers if worker.pod.facts.disruption and _is_threatened(view, worker.pod)
+    ]
     stuck = [worker for worker in threatened if _gave_up(view, worker.pod)]
     if stuck:
         message = f"{each(stuck)} kept: recreated {len(MOVED.delays)} times, and always on a node that is going away"
         yield warning("DisruptionRepeated", message)
     launcher = view.launcher
-    if launcher and launcher.disruption and view.elastic and not launcher.deleting:
+    if launcher and launcher.facts.disruption and view.elastic and not launcher.facts.deleting:
         message = f"{launcher.ref.name} ({cause(launcher)}) cannot be moved: {KEEP_LAUNCHER}"
         yield warning("LauncherDisrupted", message)
 
 
 def least(view: JobView) -> int:
     """Return below how many workers the job is not brought."""
-    return max(view.policy.min_replicas or 1, view.min_np_workers)
+    return max(view.policy.min_replicas or 1, view.facts.min_np_workers)
 
 
 def _is_threatened(view: JobView, worker: Worker) -> bool:
     is_wanted = worker.index < view.replicas
     if view.queue and view.queue.workloads:
         is_wanted = is_wanted and not workloads.is_taken_back(view, worker)
-    is_there = not (worker.deleting or worker.terminated or worker.node_gone_at)  # else it is lost already
+    is_there = not (worker.facts.deleting or worker.terminated or worker.facts.node_gone_at)  # else it is lost already
     return view.elastic and is_wanted and is_there
 
 
@@ -104,4 +107,4 @@ def _gave_up(view: JobView, worker: Worker) -> bool:
 
 
 def _seasoned_at(worker: Worker, *, now: float) -> float:
-    return math.inf if worker.ready_at is None else honest(worker.ready_at, now=now) + SEASONED
+    return math.inf if worker.facts.ready_at is None else honest(worker.facts.ready_at, now=now) + SEASONED

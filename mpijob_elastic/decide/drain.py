@@ -19,8 +19,9 @@ from mpijob_elastic.decide import disruption, retries
 from mpijob_elastic.decide.actions import Note, ReleaseWorker, Removal, normal
 from mpijob_elastic.decide.state import SETTLE, SKEW, Drain, JobState, Moment, WorkerState, honest
 from mpijob_elastic.model import durations, eviction
-from mpijob_elastic.model.job import JobView, Probe, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left
+from mpijob_elastic.model.pod import Probe, Worker
 
 # How many seconds after the launcher was shown the list a worker must still be empty. Until then the driver may start
 # a rank in it: it reads the list up to 1.7 s later (see host_list), and its exec takes a moment to show. Where a rank
@@ -57,8 +58,8 @@ class Leaving:
 def is_watched(worker: WorkerState, *, now: float) -> bool:
     """Tell whether a pod that is being deleted may still drain unseen, or has drained and is to be told so."""
     pod = worker.pod
-    is_over = pod.terminated or pod.node_gone_at or pod.ends_at is None or now >= pod.ends_at
-    return pod.deleting and not is_over and (not _has_drained(worker) or _is_to_be_told(worker))
+    is_over = pod.terminated or pod.facts.node_gone_at or pod.facts.ends_at is None or now >= pod.facts.ends_at
+    return pod.facts.deleting and not is_over and (not _has_drained(worker) or _is_to_be_told(worker))
 
 
 def _has_drained(worker: WorkerState) -> bool:
@@ -67,7 +68,7 @@ def _has_drained(worker: WorkerState) -> bool:
 
 def _is_to_be_told(worker: WorkerState) -> bool:
     """Tell whether a pod that is being deleted drained before: its main process waits in vain for a rank to start."""
-    return worker.pod.eviction is not None and _has_drained(worker) and not worker.pod.probe.told
+    return worker.pod.facts.eviction is not None and _has_drained(worker) and not worker.pod.probe.told
 
 
 def deadline(view: JobView, began: float) -> float:
@@ -81,10 +82,10 @@ def left(moment: Moment, worker: Worker) -> Left | None:
     A driver with the old list may take a pod for an earlier pod of its name.
     """
     found = moment.view.memory.left.get(worker.ref.name)
-    if found is None or found.pod == worker.ref.fingerprint:
+    if found is None or found.pod == worker.fingerprint:
         return found
     known = moment.known_since(found)
-    return None if known is not None and worker.created_at > known + SETTLE + SKEW else found
+    return None if known is not None and worker.facts.created_at > known + SETTLE + SKEW else found
 
 
 def begun(moment: Moment) -> AbstractSet[tuple[str, float]]:
@@ -126,14 +127,14 @@ def leave(state: JobState) -> Leaving:
         if outcome := _outcome(state, worker):
             if not worker.evicted:
                 found.append(_removal(state, worker, outcome))
-            elif worker.pod.eviction and not worker.pod.eviction.released:
+            elif worker.pod.facts.eviction and not worker.pod.facts.eviction.released:
                 note = normal("EvictionAllowed", f"{worker.name} may be evicted: {_reason(state, worker, outcome)[1]}")
                 mark = eviction.released(state.now)
                 released.append(ReleaseWorker(worker=worker.pod, mark=mark, note=note))
             continue
         probe_at = _probe_at(worker, now=state.now)
         if probe_at is not None and probe_at <= state.now:
-            (evicted if worker.pod.deleting and _is_to_be_told(worker) else probes).append(worker.pod)
+            (evicted if worker.pod.facts.deleting and _is_to_be_told(worker) else probes).append(worker.pod)
         deadline_at = worker.drain.deadline if worker.drain and not _is_replaced(worker) else None
         wakes += [at for at in (probe_at, deadline_at, worker.due_at) if at is not None and at > state.now]
     return Leaving(
@@ -152,12 +153,12 @@ def _leftovers(state: JobState) -> Leaving:
     event doubles that. Running means All there.
     """
     view = state.view
-    if view.clean_pod_policy not in ("Running", "All"):
+    if view.facts.clean_pod_policy not in ("Running", "All"):
         return Leaving()
     due_at = None if view.over_at is None else honest(view.over_at, now=state.now) + OPERATOR_WITHIN
     is_late = due_at is not None and due_at <= state.now
-    left = (worker for worker in reversed(state.workers) if is_late or (view.finished and not worker.wanted))
-    gone = tuple(_removal(state, worker, "finished") for worker in left if not worker.pod.deleting)
+    left = (worker for worker in reversed(state.workers) if is_late or (view.facts.finished and not worker.wanted))
+    gone = tuple(_removal(state, worker, "finished") for worker in left if not worker.pod.facts.deleting)
     return Leaving(removals=gone, wake_at=None if is_late else due_at)
 
 
@@ -174,9 +175,9 @@ def _outcome(state: JobState, worker: WorkerState) -> str:
     """Return why the worker may be deleted now, in a word; "" if it may not."""
     is_due = worker.due_at is not None and state.now >= worker.due_at
     unlisted = is_unlisted(state.view, worker)
-    if worker.pod.node_gone_at and unlisted and (state.memory_known or not state.view.driver_may_run):
+    if worker.pod.facts.node_gone_at and unlisted and (state.memory_known or not state.view.driver_may_run):
         return "lost"
-    if worker.pod.deleting:
+    if worker.pod.facts.deleting:
         return ""
     if worker.stopped or _is_replaced(worker):
         reason, is_out = ("suspended", not worker.published) if worker.stopped else ("failed", unlisted)
@@ -207,7 +208,7 @@ def _probe_at(worker: WorkerState, *, now: float) -> float | None:
     if drain is None or drain.began is None or not pod.running or pod.opaque:
         return None  # the touch comes first, for looks into many workers would only hold it and the deletions up
     asked, failed = pod.probe.asked_at, pod.probe.failed
-    if not 0.0 < asked <= now or (pod.deleting and not failed and _is_to_be_told(worker)):
+    if not 0.0 < asked <= now or (pod.facts.deleting and not failed and _is_to_be_told(worker)):
         return drain.since
     usual = PROBE_SOON if asked - drain.since < PROBE_SOON_FOR else PROBE_LATER
     return asked + retries.probe_pause(usual, failed, most=retries.LEAVING_PROBES_APART)
@@ -220,7 +221,7 @@ def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:
         reason = reason if warning else "WorkerReplaced"
         cause = "" if outcome == "lost" else f" ({disruption.cause(pod)})"
         why = f"{why}; the operator recreates it{f', {worker.astray}' if worker.astray else f' elsewhere{cause}'}"
-    last = f" (last state: {pod.last_state})" if pod.last_state else ""
+    last = f" (last state: {pod.facts.last_state})" if pod.facts.last_state else ""
     message = f"{worker.name} is being deleted: {why}{last}"
     note = Note(reason=reason, message=message, warning=warning)
     return Removal(worker=pod, outcome=outcome, note=note, grace=_grace(pod, outcome))
@@ -229,7 +230,7 @@ def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:
 def _grace(pod: Worker, outcome: str) -> int | None:
     if outcome == "lost":
         return 0  # no kubelet is left to confirm that the pod has ended
-    return GRACE if outcome in _WITHOUT_RANKS and not pod.pre_stop else None
+    return GRACE if outcome in _WITHOUT_RANKS and not pod.facts.pre_stop else None
 
 
 def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, str, bool]:
@@ -237,7 +238,7 @@ def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, st
     match outcome:
         case "finished":
             late = " and the operator has not deleted it" if worker.wanted else ""
-            why = f"the job has ended, cleanPodPolicy is {state.view.clean_pod_policy}{late}"
+            why = f"the job has ended, cleanPodPolicy is {state.view.facts.clean_pod_policy}{late}"
         case "suspended":
             return "WorkerSuspended", "the job is suspended", False
         case "idle":
@@ -247,7 +248,7 @@ def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, st
         case "unscheduled":
             why = "it was never scheduled to a node"
         case "lost":
-            why = f"its node {worker.pod.node} is gone"
+            why = f"its node {worker.pod.facts.node} is gone"
         case "drained":
             left = state.view.memory.left.get(worker.name)
             why = f"drained after {durations.render(max(0.0, state.now - left.at) if left else 0.0)}"
@@ -260,7 +261,7 @@ def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, st
 
 
 def _failure(worker: Worker) -> str:
-    if not worker.out_of_memory:
+    if not worker.facts.out_of_memory:
         return "it failed; the operator recreates it"
     return (
         "it ran out of memory (OOMKilled); the operator recreates it with the same limit. Raise "

@@ -7,7 +7,10 @@ follows up ends by its time, and the worker is listed again.
 
 from dataclasses import replace
 
-from mpijob_elastic.model.job import JobView, Worker
+import msgspec
+
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Worker
 
 
 def judged(view: JobView, *, now: float) -> JobView:
@@ -16,14 +19,17 @@ def judged(view: JobView, *, now: float) -> JobView:
 
 
 def _judged(view: JobView, worker: Worker, *, now: float) -> Worker:
-    if worker.eviction is None:
+    facts = worker.facts
+    if facts.eviction is None:
         return worker
-    if not worker.eviction.is_live(drain_timeout=view.policy.drain_timeout, now=now):
-        return replace(worker, eviction=None)
-    return replace(worker, disruption=worker.disruption or "an eviction")
+    if not facts.eviction.is_live(drain_timeout=view.policy.drain_timeout, now=now):
+        return replace(worker, facts=msgspec.structs.replace(facts, eviction=None))
+    return replace(worker, facts=msgspec.structs.replace(facts, disruption=facts.disruption or "an eviction"))
 
 
 def end(view: JobView) -> float | None:
     """Return when the next mark of a judged view is over."""
     limit = view.policy.drain_timeout
-    return min((pod.eviction.ends_at(drain_timeout=limit) for pod in view.workers if pod.eviction), default=None)
+    return min(
+        (pod.facts.eviction.ends_at(drain_timeout=limit) for pod in view.workers if pod.facts.eviction), default=None
+    )

@@ -12,13 +12,13 @@ def delete(state: JobState) -> tuple[DeleteJob | None, float | None]:
     """Return the deletion that is due, or None; and when it may become due."""
     view = state.view
     # Whatever the status says, a launcher that runs has not finished.
-    if view.ttl is None or view.ended_at is None or view.driver_may_run:
+    if view.facts.run_policy.ttl is None or view.facts.ended_at is None or view.driver_may_run:
         return None, None
     if view.queue and view.queue.prebuilt:
         return None, None  # MultiKueue deletes its copy once it knows the end, and runs one that is gone again
-    due_at = view.ended_at + view.ttl
+    due_at = view.facts.ended_at + view.facts.run_policy.ttl
     if state.now < due_at:
         return None, due_at
-    after = f"{durations.render(view.ttl)} after its end (ttlSecondsAfterFinished)"
+    after = f"{durations.render(view.facts.run_policy.ttl)} after its end (ttlSecondsAfterFinished)"
     message = f"{view.name} is deleted with all that it owns, {after}"
     return DeleteJob(ref=view.ref, note=normal("FinishedJobDeleted", message)), None

@@ -46,7 +46,7 @@ def _may_fill(view: JobView) -> bool:
 def _most(view: JobView) -> int:
     """Return the largest size at which every worker gets a rank."""
     least, most = view.policy.min_replicas or 1, view.policy.max_replicas or 1
-    return max(least, min(most, view.max_np_workers or most))
+    return max(least, min(most, view.facts.max_np_workers or most))
 
 
 def _wanted(state: JobState) -> tuple[int, str]:
@@ -68,9 +68,9 @@ def _unscheduled(state: JobState, *, before: float) -> int:
     count = 0
     for pod in reversed(state.view.wanted_names):
         worker = state.by_name.get(pod)
-        if worker is None or not worker.pod.unscheduled or worker.pod.gates:
+        if worker is None or not worker.pod.unscheduled or worker.pod.facts.gates:
             break
-        if worker.pod.created_at > before:
+        if worker.pod.facts.created_at > before:
             break
         count += 1
     return count

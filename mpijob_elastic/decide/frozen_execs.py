@@ -18,9 +18,10 @@ from mpijob_elastic import names
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, Note, normal, warning
 from mpijob_elastic.decide.state import SKEW, JobState, honest
 from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
-from mpijob_elastic.model.job import JobView, Launcher, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left
 from mpijob_elastic.model.phrases import listed
+from mpijob_elastic.model.pod import Launcher, Worker
 
 # Seconds after a pod left, or its successor came, until the first look; until the second; and between later looks.
 FIRST_LOOK = 10.0
@@ -138,9 +139,9 @@ def _pods(view: JobView, execs: Iterable[Exec]) -> str:
 
 def _launcher(view: JobView) -> Launcher | None:
     """Return the launcher if its execs are ours to look after."""
-    ours = view.elastic and not (view.foreign or view.handed_over or view.finished or view.deleting)
+    ours = view.elastic and not (view.foreign or view.handed_over or view.facts.finished or view.facts.deleting)
     launcher = view.launcher
-    return launcher if launcher and ours and view.driver_running and not launcher.deleting else None
+    return launcher if launcher and ours and view.driver_running and not launcher.facts.deleting else None
 
 
 def _reasons(state: JobState) -> Mapping[str, float]:
@@ -153,32 +154,32 @@ def _reasons(state: JobState) -> Mapping[str, float]:
     }
     # A number in the host name says that another pod may have had a rank before the worker's pod.
     numbered = (view.worker(pod) for pod, host in view.memory.hosts.items() if host.incarnation > 0)
-    new = {f"{worker.name} is {worker.ref.uid}": worker.created_at for worker in numbered if worker}
+    new = {f"{worker.name} is {worker.ref.uid}": worker.facts.created_at for worker in numbered if worker}
     due = {reason: at + FIRST_LOOK for reason, at in {**left, **new}.items() if now - PAST_AFTER < at <= now}
     # At once: its exec does not end by itself, and the worker leaves the list only after that (see lost_nodes).
-    cut = (worker.pod for worker in state.workers if worker.pod.node_gone_at and worker.published)
+    cut = (worker.pod for worker in state.workers if worker.pod.facts.node_gone_at and worker.published)
     return due | {_cut_off_reason(worker): now for worker in cut}
 
 
 def _cut_off_reason(worker: Worker) -> str:
-    return f"{worker.name} is {worker.ref.uid} on {worker.node}, which is gone"
+    return f"{worker.name} is {worker.ref.uid} on {worker.facts.node}, which is gone"
 
 
 def _is_gone(worker: Worker | None, left: Left, *, now: float) -> bool:
-    return worker is None or worker.ref.fingerprint != left.pod or _is_dead(worker, now=now)
+    return worker is None or worker.fingerprint != left.pod or _is_dead(worker, now=now)
 
 
 def _is_cut_off(worker: Worker | None, found: Exec, *, now: float) -> bool:
-    return worker is None or _is_dead(worker, now=now) or found.started_at + SKEW < worker.created_at
+    return worker is None or _is_dead(worker, now=now) or found.started_at + SKEW < worker.facts.created_at
 
 
 def _has_no_pod(worker: Worker | None, found: Exec) -> bool:
-    if worker is None or worker.terminated or worker.node_gone_at:
+    if worker is None or worker.terminated or worker.facts.node_gone_at:
         return True
-    return found.started_at + SURELY_OLDER < worker.created_at
+    return found.started_at + SURELY_OLDER < worker.facts.created_at
 
 
 def _is_dead(worker: Worker, *, now: float) -> bool:
     """Return True if nothing can answer: the pod ended, its node is gone, or its end is long overdue."""
-    is_lost = worker.deleting and worker.ends_at is not None and now >= worker.ends_at + LATE_AFTER
-    return worker.terminated or worker.node_gone_at > 0.0 or is_lost
+    is_lost = worker.facts.deleting and worker.facts.ends_at is not None and now >= worker.facts.ends_at + LATE_AFTER
+    return worker.terminated or worker.facts.node_gone_at > 0.0 or is_lost

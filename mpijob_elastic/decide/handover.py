@@ -42,20 +42,20 @@ _WAIT = re.compile(r"not written to it for (?P<wait>[0-9a-z.]+)")
 
 def reason(view: JobView, *, now: float) -> str:
     """Return why a job is left alone, in words; "" if it is ours, or is to be taken back now."""
-    is_silent = not view.finished and _back_at(view) <= now  # a job that has ended is not written to by anybody
+    is_silent = not view.facts.finished and _back_at(view) <= now  # a job that has ended is not written to by anybody
     return "" if view.handed_over and (_is_given_back(view) or is_silent) else view.foreign
 
 
 def farewell(state: JobState) -> Plan:
     """Return a notice on a job that was ours, once; and when to try to take the job back."""
     view = state.view
-    if view.finished:
+    if view.facts.finished:
         return Plan()
     if view.queue and view.queue.elsewhere:
         return multikueue.tell(view, view.queue)
     if view.handed_over:
         return Plan(wake_at=None if math.isinf(view.foreign_at) else _back_at(view))
-    if not (view.reported and _was_ours(view)):
+    if not (view.facts.reported and _was_ours(view)):
         return Plan()
     return Plan(actions=(_notice(view, why=state.foreign, wait=SILENT_FOR),))
 
@@ -83,8 +83,8 @@ def taken_back(view: JobView) -> Note:
 def mends_at(config: Config, *, now: float) -> float:
     """Return when a script that is not ours may be replaced; 0 if at once."""
     if config.memory is None:
-        as_created = config.script in (None, names.discover_hosts([], slots=1))
-        return 0.0 if as_created else honest(config.written_at, now=now) + UNCOUNTED_PAUSE
+        as_created = config.facts.script in (None, names.discover_hosts([], slots=1))
+        return 0.0 if as_created else honest(config.facts.written_at, now=now) + UNCOUNTED_PAUSE
     last = config.memory.mended
     return MENDED.due_at(last, now=now) if last else 0.0
 
@@ -94,9 +94,11 @@ def mended(state: JobState) -> Mended | None:
     config, old, now = state.view.config, state.view.memory.mended, state.now
     if old and now - old.at >= FORGIVEN_AFTER:
         old = None
-    if config is None or not (state.edited or (state.view.foreign and config.script is not None)):
+    if config is None or not (state.edited or (state.view.foreign and config.facts.script is not None)):
         return msgspec.structs.replace(old, at=min(old.at, now)) if old else None
-    return Mended(count=old.count + 1 if old else 1, at=now, writer="" if _wrote_script(config) else config.writer)
+    return Mended(
+        count=old.count + 1 if old else 1, at=now, writer="" if _wrote_script(config) else config.facts.writer
+    )
 
 
 def edited(config: Config) -> Note:
@@ -108,12 +110,12 @@ def changed(config: Config) -> str:
     """Return in words what somebody else has changed, where script and memory do not belong together."""
     if _wrote_script(config):
         return f"annotation {names.MEMORY} of ConfigMap {config.ref.name} was changed by another program"
-    return f"{names.KEY_DISCOVER_HOSTS} was changed by {config.writer or 'another program'}"
+    return f"{names.KEY_DISCOVER_HOSTS} was changed by {config.facts.writer or 'another program'}"
 
 
 def _wrote_script(config: Config) -> bool:
     """Tell whether the last writer of the script was we, so that somebody else wrote the memory alone."""
-    return config.script is not None and config.writer == names.PROGRAM
+    return config.facts.script is not None and config.facts.writer == names.PROGRAM
 
 
 def contested(state: JobState) -> tuple[Note | None, float | None]:
@@ -145,7 +147,7 @@ def _outlook(view: JobView, *, wait: float) -> str:
 
 
 def _is_given_back(view: JobView) -> bool:
-    key_deleted = view.config is not None and view.config.script is None
+    key_deleted = view.config is not None and view.config.facts.script is None
     return key_deleted and not math.isinf(view.foreign_at)
 
 
@@ -154,7 +156,7 @@ def _back_at(view: JobView) -> float:
 
 
 def _wait(view: JobView) -> float:
-    found = _WAIT.search(view.notices)
+    found = _WAIT.search(view.facts.notices)
     return (durations.parse(found["wait"].rstrip(".")) if found else None) or SILENT_FOR
 
 
@@ -166,12 +168,12 @@ def _notice(view: JobView, *, why: str, wait: float) -> TellUser:
 
 def _was_ours(view: JobView) -> bool:
     memory = view.config and view.config.memory
-    shown = view.launcher and view.launcher.refreshed
-    return bool(view.notices or memory or shown)
+    shown = view.launcher and view.launcher.facts.refreshed
+    return bool(view.facts.notices or memory or shown)
 
 
 def _advice(view: JobView) -> str:
-    surplus = [worker.name for worker in view.surplus if not worker.deleting]
+    surplus = [worker.name for worker in view.surplus if not worker.facts.deleting]
     back = (
         f"To have it managed again at once, stop that operator and delete key {names.KEY_DISCOVER_HOSTS} from "
         f"ConfigMap {names.config_map(view.name)}"

@@ -62,13 +62,13 @@ def following(state: JobState) -> Next:
 def _should_be_published(state: JobState, worker: WorkerState) -> bool:
     # Without elasticity the operator's workers stay whatever the size says, so they stay hosts too.
     belongs = (worker.wanted or not state.view.elastic) and worker.pod.index < MOST_WORKERS
-    is_nowhere = not worker.published and worker.pod.node_gone_at > 0.0
+    is_nowhere = not worker.published and worker.pod.facts.node_gone_at > 0.0
     return worker.ready and belongs and not (worker.stopped or worker.leaves or is_nowhere or _is_dead(state, worker))
 
 
 def _is_dead(state: JobState, worker: WorkerState | None) -> bool:
     """Return True for a worker in which no rank can run under the host name that is published for it."""
-    if worker is None or worker.pod.terminated or worker.pod.deleting or worker.rank_lost:
+    if worker is None or worker.pod.terminated or worker.pod.facts.deleting or worker.rank_lost:
         return True
     if worker.name in state.cut_off:
         return True
@@ -96,15 +96,15 @@ def _gathered_at(state: JobState, joining: Collection[str]) -> float:
     if sum(worker.ready and worker.wanted for worker in state.workers) >= state.view.replicas:
         return 0.0
     # Ready by a clock far ahead of ours counts as Ready long ago: waiting for that time could take hours.
-    times = (honest(state.by_name[pod].pod.ready_at or 0.0, now=state.now) for pod in joining)
+    times = (honest(state.by_name[pod].pod.facts.ready_at or 0.0, now=state.now) for pod in joining)
     # While training waits for its least size, additions cost no reset, and each second counts.
-    trains = len(state.view.host_of) >= max(1, state.view.min_np_workers)
-    saves = state.view.counts_resets and trains
+    trains = len(state.view.host_of) >= max(1, state.view.facts.min_np_workers)
+    saves = state.view.facts.counts_resets and trains
     return min(times, default=0.0) + (GATHER_TO_SAVE_RESETS if saves else GATHER)
 
 
 def _last(state: JobState) -> str:
-    alive = {worker.name for worker in state.workers if not (worker.pod.terminated or worker.pod.deleting)}
+    alive = {worker.name for worker in state.workers if not (worker.pod.terminated or worker.pod.facts.deleting)}
     hosts = state.view.published_pods
     return next((pod for pod in hosts if pod in alive), hosts[0])
 

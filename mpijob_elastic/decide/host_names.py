@@ -14,8 +14,8 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.decide import drain
 from mpijob_elastic.decide.state import JobState, Moment
-from mpijob_elastic.model.job import Worker
 from mpijob_elastic.model.memory import Host
+from mpijob_elastic.model.pod import Worker
 
 # Host names are remembered for so many workers, the lowest indices first, because an annotation has limits.
 MOST_REMEMBERED = 2000
@@ -29,7 +29,7 @@ def of(moment: Moment, worker: Worker) -> tuple[int, bool]:
     A worker succeeds a lost rank if a rank may have died in the pod that had its host name last.
     """
     last = _last(moment, worker.ref.name)
-    another = moment.view.driver_running and last is not None and last.pod not in ("", worker.ref.fingerprint)
+    another = moment.view.driver_running and last is not None and last.pod not in ("", worker.fingerprint)
     spent = last is not None and another and not _drained(moment, worker.ref.name, last)
     if not moment.may_number:
         return names.incarnation_of(moment.view.host_of.get(worker.ref.name, "")), spent and moment.view.elastic
@@ -70,7 +70,7 @@ def _last(moment: Moment, pod: str) -> Host | None:
     worker = view.worker(pod)
     if worker is None and not listed:
         return None
-    return Host(pod=worker.ref.fingerprint if worker else _NOBODY, incarnation=names.incarnation_of(listed))
+    return Host(pod=worker.fingerprint if worker else _NOBODY, incarnation=names.incarnation_of(listed))
 
 
 def _drained(moment: Moment, pod: str, last: Host) -> bool:
@@ -79,7 +79,7 @@ def _drained(moment: Moment, pod: str, last: Host) -> bool:
     if left is None or left.pod != last.pod:
         return False
     worker = view.worker(pod)
-    probe = worker.probe if worker and worker.ref.fingerprint == left.pod else view.former.get(pod)
+    probe = worker.probe if worker and worker.fingerprint == left.pod else view.former.get(pod)
     return probe is not None and drain.of(moment, pod, left, probe).drained
 
 
@@ -90,7 +90,7 @@ def _published(state: JobState, pod: str) -> Host | None:
         return last and Host(pod=last.pod or _NOBODY, incarnation=last.incarnation)
     if worker.published and worker.published != worker.host:
         return _last(state, pod)  # the last host of all, which stays listed as it is
-    return Host(pod=worker.pod.ref.fingerprint, incarnation=worker.incarnation)
+    return Host(pod=worker.pod.fingerprint, incarnation=worker.incarnation)
 
 
 def _next(state: JobState, pod: str, *, is_lost: bool) -> Host | None:

@@ -29,19 +29,19 @@ from mpijob_elastic.model.phrases import listed
 def due(state: JobState, queued: KubeQueue) -> UnitAction | None:
     """Return the write that is due, or None."""
     view, unit = state.view, queued.unit
-    if view.deleting or state.foreign:
+    if view.facts.deleting or state.foreign:
         return None
     is_held = view.suspended_by == HELD
     if unit is None:
         return _asked(view) if is_held and not queued.rivals else None
-    if queued.rivals or view.finished:
-        return None if view.finished and workloads.ending(view) else DeleteUnit(unit=unit)
+    if queued.rivals or view.facts.finished:
+        return None if view.facts.finished and workloads.ending(view) else DeleteUnit(unit=unit)
     return _while_it_waits(view, unit) if is_held and _waits(view) else _while_it_runs(view, unit, is_held=is_held)
 
 
 def waiting(view: JobView) -> QueueUnit | None:
     """Return the QueueUnit for whose turn the job waits, or None."""
-    unit = view.kube_queue.unit if view.kube_queue and not view.finished else None
+    unit = view.kube_queue.unit if view.kube_queue and not view.facts.finished else None
     return unit if unit and unit.waits and view.suspended_by == HELD else None
 
 
@@ -84,4 +84,4 @@ def _asked(view: JobView) -> CreateUnit | None:
 
 def _waits(view: JobView) -> bool:
     """Tell whether the job's next launcher waits, and nothing of it runs."""
-    return view.launcher is not None and all(pod.gates for pod in view.pods)
+    return view.launcher is not None and all(pod.facts.gates for pod in view.pods)

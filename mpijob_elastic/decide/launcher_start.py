@@ -16,8 +16,9 @@ from mpijob_elastic.decide.actions import DeleteLauncher, normal
 from mpijob_elastic.decide.retries import RELAUNCHED
 from mpijob_elastic.decide.state import SKEW, JobState, honest
 from mpijob_elastic.model import policy
-from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase
+from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.memory import Tries
+from mpijob_elastic.model.pod import Launcher, LauncherPhase
 
 # kubectl-delivery ends within a second or two once every host of its hostfile runs; after this many it waits in vain.
 STUCK_AFTER = 10.0
@@ -30,10 +31,10 @@ def awaited(state: JobState, config: Config) -> tuple[str, ...]:
     A running worker that is named already stays named, so workers that come up in turn change nothing.
     """
     view, wanted = state.view, state.view.wanted_names
-    least = policy.startup_workers(view.policy, np_workers=view.np_workers)
+    least = policy.startup_workers(view.policy, np_workers=view.facts.np_workers)
     if least is None or least >= len(wanted):
         return wanted
-    named = {line.split(" ")[0] for line in config.hostfile.splitlines()}
+    named = {line.split(" ")[0] for line in config.facts.hostfile.splitlines()}
     running = {worker.name for worker in state.workers if worker.ready and not worker.going}
     count = max(least, sum(pod in named and pod in running for pod in wanted))
     best = sorted(wanted, key=lambda pod: (pod not in running, pod not in named))[:count]
@@ -51,7 +52,7 @@ def tries(state: JobState) -> Tries | None:
 def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, float | None]:
     """Return the deletion of a launcher that cannot start, or cannot become elastic; and when to look again."""
     view, launcher = state.view, state.view.launcher
-    if not view.elastic or launcher is None or launcher.deleting or launcher.phase not in _NOT_STARTED:
+    if not view.elastic or launcher is None or launcher.facts.deleting or launcher.phase not in _NOT_STARTED:
         return None, None
     if _missed_admission(view, launcher) and not RELAUNCHED.is_given_up(view.memory.launchers):
         return _after_missed_admission(state, launcher)
@@ -66,7 +67,7 @@ def _missed_admission(view: JobView, launcher: Launcher) -> bool:
     if not view.elastic or launcher.phase not in _NOT_STARTED:
         return False
     missed_queue = view.queue and view.queue.workloads and workloads.missed_queue(view, launcher)
-    return not launcher.mounts_discovery or bool(missed_queue) or pod_group.leaves_launcher_out(view)
+    return not launcher.facts.mounts_discovery or bool(missed_queue) or pod_group.leaves_launcher_out(view)
 
 
 def _after_missed_admission(state: JobState, launcher: Launcher) -> tuple[DeleteLauncher | None, float | None]:
@@ -74,13 +75,13 @@ def _after_missed_admission(state: JobState, launcher: Launcher) -> tuple[Delete
     if counted is None or counted.uid != launcher.ref.uid:
         return None, None  # it is written down first
     due = RELAUNCHED.due_at(counted, now=state.now)
-    if launcher.mounts_discovery:
-        due = max(due, honest(launcher.created_at, now=state.now) + workloads.MISSED_AFTER)
+    if launcher.facts.mounts_discovery:
+        due = max(due, honest(launcher.facts.created_at, now=state.now) + workloads.MISSED_AFTER)
     if state.now < due:
         return None, due
-    lacks = "a gate for its queue" if launcher.mounts_discovery else names.DISCOVER_HOSTS_PATH
+    lacks = "a gate for its queue" if launcher.facts.mounts_discovery else names.DISCOVER_HOSTS_PATH
     why = f"was created without {lacks} while the webhook was down"
-    if launcher.mounts_discovery and pod_group.leaves_launcher_out(state.view):
+    if launcher.facts.mounts_discovery and pod_group.leaves_launcher_out(state.view):
         why = "was left out when its gang started, and its scheduler does not try it again"
     message = (
         f"{launcher.ref.name} {why}; recreating it before it starts (try {counted.count} of {len(RELAUNCHED.delays)})"
@@ -92,11 +93,13 @@ def _stuck_at(state: JobState, config: Config, launcher: Launcher) -> float | No
     """Return when a launcher in its init container counts as stuck on an old hostfile; None while it may start."""
     dropped_at = state.view.memory.dropped_at
     # The two times are of two clocks.
-    if launcher.phase is not LauncherPhase.DELIVERING or launcher.created_at > dropped_at + SKEW:
+    if launcher.phase is not LauncherPhase.DELIVERING or launcher.facts.created_at > dropped_at + SKEW:
         return None
-    hosts = [state.view.worker(line.split(" ")[0]) for line in config.hostfile.splitlines()]
-    since = [worker.ready_at for worker in hosts if worker and worker.running and worker.ready_at is not None]
+    hosts = [state.view.worker(line.split(" ")[0]) for line in config.facts.hostfile.splitlines()]
+    since = [
+        worker.facts.ready_at for worker in hosts if worker and worker.running and worker.facts.ready_at is not None
+    ]
     if len(since) < len(hosts):
         return None
-    times = [dropped_at, launcher.delivering_since or 0.0, *since]
+    times = [dropped_at, launcher.facts.delivering_since or 0.0, *since]
     return max(honest(at, now=state.now) for at in times) + STUCK_AFTER

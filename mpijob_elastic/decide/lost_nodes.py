@@ -35,4 +35,4 @@ def wake_at(state: JobState) -> float | None:
 
 
 def _is_lost(worker: WorkerState) -> bool:
-    return worker.pod.node_gone_at > 0.0 and bool(worker.published)
+    return worker.pod.facts.node_gone_at > 0.0 and bool(worker.published)

@@ -16,8 +16,8 @@ from mpijob_elastic.decide import retries
 from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.decide.retries import RENAMED
 from mpijob_elastic.decide.state import JobState, Moment, honest
-from mpijob_elastic.model.job import Worker
 from mpijob_elastic.model.memory import Tries
+from mpijob_elastic.model.pod import Worker
 
 # For how many seconds a worker must be seen idle: longer than a crashed rank takes to be started again by its driver.
 LOST_AFTER = 30.0
@@ -51,7 +51,7 @@ def idle(moment: Moment) -> frozenset[str]:
         return frozenset()
     watched = _watched(moment)
     training = [worker for worker in watched if _trains(worker)]
-    if 0 < moment.view.max_np_workers <= len(training):
+    if 0 < moment.view.facts.max_np_workers <= len(training):
         return frozenset()  # horovodrun's own options let no more workers train
     last = max((worker.probe.busy_at for worker in training), default=0.0)
     patience = FEW_TRAIN_AFTER if 2 * len(training) < len(watched) else LOST_AFTER
@@ -90,7 +90,7 @@ def _watched(moment: Moment) -> tuple[Worker, ...]:
     view = moment.view
     if not (view.driver_running and moment.may_number) or len(view.host_of) < 2:
         return ()  # a new name would not help, or there is nobody to compare a worker with
-    if moment.foreign or view.handed_over or view.finished or view.deleting:
+    if moment.foreign or view.handed_over or view.facts.finished or view.facts.deleting:
         return ()
     return tuple(
         worker for worker in view.workers if worker.ref.name in view.host_of and worker.ready and not worker.opaque

@@ -28,7 +28,9 @@ def tell(view: JobView, queue: Queue) -> Plan:
     """Return the notice on a job that another cluster runs, once."""
     note = _note(view, queue.base(view.name))
     return (
-        Plan() if note.line == view.notices else Plan(actions=(TellUser(ref=view.ref, text=note.line, notes=(note,)),))
+        Plan()
+        if note.line == view.facts.notices
+        else Plan(actions=(TellUser(ref=view.ref, text=note.line, notes=(note,)),))
     )
 
 

@@ -26,7 +26,7 @@ MOST_ELDERS = 100
 def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
     """Return the memory to write with this change."""
     view, old, now = state.view, state.view.memory, state.now
-    dropped = set(config.hostfile.splitlines()) - set(change.hostfile.splitlines())
+    dropped = set(config.facts.hostfile.splitlines()) - set(change.hostfile.splitlines())
     published = {*view.host_of, *change.added} - {*change.removed}
     failed = {worker.pod.ref.uid for worker in state.workers if worker.failed or worker.astray}
     unlisted = [worker for worker in state.workers if worker.going and worker.name not in published]
@@ -49,7 +49,7 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
         elders=elders(state, added=change.added, removed=change.removed) if is_change else old.elders,
         mended=handover.mended(state) if state.edited or view.foreign or old.mended else None,
     )
-    if change.script == config.script:
+    if change.script == config.facts.script:
         return msgspec.structs.replace(new, script=config.fingerprint)
     return signed(new, script=change.script)
 
@@ -113,7 +113,7 @@ def _left(state: JobState, change: WriteConfig, published: Collection[str]) -> M
     gone = change.removed if state.memory_known else _all(state)
     indices = {pod: names.worker_index(pod, job=view.name) for pod in gone if pod not in published}
     new = {pod for pod, index in indices.items() if index is not None and index < MOST_WORKERS}
-    fingerprints = {pod: state.by_name[pod].pod.ref.fingerprint for pod in new if pod in state.by_name}
+    fingerprints = {pod: state.by_name[pod].pod.fingerprint for pod in new if pod in state.by_name}
     return {
         **{pod: _believed(state, left) for pod, left in kept.items()},
         **{pod: Left(pod=fingerprints.get(pod, ""), at=state.now) for pod in new},

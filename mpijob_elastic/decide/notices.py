@@ -13,9 +13,10 @@ from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.retries import REFUSED_OFTEN, RELAUNCHED, RENAMED, REPLACED
 from mpijob_elastic.decide.state import SKEW, JobState, Standing, honest
 from mpijob_elastic.model import durations
-from mpijob_elastic.model.job import JobView, Launcher, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.operator_types import NO_SIZE
 from mpijob_elastic.model.phrases import listed
+from mpijob_elastic.model.pod import Launcher, Worker
 
 # A success so many seconds after a change is suspicious: a ring forms within some seconds, or after a long step.
 SUSPICIOUS_WITHIN = 60.0
@@ -44,11 +45,11 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     because its pods are refused.
     """
     view, now = state.view, state.now
-    missing, missing_at = refused(state) if view.drains_seen is not None or view.notices else (None, None)
-    if not (view.reported or missing or (view.queue and view.queue.name and any(workloads.notes(view)))):
+    missing, missing_at = refused(state) if view.drains_seen is not None or view.facts.notices else (None, None)
+    if not (view.facts.reported or missing or (view.queue and view.queue.name and any(workloads.notes(view)))):
         return None, missing_at
     starts_anew = (view.launcher is None or view.stopped) and not view.suspended_by
-    if starts_anew and view.notices and names.is_suspended(view.notices):
+    if starts_anew and view.facts.notices and names.is_suspended(view.facts.notices):
         return None, None  # by this the webhook holds the next launcher back
     pending_from = list(_pending_from(state))
     terminating = _terminating(view)
@@ -64,12 +65,12 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     times = [*pending_from, *map(_late_at, terminating), *forgiven_at, over_at or 0.0, missing_at or 0.0]
     wake_at = min((at for at in times if at > now), default=None)
     text = "\n".join(note.line for note in notes)
-    if text == view.notices:
+    if text == view.facts.notices:
         return None, wake_at
-    said = view.notices.splitlines()
+    said = view.facts.notices.splitlines()
     # Of a refused write an Event was sent at once: the refused one may be this.
     fresh = tuple(note for note in notes if note.line not in said and note.reason != REFUSED)
-    if view.notices and view.handed_over:
+    if view.facts.notices and view.handed_over:
         fresh = (*fresh, handover.taken_back(view))
     return TellUser(ref=view.ref, text=text, notes=fresh), wake_at
 
@@ -88,8 +89,8 @@ def refused(state: JobState) -> tuple[Note | None, float | None]:
         f"them, or no operator runs. {AGAIN}. `mpijob-elastic explain {view.name}` shows the reason",
     )
     times = [state.now - (seen or {}).get((pod, 0.0), 0.0) for pod in view.missing]
-    due_at = max([*times, *(honest(pod.created_at, now=state.now) for pod in view.pods)]) + REFUSED_AFTER
-    if note.line in view.notices.splitlines() or due_at <= state.now:
+    due_at = max([*times, *(honest(pod.facts.created_at, now=state.now) for pod in view.pods)]) + REFUSED_AFTER
+    if note.line in view.facts.notices.splitlines() or due_at <= state.now:
         return note, None
     return None, None if seen is None else due_at
 
@@ -105,9 +106,9 @@ def after_change(view: JobView) -> float | None:
     memory = view.memory
     is_change = memory.removed_at or (memory.scale and memory.scale.before)  # else hosts were only there to begin with
     changed_at = max(memory.added_at, memory.removed_at) if is_change else 0.0
-    if view.succeeded_at is None or not changed_at or not view.elastic:
+    if view.facts.succeeded_at is None or not changed_at or not view.elastic:
         return None
-    waited = view.succeeded_at - changed_at
+    waited = view.facts.succeeded_at - changed_at
     return max(0.0, waited) if -SKEW <= waited <= SUSPICIOUS_WITHIN else None
 
 
@@ -124,32 +125,34 @@ def tell_suspicious_success(state: JobState) -> TellUser | None:
     """Return the notice that is due, once; earlier notices of the job no longer hold."""
     view = state.view
     waited = after_change(view)
-    if waited is None or view.succeeded_at is None or not state.now - NEWS_FOR <= view.succeeded_at:
+    if waited is None or view.facts.succeeded_at is None or not state.now - NEWS_FOR <= view.facts.succeeded_at:
         return None
     note = warning("EndedAfterResize", ended_after_change(view.name, waited))
-    return None if note.line == view.notices else TellUser(ref=view.ref, text=note.line, notes=(note,))
+    return None if note.line == view.facts.notices else TellUser(ref=view.ref, text=note.line, notes=(note,))
 
 
 def _notes(state: JobState) -> Iterable[Note]:
     view = state.view
-    yield from (warning("InvalidAnnotation", f"{problem}; using the default") for problem in view.problems)
+    yield from (warning("InvalidAnnotation", f"{problem}; using the default") for problem in view.facts.problems)
     # Not of a refused notice: it would be another one by that, and be tried at once.
     yield from (warning(REFUSED, words) for kind, words in view.refused.items() if words and kind is not TellUser)
     if view.suspended_by:
-        gates = [view.launcher.gates if view.launcher else (), *(worker.gates for worker in view.workers)]
+        gates = [view.launcher.facts.gates if view.launcher else (), *(worker.facts.gates for worker in view.workers)]
         is_over = not any(names.GATES.isdisjoint(found) for found in gates)
         waits = "its pods wait until that is gone" if is_over else "what runs goes"
         yield normal(names.REASON_SUSPENDED, f"{view.name} is suspended by {view.suspended_by}; {waits}")
     if view.queue or view.kube_queue:
         yield from _queues(view)
-    if (view.spec_elastic or view.elastic) and view.launcher:
+    if (view.facts.elastic or view.elastic) and view.launcher:
         yield from _launcher(state, view.launcher)
     if view.elastic and view.launcher and view.launcher.held.frozen:
         yield from frozen_execs.notes(state)
     yield from _size(view)
-    if view.gang or view.policy.autoscale:
+    if view.facts.gang or view.policy.autoscale:
         yield from _side_objects(view)
-    if any(worker.pod.disruption for worker in state.workers) or (view.launcher and view.launcher.disruption):
+    if any(worker.pod.facts.disruption for worker in state.workers) or (
+        view.launcher and view.launcher.facts.disruption
+    ):
         yield from disruption.notes(state)
     failed = [worker.pod for worker in state.workers if worker.failed and worker.standing is Standing.GIVEN_UP]
     for worker in failed[:MOST_GIVEN_UP]:
@@ -166,7 +169,7 @@ def _queues(view: JobView) -> Iterator[Note]:
 
 
 def _side_objects(view: JobView) -> Iterator[Note]:
-    if view.gang:
+    if view.facts.gang:
         yield from pod_group.notes(view)
     if view.policy.autoscale:
         yield from autoscaler.notes(view)
@@ -183,7 +186,9 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
             "makes it (training restarts from its last checkpoint). If you delete the pod instead, the operator fails "
             "the job. Workers beyond the size that you delete yourself are not made again",
         )
-    elif (tries := state.view.memory.launchers) and RELAUNCHED.is_given_up(tries) and not launcher.mounts_discovery:
+    elif (
+        (tries := state.view.memory.launchers) and RELAUNCHED.is_given_up(tries) and not launcher.facts.mounts_discovery
+    ):
         yield warning(
             "AdmissionMissed",
             f"{pod} was created {len(RELAUNCHED.delays)} times without {names.DISCOVER_HOSTS_PATH}; check that "
@@ -199,11 +204,11 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
 
 
 def _size(view: JobView) -> Iterable[Note]:
-    if not view.size_known:
+    if not view.facts.size_known:
         yield warning("SizeUnknown", f"{view.name} is left as it is: {NO_SIZE}")
     if not view.elastic:
-        surplus = [worker.ref.name for worker in view.surplus if not worker.deleting]
-        if surplus and not view.spec_elastic:
+        surplus = [worker.ref.name for worker in view.surplus if not worker.facts.deleting]
+        if surplus and not view.facts.elastic:
             yield warning(
                 "NotElastic",
                 f"{listed(surplus)} kept beyond the {view.replicas} desired workers: the job is not elastic. To make "
@@ -211,12 +216,12 @@ def _size(view: JobView) -> Iterable[Note]:
             )
         return
     published = view.config.published if view.config else None
-    if view.driver_running and published and published.hosts and published.slots != view.slots:
+    if view.driver_running and published and published.hosts and published.slots != view.facts.slots:
         yield warning(
             "SlotsUnchanged",
             f"{names.launcher(view.name)} keeps slotsPerWorker {published.slots} while it runs; the new value "
-            f"{view.slots} takes effect with the next launcher: suspend the job, and resume it once it has stopped "
-            "(training restarts from its last checkpoint)",
+            f"{view.facts.slots} takes effect with the next launcher: suspend the job, and resume it once it has "
+            "stopped (training restarts from its last checkpoint)",
         )
 
 
@@ -237,8 +242,8 @@ def _given_up(view: JobView, pod: str, why: str) -> Note:
 
 def _failed(worker: Worker) -> str:
     times, wait = len(REPLACED.delays) + 1, durations.render(REPLACED.given_up_for)
-    advice = "; raise resources.limits.memory of the workers" if worker.out_of_memory else ""
-    state = worker.last_state or "Failed"
+    advice = "; raise resources.limits.memory of the workers" if worker.facts.out_of_memory else ""
+    state = worker.facts.last_state or "Failed"
     return f"{worker.ref.name} failed {times} times (last: {state}{advice}) and is not replaced for {wait}"
 
 
@@ -261,7 +266,7 @@ def _stuck(view: JobView, late: list[Worker | Launcher]) -> Iterable[Note]:
     if not late:
         return
     pods = " ".join(pod.ref.name for pod in late[:8])
-    nodes = " ".join(sorted({pod.node for pod in late if pod.node}))
+    nodes = " ".join(sorted({pod.facts.node for pod in late if pod.facts.node}))
     away = f". If the node is gone for good, `kubectl delete node {nodes}` frees all its pods" if nodes else ""
     yield warning(
         "PodStuckTerminating",
@@ -273,20 +278,20 @@ def _stuck(view: JobView, late: list[Worker | Launcher]) -> Iterable[Note]:
 
 def _terminating(view: JobView) -> list[Worker | Launcher]:
     """Return the pods on their way out."""
-    pods: list[Worker | Launcher] = [worker for worker in view.workers if worker.deleting]
-    if view.launcher and view.launcher.deleting:
+    pods: list[Worker | Launcher] = [worker for worker in view.workers if worker.facts.deleting]
+    if view.launcher and view.launcher.facts.deleting:
         pods.insert(0, view.launcher)
-    return [pod for pod in pods if view.elastic and pod.ends_at is not None]
+    return [pod for pod in pods if view.elastic and pod.facts.ends_at is not None]
 
 
 def _late_at(pod: Worker | Launcher) -> float:
-    return (pod.ends_at or 0.0) + LATE_AFTER
+    return (pod.facts.ends_at or 0.0) + LATE_AFTER
 
 
 def _pending_from(state: JobState) -> Iterator[float]:
     """Yield when wanted workers that are not Ready become worth a word."""
     if state.view.elastic and state.view.driver_running:
         waiting = (
-            worker.pod for worker in state.workers if worker.wanted and not worker.ready and not worker.pod.gates
+            worker.pod for worker in state.workers if worker.wanted and not worker.ready and not worker.pod.facts.gates
         )
-        yield from (worker.created_at + PENDING_AFTER for worker in waiting if not worker.terminated)
+        yield from (worker.facts.created_at + PENDING_AFTER for worker in waiting if not worker.terminated)

@@ -99,11 +99,12 @@ def _why_nothing(view: JobView, plan: actions.Plan) -> str:
     reasons = {
         view.foreign: bool(view.foreign),
         "another operator manages the job": view.handed_over,
-        "the job is being deleted": view.deleting,
-        "the job has ended, and will be deleted (ttlSecondsAfterFinished)": view.finished and plan.wake_at is not None,
-        "the job has ended": view.finished,
+        "the job is being deleted": view.facts.deleting,
+        "the job has ended, and will be deleted (ttlSecondsAfterFinished)": view.facts.finished
+        and plan.wake_at is not None,
+        "the job has ended": view.facts.finished,
         f"{names.launcher(view.name)} has ended, and the operator has not said that the job has": view.ended,
-        "the size is not known: Worker.replicas is missing": not view.size_known,
+        "the size is not known: Worker.replicas is missing": not view.facts.size_known,
         "the operator has not created the job's ConfigMap and Role yet": view.config is None or view.role is None,
         f"the operator has not created {phrases.listed(view.missing)}": bool(view.missing) and not view.suspended_by,
         "a change has to wait": plan.wake_at is not None,

@@ -17,9 +17,10 @@ from mpijob_elastic import names
 from mpijob_elastic.decide.actions import LowerPodGroup, MakePodGroup, Note, TunePodGroup, normal, warning
 from mpijob_elastic.kube.resources import KUBERNETES_POD_GROUPS
 from mpijob_elastic.model import gang, policy
-from mpijob_elastic.model.gang import Gang
-from mpijob_elastic.model.job import JobView, PodGroup, Worker
+from mpijob_elastic.model.gang import Gang, PodGroup
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
+from mpijob_elastic.model.pod import Worker
 
 # Seconds after the launcher's start in which a PodGroup may still be as it was before.
 CHANGED_WITHIN = 5.0
@@ -29,48 +30,48 @@ def write(view: JobView) -> MakePodGroup | LowerPodGroup | TunePodGroup | None:
     """Return the write that is due, or None."""
     group = view.pod_group
     if group is None:
-        return _make(view, view.gang) if view.gang and view.serves_gangs else None
-    return _lower(view, group) or (_tune(group, view.gang) or match(view) if view.gang else None)
+        return _make(view, view.facts.gang) if view.facts.gang and view.serves_gangs else None
+    return _lower(view, group) or (_tune(group, view.facts.gang) or match(view) if view.facts.gang else None)
 
 
 def match(view: JobView) -> TunePodGroup | None:
     """Return the write by which Koordinator starts the job's pods together, or each further pod alone; or None."""
-    group, asked = view.pod_group, view.gang
+    group, asked = view.pod_group, view.facts.gang
     if group is None or asked is None or asked.scheduler != names.KOORDINATOR:
         return None
     other, due = (gang.TOGETHER, gang.ONE_BY_ONE) if view.driver_running else (gang.ONE_BY_ONE, gang.TOGETHER)
     if not other.items() <= group.annotations.items():  # else somebody wants it otherwise
         return None
     how = "further pods start alone" if view.driver_running else "the pods start together again"
-    note = normal("PodGroupChanged", f"PodGroup {group.ref.name}: {how}")
-    return TunePodGroup(ref=group.ref, queue="", annotations=due, note=note)
+    note = normal("PodGroupChanged", f"PodGroup {group.metadata.name}: {how}")
+    return TunePodGroup(ref=group.metadata, queue="", annotations=due, note=note)
 
 
 def is_forgotten(view: JobView, pod: Worker) -> bool:
     """Tell whether Koordinator may never try a pod again that was made before the gang had started."""
     group, launcher = view.pod_group, view.launcher
-    if view.gang is None or group is None or launcher is None or launcher.started_at is None:
+    if view.facts.gang is None or group is None or launcher is None or launcher.facts.started_at is None:
         return False
     has_started = view.driver_running and gang.ONE_BY_ONE.items() <= group.annotations.items()
-    is_early = pod.created_at <= launcher.started_at + CHANGED_WITHIN
-    return has_started and is_early and pod.grouped and pod.unscheduled and not pod.gates
+    is_early = pod.facts.created_at <= launcher.facts.started_at + CHANGED_WITHIN
+    return has_started and is_early and pod.facts.grouped and pod.unscheduled and not pod.facts.gates
 
 
 def leaves_launcher_out(view: JobView) -> bool:
     """Tell whether Koordinator has started the gang with workers alone, and so has forgotten the launcher."""
     group, launcher = view.pod_group, view.launcher
-    if view.gang is None or view.gang.scheduler != names.KOORDINATOR or group is None or launcher is None:
+    if view.facts.gang is None or view.facts.gang.scheduler != names.KOORDINATOR or group is None or launcher is None:
         return False
-    may_start = launcher.grouped and not (launcher.node or launcher.gates)
-    return may_start and 0 < group.min_member <= sum(bool(worker.node) for worker in view.workers)
+    may_start = launcher.facts.grouped and not (launcher.facts.node or launcher.facts.gates)
+    return may_start and 0 < group.min_member <= sum(bool(worker.facts.node) for worker in view.workers)
 
 
 def notes(view: JobView) -> Iterator[Note]:
     """Yield why the job's gang is none."""
-    if view.gang and view.serves_gangs is False:
-        missing = f"the cluster serves no PodGroups of {view.gang.scheduler}"
+    if view.facts.gang and view.serves_gangs is False:
+        missing = f"the cluster serves no PodGroups of {view.facts.gang.scheduler}"
         begin = f"{view.name} asks for a gang, but {missing}: "
-        if view.gang.scheduler == names.KUBERNETES:  # and drops their mark
+        if view.facts.gang.scheduler == names.KUBERNETES:  # and drops their mark
             follows = f"its pods start one by one. Kubernetes 1.36 serves them with {names.KUBERNETES_GATES}"
             yield warning("GangUnavailable", begin + follows)
             return
@@ -85,7 +86,7 @@ def notes(view: JobView) -> Iterator[Note]:
             "no further pod starts. Delete it, and it is made again for fewer (pods that run go on): `kubectl "
             f"delete {theirs} --wait=false; kubectl patch {theirs} --type=merge -p '{unprotected}'`",
         )
-    alone = [pod.ref.name for pod in view.pods if not (pod.grouped or pod.deleting)]
+    alone = [pod.ref.name for pod in view.pods if not (pod.facts.grouped or pod.facts.deleting)]
     if alone:
         yield warning(
             "GangMissed",
@@ -105,13 +106,15 @@ def _lower(view: JobView, group: PodGroup) -> LowerPodGroup | None:
     count = _members(view)
     if not view.elastic or view.suspended_by or group.min_member <= count or _is_fixed(view):
         return None
-    message = f"PodGroup {group.ref.name}: minMember {group.min_member} → {count}, so that the job needs fewer workers"
+    message = (
+        f"PodGroup {group.metadata.name}: minMember {group.min_member} → {count}, so that the job needs fewer workers"
+    )
     note = normal("PodGroupLowered", message)
-    return LowerPodGroup(ref=group.ref, before=group.min_member, after=count, note=note)
+    return LowerPodGroup(ref=group.metadata, before=group.min_member, after=count, note=note)
 
 
 def _is_fixed(view: JobView) -> bool:
-    return view.gang is not None and view.gang.scheduler == names.KUBERNETES
+    return view.facts.gang is not None and view.facts.gang.scheduler == names.KUBERNETES
 
 
 def _tune(group: PodGroup, asked: Gang) -> TunePodGroup | None:
@@ -119,13 +122,13 @@ def _tune(group: PodGroup, asked: Gang) -> TunePodGroup | None:
     is_same = queue == group.queue and asked.annotations.items() <= group.annotations.items()
     if is_same or asked.scheduler != names.VOLCANO:
         return None
-    message = f"PodGroup {group.ref.name}: queue {queue}, and the task topology of the job's annotations"
+    message = f"PodGroup {group.metadata.name}: queue {queue}, and the task topology of the job's annotations"
     note = normal("PodGroupChanged", message)
-    return TunePodGroup(ref=group.ref, queue=queue, annotations=asked.annotations, note=note)
+    return TunePodGroup(ref=group.metadata, queue=queue, annotations=asked.annotations, note=note)
 
 
 def _members(view: JobView) -> int:
     """Return the launcher and the workers that it waits for, or once it has started the least size."""
     least = gang.least_workers(view.policy, view.replicas, elastic=view.elastic)
-    awaited = None if view.driver_running else policy.startup_workers(view.policy, np_workers=view.np_workers)
+    awaited = None if view.driver_running else policy.startup_workers(view.policy, np_workers=view.facts.np_workers)
     return 1 + (min(max(least, awaited or 0), view.replicas) if view.elastic else least)

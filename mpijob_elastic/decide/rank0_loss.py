@@ -36,17 +36,17 @@ def resume_at(moment: Moment, workers: Iterable[WorkerState]) -> float:
     from when the last host that left the list must have been deleted, for a size may be asked for again much later.
     """
     view, elders = moment.view, frozenset(moment.view.memory.elders)
-    cut_off = [worker for worker in workers if worker.pod.node_gone_at and worker.published]
+    cut_off = [worker for worker in workers if worker.pod.facts.node_gone_at and worker.published]
     others = len(view.host_of) - len(cut_off)
     # One rank has nobody to wait for, but for a peer that is cut off. Too few wait for any addition.
-    if others < max(1 if cut_off else 2, view.min_np_workers):
+    if others < max(1 if cut_off else 2, view.facts.min_np_workers):
         return 0.0
     removed_at = honest(view.memory.removed_at, now=moment.now)
     all_gone_at = drain.deadline(view, removed_at) if removed_at else math.inf
     absent = [worker for worker in workers if worker.succeeds_lost and not worker.published]
     times = {
-        **{worker.name: honest(worker.pod.node_gone_at, now=moment.now) for worker in cut_off},
-        **{worker.name: min(honest(worker.pod.created_at, now=moment.now), all_gone_at) for worker in absent},
+        **{worker.name: honest(worker.pod.facts.node_gone_at, now=moment.now) for worker in cut_off},
+        **{worker.name: min(honest(worker.pod.facts.created_at, now=moment.now), all_gone_at) for worker in absent},
     }
     over = {pod for pod in times if (last := view.memory.hosts.get(pod)) and last.reformed}
     waits = [at for pod, at in times.items() if pod not in over and (not elders or pod in elders)]
@@ -55,4 +55,4 @@ def resume_at(moment: Moment, workers: Iterable[WorkerState]) -> float:
 
 def reform(view: JobView) -> float:
     """Return the seconds that ranks need at most to form their ring again after a loss."""
-    return min(view.gloo_timeout or GLOO_TIMEOUT, GLOO_TIMEOUT) + FORM
+    return min(view.facts.gloo_timeout or GLOO_TIMEOUT, GLOO_TIMEOUT) + FORM

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from mpijob_elastic.decide.state import honest
-from mpijob_elastic.model.job import Worker
 from mpijob_elastic.model.memory import Mended, Tries
+from mpijob_elastic.model.pod import Worker
 
 # Trouble after so many seconds without any has a new reason: counting starts again.
 FORGIVEN_AFTER = 1800.0

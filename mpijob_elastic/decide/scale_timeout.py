@@ -61,4 +61,4 @@ def _why(view: JobView, pod: str) -> str:
     asked = workloads.workload_of(view, worker)
     if asked and asked.waits and asked.said:
         return f"it waits in queue {asked.queue}: {asked.line}"
-    return worker.obstacle or worker.last_state or f"see `kubectl describe pod {pod}`"
+    return worker.facts.obstacle or worker.facts.last_state or f"see `kubectl describe pod {pod}`"

@@ -22,7 +22,7 @@ def grow_role(view: JobView, role: Role) -> WriteRole | None:
     """Return the write that lets the launcher reach all workers that the job may get, or None."""
     if not view.elastic:
         return None
-    bound = max(view.policy.max_replicas or 0, view.max_np_workers)
+    bound = max(view.policy.max_replicas or 0, view.facts.max_np_workers)
     reach = max(len(view.wanted_names), min(bound, MOST_AHEAD))
     missing = {*view.wanted_names, *(worker.ref.name for worker in view.workers)}.difference(role.exec_names)
     if not missing and len(role.exec_names) >= reach:
@@ -30,13 +30,15 @@ def grow_role(view: JobView, role: Role) -> WriteRole | None:
     ahead = (names.worker(view.name, index) for index in range(reach))
     new = {*missing, *ahead}.difference(role.exec_names)
     needed = tuple(sorted({*role.exec_names, *new}, key=lambda pod: _order(view, pod)))
-    message = f"Role {role.ref.name}: allowing exec into {listed(pod for pod in needed if pod in new)}"
-    return WriteRole(ref=role.ref, exec_rule=role.exec_rule, exec_names=needed, note=normal("ExecAllowed", message))
+    message = f"Role {role.metadata.name}: allowing exec into {listed(pod for pod in needed if pod in new)}"
+    return WriteRole(
+        ref=role.metadata, exec_rule=role.exec_rule, exec_names=needed, note=normal("ExecAllowed", message)
+    )
 
 
 def keep_pod_group(view: JobView) -> MakePodGroup | LowerPodGroup | TunePodGroup | None:
     """Return the write of the PodGroup that is due, or None."""
-    return pod_group.write(view) if view.gang or view.pod_group else None
+    return pod_group.write(view) if view.facts.gang or view.pod_group else None
 
 
 def restore_selector(view: JobView) -> WriteSelector | None:
@@ -45,7 +47,7 @@ def restore_selector(view: JobView) -> WriteSelector | None:
     A job that has no conditions yet is left alone (see `notices.tell`), and so is a job whose size cannot change. Where
     the MPIJob definition would drop the field again nothing is due: each write would bring about the next.
     """
-    if not view.selector_due or not view.reported or not view.elastic:
+    if not view.selector_due or not view.facts.reported or not view.elastic:
         return None
     return WriteSelector(ref=view.ref, selector=names.worker_selector(view.name))
 

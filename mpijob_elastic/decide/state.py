@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Tries
+from mpijob_elastic.model.pod import Worker
 
 # Seconds until a driver has surely followed a change that its launcher was shown: two discovery periods of 1 s, and
 # what the kubelet takes to show a touched launcher its file (measured: 0.3-0.7 s).

@@ -16,7 +16,8 @@ from mpijob_elastic import names
 from mpijob_elastic.decide.actions import DeleteLauncher, normal
 from mpijob_elastic.decide.retries import REFUSED_OFTEN
 from mpijob_elastic.decide.state import JobState, honest
-from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Worker
 
 # Seconds. A pod without a gate that is younger may have passed by the webhook, and so may the next: this sets the pace.
 PACE = 5.0
@@ -24,19 +25,21 @@ PACE = 5.0
 
 def effective(view: JobView) -> JobView:
     """Return the view of a suspended job with the size to which it shrinks before its launcher goes."""
-    if view.finished or not view.driver_running:
+    if view.facts.finished or not view.driver_running:
         return view
-    return replace(view, replicas=min(view.replicas, max(1, view.min_np_workers)))
+    return replace(view, replicas=min(view.replicas, max(1, view.facts.min_np_workers)))
 
 
 def goes(view: JobView, pod: Worker) -> bool:
     """Tell whether a worker of a stopped job is to be deleted: it has no gate, or is older than the launcher."""
-    return view.stopped and names.GATES.isdisjoint(pod.gates) and (bool(view.suspended_by) or _is_older(view, pod))
+    return (
+        view.stopped and names.GATES.isdisjoint(pod.facts.gates) and (bool(view.suspended_by) or _is_older(view, pod))
+    )
 
 
 def goes_at(view: JobView, pod: Worker, *, now: float) -> float:
     """Return when it may be."""
-    return 0.0 if _is_older(view, pod) else honest(pod.created_at, now=now) + PACE
+    return 0.0 if _is_older(view, pod) else honest(pod.facts.created_at, now=now) + PACE
 
 
 def has_leftovers(view: JobView) -> bool:
@@ -47,9 +50,14 @@ def has_leftovers(view: JobView) -> bool:
 def stop(state: JobState) -> tuple[DeleteLauncher | None, float | None]:
     """Return the deletion of the launcher of a suspended job, or None; and when to look again."""
     view, launcher = state.view, state.view.launcher
-    if not view.suspended_by or launcher is None or launcher.deleting or not names.GATES.isdisjoint(launcher.gates):
+    if (
+        not view.suspended_by
+        or launcher is None
+        or launcher.facts.deleting
+        or not names.GATES.isdisjoint(launcher.facts.gates)
+    ):
         return None, None
-    due = honest(launcher.created_at, now=state.now) + PACE
+    due = honest(launcher.facts.created_at, now=state.now) + PACE
     if state.now < due or (view.driver_running and _has_to_wait(state)):
         return None, due if state.now < due else None
     message = f"{launcher.ref.name} is being deleted: {view.name} is suspended by {view.suspended_by}"
@@ -61,9 +69,9 @@ def _has_to_wait(state: JobState) -> bool:
     refused = state.view.launcher.refused if state.view.launcher else None
     if state.launcher.refresh_due and refused and refused.tries.count >= REFUSED_OFTEN:
         return False  # the launcher cannot learn that they are to leave
-    surplus = [worker for worker in state.leaving if not worker.wanted and not worker.pod.deleting]
+    surplus = [worker for worker in state.leaving if not worker.wanted and not worker.pod.facts.deleting]
     return any(not worker.published or len(state.view.host_of) > 1 for worker in surplus)
 
 
 def _is_older(view: JobView, pod: Worker) -> bool:
-    return view.launcher is None or pod.created_at <= view.launcher.created_at
+    return view.launcher is None or pod.facts.created_at <= view.launcher.facts.created_at

@@ -26,8 +26,9 @@ from mpijob_elastic.decide.actions import (
 )
 from mpijob_elastic.kube.resources import WORKLOADS
 from mpijob_elastic.model import policy
-from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
+from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
 from mpijob_elastic.model.queue import LAUNCHER, WORKERS, Queue, Workload
 
 # Seconds that a pod which missed the queue is left alone: Kueue may admit it, or the scheduler find a node.
@@ -37,18 +38,18 @@ MISSED_AFTER = 5.0
 def due(view: JobView) -> Iterator[QueueAction]:
     """Yield the writes that are due now."""
     queue = view.queue
-    if queue is None or view.deleting:
+    if queue is None or view.facts.deleting:
         return
     base, workloads = queue.base(view.name), queue.workloads.values()
     instead = multikueue.due(queue, base)
-    if view.finished and not instead:
+    if view.facts.finished and not instead:
         yield from _finished(view)
     elif instead is not None:
         yield from instead
     elif not queue.name or (base and _is_stale(view, queue, base)):
         yield from (DeleteWorkload(workload=found) for found in workloads)
     elif view.suspended_by:
-        if all(pod.gates for pod in view.pods):  # nothing runs
+        if all(pod.facts.gates for pod in view.pods):  # nothing runs
             cleared = [ClearWorkload(workload=base)] if base and base.preempted else []
             yield from cleared
             kept = base if cleared or queue.prebuilt else None  # without MultiKueue's own it would send the job again
@@ -102,7 +103,7 @@ def is_taken_back(view: JobView, worker: Worker) -> bool:
 
 def missed_queue(view: JobView, pod: Launcher | Worker) -> bool:
     """Tell whether a pod should wait for quota and does not, but no node has taken it: its successor can wait."""
-    return bool(view.queue and view.queue.name and _is_outside(view, pod) and not (pod.node or view.suspended_by))
+    return bool(view.queue and view.queue.name and _is_outside(view, pod) and not (pod.facts.node or view.suspended_by))
 
 
 def pod_sets(view: JobView, *, workers: int) -> tuple[PodSet, ...]:
@@ -116,7 +117,7 @@ def pod_sets(view: JobView, *, workers: int) -> tuple[PodSet, ...]:
 
 def ending(view: JobView) -> list[Launcher | Worker]:
     """Return the pods of a finished job that still run; none where its owner wants workers to stay, maybe for ever."""
-    stays = view.clean_pod_policy not in ("Running", "All")
+    stays = view.facts.clean_pod_policy not in ("Running", "All")
     return [] if stays else [pod for pod in view.pods if _runs_on(pod)]
 
 
@@ -187,7 +188,7 @@ def _finished(view: JobView) -> Iterator[FinishWorkload]:
 
 def _runs_on(pod: Launcher | Worker) -> bool:
     is_over = pod.phase is LauncherPhase.FINISHED if isinstance(pod, Launcher) else pod.terminated
-    return not (is_over or pod.gates)
+    return not (is_over or pod.facts.gates)
 
 
 def _starts(view: JobView, base: Workload) -> Iterator[StartPods]:
@@ -195,14 +196,15 @@ def _starts(view: JobView, base: Workload) -> Iterator[StartPods]:
     together: dict[tuple[str, ...], list[Launcher | Worker]] = {}
     for pod in view.pods:
         found = workload_of(view, pod)
-        if found and found.granted and _waits(pod) and not pod.deleting:
+        if found and found.granted and _waits(pod) and not pod.facts.deleting:
             flavors = found.flavors.get(WORKERS if isinstance(pod, Worker) else LAUNCHER, ())
             together.setdefault(flavors, []).append(pod)
     for flavors, pods in together.items():
         started = listed(pod.ref.name for pod in pods)
         note = normal("Admitted", f"{started} may be scheduled: queue {base.queue} has admitted them")
         gated = (
-            Gated(ref=pod.ref, kept=tuple(gate for gate in pod.gates if gate != names.GATE_QUEUED)) for pod in pods
+            Gated(ref=pod.ref, kept=tuple(gate for gate in pod.facts.gates if gate != names.GATE_QUEUED))
+            for pod in pods
         )
         yield StartPods(pods=tuple(gated), flavors=flavors, note=note)
 
@@ -211,7 +213,7 @@ def _extras(view: JobView, base: Workload) -> Iterator[QueueAction]:
     """Yield what is due for workers beyond the base, lowest index first."""
     workloads = view.queue.workloads if view.queue else {}
     for worker in view.workers:
-        if not _is_extra(view, base, worker) or worker.deleting:
+        if not _is_extra(view, base, worker) or worker.facts.deleting:
             continue
         found = workloads.get(worker.ref.name)
         if found is None and base.granted:
@@ -224,7 +226,7 @@ def _extras(view: JobView, base: Workload) -> Iterator[QueueAction]:
 
 def _given_back(view: JobView, base: Workload) -> Iterator[QueueAction]:
     """Yield what is due for extras whose worker has gone, or waits, and for a base of which nothing runs."""
-    if base.preempted and not view.spec_elastic and all(pod.gates for pod in view.pods):  # else it is suspended
+    if base.preempted and not view.facts.elastic and all(pod.facts.gates for pod in view.pods):  # else it is suspended
         yield ClearWorkload(workload=base)
     for name, found in view.queue.workloads.items() if view.queue else ():
         index = names.worker_index(name, job=view.name)
@@ -250,14 +252,14 @@ def _asked(view: JobView) -> int:
     """Return how many workers a base of now asks for: the least size, or all where none can leave."""
     if not view.elastic:
         return view.replicas
-    least = policy.startup_workers(view.policy, np_workers=view.np_workers)
-    return view.replicas if least is None else min(view.replicas, max(least, view.min_np_workers))
+    least = policy.startup_workers(view.policy, np_workers=view.facts.np_workers)
+    return view.replicas if least is None else min(view.replicas, max(least, view.facts.min_np_workers))
 
 
 def _unchanged(view: JobView, base: Workload) -> Note | None:
     """Return the notice on a least size that is not that of the quota; without min-replicas only on a smaller one."""
     least = _asked(view) if view.policy.min_replicas else min(view.replicas, base.workers)
-    is_kept = base.granted and view.spec_elastic and not (view.suspended_by or (view.queue and view.queue.prebuilt))
+    is_kept = base.granted and view.facts.elastic and not (view.suspended_by or (view.queue and view.queue.prebuilt))
     if not is_kept or least == base.workers:
         return None
     risk = ": Kueue may take back those above" if least > base.workers else ""
@@ -281,11 +283,11 @@ def _runs(view: JobView, base: Workload) -> bool:
 
 def _is_outside(view: JobView, pod: Launcher | Worker) -> bool:
     found = workload_of(view, pod)
-    return found is not None and not found.reserved and bool(found.said) and not (pod.gates or pod.deleting)
+    return found is not None and not found.reserved and bool(found.said) and not (pod.facts.gates or pod.facts.deleting)
 
 
 def _waits(pod: Launcher | Worker) -> bool:
-    return names.GATE_QUEUED in pod.gates
+    return names.GATE_QUEUED in pod.facts.gates
 
 
 def _said(workload: Workload) -> str:

@@ -49,11 +49,11 @@ def _explanation(job: Case, findings: tuple[Finding, ...], *workers: WorkerFindi
         namespace=job.view.namespace,
         name=job.name,
         state=job.facts.state,
-        desired=job.view.replicas if job.view.size_known else None,
+        desired=job.view.replicas if job.view.facts.size_known else None,
         training=None if unseen else training,
         all_train=None if unseen and may_all_train else may_all_train,
         not_known=ranks.unseen(job.of(unseen[0])) if unseen else "",
         job=findings,
         workers=workers,
-        notices=job.view.notices.splitlines(),
+        notices=job.view.facts.notices.splitlines(),
     )

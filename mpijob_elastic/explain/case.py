@@ -8,7 +8,8 @@ from mpijob_elastic import names
 from mpijob_elastic.decide.host_list import Next
 from mpijob_elastic.decide.state import JobState, WorkerState
 from mpijob_elastic.explain.facts import Facts, Pod
-from mpijob_elastic.model.job import JobView, Launcher, Worker
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Launcher, Worker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,7 @@ class Case:
     @property
     def gates(self) -> tuple[str, ...]:
         """The scheduling gates of that pod."""
-        return self.held.gates if self.held else ()
+        return self.held.facts.gates if self.held else ()
 
     @property
     def seen(self) -> Pod:

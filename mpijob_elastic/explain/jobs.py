@@ -21,19 +21,19 @@ _RESTART = "kubectl -n mpi-operator rollout restart deployment/mpi-operator"
 
 def over(job: Case) -> Finding | None:
     """Return why no worker needs an explanation, or None."""
-    if job.view.finished:
+    if job.view.facts.finished:
         logs = job.kubectl("logs", job.launcher)
         waited = notices.after_change(job.view)
         if waited is not None:
             return wrong("ended-after-resize", notices.ended_after_change(job.name, waited), next_step=logs)
         return waiting("ended", f"{job.name} has ended: {job.facts.state}", next_step=logs)
-    if job.view.deleting:
+    if job.view.facts.deleting:
         return waiting("deleted", f"{job.name} is being deleted", next_step=job.on_job("get", "-o yaml"))
     if why := job.state.foreign:
         said = f"{job.name} is managed by another operator, so mpijob-elastic leaves it alone: {why}"
         said = f"{said}. {handover.outlook(job.view)}"
         return wrong("foreign", said, next_step=job.on_job("describe"))
-    if not job.view.size_known:
+    if not job.view.facts.size_known:
         said = f"the size of {job.name} is not known, so it is left as it is: {NO_SIZE}"
         return wrong("size-unknown", said, next_step=job.on_job("edit"))
     return None
@@ -47,7 +47,7 @@ def findings(job: Case) -> Iterator[Finding]:
         yield waiting("enqueued", said, next_step=job.kubectl("describe queueunit", unit.metadata.name))
     elif why := job.view.suspended_by:
         yield waiting("suspended", f"{job.name} is suspended by {why}", next_step=job.on_job("edit"))
-    if not job.view.reported:
+    if not job.view.facts.reported:
         age = job.state.now - facts.created_at
         said = (
             f"{job.name} was created {durations.render(round(age))} ago, and the operator has not reported its status"
@@ -68,7 +68,7 @@ def findings(job: Case) -> Iterator[Finding]:
         )
         yield fine("not-elastic", said)
     yield from launchers.findings(job)
-    slots = len(job.view.published_pods) * job.view.slots
+    slots = len(job.view.published_pods) * job.view.facts.slots
     needed = (facts.launch and facts.launch.effective_min_np) or 0
     if job.view.elastic and job.view.driver_running and slots < needed:
         said = (

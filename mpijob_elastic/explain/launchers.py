@@ -11,7 +11,7 @@ from mpijob_elastic.explain import pods
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.findings import Finding, waiting, wrong
 from mpijob_elastic.model import durations, phrases
-from mpijob_elastic.model.job import Launcher, LauncherPhase
+from mpijob_elastic.model.pod import Launcher, LauncherPhase
 
 
 def findings(job: Case) -> Iterator[Finding]:
@@ -41,21 +41,23 @@ def findings(job: Case) -> Iterator[Finding]:
             "launcher; training then restarts from its last checkpoint"
         )
         yield wrong("blind-launcher", said, next_step=names.adopt(job.view.name, job.view.namespace))
-    refused = next((line for line in job.view.notices.splitlines() if line.startswith(f"{REFRESH_REFUSED}: ")), "")
+    refused = next(
+        (line for line in job.view.facts.notices.splitlines() if line.startswith(f"{REFRESH_REFUSED}: ")), ""
+    )
     if refused and job.state.launcher.refresh_due:
         yield wrong("refresh-refused", refused.partition(": ")[2], next_step=job.controller_log)
-    why = launcher and (launcher.disruption or job.facts.threats.get(name, ""))
-    if launcher and why and job.view.elastic and not launcher.deleting:
+    why = launcher and (launcher.facts.disruption or job.facts.threats.get(name, ""))
+    if launcher and why and job.view.elastic and not launcher.facts.deleting:
         said = f"{name} is about to be deleted ({why}): {disruption.KEEP_LAUNCHER}"
         yield wrong("launcher-disrupted", said, next_step=job.on_job("edit"))
 
 
 def _delivering(job: Case, launcher: Launcher) -> Finding:
     """[operator] kubectl-delivery waits until each pod of the hostfile has been seen Running."""
-    listed = [line.split(" ")[0] for line in (job.view.config.hostfile if job.view.config else "").splitlines()]
+    listed = [line.split(" ")[0] for line in (job.view.config.facts.hostfile if job.view.config else "").splitlines()]
     running = {worker.name for worker in job.view.workers if worker.running}
     waits = [name for name in listed if name not in running]
-    since = launcher.delivering_since
+    since = launcher.facts.delivering_since
     age = f" for {durations.render(round(max(0.0, job.state.now - since)))}" if since else ""
     until = (
         f"until these pods run: {phrases.listed(waits)}" if waits else "a moment more: every pod of its hostfile runs"

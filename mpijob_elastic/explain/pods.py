@@ -15,7 +15,7 @@ from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.facts import Stuck
 from mpijob_elastic.explain.findings import Finding, waiting, wrong
 from mpijob_elastic.model import durations
-from mpijob_elastic.model.job import Worker
+from mpijob_elastic.model.pod import Worker
 
 # The command that finds the operator.
 OPERATOR = "kubectl get pods -A | grep mpi-operator"
@@ -34,15 +34,15 @@ def causes(case: Case) -> Iterator[Finding]:
         yield _missing(case)
         return
     pod = worker.pod
-    if worker.stopped and not pod.deleting:
+    if worker.stopped and not pod.facts.deleting:
         yield waiting("suspending", "is deleted once the launcher is gone, because the job is suspended")
-    if pod.deleting:
+    if pod.facts.deleting:
         yield _terminating(case, pod)
     if pod.terminated:
         yield _failed(case, worker)
     yield from startup(case)
     if not pod.running:
-        where = f" on node {pod.node}" if pod.node else ""
+        where = f" on node {pod.facts.node}" if pod.facts.node else ""
         event = case.facts.events.get(case.name)
         warning = f". Its last warning: {event}" if event else ""
         yield waiting("starting", f"is starting{where}{warning}", next_step=case.describe)
@@ -77,25 +77,25 @@ def _missing(case: Case) -> Finding:
 
 
 def _terminating(case: Case, pod: Worker) -> Finding:
-    why = f" ({pod.disruption})" if pod.disruption else ""
-    if pod.ends_at is None or case.state.now < pod.ends_at + LATE_AFTER:
+    why = f" ({pod.facts.disruption})" if pod.facts.disruption else ""
+    if pod.facts.ends_at is None or case.state.now < pod.facts.ends_at + LATE_AFTER:
         return waiting("terminating", f"is being deleted{why}; the operator recreates it once it is gone")
-    late = durations.render(round(case.state.now - pod.ends_at))
+    late = durations.render(round(case.state.now - pod.facts.ends_at))
     force = case.kubectl("delete pod", case.name, "--grace-period=0 --force")
     said = (
-        f"should have been gone {late} ago{why}, but its node {pod.node} has not confirmed it: the node is lost, or a "
-        "finalizer holds the pod. Until the pod is gone, the operator cannot recreate it. If the machine is really "
-        f"off, free the name with `{force}`"
+        f"should have been gone {late} ago{why}, but its node {pod.facts.node} has not confirmed it: the node is lost, "
+        "or a finalizer holds the pod. Until the pod is gone, the operator cannot recreate it. If the machine is "
+        f"really off, free the name with `{force}`"
     )
-    return wrong("lost-node", said, next_step=f"kubectl describe node {pod.node}")
+    return wrong("lost-node", said, next_step=f"kubectl describe node {pod.facts.node}")
 
 
 def _failed(case: Case, worker: WorkerState) -> Finding:
     pod = worker.pod
     message = f": {case.seen.message}" if case.seen.message else ""
-    how = f"({pod.last_state or 'it has ended'}{message})"
+    how = f"({pod.facts.last_state or 'it has ended'}{message})"
     wait = durations.render(round(max(0.0, (worker.due_at or case.state.now) - case.state.now)))
-    cause = "out-of-memory" if pod.out_of_memory else "failed"
+    cause = "out-of-memory" if pod.facts.out_of_memory else "failed"
     if worker.standing is Standing.GIVEN_UP:
         said = f"failed {len(REPLACED.delays) + 1} times {how} and is not replaced for {wait}"
         return wrong("given-up", said, next_step=case.kubectl("delete pod", case.name))
@@ -121,5 +121,5 @@ def _stuck(case: Case, stuck: Stuck) -> Finding:
         return wrong("cannot-start", f"cannot start: {stuck}", next_step=case.describe)
     logs = case.kubectl("logs", case.name, "-c", stuck.container, "--previous")
     ended = f" (last exit: {'; '.join(case.seen.ended)})" if case.seen.ended else ""
-    cause = "out-of-memory" if case.pod and case.pod.out_of_memory else "crashing"
+    cause = "out-of-memory" if case.pod and case.pod.facts.out_of_memory else "crashing"
     return wrong(cause, f"crashes repeatedly in container {stuck.container}{ended}", next_step=logs)

@@ -6,14 +6,14 @@ from mpijob_elastic.explain import ranks
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.findings import Finding, waiting, wrong
 from mpijob_elastic.model import durations
-from mpijob_elastic.model.job import LauncherPhase
+from mpijob_elastic.model.pod import LauncherPhase
 
 
 def causes(case: Case) -> Iterator[Finding]:
     """Yield the causes that hold; the first counts."""
     view, role = case.view, case.view.role
     # A worker of the hostfile has been known to the launcher from its start.
-    if view.blind and f"{case.name} " not in (view.config.hostfile if view.config else ""):
+    if view.blind and f"{case.name} " not in (view.config.facts.hostfile if view.config else ""):
         yield wrong("blind-launcher", "is not used: the launcher has no discover_hosts.sh to find it in (see above)")
     if not view.elastic:
         yield from _no_launcher(case)
@@ -28,7 +28,7 @@ def causes(case: Case) -> Iterator[Finding]:
 
 
 def _unpublished(case: Case) -> Finding:
-    why = (case.pod.disruption if case.pod else "") or case.facts.threats.get(case.name, "")
+    why = (case.pod.facts.disruption if case.pod else "") or case.facts.threats.get(case.name, "")
     if why:
         said = f"is leaving: its node or pod is being removed ({why}); the operator recreates it on another node"
         return waiting("disrupted", said)

@@ -29,13 +29,13 @@ def causes(case: Case) -> Iterator[Finding]:
         yield waiting("joining", "is published; the launcher was refreshed a moment ago")
     training = sum(bool(look.processes) and name in case.view.host_of for name, look in case.facts.looks.items())
     most = case.facts.launch.max_np if case.facts.launch else None
-    if most is not None and training * case.view.slots >= most:
+    if most is not None and training * case.view.facts.slots >= most:
         said = f"is published, but other workers already fill the {most} slots of horovodrun's --max-np"
         yield wrong("beyond-max-np", said, next_step=case.on_job("edit"))
     if case.worker and case.worker.standing is Standing.GIVEN_UP:
         said = (
             f"lost its rank {len(RENAMED.delays) + 1} times under different host names: something is wrong with the "
-            f"pod or its node {case.worker.pod.node}. The controller does not rename it for "
+            f"pod or its node {case.worker.pod.facts.node}. The controller does not rename it for "
             f"{durations.render(RENAMED.given_up_for)}, or "
             "until the pod is replaced"
         )

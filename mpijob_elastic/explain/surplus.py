@@ -14,7 +14,7 @@ def causes(case: Case) -> Iterator[Finding]:
     pod, drain = case.pod, case.worker.drain if case.worker else None
     if not case.view.elastic:
         yield fine("kept", f"keeps running although {case.view.replicas} workers are desired: the job is not elastic")
-    if pod and pod.deleting:
+    if pod and pod.facts.deleting:
         yield waiting("leaving", "is being deleted")
     asked = workloads.workload_of(case.view, pod) if pod else None
     taken = f"; Kueue wants its quota: {asked.line}" if asked and asked.preempted else ""

@@ -13,6 +13,7 @@ from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy
+from mpijob_elastic.model.wire import Owned
 
 # By the value of the annotation.
 POD_GROUPS = {
@@ -38,6 +39,18 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True):
     queue: str = ""
     quota: str = ""
     priority_class: str = ""
+    annotations: Mapping[str, str] = {}
+
+
+class PodGroup(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The job's PodGroup: its pods are scheduled once so many of them fit; 0 if it waits for none.
+
+    annotations: those that we write.
+    """
+
+    metadata: Owned
+    min_member: int
+    queue: str = ""
     annotations: Mapping[str, str] = {}
 
 

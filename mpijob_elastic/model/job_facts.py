@@ -22,17 +22,19 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One MPIJob; times are seconds since the epoch.
 
     replicas: 0 where size_known is false. launch: how its launcher starts the ranks, None if the command cannot be
-    read. gloo_timeout: seconds until Gloo gives up a peer, 0 if nothing says. reported: the operator has written its
-    status. run_policy: empty unless we are asked to act on it. finished: Succeeded, or Failed for good. retries:
-    Failed, and a launcher that fails is made again. ended_at: when, None unless it did; succeeded_at: the same of a
-    success. notices: our annotation on it, "" without. lacks_selector: its status counts the workers and does not say
-    how to find them. pod_labels: of the templates, by role. suspended_by: the field or annotation that suspends it, ""
-    if it is not, or not elastic. gang: None unless it asks for a gang scheduler. queue: of Kueue, "" if it asks for
-    none; priority_class: there. prebuilt: the Workload that MultiKueue made for it here, "" without. elsewhere:
-    MultiKueue runs it in another cluster. own_grace: of the workers' template. size_manager: the GitOps tool that sets
-    the size of a job with the annotation autoscale, "" if none does. place: equal for jobs whose workers need the same
-    kind of node. seccomp_profiles: of the templates, by role and container. worker_counts: what each worker counts for
-    in a ResourceQuota.
+    read. np_workers: workers that horovodrun waits for at its start (-np). min_np_workers: below so many training waits
+    (--min-np, or -np); max_np_workers: above so many no more ranks start. 0 where the command does not say.
+    counts_resets: horovodrun ends the job after so many resets. gloo_timeout: seconds until Gloo gives up a peer, 0 if
+    nothing says. reported: the operator has written its status. run_policy: empty unless we are asked to act on it.
+    finished: Succeeded, or Failed for good. retries: Failed, and a launcher that fails is made again. ended_at: when,
+    None unless it did; succeeded_at: the same of a success. notices: our annotation on it, "" without. lacks_selector:
+    its status counts the workers and does not say how to find them. pod_labels: of the templates, by role.
+    suspended_by: the field or annotation that suspends it, "" if it is not, or not elastic. gang: None unless it asks
+    for a gang scheduler. queue: of Kueue, "" if it asks for none; priority_class: there. prebuilt: the Workload that
+    MultiKueue made for it here, "" without. elsewhere: MultiKueue runs it in another cluster. own_grace: of the
+    workers' template. size_manager: the GitOps tool that sets the size of a job with the annotation autoscale, "" if
+    none does. place: equal for jobs whose workers need the same kind of node. seccomp_profiles: of the templates, by
+    role and container. worker_counts: what each worker counts for in a ResourceQuota.
     """
 
     metadata: Owned
@@ -45,6 +47,10 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     policy: Policy
     problems: tuple[Problem, ...]
     launch: Launch | None
+    np_workers: int
+    min_np_workers: int
+    max_np_workers: int
+    counts_resets: bool
     gloo_timeout: int
     clean_pod_policy: str
     deleting: bool
@@ -70,26 +76,6 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     worker_counts: Mapping[str, int]
 
     @property
-    def np_workers(self) -> int:
-        """Workers that horovodrun waits for at its start (-np); 0 if its command does not say."""
-        return self._workers(self.launch.np if self.launch else None)
-
-    @property
-    def min_np_workers(self) -> int:
-        """Workers below which training waits (--min-np, or -np); 0 if the command does not say."""
-        return self._workers(self.launch.effective_min_np if self.launch else None)
-
-    @property
-    def max_np_workers(self) -> int:
-        """Workers above which no more ranks start (--max-np); 0 if the command does not say."""
-        return self._workers(self.launch.max_np if self.launch else None)
-
-    @property
-    def counts_resets(self) -> bool:
-        """True if horovodrun ends the job after so many resets (--reset-limit)."""
-        return self.launch is not None and self.launch.reset_limit is not None
-
-    @property
     def gates(self) -> tuple[str, ...]:
         """The scheduling gates that a new pod gets, one for each reason why it must not start yet.
 
@@ -98,9 +84,6 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         is_suspended = self.suspended_by or (self.elastic and names.is_suspended(self.notices))
         holds = {names.GATE_SUSPENDED: is_suspended, names.GATE_QUEUED: self.queue or self.elsewhere}
         return tuple(gate for gate, why in holds.items() if why)
-
-    def _workers(self, slots: int | None) -> int:
-        return -(-(slots or 0) // self.slots)
 
 
 def read(raw: bytes) -> JobFacts:
@@ -131,6 +114,10 @@ def of(job: MPIJob) -> JobFacts:
         policy=asked,
         problems=(*problems, *faults),
         launch=launch,
+        np_workers=_workers(launch.np if launch else None, job.slots),
+        min_np_workers=_workers(launch.effective_min_np if launch else None, job.slots),
+        max_np_workers=_workers(launch.max_np if launch else None, job.slots),
+        counts_resets=launch is not None and launch.reset_limit is not None,
         gloo_timeout=_gloo_timeout(launch, [*launcher[:1], *job.containers(names.ROLE_WORKER)]),
         clean_pod_policy=spec.clean_pod_policy or "None",
         deleting=job.metadata.deleting,
@@ -165,6 +152,10 @@ def suspended_by(job: MPIJob, asked: Policy, asked_run: RunPolicy) -> str:
         HELD: job.metadata.annotations.get(names.KUBEQUEUE_SUSPEND) == "true",
     }
     return next((what for what, is_asked in asks.items() if is_asked), "")
+
+
+def _workers(slots: int | None, each: int) -> int:
+    return -(-(slots or 0) // each)
 
 
 def _gloo_timeout(launch: Launch | None, containers: Iterable[Container]) -> int:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.meta import KubeObject
+from mpijob_elastic.kube.meta import Identity, KubeObject
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.served import WhileServed
@@ -25,13 +25,13 @@ from mpijob_elastic.kube.watches import Watches, watches
 from mpijob_elastic.model import gang, job_facts
 from mpijob_elastic.model.autoscale import Autoscaler
 from mpijob_elastic.model.disruption_signs import Signs
-from mpijob_elastic.model.job import JobView, Ref
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.kube_queue import QueueUnit
+from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.queue import NO_QUEUE, Queue, Workload
 from mpijob_elastic.model.wire import Fact, is_news
 from mpijob_elastic.observe import autoscalers, facts_config, facts_pod, pod_groups, queue_units, views, workloads
-from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.nodes import Nodes
 from mpijob_elastic.observe.worker_ends import WorkerEnds
 
@@ -172,7 +172,7 @@ class Caches:
             gang=self._gangs[groups].store.get(key.namespace, key.name),
             keeps_selector=self._keeps_selector,
         )
-        seen = replace(seen, serves_gangs=self._gangs_served[groups].known) if seen.gang else seen
+        seen = replace(seen, serves_gangs=self._gangs_served[groups].known) if seen.facts.gang else seen
         if self._autoscalers.known:
             seen = replace(seen, autoscalers=tuple(self._autoscalers_of.get(key, {}).values()))
         if job.policy.fill:
@@ -238,7 +238,7 @@ class Caches:
         if store := self._written.get(resource):
             store(raw)
 
-    def see_gone(self, resource: Resource, namespace: str, ref: Ref) -> None:
+    def see_gone(self, resource: Resource, namespace: str, ref: Identity) -> None:
         """Remove an object that no longer exists."""
         self._gone[resource](namespace, ref.name, ref.uid)
 

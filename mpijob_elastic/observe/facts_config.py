@@ -6,7 +6,8 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.model.wire import Owned, Wire, owned, seconds
+from mpijob_elastic.model.job import ConfigFacts, Role
+from mpijob_elastic.model.wire import Wire, owned, seconds
 
 
 class _Fields(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -40,30 +41,6 @@ class _Role(Wire, frozen=True):
     rules: list[_Rule] | None = None
 
 
-class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A ConfigMap that an MPIJob controls; of any other only the metadata. Absent texts are None.
-
-    writer: field manager that last changed the script, "" if unknown; written_at: its last write, by the API server's
-    clock (seconds since the epoch), 0 if unknown.
-    """
-
-    metadata: Owned
-    script: str | None = None
-    hostfile: str | None = None
-    memory: str | None = None
-    kubexec: str | None = None
-    writer: str = ""
-    written_at: float = 0.0
-
-
-class RoleFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A Role; `exec_rule` is the index of its rule on pods/exec, -1 without."""
-
-    metadata: Owned
-    exec_rule: int = -1
-    exec_names: tuple[str, ...] = ()
-
-
 _config_maps = msgspec.json.Decoder(_ConfigMap)
 _texts = msgspec.json.Decoder(dict[str, str] | None)
 _roles = msgspec.json.Decoder(_Role)
@@ -80,7 +57,7 @@ def read_config(raw: bytes) -> ConfigFacts:
     return ConfigFacts(
         metadata=metadata,
         script=data.get(names.KEY_DISCOVER_HOSTS),
-        hostfile=data.get(names.KEY_HOSTFILE),
+        hostfile=data.get(names.KEY_HOSTFILE, ""),
         memory=config.metadata.annotations.get(names.MEMORY),
         kubexec=data.get(names.KEY_KUBEXEC),
         writer=writer,
@@ -94,11 +71,11 @@ def _writers(metadata: _Metadata) -> Iterator[tuple[float, str]]:
             yield seconds(entry.time) or 0.0, entry.manager
 
 
-def read_role(raw: bytes) -> RoleFacts:
+def read_role(raw: bytes) -> Role:
     """Return the facts in a Role's JSON. Raises msgspec.DecodeError if it is none."""
     role = _roles.decode(raw)
     for index, rule in enumerate(role.rules or ()):
         if rule.resources == ["pods/exec"]:
             names_ = tuple(rule.resource_names or ())
-            return RoleFacts(metadata=owned(role.metadata), exec_rule=index, exec_names=names_)
-    return RoleFacts(metadata=owned(role.metadata))
+            return Role(metadata=owned(role.metadata), exec_rule=index, exec_names=names_)
+    return Role(metadata=owned(role.metadata))

@@ -5,17 +5,13 @@ https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 
 from collections.abc import Iterable, Mapping
 
-import msgspec
-
 from mpijob_elastic import names
 from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import eviction, policy
 from mpijob_elastic.model.containers import of_driver
-from mpijob_elastic.model.disruption_signs import Toleration
-from mpijob_elastic.model.eviction import Eviction
-from mpijob_elastic.model.job import LauncherPhase
-from mpijob_elastic.model.wire import ConfigMapVolume, Owned, owned, seconds, shared
+from mpijob_elastic.model.pod import LauncherPhase, PodFacts
+from mpijob_elastic.model.wire import ConfigMapVolume, owned, seconds, shared
 from mpijob_elastic.observe.pod import Condition, ContainerStatus, Detail, Pod, Spec, Status, decode, ends
 
 # [training-operator] has labels of its own.
@@ -28,65 +24,6 @@ _CONFIG_MOUNT = f'"{names.CONFIG_VOLUME}"'.encode()
 _GROUPS = frozenset({names.COSCHEDULING_GROUP, names.KOORDINATOR_GROUP})
 # The scheduler lists every reason of every node.
 _LONGEST_OBSTACLE = 200
-
-
-class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A pod with the operator's labels; times are seconds since the epoch.
-
-    launcher_phase, mounts_discovery, names_discovery, refreshed, delivering_since, started_at, ended_at, failures,
-    deadline: only for a launcher; ended_at: when it ended, None unless it did and the operator makes no other for it;
-    failures: how often its driver's container has failed, 0 while it runs. mounting: the containers
-    that mount J-config; default_container: the one that an annotation names; neither for a pod of one. ready_at: None
-    while it is not Ready. foreign: it is a worker of mpi-operator v0.3.0; of_training_operator: that operator made it.
-    node: "" while it is not scheduled; obstacle: why not. node_gone_at: when that node was seen to be deleted, 0 if it
-    was not. disrupted: the condition that announces its end, or "". tolerations: those that let it stay for ever in
-    spite of a NoExecute taint. ends_at: end of its grace period, of `grace` seconds, both None unless it is being
-    deleted. shares_processes: with other containers of the pod, or with its node. out_of_memory: a container was killed
-    for it. pre_stop: a container has a preStop hook. gates: what holds it back from the scheduler. grouped: it has the
-    mark of a gang. eviction: of a worker, as its annotation says. last_words: of the main process that our webhook gave
-    it, once that has ended with its ranks.
-    """
-
-    metadata: Owned
-    role: str
-    phase: str
-    created_at: float
-    deleting: bool
-    containers: tuple[str, ...]
-    mounting: tuple[str, ...] = ()
-    default_container: str = ""
-    ready_at: float | None = None
-    last_state: str = ""
-    foreign: bool = False
-    of_training_operator: bool = False
-    launcher_phase: LauncherPhase = LauncherPhase.WAITING
-    mounts_discovery: bool = False
-    names_discovery: bool = False
-    refreshed: str | None = None
-    delivering_since: float | None = None
-    started_at: float | None = None
-    ended_at: float | None = None
-    failures: int = 0
-    deadline: int | None = None
-    node: str = ""
-    node_gone_at: float = 0.0
-    obstacle: str = ""
-    disrupted: str = ""
-    tolerations: tuple[Toleration, ...] = ()
-    ends_at: float | None = None
-    grace: int | None = None
-    shares_processes: bool = False
-    out_of_memory: bool = False
-    pre_stop: bool = False
-    gates: tuple[str, ...] = ()
-    grouped: bool = False
-    eviction: Eviction | None = None
-    last_words: str = ""
-
-    @property
-    def forced(self) -> bool:
-        """True if it is being deleted without a grace period, so only a finalizer holds it."""
-        return self.grace == 0
 
 
 def read(raw: bytes) -> PodFacts:
@@ -133,7 +70,7 @@ def of(pod: Pod) -> PodFacts:
         deadline=spec.active_deadline_seconds if launcher else None,
         node=shared(spec.node_name),
         obstacle=_obstacle(conditions),
-        disrupted=_disrupted(conditions),
+        disruption=_disrupted(conditions),
         tolerations=tuple(toleration for toleration in spec.tolerations or () if toleration.may_last),
         ends_at=seconds(pod.metadata.deletion_timestamp),
         grace=pod.metadata.deletion_grace_period_seconds,

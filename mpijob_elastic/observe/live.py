@@ -9,8 +9,8 @@ from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe import facts_config, facts_pod, views
-from mpijob_elastic.observe.facts_pod import PodFacts
 
 Judge = Callable[[Iterable[PodFacts]], list[PodFacts]]
 

@@ -21,8 +21,8 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import NODES
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.disruption_signs import Signs, Taint, Toleration
+from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import Owned, Wire, owned
-from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.pod import Condition
 
 log = logging.getLogger(__name__)
@@ -160,8 +160,8 @@ class Nodes:
         if node is None:
             gone_at = self._gone.get(pod.node)
             return pod if gone_at is None else msgspec.structs.replace(pod, node_gone_at=gone_at)
-        threat = "" if pod.disrupted else node.threat(pod.tolerations)
-        return msgspec.structs.replace(pod, disrupted=threat) if threat else pod
+        threat = "" if pod.disruption else node.threat(pod.tolerations)
+        return msgspec.structs.replace(pod, disruption=threat) if threat else pod
 
     def _changed(self, old: NodeFacts | None, new: NodeFacts | None) -> None:
         node = new or old

@@ -14,8 +14,8 @@ from mpijob_elastic import names
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model.job import Config
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import Owned
-from mpijob_elastic.observe.facts_pod import PodFacts
 
 # Field managers: client-go sends the program's name (`/opt/mpi-operator.v1` in the release's manifests).
 _PROGRAMS = ("mpi-operator", "training-operator")
@@ -37,12 +37,17 @@ def marks(
         return "its pods carry labels of training-operator", math.inf
     made_at = max((pod.created_at for pod in pods if pod.foreign), default=None)
     memory = config and config.memory
-    if config and config.script is not None and not config.signed and _has_their_form(config.script, job.metadata.name):
-        by_name = config.writer.startswith(_PROGRAMS)
+    if (
+        config
+        and config.facts.script is not None
+        and not config.signed
+        and _has_their_form(config.facts.script, job.metadata.name)
+    ):
+        by_name = config.facts.writer.startswith(_PROGRAMS)
         if by_name or memory is None or made_at is not None:
-            who = config.writer or "another operator"
+            who = config.facts.writer or "another operator"
             why = f"its {names.KEY_DISCOVER_HOSTS} is written by {who}, in the form of an elastic operator"
-            return why, max(config.written_at, made_at or 0.0)
+            return why, max(config.facts.written_at, made_at or 0.0)
     if made_at is not None and memory is None:
         return "its pods carry labels of an operator newer than v0.2.3", made_at
     return "", math.inf

@@ -11,21 +11,18 @@ from typing import TypeVar
 
 from mpijob_elastic import names
 from mpijob_elastic.model import containers, hosts, kubexec, memory_text
-from mpijob_elastic.model.bounds import MOST_CONTAINERS
 from mpijob_elastic.model.execs import Held
-from mpijob_elastic.model.job import Config, JobView, Launcher, PodGroup, Probe, Ref, Role, Worker
+from mpijob_elastic.model.gang import PodGroup
+from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.kube_queue import HELD, KubeQueue, QueueUnit
 from mpijob_elastic.model.memory import pod_key
+from mpijob_elastic.model.pod import Launcher, PodFacts, Probe, Worker
 from mpijob_elastic.model.queue import Queue, Workload, named
-from mpijob_elastic.model.wire import Owned
 from mpijob_elastic.observe import operators
-from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
-from mpijob_elastic.observe.facts_pod import PodFacts
-from mpijob_elastic.observe.pod_groups import GangFacts
 
-F = TypeVar("F", ConfigFacts, RoleFacts, GangFacts)
-# Returns what exec has shown of a pod (`Ref.key`) since an occasion (`Config.occasion`).
+F = TypeVar("F", ConfigFacts, Role, PodGroup)
+# Returns what exec has shown of a pod (`Worker.key`) since an occasion (`Config.occasion`).
 Probes = Callable[[str, str], Probe]
 # Returns what exec has shown of a launcher, by its uid.
 Holds = Callable[[str], Held]
@@ -46,7 +43,7 @@ def each(
     *,
     pods: Iterable[PodFacts],
     configs: Iterable[ConfigFacts],
-    roles: Iterable[RoleFacts] = (),
+    roles: Iterable[Role] = (),
 ) -> list[JobView]:
     """Return the view of each listed job, in the given order; the other objects are of all jobs."""
     pods_of: dict[tuple[str, str], list[PodFacts]] = defaultdict(list)
@@ -70,10 +67,10 @@ def view(
     *,
     pods: Iterable[PodFacts],
     config: ConfigFacts | None,
-    role: RoleFacts | None = None,
+    role: Role | None = None,
     probes: Probes = never_asked,
     holds: Holds = never_looked,
-    gang: GangFacts | None = None,
+    gang: PodGroup | None = None,
     keeps_selector: bool = False,
 ) -> JobView:
     """Return the job's view. pods: marked by their nodes (see `nodes`). gang: the PodGroup of the job's name, if any.
@@ -86,40 +83,18 @@ def view(
     workers = _workers(job, mine, seen, probes)
     foreign, foreign_at = operators.marks(job, pods=mine, config=seen, owner=config.metadata if config else None)
     return JobView(
-        namespace=job.metadata.namespace,
-        ref=ref_to(job.metadata),
+        facts=job,
         replicas=job.replicas if job.size_known else 1 + max((worker.index for worker in workers), default=-1),
-        size_known=job.size_known,
-        slots=job.slots,
-        spec_elastic=job.elastic,
-        np_workers=job.np_workers,
-        min_np_workers=job.min_np_workers,
-        max_np_workers=job.max_np_workers,
-        counts_resets=job.counts_resets,
-        gloo_timeout=job.gloo_timeout,
-        policy=job.policy,
-        problems=job.problems,
-        clean_pod_policy=job.clean_pod_policy,
-        deleting=job.deleting,
-        reported=job.reported,
-        finished=job.finished,
         suspended_by=job.suspended_by,
-        succeeded_at=job.succeeded_at,
-        ended_at=job.ended_at,
-        ttl=job.run_policy.ttl,
-        backoff_limit=job.run_policy.backoff_limit,
         foreign=foreign,
         foreign_at=foreign_at,
-        notices=job.notices,
         selector_due=keeps_selector and job.lacks_selector,
         workers=workers,
         former=_former(workers, seen, probes),
         launcher=_launcher(job, mine, holds),
         config=seen,
-        role=_role(role) if role else None,
-        gang=job.gang,
-        pod_group=_pod_group(gang) if gang else None,
-        size_manager=job.size_manager,
+        role=role if role and role.exec_rule >= 0 else None,
+        pod_group=gang,
     )
 
 
@@ -160,54 +135,27 @@ def _owned(fact: F | None, job: JobFacts) -> F | None:
 
 def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes: Probes) -> tuple[Worker, ...]:
     found = []
-    named = kubexec.container(config.kubexec) if config else None
+    named = kubexec.container(config.facts.kubexec) if config else None
     for pod in pods:
         index = names.worker_index(pod.metadata.name, job=job.metadata.name)
         if pod.role == names.ROLE_WORKER and index is not None:
-            ref = ref_to(pod.metadata)  # one for all, because its key takes a hash
-            when = config.occasion(ref.name) if config else ""
-            probe = probes(ref.key, when) if when else Probe()
-            found.append(_worker(pod, ref, index, probe, named=named, main=job.main_container))
+            of_ranks = containers.of_ranks(
+                named, pod.containers, mounting=pod.mounting, default=pod.default_container, main=job.main_container
+            )
+            worker = Worker(facts=pod, index=index, containers=of_ranks)
+            when = config.occasion(worker.name) if config else ""
+            found.append(replace(worker, probe=probes(worker.key, when)) if when else worker)
     return tuple(sorted(found, key=lambda worker: worker.index))
 
 
 def _former(workers: Iterable[Worker], config: Config | None, probes: Probes) -> Mapping[str, Probe]:
     if config is None or config.memory is None:
         return {}
-    there = {worker.ref.key for worker in workers}
     left = {pod: pod_key(pod, left.pod) for pod, left in config.memory.left.items() if left.pod}
+    if not left:
+        return {}
+    there = {worker.key for worker in workers}
     return {pod: probes(key, config.occasion(pod)) for pod, key in left.items() if key not in there}
-
-
-def _worker(pod: PodFacts, ref: Ref, index: int, probe: Probe, *, named: str | None, main: str) -> Worker:
-    of_ranks = containers.of_ranks(
-        named, pod.containers, mounting=pod.mounting, default=pod.default_container, main=main
-    )
-    return Worker(
-        ref=ref,
-        index=index,
-        containers=of_ranks,
-        created_at=pod.created_at,
-        running=pod.phase == "Running",
-        ready_at=pod.ready_at,
-        deleting=pod.deleting,
-        terminated=pod.phase in ("Failed", "Succeeded"),
-        succeeded=pod.phase == "Succeeded",
-        last_state=pod.last_state,
-        out_of_memory=pod.out_of_memory,
-        ends_at=pod.ends_at,
-        forced=pod.forced,
-        opaque=pod.shares_processes or len(of_ranks) > MOST_CONTAINERS,
-        pre_stop=pod.pre_stop,
-        grouped=pod.grouped,
-        eviction=pod.eviction,
-        node=pod.node,
-        node_gone_at=pod.node_gone_at,
-        obstacle=pod.obstacle,
-        disruption=pod.disrupted,
-        gates=pod.gates,
-        probe=probe,
-    )
 
 
 def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | None:
@@ -216,57 +164,20 @@ def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | N
     if pod is None:
         return None
     return Launcher(
-        ref=ref_to(pod.metadata),
-        phase=pod.launcher_phase,
-        mounts_discovery=pod.mounts_discovery,
-        names_discovery=pod.names_discovery,
-        created_at=pod.created_at,
+        facts=pod,
         container=containers.of_driver(pod.containers, mounting=pod.mounting),
-        delivering_since=pod.delivering_since,
-        started_at=pod.started_at,
         ended_at=None if job.retries and pod.phase == "Failed" else pod.ended_at,
-        refreshed=pod.refreshed,
-        deleting=pod.deleting,
-        node=pod.node,
-        disruption=pod.disrupted,
-        ends_at=pod.ends_at,
-        gates=pod.gates,
         held=holds(pod.metadata.uid),
-        grouped=pod.grouped,
-        failures=pod.failures,
-        deadline=pod.deadline,
     )
 
 
 def _config(config: ConfigFacts) -> Config:
     found = Config(
-        ref=ref_to(config.metadata),
+        facts=config,
         published=hosts.parse_script(config.script) if config.script is not None else None,
-        script=config.script,
-        hostfile=config.hostfile or "",
         memory=memory_text.parse(config.memory),
-        kubexec=config.kubexec,
-        writer=config.writer,
-        written_at=config.written_at,
     )
     # Whom somebody else's list names, in our form, need not exist: then it is no better than garbage.
     job = config.metadata.job
     strangers = not found.signed and any(names.worker_index(pod, job=job) is None for pod in found.host_of)
     return replace(found, published=None) if strangers else found
-
-
-def _role(role: RoleFacts) -> Role | None:
-    if role.exec_rule < 0:
-        return None
-    return Role(ref=ref_to(role.metadata), exec_rule=role.exec_rule, exec_names=role.exec_names)
-
-
-def _pod_group(gang: GangFacts) -> PodGroup:
-    return PodGroup(
-        ref=ref_to(gang.metadata), min_member=gang.min_member, queue=gang.queue, annotations=gang.annotations
-    )
-
-
-def ref_to(metadata: Owned) -> Ref:
-    """Return what names an object at this version."""
-    return Ref(name=metadata.name, uid=metadata.uid, resource_version=metadata.resource_version)

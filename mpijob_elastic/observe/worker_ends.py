@@ -8,9 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable
 
 from mpijob_elastic import names
-from mpijob_elastic.model.job import Probe
 from mpijob_elastic.model.memory import pod_fingerprint, pod_key
-from mpijob_elastic.observe.facts_pod import PodFacts
+from mpijob_elastic.model.pod import PodFacts, Probe
 from mpijob_elastic.observe.views import Probes
 
 

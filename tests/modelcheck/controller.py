@@ -8,7 +8,7 @@ in between. A late view stands for a late plan: the rest of an old plan is what 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from mpijob_elastic import names
@@ -30,7 +30,7 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.model import memory
 from mpijob_elastic.model.job import JobView
 from tests import simulated_writes
-from tests.builders import JOB, KUBEXEC, NOW, role
+from tests.builders import JOB, KUBEXEC, NOW, but, role
 from tests.modelcheck import surroundings, views
 from tests.modelcheck.world import (
     DELIVERING,
@@ -90,7 +90,7 @@ class Controller:
         due = self._due.get(key)
         if due is None:
             view = views.view(seen, world, setup=self.setup)
-            plan = self.decide(replace(view, refused={WriteConfig: ""}) if refuses else view)
+            plan = self.decide(but(view, refused={WriteConfig: ""}) if refuses else view)
             probes = [look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published]
             writes = [action for action in plan.actions if not _is_idle(action, seen.job)]
             due = self._due[key] = (*writes, *probes)
@@ -179,14 +179,14 @@ def _publish(world: World, action: WriteConfig) -> World:
     assert kept is not None
     new = Config(
         hosts=mask([_position(host) for host in published.hosts]),
-        hostfile=_mask(tuple(line.split(" ")[0] for line in written.hostfile.splitlines())),
+        hostfile=_mask(tuple(line.split(" ")[0] for line in written.facts.hostfile.splitlines())),
         left=_by_index(old, {pod: _left(pod, left) for pod, left in kept.left.items()}),
         replaced=_by_index(old, {pod: _tries(tries) for pod, tries in kept.replaced.items()}),
         moved=_by_index(old, {pod: _tries(tries) for pod, tries in kept.moved.items()}),
         names=_by_index(old, {pod: _name(pod, host) for pod, host in kept.hosts.items()}),
         renamed=_by_index(old, {pod: _tries(tries) for pod, tries in kept.renamed.items()}),
         known=True,
-        maps=written.kubexec != KUBEXEC,
+        maps=written.facts.kubexec != KUBEXEC,
         changed_age=_age(max(kept.added_at, kept.removed_at)),
         dropped_age=_age(kept.dropped_at),
     )

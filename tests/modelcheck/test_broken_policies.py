@@ -1,7 +1,5 @@
 """The check can fail: policies with one mistake each, and what the check says of them."""
 
-from dataclasses import replace
-
 import pytest
 
 from mpijob_elastic import names
@@ -21,8 +19,9 @@ from mpijob_elastic.decide.actions import (
 )
 from mpijob_elastic.decide.state import Standing
 from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import JobView, Worker
-from tests.builders import LONG_AGO, NOW
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Worker
+from tests.builders import LONG_AGO, NOW, but
 from tests.modelcheck import explore
 from tests.modelcheck.controller import Controller, Decide, Removals, really_decide, really_remove
 from tests.modelcheck.world import Setup
@@ -41,24 +40,26 @@ def delete(plan: Plan, gone: drain.Leaving) -> Plan:
     """The plan with these deletions, before everything else."""
     others = tuple(action for action in plan.actions if not isinstance(action, DeleteWorkers))
     first: tuple[Action, ...] = (DeleteWorkers(removals=gone.removals),) if gone.removals else ()
-    return replace(plan, actions=first + others)
+    return but(plan, actions=first + others)
 
 
 def hasty(view: JobView) -> drain.Leaving:
     """Deletes what is surplus, published or not."""
-    return drain.Leaving(removals=tuple(removal(worker) for worker in view.surplus if not worker.deleting))
+    return drain.Leaving(removals=tuple(removal(worker) for worker in view.surplus if not worker.facts.deleting))
 
 
 def impatient(view: JobView) -> drain.Leaving:
     """Takes a worker for drained as soon as nothing was seen in it once, whatever the launcher knows."""
-    unlisted = (worker for worker in view.surplus if worker.name not in view.published_pods and not worker.deleting)
+    unlisted = (
+        worker for worker in view.surplus if worker.name not in view.published_pods and not worker.facts.deleting
+    )
     empty = [removal(worker) for worker in unlisted if worker.probe.idle_at is not None]
     return drain.Leaving(removals=(*really_remove(view).removals, *empty))
 
 
 def rough(view: JobView) -> drain.Leaving:
     """Ends a worker that somebody else deletes as soon as it has left the list."""
-    ending = (worker for worker in view.workers if worker.deleting and worker.name not in view.published_pods)
+    ending = (worker for worker in view.workers if worker.facts.deleting and worker.name not in view.published_pods)
     return drain.Leaving(removals=(*really_remove(view).removals, *map(removal, ending)))
 
 
@@ -70,20 +71,20 @@ def at_once(view: JobView) -> Plan:
         if isinstance(action, WriteConfig) and wanted:
             script = names.discover_hosts([worker.host for worker in wanted], slots=1)
             memory = next_memory.signed(action.memory, script=script)
-            return Plan(actions=(replace(action, script=script, memory=memory),))
+            return Plan(actions=(but(action, script=script, memory=memory),))
     return plan
 
 
 def late_role(view: JobView) -> Plan:
     """Never lets the launcher into more workers."""
     plan = really_decide(view)
-    return replace(plan, actions=tuple(action for action in plan.actions if not isinstance(action, WriteRole)))
+    return but(plan, actions=tuple(action for action in plan.actions if not isinstance(action, WriteRole)))
 
 
 def restless(view: JobView) -> Plan:
     """Says at rest that a job is suspended, and takes it back."""
     plan = really_decide(view)
-    text = "" if names.is_suspended(view.notices) else "Suspended: by a field"
+    text = "" if names.is_suspended(view.facts.notices) else "Suspended: by a field"
     return plan if plan.actions else Plan(actions=(TellUser(ref=view.ref, text=text),))
 
 
@@ -96,31 +97,31 @@ def forgetful(view: JobView) -> Plan:
             plain = [names.pod_of(host) for host in published.hosts] if published else []
             script = names.discover_hosts(plain, slots=1)
             memory = next_memory.signed(action.memory, script=script)
-            return Plan(actions=(replace(action, script=script, memory=memory, kubexec=None),))
+            return Plan(actions=(but(action, script=script, memory=memory, kubexec=None),))
     return plan
 
 
 def tongue_tied(view: JobView) -> Plan:
     """Never says in kubexec.sh how the pod of a numbered host is found."""
     plan = really_decide(view)
-    mute = (replace(action, kubexec=None) if isinstance(action, WriteConfig) else action for action in plan.actions)
-    return replace(plan, actions=tuple(mute))
+    mute = (but(action, kubexec=None) if isinstance(action, WriteConfig) else action for action in plan.actions)
+    return but(plan, actions=tuple(mute))
 
 
 def careless(view: JobView) -> Plan:
     """Takes workers off a node that goes, however few stay."""
-    return really_decide(replace(view, policy=replace(view.policy, min_replicas=None)))
+    return really_decide(but(view, policy=but(view.policy, min_replicas=None)))
 
 
 def hurried(view: JobView) -> Plan:
     """Takes every worker for a worker that has been there for long."""
-    return really_decide(replace(view, workers=tuple(replace(worker, created_at=LONG_AGO) for worker in view.workers)))
+    return really_decide(but(view, workers=tuple(but(worker, created_at=LONG_AGO) for worker in view.workers)))
 
 
 def deaf(view: JobView) -> Plan:
     """Takes every node that is gone for a node that has been gone for long."""
-    gone = (replace(worker, node_gone_at=LONG_AGO if worker.node_gone_at else 0.0) for worker in view.workers)
-    return really_decide(replace(view, workers=tuple(gone)))
+    gone = (but(worker, node_gone_at=LONG_AGO if worker.facts.node_gone_at else 0.0) for worker in view.workers)
+    return really_decide(but(view, workers=tuple(gone)))
 
 
 def abrupt(view: JobView) -> Plan:
@@ -133,7 +134,7 @@ def abrupt(view: JobView) -> Plan:
 
 def eager(view: JobView) -> Plan:
     """Starts a job that is resumed whatever is left of the launcher before."""
-    held = tuple(Gated(ref=pod.ref) for pod in view.pods if pod.gates and not pod.deleting)
+    held = tuple(Gated(ref=pod.ref) for pod in view.pods if pod.facts.gates and not pod.facts.deleting)
     if view.suspended_by or not held:
         return really_decide(view)
     return Plan(actions=(Ungate(pods=held, note=Note(reason="Broken", message="")),))
@@ -142,13 +143,13 @@ def eager(view: JobView) -> Plan:
 def silent(view: JobView) -> Plan:
     """Does not say that the job is suspended, by which the webhook holds a launcher back that comes after a resume."""
     plan = really_decide(view)
-    return replace(plan, actions=tuple(action for action in plan.actions if not isinstance(action, TellUser)))
+    return but(plan, actions=tuple(action for action in plan.actions if not isinstance(action, TellUser)))
 
 
-NODE_GOES = replace(CALM, edits=0, start=2, fault_budget=1, faults=frozenset({"node-goes"}))
-TWO_STAY = replace(NODE_GOES, policy=replace(CALM.policy, min_replicas=2))
-NODE_LOST = replace(LOSSES, faults=frozenset({"node-lost"}))
-THREE_TRAIN = replace(LOSSES, size=3, start=3, edits=0)
+NODE_GOES = but(CALM, edits=0, start=2, fault_budget=1, faults=frozenset({"node-goes"}))
+TWO_STAY = but(NODE_GOES, policy=but(CALM.policy, min_replicas=2))
+NODE_LOST = but(LOSSES, faults=frozenset({"node-lost"}))
+THREE_TRAIN = but(LOSSES, size=3, start=3, edits=0)
 UNSAFE = {
     "a removal and an addition in one write": (LOSSES, at_once, "in one write"),
     "a blacklisted name comes back": (LOSSES, forgetful, "may have died under this name"),

@@ -4,13 +4,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
+import msgspec
+
 from mpijob_elastic import names
 from mpijob_elastic.decide import config_map, derive, frozen_execs, lost_ranks, next_memory, rank0_loss
 from mpijob_elastic.model import job as model
 from mpijob_elastic.model import kubexec, memory
+from mpijob_elastic.model import pod as pod_facts
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.hosts import parse_script
-from tests.builders import JOB, KUBEXEC, NOW, pods, ref, role
+from mpijob_elastic.model.job import ConfigFacts
+from mpijob_elastic.model.pod import PodFacts
+from tests.builders import FACTS, JOB, KUBEXEC, NOW, but, pods, ref, role
 from tests.modelcheck.world import (
     DELIVERING,
     FAILED,
@@ -39,12 +44,12 @@ from tests.modelcheck.world import (
 NOBODY = 9
 # Seconds since a launcher ended: longer than anything waits for the operator.
 ENDED_FOR = 60.0
-PHASES = tuple(model.LauncherPhase)
+PHASES = tuple(pod_facts.LauncherPhase)
 GATES = (names.GATE_SUSPENDED,)
 # When a launcher at the gate was created: long ago, but later than the pods that were there before.
 HELD_SINCE = NOW - 2 * rank0_loss.REFORM
 # What is kept of a look that showed it, long enough after the launcher knew.
-DRAINED = model.Probe(busy_seen=True, idle_at=NOW)
+DRAINED = pod_facts.Probe(busy_seen=True, idle_at=NOW)
 
 
 def at(age: int) -> float:
@@ -80,17 +85,18 @@ def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
     shown = config_map_of(config)
     looks = [_probe(probe, watch) for probe, watch in zip(world.probes, world.watch, strict=True)]
     workers = zip(seen.pods, looks, strict=True)
-    found = model.JobView(
-        namespace="default",
-        ref=ref(JOB),
-        replicas=seen.job.replicas,
-        slots=1,
-        spec_elastic=seen.job.elastic,
+    facts = msgspec.structs.replace(
+        FACTS,
+        elastic=seen.job.elastic,
         policy=setup.policy if seen.job.elastic else replace(setup.policy, enabled=False),
         clean_pod_policy=setup.clean_pod_policy,
         finished=seen.job.over,
-        suspended_by="a field" if seen.job.stops else "",
         notices="Suspended: by a field" if seen.job.told else "",
+    )
+    found = model.JobView(
+        facts=facts,
+        replicas=seen.job.replicas,
+        suspended_by="a field" if seen.job.stops else "",
         workers=tuple(_worker(index, pod, probe) for index, (pod, probe) in enumerate(workers) if pod),
         former={names.worker(JOB, index): DRAINED for index in members(world.drained)},
         launcher=_launcher(seen, seen.launcher, shown, config.dropped_age) if seen.launcher else None,
@@ -103,7 +109,7 @@ def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
 def _looked(view: model.JobView) -> model.JobView:
     """Return the view after a look for execs into nodes that are gone, which found none."""
     look, _ = frozen_execs.look(derive(view, now=NOW))
-    return replace(view, launcher=replace(look.launcher, held=Held(asked_at=NOW, about=look.about))) if look else view
+    return but(view, launcher=but(look.launcher, held=Held(asked_at=NOW, about=look.about))) if look else view
 
 
 def has_drained(world: World, index: int, *, setup: Setup) -> bool:
@@ -111,29 +117,29 @@ def has_drained(world: World, index: int, *, setup: Setup) -> bool:
     seen = view(Seen(world.job, world.pods, world.launcher), world, setup=setup)
     worker = seen.worker(names.worker(JOB, index))
     left = seen.memory.left.get(names.worker(JOB, index))
-    if worker is None or left is None or left.pod != worker.ref.fingerprint:
+    if worker is None or left is None or left.pod != worker.fingerprint:
         return False
     drain = derive(seen, now=NOW).by_name[worker.name].drain
     return drain is not None and drain.drained
 
 
-def _worker(index: int, pod: Pod, probe: model.Probe) -> model.Worker:
-    return model.Worker(
-        ref=ref(names.worker(JOB, index), uid=uid(index, pod.uid)),
-        index=index,
+def _worker(index: int, pod: Pod, probe: pod_facts.Probe) -> pod_facts.Worker:
+    facts = PodFacts(
+        metadata=ref(names.worker(JOB, index), uid=uid(index, pod.uid)),
+        role=names.ROLE_WORKER,
+        phase={READY: "Running", FAILED: "Failed"}.get(pod.phase, "Pending"),
         containers=("main",),
         created_at=HELD_SINCE if pod.before else _long_ago(pod.created_age),
         node="" if pod.gated else "n",  # its containers may run there before the kubelet has said so
         gates=GATES if pod.gated else (),
         node_gone_at=0.0 if pod.lost_age == NEVER else _long_ago(pod.lost_age),
-        running=pod.phase == READY,
         ready_at=at(pod.ready_age) if pod.phase == READY else None,
         deleting=pod.going,
         ends_at=NOW + pod.gentle * TICK if pod.going else None,
-        terminated=pod.phase == FAILED,
         disruption="taint" if pod.doomed else "",
-        probe=probe,
+        grouped=True,
     )
+    return pod_facts.Worker(facts=facts, index=index, containers=("main",), probe=probe)
 
 
 def _long_ago(age: int) -> float:
@@ -141,38 +147,42 @@ def _long_ago(age: int) -> float:
     return NOW - rank0_loss.REFORM if age >= LONGEST_DRAIN else at(age)
 
 
-def _probe(probe: Probe | None, watch: Watch | None) -> model.Probe:
+def _probe(probe: Probe | None, watch: Watch | None) -> pod_facts.Probe:
     if watch is not None:
         return _watched(watch)
     if probe is None:
-        return model.Probe()
-    return model.Probe(
+        return pod_facts.Probe()
+    return pod_facts.Probe(
         busy_seen=probe.busy_seen,
         idle_at=None if probe.idle_age == NEVER else at(probe.idle_age),
         asked_at=at(probe.asked_age),
     )
 
 
-def _watched(watch: Watch) -> model.Probe:
+def _watched(watch: Watch) -> pod_facts.Probe:
     if watch.idle_age == NEVER:
-        return model.Probe(busy_seen=True, busy_at=NOW, asked_at=NOW)
+        return pod_facts.Probe(busy_seen=True, busy_at=NOW, asked_at=NOW)
     # The longest age stands for all that are longer.
     since = NOW - lost_ranks.NEVER_TRAINED_AFTER if watch.idle_age >= LONGEST_IDLE else at(watch.idle_age)
-    return model.Probe(busy_seen=watch.busy_seen, idle_since=since, idle_at=NOW, asked_at=NOW)
+    return pod_facts.Probe(busy_seen=watch.busy_seen, idle_since=since, idle_at=NOW, asked_at=NOW)
 
 
-def _launcher(seen: Seen, launcher: Launcher, config: model.Config, dropped_age: int) -> model.Launcher:
-    return model.Launcher(
-        ref=ref(names.launcher(JOB), uid=str(launcher.uid)),
-        phase=PHASES[launcher.phase],
+def _launcher(seen: Seen, launcher: Launcher, config: model.Config, dropped_age: int) -> pod_facts.Launcher:
+    facts = PodFacts(
+        metadata=ref(names.launcher(JOB), uid=str(launcher.uid)),
+        role=names.ROLE_LAUNCHER,
+        phase="",
+        containers=("main",),
+        launcher_phase=PHASES[launcher.phase],
         mounts_discovery=True,
         created_at=_created_at(seen, launcher, dropped_age),
         gates=GATES if launcher.gated else (),
-        ended_at=NOW - ENDED_FOR if launcher.phase == FINISHED else None,
         delivering_since=at(launcher.delivering_age) if launcher.phase == DELIVERING else None,
         refreshed=None if launcher.shown_age == NEVER else config_map.mark(config, at=at(launcher.shown_age)),
         deleting=launcher.going,
+        grouped=True,
     )
+    return pod_facts.Launcher(facts=facts, ended_at=NOW - ENDED_FOR if launcher.phase == FINISHED else None)
 
 
 def _created_at(seen: Seen, launcher: Launcher, dropped_age: int) -> float:
@@ -185,13 +195,16 @@ def config_map_of(config: Config) -> model.Config:
     """Return the ConfigMap that the controller reads."""
     hosts = sorted(map(numbers, members(config.hosts)))
     script = names.discover_hosts([names.host(names.worker(JOB, index), number) for index, number in hosts], slots=1)
-    return model.Config(
-        ref=ref(names.config_map(JOB)),
-        published=parse_script(script),
+    facts = ConfigFacts(
+        metadata=ref(names.config_map(JOB)),
         script=script,
         hostfile=names.hostfile(list(pods(*members(config.hostfile))), slots=1),
-        memory=next_memory.signed(_memory(config), script=script) if config.known else None,
         kubexec=kubexec.mapped(KUBEXEC) if config.maps else KUBEXEC,
+    )
+    return model.Config(
+        facts=facts,
+        published=parse_script(script),
+        memory=next_memory.signed(_memory(config), script=script) if config.known else None,
     )
 
 

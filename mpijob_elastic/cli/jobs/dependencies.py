@@ -20,9 +20,9 @@ from mpijob_elastic.kube.resources import EVENTS, LEASES, NODES, PODS
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.disruption_signs import signs
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import seconds
 from mpijob_elastic.observe import facts_pod
-from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.nodes import reading
 
 T = TypeVar("T")

@@ -14,8 +14,8 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe import registration
-from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.registration import Registration
 from mpijob_elastic.telemetry.terminal import say
 
@@ -60,7 +60,7 @@ async def _facts(
         dependencies.warnings(client, view.namespace, dict(_troubled(view, pod))),
         dependencies.threats(client, _threatened(snapshot)),
         dependencies.surplus(client, view),
-        _by_exec(client, view, pod, look=look and not (view.finished or view.deleting or view.foreign)),
+        _by_exec(client, view, pod, look=look and not (view.facts.finished or view.facts.deleting or view.foreign)),
     )
     return Facts(
         state=snapshot.job.state,
@@ -83,8 +83,8 @@ async def _facts(
 
 async def _webhook(client: ApiReader, view: JobView, registered: Registration | None) -> str:
     """Check the webhook only while a launcher may yet be created."""
-    sees = view.launcher is not None and view.launcher.mounts_discovery
-    is_needed = view.spec_elastic and not view.finished and not sees
+    sees = view.launcher is not None and view.launcher.facts.mounts_discovery
+    is_needed = view.facts.elastic and not view.facts.finished and not sees
     return await registration.trouble(client, registered) if is_needed else ""
 
 
@@ -113,7 +113,7 @@ async def _by_exec(
     """Return what exec shows of the workers and of the execs that the launcher holds; nothing unless `look`."""
     if not (look and view.driver_running):
         return {}, ()
-    running = [worker for worker in view.workers if worker.running and not worker.deleting]
+    running = [worker for worker in view.workers if worker.running and not worker.facts.deleting]
     # The worker in question comes first. The others matter too: its silence means more while they train.
     running.sort(key=lambda worker: (worker.name != pod, worker.index))
     return await asyncio.gather(

@@ -17,11 +17,11 @@ from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.model.job import ConfigFacts, Role
 from mpijob_elastic.model.kube_queue import HELD, QueueUnit
 from mpijob_elastic.model.queue import Workload
 from mpijob_elastic.observe import facts_config, queue_units
 from mpijob_elastic.observe import workloads as observed
-from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class Selection:
         return self._side(resources.CONFIG_MAPS, facts_config.read_config, names.config_map)
 
     @property
-    def roles(self) -> Source[RoleFacts]:
+    def roles(self) -> Source[Role]:
         """The Roles of their launchers."""
         return self._side(resources.ROLES, facts_config.read_role, names.launcher)
 
@@ -89,7 +89,7 @@ async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
     found = await jobs(client, selection)
     pods = await _list(client, selection.namespace, selection.pods)
     configs = await _list(client, selection.namespace, selection.configs)
-    roles: list[RoleFacts] | None = None
+    roles: list[Role] | None = None
     with suppress(errors.Forbidden):
         roles = await _list(client, selection.namespace, selection.roles)
     workloads: list[Workload] | None = None

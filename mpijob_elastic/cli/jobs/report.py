@@ -12,7 +12,8 @@ from mpijob_elastic.cli.jobs.shown_facts import SeenPod
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.decide import derive, kube_queue, plan, plan_words, workloads
 from mpijob_elastic.decide.state import Drain, JobState, LauncherState
-from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase, Worker
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
 from mpijob_elastic.model.queue import Queue
 
 # The phase of a wanted worker without a pod, and of a pod that waits for quota.
@@ -126,20 +127,20 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
     view = snapshot.view
     state = derive(view, now=now)
     due = plan(state)
-    wanted = () if view.finished else range(len(view.wanted_names))
+    wanted = () if view.facts.finished else range(len(view.wanted_names))
     present = (pod.index for pod in view.workers)
     workers = [_worker(snapshot, state, index) for index in sorted({*wanted, *present})]
     return JobReport(
         namespace=view.namespace,
         name=view.name,
         state=snapshot.job.state,
-        desired=view.replicas if view.size_known else None,
+        desired=view.replicas if view.facts.size_known else None,
         ready=sum(worker.ready for worker in workers),
         published=len(view.published_pods),
         draining=sum(worker.draining is not None for worker in workers),
         elastic=view.elastic and not state.foreign,
         foreign=state.foreign,
-        slots=view.slots,
+        slots=view.facts.slots,
         min_replicas=view.policy.min_replicas,
         max_replicas=view.policy.max_replicas,
         drain_timeout=view.policy.drain_timeout,
@@ -149,7 +150,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         exec_names=list(view.role.exec_names if view.role else ()) if snapshot.role_readable else None,
         launcher=_launcher(snapshot, view.launcher, state.launcher) if view.launcher else None,
         workers=workers,
-        notices=view.notices.splitlines(),
+        notices=view.facts.notices.splitlines(),
         next=plan_words.words(view, due) if snapshot.role_readable else [_NO_RIGHTS],
         next_look=_time(due.wake_at) if due.wake_at is not None else None,
         queue=_queue(snapshot, view.queue) if view.queue else _kube_queue(view),
@@ -176,7 +177,7 @@ def _worker(snapshot: Snapshot, state: JobState, index: int) -> WorkerReport:
         ready=worker.ready,
         draining=_draining(worker.drain) if worker.drain and view.elastic and not worker.wanted else None,
         node=seen.facts.node,
-        last_state=pod.last_state if pod.terminated else "",
+        last_state=pod.facts.last_state if pod.terminated else "",
         quota=workloads.quota(view, pod),
     )
 
@@ -196,9 +197,9 @@ def _kube_queue(view: JobView) -> QueueReport | None:
 
 
 def _phase(pod: Worker | Launcher, seen: SeenPod) -> str:
-    if pod.deleting:
+    if pod.facts.deleting:
         return "Terminating"
-    return QUEUED if names.GATE_QUEUED in pod.gates else seen.facts.phase or "Pending"
+    return QUEUED if names.GATE_QUEUED in pod.facts.gates else seen.facts.phase or "Pending"
 
 
 def _draining(drain: Drain) -> Draining:
@@ -210,8 +211,10 @@ def _launcher(snapshot: Snapshot, launcher: Launcher, known: LauncherState) -> L
     pod = snapshot.pods[launcher.ref.name]
     return LauncherReport(
         name=launcher.ref.name,
-        phase="Init" if launcher.phase is LauncherPhase.DELIVERING and not launcher.deleting else _phase(launcher, pod),
-        sees_discover_hosts=launcher.mounts_discovery,
+        phase="Init"
+        if launcher.phase is LauncherPhase.DELIVERING and not launcher.facts.deleting
+        else _phase(launcher, pod),
+        sees_discover_hosts=launcher.facts.mounts_discovery,
         refreshed=not known.refresh_due if known.can_be_shown else None,
         node=pod.facts.node,
     )
@@ -219,7 +222,7 @@ def _launcher(snapshot: Snapshot, launcher: Launcher, known: LauncherState) -> L
 
 def _hosts(view: JobView) -> list[str]:
     published = view.config.published if view.config else None
-    return [f"{host}:{published.slots if published else view.slots}" for host in view.host_of.values()]
+    return [f"{host}:{published.slots if published else view.facts.slots}" for host in view.host_of.values()]
 
 
 def _last_scale(view: JobView) -> Scale | None:

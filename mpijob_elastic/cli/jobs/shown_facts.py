@@ -9,9 +9,9 @@ from mpijob_elastic.explain.facts import Pod, Stuck
 from mpijob_elastic.model import job_facts, mpijob
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import Owned
 from mpijob_elastic.observe import facts_pod
-from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.pod import ContainerStatus, Status, decode, ends
 
 # [operator] pkg/apis/kubeflow/v1/common_types.go. Running comes first: an evicted worker sets Failed for ever, although

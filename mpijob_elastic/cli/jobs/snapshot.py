@@ -9,11 +9,10 @@ import msgspec
 from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
 from mpijob_elastic.decide import kube_queue
 from mpijob_elastic.model import queue
-from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job import ConfigFacts, JobView, Role
 from mpijob_elastic.model.kube_queue import ENQUEUED, QueueUnit
 from mpijob_elastic.model.queue import Workload
 from mpijob_elastic.observe import views
-from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +31,7 @@ def snapshots(
     jobs: Iterable[SeenJob],
     pods: Collection[SeenPod],
     configs: Iterable[ConfigFacts],
-    roles: Iterable[RoleFacts] | None,
+    roles: Iterable[Role] | None,
     workloads: Collection[Workload] | None = None,
     units: Iterable[QueueUnit] = (),
 ) -> list[Snapshot]:
@@ -85,5 +84,5 @@ def _named(job: SeenJob, view: JobView) -> SeenJob:
     if unit := kube_queue.waiting(view):
         return msgspec.structs.replace(job, state=unit.phase or ENQUEUED)
     base = view.queue.base(view.name) if view.queue else None
-    is_queued = base and base.waits and all(pod.gates for pod in view.pods) and not view.suspended_by
+    is_queued = base and base.waits and all(pod.facts.gates for pod in view.pods) and not view.suspended_by
     return msgspec.structs.replace(job, state="Queued") if is_queued else job

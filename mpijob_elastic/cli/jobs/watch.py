@@ -52,7 +52,7 @@ async def until_end(snapshots: AsyncIterator[Snapshot | None], show: Show, *, jo
         report = build(snapshot, now=time.time())
         show(report, changes.between(last, report))
         last = report
-        if snapshot.view.finished:
+        if snapshot.view.facts.finished:
             return report.state == names.CONDITION_SUCCEEDED
     raise get.NoSuchJob(f"MPIJob {job} was deleted")
 

@@ -4,14 +4,13 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mpijob_elastic.act import end_execs, launcher_execs
 from mpijob_elastic.model.execs import Exec
-from tests.builders import NOW
+from tests.builders import NOW, but
 
 SHELLS = [["sh"], ["dash"], ["bash", "--posix"], ["busybox", "sh"]]
 SECRET = "HOROVOD_SECRET_KEY=of nobody's business\nand more"
@@ -54,10 +53,10 @@ def test_the_scripts_find_and_end_the_exec_that_was_seen_and_no_other(
         assert found.pod == POD
         assert found.started_at >= NOW  # no process is older than the first
         others = (
-            replace(found, ticks=found.ticks + 1),
-            replace(found, pod=POD[:-1]),
-            replace(found, pod=f"{POD}0"),
-            replace(found, pod="*"),
+            but(found, ticks=found.ticks + 1),
+            but(found, pod=POD[:-1]),
+            but(found, pod=f"{POD}0"),
+            but(found, pod="*"),
         )
         assert answers(shell, *others) == ["gone"] * len(others)
         assert running.poll() is None
@@ -71,7 +70,7 @@ def test_the_script_ends_nothing_that_is_no_exec(tmp_path: Path, shell: list[str
     with kubectl(tmp_path, shell, POD) as (found, _), subprocess.Popen(["sleep", "300"]) as other:
         try:
             ticks = int(Path(f"/proc/{other.pid}/stat").read_text().rpartition(") ")[2].split()[19])
-            assert answers(shell, replace(found, pid=other.pid, ticks=ticks)) == ["gone"]
+            assert answers(shell, but(found, pid=other.pid, ticks=ticks)) == ["gone"]
             assert other.poll() is None
         finally:
             other.kill()

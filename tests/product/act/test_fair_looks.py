@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -14,7 +13,7 @@ from mpijob_elastic.decide.actions import LookIntoLauncher, ProbeWorkers
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.telemetry.metrics import Metrics
-from tests.builders import LONG_AGO, NOW, config, job, launcher, pods, ref, worker
+from tests.builders import LONG_AGO, NOW, but, config, job, launcher, pods, ref, worker
 from tests.doubles.shells import STATUS, STDOUT, SUCCESS, Asked, DirectShells, Message, Shells
 from tests.product.kube.virtual_time import run
 
@@ -31,13 +30,13 @@ async def hangs_elsewhere(asked: Asked) -> AsyncIterator[Message]:
 
 
 def named(view: JobView, namespace: str, name: str) -> JobView:
-    return replace(view, namespace=namespace, ref=replace(view.ref, name=name))
+    return but(view, namespace=namespace, ref=but(view.ref, name=name))
 
 
 def leaving(namespace: str, name: str, count: int) -> JobView:
     """A job of which so many workers were told to leave a second ago."""
     workers = tuple(
-        replace(worker(index), ref=ref(f"{name}-worker-{index}", uid=f"{namespace}/{name}/{index}"))
+        but(worker(index), ref=ref(f"{name}-worker-{index}", uid=f"{namespace}/{name}/{index}"))
         for index in range(count + 1)
     )
     left = {each.name: Left(pod=pod_fingerprint(each.ref.uid), at=NOW - 1) for each in workers[1:]}
@@ -98,7 +97,7 @@ def test_hung_launchers_delay_nobody() -> None:
                 loop.call_soon(begin, namespace, name)
 
         def begin(namespace: str, name: str) -> None:
-            found = replace(launcher(), ref=ref(f"{namespace}-{name}"), started_at=LONG_AGO)
+            found = but(launcher(), ref=ref(f"{namespace}-{name}"), started_at=LONG_AGO)
             look = LookIntoLauncher(launcher=found, about=frozenset({"a reason"}))
             execs.begin(named(job(1), namespace, name), look)
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -19,16 +18,17 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.bounds import BYTES_AN_EXEC, MOST_EXECS
 from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
-from mpijob_elastic.model.job import JobView, Launcher
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Launcher
 from mpijob_elastic.telemetry.metrics import Metrics
-from tests.builders import LONG_AGO, job, launcher, ref, role, worker
+from tests.builders import LONG_AGO, but, job, launcher, ref, role, worker
 from tests.counted import calls
 from tests.doubles.shells import STATUS, STDOUT, Shells, Talk, connected, failure, prints, prints_in_turn, says
 from tests.faults.waiting import eventually
 from tests.product.act.writes import Nothing, Taken, Told, gate_of
 
-VIEW = replace(job(2, workers=(worker(0), worker(1))), namespace="n")
-LAUNCHER = replace(launcher(), ref=ref("p"), container="c", started_at=LONG_AGO)
+VIEW = but(job(2, workers=(worker(0), worker(1))), namespace="n")
+LAUNCHER = but(launcher(), ref=ref("p"), container="c", started_at=LONG_AGO)
 AT = LONG_AGO + 500.25
 UP, ALIVE, GONE = "main 25\n", "7 10025 j-worker-1\n", "8 10025 j-worker-2\n"
 ABOUT = frozenset({"a reason"})
@@ -89,7 +89,7 @@ def looks(*texts: str) -> AbstractAsyncContextManager[Looks]:
 
 def due(held: Held) -> tuple[Exec, ...]:
     """Return the execs that the plan ends now."""
-    end = frozen_execs.end(derive(replace(VIEW, launcher=replace(LAUNCHER, held=held)), now=held.asked_at))
+    end = frozen_execs.end(derive(but(VIEW, launcher=but(LAUNCHER, held=held)), now=held.asked_at))
     return end.execs if end else ()
 
 
@@ -131,7 +131,7 @@ async def test_twice_as_many_execs_take_twice_the_work() -> None:
     counts = []
     for size in (32 * 2**10, 64 * 2**10):
         async with looks(printed(size)) as found:
-            large = replace(VIEW, role=role(*range(2000)))
+            large = but(VIEW, role=role(*range(2000)))
             await found.look(large)
             with calls() as counted:
                 held = await found.look(large)
@@ -142,7 +142,7 @@ async def test_twice_as_many_execs_take_twice_the_work() -> None:
 
 @pytest.mark.parametrize("slots", [1, 2**31 - 1])
 async def test_no_launcher_is_believed_to_hold_more_execs_than_its_size_allows(slots: int) -> None:
-    view = replace(VIEW, slots=slots)
+    view = but(VIEW, slots=slots)
     lines = [f"{pid} 10025 j-worker-2\n" for pid in range(view.most_execs + 1)]
     assert view.most_execs <= MOST_EXECS
     async with looks("".join(lines[:-1]), "".join(lines)) as found:
@@ -154,7 +154,7 @@ async def test_no_launcher_is_believed_to_hold_more_execs_than_its_size_allows(s
     ("text", "at"),
     [
         pytest.param("#" * BYTES_AN_EXEC * VIEW.most_execs, LAUNCHER, id="what prints without end is cut off"),
-        pytest.param(GONE, replace(LAUNCHER, started_at=None), id="nobody knows since when the launcher runs"),
+        pytest.param(GONE, but(LAUNCHER, started_at=None), id="nobody knows since when the launcher runs"),
     ],
 )
 async def test_nothing_is_found(text: str, at: Launcher) -> None:
@@ -212,7 +212,7 @@ async def test_a_job_that_is_gone_is_forgotten_even_during_a_look() -> None:
 
 
 DEAD = Exec(pid=41, pod="j-worker-2", started_at=LONG_AGO, ticks=5000)
-LATER = replace(DEAD, pid=43, pod="j-worker-3")
+LATER = but(DEAD, pid=43, pod="j-worker-3")
 END = EndExecs(launcher=LAUNCHER, execs=(DEAD, LATER))
 ENDED = prints("ended\nended\n")
 
@@ -251,7 +251,7 @@ async def end(
         await writer.perform(VIEW, END)
         if slow:  # a shell that does not answer holds no reconcile up, and is not asked twice
             await eventually(lambda: found.shells.asked)
-            assert due(replace(found.held, frozen=(DEAD, LATER))) == ()
+            assert due(but(found.held, frozen=(DEAD, LATER))) == ()
             await writer.perform(VIEW, END)
             found.shells.go.set()
         tries = (await found.done()).tries

@@ -1,19 +1,21 @@
 """Looks into workers, against a server that speaks exec: what is asked, how much, and what is kept of the answers."""
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
+from mpijob_elastic import names
 from mpijob_elastic.act import worker_probes
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.job import JobView, Probe, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
+from mpijob_elastic.model.pod import Probe, Worker
 from mpijob_elastic.telemetry.metrics import Metrics
-from tests.builders import NOW, config, job, pods, ref, worker
+from tests.builders import NOW, but, config, job, pods, worker
 from tests.doubles.shells import Asked, Shells, by_place, connected
 from tests.faults.waiting import eventually
 
@@ -22,7 +24,7 @@ FIRST, SECOND = pods(0, 1)
 LEFT = Memory(left={SECOND: Left(pod=pod_fingerprint(f"uid-of-{SECOND}"), at=NOW - 1)})
 LEAVING = job(1, workers=(worker(0), worker(1, containers=("main-1",))), config=config(pods(0), memory=LEFT))
 LEAVER = LEAVING.workers[1:2]
-GONE = replace(LEAVING, workers=LEAVING.workers[:1])
+GONE = but(LEAVING, workers=LEAVING.workers[:1])
 
 
 class World:
@@ -61,7 +63,7 @@ class World:
     def seen(self, view: JobView = LEAVING, pod: str = SECOND) -> Probe:
         """Return what is known of a pod on its occasion in that view."""
         assert view.config is not None
-        return self.prober.seen(ref(pod).key, view.config.occasion(pod))
+        return self.prober.seen(worker(names.worker_index(pod, job="j") or 0).key, view.config.occasion(pod))
 
     def asked(self, what: Callable[[Asked], str] = lambda asked: asked.pod) -> list[str]:
         """Return the pods that were asked."""
@@ -91,7 +93,7 @@ async def test_a_look_is_remembered_for_its_occasion_and_wakes_the_job(world: Wo
     world.says(second="idle")
     await world.look()
     assert world.seen() == Probe(idle_at=NOW, asked_at=NOW, idle_since=NOW)
-    assert world.prober.seen(ref(SECOND).key, "left at 1.0") == Probe()
+    assert world.prober.seen(worker(1).key, "left at 1.0") == Probe()
     assert world.woken == [("default", "j")]
     assert world.containers() == ["main-1"]
 
@@ -109,7 +111,7 @@ async def test_where_ranks_may_be_in_two_containers_a_worker_is_idle_if_both_are
     world: World, a: str, b: str | None, answer: Probe, asked: list[str]
 ) -> None:
     world.says(a=a, b=b)
-    await world.look(workers=(replace(LEAVER[0], containers=("a", "b")),))
+    await world.look(workers=(but(LEAVER[0], containers=("a", "b")),))
     assert (world.seen(), world.containers()) == (answer, asked)
 
 
@@ -148,7 +150,7 @@ async def test_that_it_drained_is_told_and_nothing_else_of_it_changes(world: Wor
         world.says(second=word)
         await world.look(drained=drained)
         before = Probe(idle_at=NOW, idle_since=NOW, asked_at=at, failed=int(word == "idle" and drained))
-        assert world.seen() == replace(before, told=word == "told")
+        assert world.seen() == but(before, told=word == "told")
     world.shells.uids[SECOND] = "of-its-successor"
     await world.look(drained=True)
     assert world.seen().failed == 1
@@ -204,7 +206,7 @@ async def test_what_was_seen_goes_with_the_pod_its_occasion_or_the_job(world: Wo
     # Its pod is gone, but it left the list a moment ago: whether it had drained is still asked for.
     world.prober.tidy(GONE)
     assert world.seen().busy_seen
-    world.prober.tidy(replace(GONE, config=config(pods(0))))
+    world.prober.tidy(but(GONE, config=config(pods(0))))
     assert not world.seen().busy_seen
     published = job(2)
     await world.look(published, published.workers, published=True)
@@ -221,7 +223,7 @@ async def test_a_look_that_ends_after_its_job_is_forgotten_or_its_pod_is_tidied_
     world: World, tidied: bool
 ) -> None:
     world.begin()
-    world.prober.tidy(replace(GONE, config=config(pods(0)))) if tidied else world.prober.forget("default", "j")
+    world.prober.tidy(but(GONE, config=config(pods(0)))) if tidied else world.prober.forget("default", "j")
     await world.done()
     assert world.asked() == [SECOND]
     assert not world.prober._seen
@@ -242,12 +244,12 @@ async def test_a_worker_that_leaves_does_not_wait_for_its_look_as_a_published_wo
 async def test_ranks_are_ended_in_each_container_of_that_very_pod_and_nobody_is_told(world: World) -> None:
     world.says(first="told")
     for _ in range(2):
-        world.prober.end("default", "j", ref(FIRST), ("proxy", "main"))
+        world.prober.end("default", "j", msgspec.structs.replace(worker(0).facts, containers=("proxy", "main")))
     await world.done()
     assert sorted(world.containers()) == ["main", "proxy"]
     assert world.scripts() == [worker_probes.END] * 2
     world.shells.uids[FIRST] = "of a successor"
-    world.prober.end("default", "j", ref(FIRST), ("main",))
+    world.prober.end("default", "j", worker(0).facts)
     await world.done()
     assert len(world.scripts()) == 2
     assert world.woken == []

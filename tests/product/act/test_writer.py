@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -27,7 +26,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.telemetry.metrics import Metrics
-from tests.builders import NOW, config, job, launcher, pods, ref, worker
+from tests.builders import NOW, but, config, job, launcher, pods, ref, worker
 from tests.doubles.api import Object, TinyApi
 from tests.faults.faults import Answer, writes
 from tests.faults.proxy import FaultProxy
@@ -81,7 +80,7 @@ def leaves(grace: int | None) -> DeleteWorkers:
         # At once, or the operator would see it end and fail the job.
         pytest.param(LAUNCHER, PODS.path("default", "j-launcher"), 0, id="a launcher goes at once"),
         pytest.param(
-            replace(LAUNCHER, suspends=True), PODS.path("default", "j-launcher"), 0, id="that of a suspended job too"
+            but(LAUNCHER, suspends=True), PODS.path("default", "j-launcher"), 0, id="that of a suspended job too"
         ),
         pytest.param(EXPIRED, MPI_JOBS.path("default", "j"), None, id="an expired job"),
     ],
@@ -105,7 +104,7 @@ async def test_what_is_deleted_is_as_it_was_decided_on(
 async def test_the_launcher_of_a_job_that_is_no_longer_suspended_stays(api: TinyApi, writer: Writer) -> None:
     is_there(api, PODS.path("default", "j-launcher"))
     with pytest.raises(Outdated, match="not suspended any more"):
-        await writer.perform(job(1), replace(LAUNCHER, suspends=True))
+        await writer.perform(job(1), but(LAUNCHER, suspends=True))
     assert not api.deletions
 
 
@@ -167,7 +166,7 @@ async def test_a_refusal_is_of_one_launcher_and_one_change_of_the_list_and_ends_
 ) -> None:
     with proxy.inject(Answer(status=403), on=writes):
         await writer.perform(VIEW, touch(VIEW))
-    successor = replace(VIEW, launcher=replace(launcher(), ref=ref("j-launcher", uid="another")))
+    successor = but(VIEW, launcher=but(launcher(), ref=ref("j-launcher", uid="another")))
     assert writer.informed(successor) == successor
     # Else the next change would be said to be refused before it was tried.
     after = job(known=False, config=config(pods(0, 1)))

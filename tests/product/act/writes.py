@@ -14,10 +14,11 @@ from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.launcher_execs import End
 from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Note, Removal
+from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.execs import Exec
-from mpijob_elastic.model.job import JobView, Ref
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW
 from tests.doubles.api import Object, TinyApi
@@ -46,7 +47,7 @@ class Taken:
     def see(self, resource: Resource, raw: bytes) -> None:
         self.answers.append((resource, msgspec.json.decode(raw)))
 
-    def see_gone(self, resource: Resource, namespace: str, ref: Ref) -> None:
+    def see_gone(self, resource: Resource, namespace: str, ref: Identity) -> None:
         self.gone.append(ref.name)
 
     def versions(self) -> list[int]:

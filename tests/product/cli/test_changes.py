@@ -4,12 +4,14 @@ from collections.abc import AsyncIterator
 from dataclasses import replace as with_fields
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from mpijob_elastic.cli.jobs import changes, get, watch
 from mpijob_elastic.cli.jobs.report import JobReport
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from tests.builders import but
 from tests.product.cli import worlds
 from tests.product.cli.worlds import at_rest
 
@@ -118,7 +120,9 @@ async def test_a_watch_shows_what_changes_and_ends_with_the_job(
 
 async def test_a_job_that_is_deleted_or_replaced_by_another_of_its_name_is_an_error() -> None:
     first = snapshot("Running")
-    other = with_fields(first, view=with_fields(first.view, ref=with_fields(first.view.ref, uid="another")))
+    other = with_fields(
+        first, view=but(first.view, ref=msgspec.structs.replace(first.view.facts.metadata, uid="another"))
+    )
     for then in (None, other):
         with pytest.raises(get.NoSuchJob, match="MPIJob train was deleted"):
             await watched(first, then)

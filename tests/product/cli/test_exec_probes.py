@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from mpijob_elastic.cli.jobs import exec_probes
 from mpijob_elastic.explain.facts import Look
 from mpijob_elastic.model.execs import Exec
-from tests.builders import LONG_AGO, failed, job, ref, worker
+from tests.builders import LONG_AGO, but, failed, job, ref, worker
 from tests.doubles.shells import Shells, connected, prints
 from tests.product.kube.virtual_time import run
 
@@ -36,8 +35,8 @@ def test_the_script_prints_names_whatever_is_in_them(tmp_path: Path, shell: str)
 async def test_what_runs_in_each_container_that_may_hold_ranks_is_said() -> None:
     shells = Shells(prints("python3\n"))
     async with connected(shells) as client:
-        both = replace(worker(0), ref=ref("p"), containers=("a", "b"))
-        looks = await exec_probes.into_workers(client, replace(VIEW, namespace="n"), [both])
+        both = but(worker(0), ref=ref("p"), containers=("a", "b"))
+        looks = await exec_probes.into_workers(client, but(VIEW, namespace="n"), [both])
     assert looks == {"p": Look(processes=("python3 (x2)",))}
     assert [asked.container for asked in shells.asked] == ["a", "b"]
 

@@ -1,6 +1,5 @@
 """A plan in words."""
 
-from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -9,9 +8,10 @@ from mpijob_elastic.decide import actions, plan_words
 from mpijob_elastic.decide.actions import LookIntoLauncher, Note, Plan, ProbeWorkers
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.gang import Gang
-from mpijob_elastic.model.job import JobView, LauncherPhase
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
-from tests.builders import NOW, config, job, launcher, pods, ref, worker
+from mpijob_elastic.model.pod import LauncherPhase
+from tests.builders import NOW, but, config, job, launcher, pods, ref, worker
 from tests.queues import granted, held, unit, waiting, workload
 
 NOTE = Note(reason="Reason", message="because")
@@ -135,7 +135,7 @@ WAITING = launcher(LauncherPhase.WAITING)
         (job(launcher=WAITING, suspended_by="a field"), Plan(), "the job is suspended by a field"),
         (waiting(2, workload(said="no quota")), Plan(), "the job waits for quota"),
         (held(unit()), Plan(), "the job waits in KubeQueue"),
-        (replace(job(deleting=True), foreign="it is another's"), Plan(), "it is another's"),
+        (but(job(deleting=True), foreign="it is another's"), Plan(), "it is another's"),
     ],
 )
 def test_an_empty_plan_says_why(view: JobView, plan: Plan, why: str) -> None:

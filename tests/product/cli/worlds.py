@@ -17,7 +17,7 @@ from mpijob_elastic.decide import next_memory
 from mpijob_elastic.decide.config_map import mark
 from mpijob_elastic.model import kubexec, memory_text
 from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import Config, Ref
+from mpijob_elastic.model.job import Config
 from mpijob_elastic.model.memory import Host, Memory, pod_fingerprint
 from mpijob_elastic.observe import facts_config
 from tests.builders import KUBEXEC
@@ -104,17 +104,8 @@ def role(pods: Iterable[str], *, job: str = "train", namespace: str = "default")
 def shown(config: Object, *, at: float) -> str:
     """Return the launcher's annotation after a touch for this ConfigMap."""
     facts = facts_config.read_config(json.dumps(config).encode())
-    script = facts.script or ""
     return mark(
-        Config(
-            ref=Ref(name=facts.metadata.name, uid="", resource_version=""),
-            published=parse_script(script),
-            script=script,
-            hostfile=facts.hostfile or "",
-            memory=memory_text.parse(facts.memory),
-            kubexec=facts.kubexec,
-        ),
-        at=at,
+        Config(facts=facts, published=parse_script(facts.script or ""), memory=memory_text.parse(facts.memory)), at=at
     )
 
 

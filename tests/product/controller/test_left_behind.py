@@ -1,16 +1,14 @@
 """When the ranks of a worker whose job is gone are ended."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import pytest
 
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.controller import left_behind
-from mpijob_elastic.model.job import Ref
+from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import Owned
 from mpijob_elastic.observe.caches import JobKey
-from mpijob_elastic.observe.facts_pod import PodFacts
 
 KEY, DELETED_AT = JobKey("n", "train"), 1000.0
 
@@ -19,10 +17,10 @@ KEY, DELETED_AT = JobKey("n", "train"), 1000.0
 class Ended(Prober):
     """Remembers whose ranks were to be ended."""
 
-    pods: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
+    pods: list[tuple[str, PodFacts]] = field(default_factory=list)
 
-    def end(self, namespace: str, job: str, pod: Ref, containers: Iterable[str]) -> None:
-        self.pods.append((f"{namespace}/{job}", pod.key, tuple(containers)))
+    def end(self, namespace: str, job: str, pod: PodFacts) -> None:
+        self.pods.append((f"{namespace}/{job}", pod))
 
 
 def worker(*, grace: int) -> PodFacts:
@@ -54,5 +52,4 @@ def test_ranks_get_the_time_that_kubernetes_gives_by_default(
 ) -> None:
     prober, pod = Ended(), worker(grace=grace)
     assert left_behind.end_ranks(KEY, [pod], prober, now=DELETED_AT + after) == wait
-    key = Ref(name="train-worker-0", uid="u", resource_version="1").key
-    assert prober.pods == [("n/train", key, ("proxy", "main"))] * ended
+    assert prober.pods == [("n/train", pod)] * ended

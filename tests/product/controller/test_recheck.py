@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 import pytest
 from msgspec import structs
@@ -16,11 +15,12 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.execs import Exec
-from mpijob_elastic.model.job import JobView, PodGroup, Probe
+from mpijob_elastic.model.gang import PodGroup
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
-from mpijob_elastic.observe.facts_pod import PodFacts
+from mpijob_elastic.model.pod import PodFacts, Probe
 from mpijob_elastic.observe.live import view as view_of
-from tests.builders import NOW, ref
+from tests.builders import NOW, but, ref
 from tests.counted import calls
 from tests.doubles.api import TinyApi
 from tests.product.observe.operator_worlds import World, created, look, pods_of
@@ -100,7 +100,7 @@ async def test_execs_are_ended_only_into_what_is_gone_live_too(
     """The caches show two workers, and what is live is `live`."""
     serve(api, live)
     view = look(created())
-    at = view.workers[1].created_at + 10.0
+    at = view.workers[1].facts.created_at + 10.0
     execs = tuple(Exec(pid=41, pod=f"scale-worker-{index}", started_at=at) for index in (1, 2))
     assert view.launcher is not None
     found = await rechecking(client, cut).execs(view, EndExecs(launcher=view.launcher, execs=execs))
@@ -110,7 +110,7 @@ async def test_execs_are_ended_only_into_what_is_gone_live_too(
 async def test_the_pod_group_that_the_caches_have_is_decided_on_again(api: TinyApi, client: ApiWriter) -> None:
     """A worker that its gang scheduler has forgotten is deleted for what the PodGroup says."""
     serve(api, created())
-    view = replace(look(created()), pod_group=PodGroup(ref=ref("scale"), min_member=3, queue=""))
+    view = but(look(created()), pod_group=PodGroup(metadata=ref("scale"), min_member=3, queue=""))
     judged: list[JobView] = []
 
     def timed(fresh: JobView) -> JobView:

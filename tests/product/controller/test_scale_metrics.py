@@ -1,7 +1,5 @@
 """The gauges of a job: what it asks for, what it has, and nothing once it has ended."""
 
-from dataclasses import replace
-
 from prometheus_client import CollectorRegistry
 
 from mpijob_elastic import names
@@ -11,7 +9,7 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.observe.caches import JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
-from tests.builders import NOW, config, job, pending, pods, shown, worker
+from tests.builders import NOW, but, config, job, pending, pods, shown, worker
 
 KEY = JobKey("default", "j")
 
@@ -36,7 +34,7 @@ def draining() -> JobView:
 
 def test_the_workers_of_a_job() -> None:
     assert shows(job(3)) == [3, 3, 3, 0, 0]
-    assert shows(job(3), replace(job(3), replicas=5)) == [5, 3, 3, 0, 0]
+    assert shows(job(3), but(job(3), replicas=5)) == [5, 3, 3, 0, 0]
     assert shows(job(2, workers=(worker(0), pending(1)), config=config(pods(0)))) == [2, 1, 1, 0, 0]
     waits = pending(1, gates=(names.GATE_QUEUED,))
     assert shows(job(2, workers=(worker(0), waits), config=config(pods(0)))) == [2, 1, 1, 0, 1]
@@ -45,4 +43,4 @@ def test_the_workers_of_a_job() -> None:
 
 def test_a_job_that_is_not_elastic_or_has_ended_shows_nothing() -> None:
     assert shows(job(3, elastic=False)) == [None] * 5
-    assert shows(job(3), replace(job(3), finished=True)) == [None] * 5
+    assert shows(job(3), but(job(3), finished=True)) == [None] * 5

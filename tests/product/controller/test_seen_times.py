@@ -1,15 +1,14 @@
 """Waits by two clocks: a wall clock may step, and differs from machine to machine; a monotonic clock does neither."""
 
-from dataclasses import replace
-
 import pytest
 
 from mpijob_elastic.controller.seen_times import SeenTimes
 from mpijob_elastic.decide import derive, drain, host_list
 from mpijob_elastic.decide.state import SETTLE
-from mpijob_elastic.model.job import JobView, Probe
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
-from tests.builders import NOW, config, job, pods, shown, worker
+from mpijob_elastic.model.pod import Probe
+from tests.builders import NOW, but, config, job, pods, shown, worker
 
 POD = "j-worker-2"
 TIMEOUT = 60.0
@@ -35,8 +34,8 @@ class Clocks:
     def look(self, view: JobView) -> list[str]:
         """Look at the job as the controller does; return the outcomes of deletions."""
         busy = Probe(busy_seen=True, asked_at=self.wall, busy_at=self.wall)
-        workers = tuple(replace(one, probe=busy) for one in view.workers)
-        state = derive(self.times.timed(replace(view, workers=workers)), now=self.wall)
+        workers = tuple(but(one, probe=busy) for one in view.workers)
+        state = derive(self.times.timed(but(view, workers=workers)), now=self.wall)
         self.times.watch(state)
         return [removal.outcome for removal in drain.leave(state).removals]
 
@@ -103,8 +102,8 @@ def test_a_touch_begins_the_wait_again_and_its_repetition_does_not() -> None:
     clocks.times.timed(touched)
     clocks.pass_by(1.0)
     assert touched.launcher is not None
-    again = replace(touched.launcher, refreshed=f"{touched.launcher.refreshed}+1")
-    assert clocks.until_added(replace(touched, launcher=again)) == 1.0 + SETTLE
+    again = but(touched.launcher, refreshed=f"{touched.launcher.facts.refreshed}+1")
+    assert clocks.until_added(but(touched, launcher=again)) == 1.0 + SETTLE
 
 
 def test_missing_pods_are_seen_for_as_long_as_they_are_missing() -> None:

@@ -60,7 +60,7 @@ def remembered(view: JobView, *, now: float = NOW) -> Memory:
     """Return the memory to write although the list stays."""
     assert view.config is not None
     state = derive(view, now=now)
-    script, hostfile = view.config.script or "", view.config.hostfile
+    script, hostfile = view.config.facts.script or "", view.config.facts.hostfile
     same = actions.WriteConfig(ref=view.config.ref, script=script, hostfile=hostfile, memory=view.memory)
     return next_memory.memory(state, view.config, same)
 
@@ -121,9 +121,9 @@ def _list(view: JobView, action: actions.WriteConfig) -> str:
     assert action.added == tuple(pod for pod in listed if pod not in view.host_of)
     assert action.removed == tuple(pod for pod in view.host_of if pod not in listed)
     assert set(action.lost) <= set(action.removed)
-    if action.script != view.config.script:
+    if action.script != view.config.facts.script:
         return f"publish {_pods(hosts)}" + (f", lost {_pods(action.lost)}" if action.lost else "")
-    if action.hostfile != view.config.hostfile:
+    if action.hostfile != view.config.facts.hostfile:
         return f"hostfile {_pods(line.split()[0] for line in action.hostfile.splitlines())}"
     fields = (name for name in Memory.__struct_fields__ if getattr(action.memory, name) != getattr(view.memory, name))
     return f"remember {' '.join(fields)}"

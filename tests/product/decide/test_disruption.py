@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.decide import derive, disruption
-from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
+from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
 from tests.builders import NOW, Story, config, failed, job, launcher, left, pending, pods, tries, worker
 from tests.product.decide.plans import change, does, note, remembered, those
@@ -125,7 +126,7 @@ AGAIN = doomed(3, created_at=NOW - 5)
         (out(moved(1), DRAINED, policy=Policy(replace_failed_workers=False)), "nothing"),
         (out(moved(1), worker(3, probe=DRAINED.probe)), "publish 0 1 2 3 (HostsPublished)"),
         (out(moved(1), DRAINED, elastic=False), "publish 0 1 2 3 (HostsPublished)"),
-        (out(moved(1), launcher=None).configured(hostfile=config(pods(0, 1, 2, 3)).hostfile), "delete 3:idle"),
+        (out(moved(1), launcher=None).configured(hostfile=config(pods(0, 1, 2, 3)).facts.hostfile), "delete 3:idle"),
     ],
 )
 def test_when_a_worker_is_moved(view: JobView, plan: str) -> None:

@@ -1,15 +1,15 @@
 """Drains: the workers that may be deleted now, and why."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mpijob_elastic.decide import derive, drain
-from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
+from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
-from tests.builders import NOW, Story, config, failed, job, launcher, left, pending, pods, shown, tries, worker
+from tests.builders import NOW, Story, but, config, failed, job, launcher, left, pending, pods, shown, tries, worker
 from tests.product.decide.plans import does
 
 POD = "j-worker-2"
@@ -49,7 +49,7 @@ def finished(replicas: int, *, policy: str = "Running", **facts: Any) -> Story:
     return job(3, replicas=replicas, finished=True, clean_pod_policy=policy, **facts)
 
 
-UNKNOWN = replace(config(pods(0, 1)), memory=None)
+UNKNOWN = but(config(pods(0, 1)), memory=None)
 LISTED = config(pods(0, 1, 2))
 EMPTY = config([], memory=Memory(left={POD: left(POD, ago=20)}))
 WAITING = launcher(LauncherPhase.WAITING)
@@ -85,7 +85,7 @@ def waits(view: Story) -> Story:
         (timed(0.0), "timeout"),
         # It came when the driver had long read that the pod before it had left.
         (third(ANOTHER), "unused"),
-        (third(replace(ANOTHER, running=False, ready_at=None, node="n")), "unused"),
+        (third(but(ANOTHER, running=False, ready_at=None, node="n")), "unused"),
         # It has no node, so no container of it can ever have run, whatever is remembered of its name.
         (third(pending(2)), "unscheduled"),
         (waits(third(pending(2))), "unscheduled"),
@@ -337,7 +337,7 @@ EVICTED = SHRUNK.pod(2, deleting=True, ends_at=NOW + 10)
         (EVICTED.drained(2, after=5.0), False),
         (EVICTED.drained(2, after=2.0, busy_seen=True), False),
         # It was never a host, or has ended.
-        (third(replace(ANOTHER, deleting=True, ends_at=NOW + 10)), False),
+        (third(but(ANOTHER, deleting=True, ends_at=NOW + 10)), False),
         (EVICTED.pod(2, ends_at=NOW), False),
         (EVICTED.pod(2, running=False, terminated=True), False),
         # Nobody waits for a rank of these to leave.

@@ -1,6 +1,5 @@
 """Workers that somebody tries to evict: they drain, are released, and are never deleted by us."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,9 +8,10 @@ from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import ReleaseWorker
 from mpijob_elastic.model import eviction
 from mpijob_elastic.model.eviction import RETRIED_WITHIN, Eviction
-from mpijob_elastic.model.job import JobView, Probe
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.model.policy import Policy
-from tests.builders import NOW, Story, config, failed, job, launcher, pods, worker
+from tests.builders import NOW, Story, but, config, failed, job, launcher, pods, worker
 from tests.product.decide.plans import change, does, note
 from tests.simulated_writes import run
 
@@ -50,9 +50,9 @@ def goes(**facts: Any) -> Story:
         pytest.param(drains(RELEASED, probe=IDLE, disruption="taint spot"), "wake 50", id="released, and a taint"),
         pytest.param(drains(RELEASED, probe=IDLE), "wake 50", id="released"),
         pytest.param(goes(), "say WorkersNotReady; tell 2; wake 50", id="deleted by its eviction"),
-        pytest.param(goes(probe=replace(IDLE, told=True)), "say WorkersNotReady; wake 50", id="told before"),
+        pytest.param(goes(probe=but(IDLE, told=True)), "say WorkersNotReady; wake 50", id="told before"),
         pytest.param(
-            goes(probe=replace(IDLE, idle_at=None)),
+            goes(probe=but(IDLE, idle_at=None)),
             "touch again 1; say WorkersNotReady; probe 2; wake 50",
             id="deleted before it drained",
         ),
@@ -61,7 +61,7 @@ def goes(**facts: Any) -> Story:
         pytest.param(goes(terminated=True, running=False), "wake 50", id="it has ended"),
         pytest.param(goes(ends_at=NOW), "say WorkersNotReady; wake 50", id="its grace period is over"),
         pytest.param(
-            goes(probe=replace(IDLE, asked_at=NOW - 0.2, failed=1)), "say WorkersNotReady; wake 0.3", id="told in vain"
+            goes(probe=but(IDLE, asked_at=NOW - 0.2, failed=1)), "say WorkersNotReady; wake 0.3", id="told in vain"
         ),
         pytest.param(evicted(Eviction(released=False, at=NOW - 500)), "nothing", id="a mark that is over"),
         pytest.param(evicted(Eviction(released=False, at=NOW + 600)), "nothing", id="a mark from the future"),

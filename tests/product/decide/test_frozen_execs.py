@@ -1,6 +1,5 @@
 """Execs that outlive their pods: which they are, when the launcher is asked, what is said."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,9 +8,10 @@ from mpijob_elastic.decide import derive, frozen_execs
 from mpijob_elastic.decide.actions import LookIntoLauncher
 from mpijob_elastic.decide.state import SKEW
 from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
-from mpijob_elastic.model.job import JobView, LauncherPhase
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Host
-from tests.builders import LONG_AGO, NOW, Story, config, failed, job, launcher, pods, role, worker
+from mpijob_elastic.model.pod import LauncherPhase
+from tests.builders import LONG_AGO, NOW, Story, but, config, failed, job, launcher, pods, role, worker
 from tests.product.decide.plans import does, note
 
 LAST = "j-worker-2"
@@ -104,9 +104,9 @@ def test_where_nothing_is_to_be_found_nobody_asks(view: JobView) -> None:
 
 def test_what_was_found_is_looked_at_again_soon_and_then_seldom() -> None:
     once = Held(asked_at=NOW, suspects=(DEAD,))
-    twice = replace(once, frozen=(DEAD,))
-    given_up = replace(twice, tries={DEAD: MOST_TRIES})
-    another = replace(given_up, suspects=(DEAD, replace(DEAD, pid=43)))
+    twice = but(once, frozen=(DEAD,))
+    given_up = but(twice, tries={DEAD: MOST_TRIES})
+    another = but(given_up, suspects=(DEAD, but(DEAD, pid=43)))
     lost_node = job().pod(2, deleting=True, ends_at=NOW - 90.0)
     assert wake(job().launched(held=once)) == frozen_execs.SECOND_LOOK
     assert look(job().launched(held=once), now=NOW + frozen_execs.SECOND_LOOK)[0]
@@ -171,7 +171,7 @@ def test_one_is_tried_to_be_ended_so_often_and_no_more() -> None:
     assert ends(DEAD, tries={DEAD: MOST_TRIES - 1}) == "kill 41"
     assert ends(DEAD, tries={DEAD: MOST_TRIES}) == "say FrozenExec"
     assert ends(DEAD, frozen=()) == "nothing"
-    assert ends(replace(DEAD, pod="j-worker-1")) == "nothing", "its pod is at rest again"
+    assert ends(but(DEAD, pod="j-worker-1")) == "nothing", "its pod is at rest again"
 
 
 def test_after_a_try_the_next_look_is_waited_for() -> None:
@@ -180,19 +180,19 @@ def test_after_a_try_the_next_look_is_waited_for() -> None:
 
 
 def test_many_are_ended_some_at_a_time() -> None:
-    many = tuple(replace(DEAD, pid=pid) for pid in range(frozen_execs.MOST_AT_A_TIME + 1))
+    many = tuple(but(DEAD, pid=pid) for pid in range(frozen_execs.MOST_AT_A_TIME + 1))
     first = " ".join(str(found.pid) for found in many[: frozen_execs.MOST_AT_A_TIME])
     assert ends(*many) == f"kill {first}"
 
 
 def test_what_was_ended_is_said_and_why() -> None:
-    note = frozen_execs.ended(job(), [DEAD, replace(DEAD, pid=43), replace(DEAD, pod="j-worker-10")])
+    note = frozen_execs.ended(job(), [DEAD, but(DEAD, pid=43), but(DEAD, pod="j-worker-10")])
     assert (note.reason, note.warning) == ("FrozenExecEnded", False)
     assert note.message.startswith("j-launcher: ended frozen `kubectl exec` into j-worker-2, j-worker-10, because")
 
 
 def test_frozen_ones_are_told_with_the_command_that_ends_them() -> None:
-    frozen = (DEAD, replace(DEAD, pid=43, pod="j-worker-10"))
+    frozen = (DEAD, but(DEAD, pid=43, pod="j-worker-10"))
     view = job(2).launched(held=Held(suspects=(DEAD,), frozen=frozen))
     assert does(view) == "say FrozenExec"
     text = note(view).line

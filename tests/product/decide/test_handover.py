@@ -43,7 +43,7 @@ def taken_over(*, ago: float, notices: str = "", script: str | None = THEIRS) ->
 def handed_over(view: Story) -> Story:
     """The job with the notice that is due on it."""
     told = apply(view, decide(view, now=NOW).actions[0], now=NOW)
-    return view.but(notices=told.notices)
+    return view.but(notices=told.facts.notices)
 
 
 GIVEN = handed_over(taken_over(ago=5.0))
@@ -121,7 +121,7 @@ def test_it_is_said_once_and_nothing_else_is_written(view: Story) -> None:
     assert (said.reason, said.warning) == ("HandedOver", True)
     assert "j is no longer managed by mpijob-elastic" in said.message
     told = handed_over(view)
-    assert told.notices == said.line
+    assert told.facts.notices == said.line
     assert does(told, but="wake") == "nothing"
     assert does(told.but(foreign="another sign"), but="wake") == "nothing"
 
@@ -131,11 +131,11 @@ def test_workers_that_nobody_removes_are_named() -> None:
 
 
 def test_it_is_tried_after_ten_silent_minutes_and_the_next_wait_is_written_down_first() -> None:
-    assert "has not written to it for 10m." in GIVEN.notices
+    assert "has not written to it for 10m." in GIVEN.facts.notices
     assert does(GIVEN) == "wake 595"
     assert does(GIVEN, now=NOW + 595) == "say HandedOver; publish 0 1 2 (HostsPublished)"
     assert [told.reason for told in notes(GIVEN, now=NOW + 595)] == ["HostsPublished"]
-    assert "has not written to it for 20m." in tried(at=NOW + 595).notices
+    assert "has not written to it for 20m." in tried(at=NOW + 595).facts.notices
 
 
 def tried(*, at: float) -> JobView:
@@ -159,8 +159,8 @@ def test_it_is_ours_once_our_list_has_stayed_for_a_minute() -> None:
 def test_the_longest_wait_is_a_day() -> None:
     longest = "has not written to it for 24h."
     view = handed_over(taken_over(ago=30 * 3600.0, notices=f"HandedOver: x {longest} y"))
-    assert longest in view.notices
-    assert view.notices != f"HandedOver: x {longest} y"
+    assert longest in view.facts.notices
+    assert view.facts.notices != f"HandedOver: x {longest} y"
 
 
 def test_it_is_ours_again_at_once_when_the_key_is_deleted() -> None:
@@ -212,7 +212,7 @@ THEIRS_NOW: dict[str, Any] = {"foreign": FOREIGN}
             id="its launcher is not ended before the job is ours again",
         ),
         pytest.param(
-            taken_over(ago=-601.0, notices=tried(at=TRIED_AT).notices),
+            taken_over(ago=-601.0, notices=tried(at=TRIED_AT).facts.notices),
             TRIED_AT + 2,
             "wake 1199",
             id="an operator that lives is left alone for twice as long",

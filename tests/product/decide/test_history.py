@@ -1,6 +1,5 @@
 """The memory: what is written with a change of the list, when it is written alone, and what is derived from it."""
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -11,13 +10,15 @@ from mpijob_elastic.decide import drain, next_memory
 from mpijob_elastic.decide.state import Drain, Standing
 from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.bounds import MOST_WORKERS
-from mpijob_elastic.model.job import Config, JobView, LauncherPhase, Probe, Worker
+from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.memory import Left, Memory, Scale, Tries, pod_fingerprint
+from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
 from tests.builders import (
     LONG_AGO,
     NOW,
     Story,
+    but,
     config,
     failed,
     job,
@@ -53,7 +54,7 @@ def test_a_removal_is_written_with_its_history() -> None:
 SEEN_EARLIER = config(pods(0, 1, 2), memory=Memory(scale=Scale(before=1, after=3, at=LONG_AGO)))
 THEIRS = config(pods(0, 1, 2))
 BESIDE_A_FAILURE = job(2, workers=(worker(0), failed(1), worker(2)), config=config(pods(0, 1), memory=SHRUNK.memory))
-LOST = job(3, replicas=1, config=replace(config(pods(0)), memory=None))
+LOST = job(3, replicas=1, config=but(config(pods(0)), memory=None))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ LOST = job(3, replicas=1, config=replace(config(pods(0)), memory=None))
             id="no history, a pod that is gone",
         ),
         pytest.param(
-            SHRUNK.configured(script=THEIRS.script, published=THEIRS.published).shown(),
+            SHRUNK.configured(script=THEIRS.facts.script, published=THEIRS.published).shown(),
             {"left": {POD: Left(pod=LEFT.pod, at=NOW)}},
             id="a worker that somebody put back leaves anew",
         ),
@@ -173,10 +174,10 @@ OURS = config(pods(0, 1))
         pytest.param(OURS, True, id="ours"),
         pytest.param(config([]), True, id="ours, empty"),
         pytest.param(None, False, id="no ConfigMap"),
-        pytest.param(replace(OURS, memory=None), False, id="no memory"),
-        pytest.param(replace(OURS, published=None), False, id="unreadable"),
-        pytest.param(replace(OURS, memory=Memory()), False, id="unsigned"),
-        pytest.param(replace(OURS, script=config(pods(0)).script), False, id="edited by hand"),
+        pytest.param(but(OURS, memory=None), False, id="no memory"),
+        pytest.param(but(OURS, published=None), False, id="unreadable"),
+        pytest.param(but(OURS, memory=Memory()), False, id="unsigned"),
+        pytest.param(but(OURS, script=config(pods(0)).facts.script), False, id="edited by hand"),
     ],
 )
 def test_the_memory_is_believed_for_the_script_it_was_written_with(seen: Config | None, known: bool) -> None:

@@ -1,7 +1,6 @@
 """The next host list, one step at a time; when the next may follow; and the one write of script and hostfile."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,10 +10,26 @@ from mpijob_elastic.decide import decide, host_list, side_objects
 from mpijob_elastic.decide.state import SETTLE, honest
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.hosts import Published, parse_script
-from mpijob_elastic.model.job import JobView, LauncherPhase, Role, Worker
+from mpijob_elastic.model.job import JobView, Role
 from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
-from tests.builders import JOB, LONG_AGO, NOW, Story, config, failed, job, launcher, pending, pods, ref, role, worker
+from tests.builders import (
+    JOB,
+    LONG_AGO,
+    NOW,
+    Story,
+    but,
+    config,
+    failed,
+    job,
+    launcher,
+    pending,
+    pods,
+    ref,
+    role,
+    worker,
+)
 from tests.counted import Name, calls
 from tests.product.decide.plans import change, does, notes, state
 
@@ -261,11 +276,11 @@ def all_gone(size: int) -> JobView:
 
 
 def half_gone(size: int) -> JobView:
-    return replace(all_gone(size), workers=tuple(worker(index) for index in range(0, size, 2)))
+    return but(all_gone(size), workers=tuple(worker(index) for index in range(0, size, 2)))
 
 
 def all_join(size: int) -> JobView:
-    counted = tuple(replace(one, ref=replace(one.ref, name=Name(one.name))) for one in map(worker, range(size)))
+    counted = tuple(but(one, ref=but(one.ref, name=Name(one.name))) for one in map(worker, range(size)))
     return job(size, workers=counted, config=config(()), role=role(*range(size)))
 
 
@@ -319,5 +334,5 @@ def test_the_role_names_every_worker_that_the_job_may_get(view: JobView, grown: 
 
 
 def test_names_that_somebody_else_added_to_the_role_stay() -> None:
-    theirs = Role(ref=ref(JOB), exec_rule=1, exec_names=("helper", *pods(0)))
+    theirs = Role(metadata=ref(JOB), exec_rule=1, exec_names=("helper", *pods(0)))
     assert does(job(2, role=theirs)) == "allow helper 0 1"

@@ -1,6 +1,5 @@
 """The host name that a worker gets: never a name under which a rank of this driver may have died."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,9 +7,10 @@ import pytest
 from mpijob_elastic import names
 from mpijob_elastic.decide import host_names
 from mpijob_elastic.model import kubexec
-from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
-from tests.builders import KUBEXEC, LONG_AGO, NOW, Story, config, failed, job, launcher, named, pods, worker
+from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
+from tests.builders import KUBEXEC, LONG_AGO, NOW, Story, but, config, failed, job, launcher, named, pods, worker
 from tests.product.decide.plans import change, does, notes, state, those
 
 POD = pods(1)[0]
@@ -24,7 +24,7 @@ def back(new: Worker = NEW, *, last: Host | None = None, **facts: Any) -> Story:
     """A job whose worker 1 left the list and is there again, as another pod unless the test says otherwise."""
     hosts = {**{pod: named(pod) for pod in pods(0, 2)}, **({POD: last} if last else {})}
     kept = config(pods(0, 2), memory=Memory(left=facts.pop("left", LEFT), hosts=hosts))
-    kept = replace(kept, kubexec=facts.pop("kubexec", KUBEXEC))
+    kept = but(kept, kubexec=facts.pop("kubexec", KUBEXEC))
     return job(3, workers=(worker(0), new, worker(2)), config=kept, **facts)
 
 
@@ -54,7 +54,7 @@ def stale(view: JobView) -> tuple[str, ...]:
         (back(last=named(POD, incarnation=3), former={POD: DRAINED}), f"{POD}.r3"),
         (back(last=Host(pod="", incarnation=3)), f"{POD}.r3"),
         # It was idle too early: the driver might have started a rank in it after that look.
-        (back(last=named(POD), former={POD: replace(DRAINED, idle_at=LONG_AGO + 11.9)}), f"{POD}.r1"),
+        (back(last=named(POD), former={POD: but(DRAINED, idle_at=LONG_AGO + 11.9)}), f"{POD}.r1"),
         # The pod that drained is not the pod that got the name last.
         (back(last=named(POD, uid="between"), former={POD: DRAINED}), f"{POD}.r1"),
         # A driver that has yet to start has seen nobody die.
@@ -109,7 +109,7 @@ def test_another_pod_under_a_published_name_leaves_at_once_and_comes_back_under_
     memory = change(REPLACED).memory
     assert memory.hosts[POD] == named(POD)
     assert notes(REPLACED)[0].warning
-    after = REPLACED.but(config=replace(config(pods(0, 2), memory=memory), kubexec=KUBEXEC)).shown()
+    after = REPLACED.but(config=but(config(pods(0, 2), memory=memory), kubexec=KUBEXEC)).shown()
     assert name(after) == f"{POD}.r1"
 
 
@@ -195,8 +195,8 @@ DYING = (worker(0), failed(1), worker(2))
 def test_a_host_that_is_not_remembered_may_have_had_a_rank_that_died(
     listed: tuple[int, ...], workers: tuple[Worker, ...], plan: str
 ) -> None:
-    view = job(3, workers=workers, config=replace(config(pods(*listed)), memory=None))
+    view = job(3, workers=workers, config=but(config(pods(*listed)), memory=None))
     assert does(view) == plan
     remembered = change(view).memory.hosts[POD]
-    assert workers != DYING or remembered == Host(pod=failed(1).ref.fingerprint, incarnation=0)
+    assert workers != DYING or remembered == Host(pod=failed(1).fingerprint, incarnation=0)
     assert name(back(last=remembered)) == f"{POD}.r1"

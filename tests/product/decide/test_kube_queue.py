@@ -1,6 +1,5 @@
 """A job that another queue holds: the QueueUnit of KubeQueue, and a job that MultiKueue sends to another cluster."""
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -8,10 +7,11 @@ import pytest
 
 from mpijob_elastic.decide import decide, kube_queue
 from mpijob_elastic.decide.actions import CreateUnit
-from mpijob_elastic.model.job import JobView, LauncherPhase
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kube_queue import HELD, QueueUnit
+from mpijob_elastic.model.pod import LauncherPhase
 from mpijob_elastic.model.queue import Workload
-from tests.builders import NOW, Story, job, launcher, pending, worker
+from tests.builders import NOW, Story, but, job, launcher, pending, worker
 from tests.product.decide.plans import does, note, notes
 from tests.queues import SUSPENDED, granted, held, queue, queued, unit, waiting, workload
 
@@ -152,8 +152,8 @@ RUNS = "start launcher 0 1; ask 2: 1 like 2, priority -1; ask 3: 1 like 3, prior
         pytest.param(sent(prebuilt=True), "nothing", id="here its Workload comes with it"),
         pytest.param(sent(COPY, prebuilt=True), "adopt launcher", id="the copy of its Workload"),
         pytest.param(sent(BASE, prebuilt=True), RUNS, id="that is adopted"),
-        pytest.param(replace(sent(BASE, prebuilt=True), suspended_by="you"), "nothing", id="suspended here"),
-        pytest.param(replace(sent(BASE), suspended_by="you"), "withdraw launcher", id="suspended where it is queued"),
+        pytest.param(but(sent(BASE, prebuilt=True), suspended_by="you"), "nothing", id="suspended here"),
+        pytest.param(but(sent(BASE), suspended_by="you"), "withdraw launcher", id="suspended where it is queued"),
     ],
 )
 def test_a_job_of_multikueue(view: JobView, plan: str) -> None:
@@ -170,4 +170,4 @@ def test_a_job_of_multikueue(view: JobView, plan: str) -> None:
 def test_the_user_is_told_once_where_it_runs(found: Workload, said: str) -> None:
     view = sent(found, elsewhere=True)
     assert said in note(view).message
-    assert notes(replace(view, notices=note(view).line)) == []
+    assert notes(but(view, notices=note(view).line)) == []

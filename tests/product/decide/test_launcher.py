@@ -6,8 +6,9 @@ import pytest
 
 from mpijob_elastic.decide import config_map, decide, derive, launcher_start
 from mpijob_elastic.decide.actions import RefreshLauncher
-from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Refusal
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
+from mpijob_elastic.model.pod import LauncherPhase, Probe, Refusal
 from mpijob_elastic.model.policy import Policy
 from tests.builders import LONG_AGO, NOW, Story, config, job, launcher, pending, pods, tries, worker
 from tests.product.decide.plans import does, state
@@ -155,7 +156,7 @@ def test_a_repetition_wakes_us_where_exec_cannot_look() -> None:
 @pytest.mark.parametrize("again", ["x", "1.5", "9" * 5000])
 def test_a_repetition_that_we_did_not_write_is_no_touch(again: str) -> None:
     assert BUSY_LEAVES.launcher is not None
-    foreign = BUSY_LEAVES.launched(refreshed=f"{BUSY_LEAVES.launcher.refreshed}+{again}")
+    foreign = BUSY_LEAVES.launched(refreshed=f"{BUSY_LEAVES.launcher.facts.refreshed}+{again}")
     assert shown_at(foreign, now=NOW + 1) is None
 
 

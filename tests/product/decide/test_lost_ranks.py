@@ -1,22 +1,22 @@
 """Workers whose rank is lost while their pod runs on: seen for long enough, while others train, and not too often."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import derive, lost_ranks
-from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
-from tests.builders import NOW, Story, config, job, launcher, named, pods, worker
+from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
+from tests.builders import NOW, Story, but, config, job, launcher, named, pods, worker
 from tests.product.decide.plans import change, does, given_up, note, those
 
 POD = pods(1)[0]
 BUSY = Probe(busy_seen=True, busy_at=NOW - 5, asked_at=NOW - 5)
 LOST = Probe(busy_seen=True, busy_at=NOW - 80, idle_since=NOW - 35, idle_at=NOW - 5, asked_at=NOW - 5)
-NEVER = replace(LOST, busy_seen=False, busy_at=0.0, idle_since=NOW - 700)
+NEVER = but(LOST, busy_seen=False, busy_at=0.0, idle_since=NOW - 700)
 
 
 def seen(probes: Mapping[int, Probe], *, tries: Tries | None = None, **facts: Any) -> Story:
@@ -47,20 +47,20 @@ def lost_before(count: int, *, ago: float) -> Tries:
     [
         (seen({}), False),
         (seen({1: LOST}), True),
-        (seen({1: replace(LOST, idle_since=NOW - 34.9)}), False),
+        (seen({1: but(LOST, idle_since=NOW - 34.9)}), False),
         (seen({1: LOST}, size=2), True),
         # Nobody saw that others went on without it.
-        (seen({0: replace(BUSY, busy_at=NOW - 35), 1: LOST, 2: replace(BUSY, busy_at=NOW - 35)}), False),
+        (seen({0: but(BUSY, busy_at=NOW - 35), 1: LOST, 2: but(BUSY, busy_at=NOW - 35)}), False),
         (seen({0: Probe(), 1: LOST, 2: Probe()}), False),
         # Most of them are idle: training ends, or begins.
         (seen({0: LOST, 1: LOST}), False),
         (seen({1: LOST}, size=1), False),
         # The last look is too old to be true now.
-        (seen({1: replace(LOST, idle_at=NOW - 61, idle_since=NOW - 99)}), False),
-        (seen({1: replace(LOST, idle_at=NOW + 60)}), False),
+        (seen({1: but(LOST, idle_at=NOW - 61, idle_since=NOW - 99)}), False),
+        (seen({1: but(LOST, idle_at=NOW + 60)}), False),
         # No rank was ever seen in it: that takes much longer, and is tried once.
         (seen({1: NEVER}), True),
-        (seen({1: replace(NEVER, idle_since=NOW - 604)}), False),
+        (seen({1: but(NEVER, idle_since=NOW - 604)}), False),
         (seen({1: NEVER}, tries=lost_before(1, ago=900)), False),
         # Horovod lets no more of them train.
         (seen({1: NEVER}, max_np_workers=2), False),
@@ -68,7 +68,7 @@ def lost_before(count: int, *, ago: float) -> Tries:
         # Nothing could be done about it.
         (seen({1: LOST}, elastic=False), False),
         (seen({1: LOST}, launcher=launcher(LauncherPhase.DELIVERING)), False),
-        (seen({1: LOST}, config=replace(config(pods(0, 1, 2)), kubexec="mine")), False),
+        (seen({1: LOST}, config=but(config(pods(0, 1, 2)), kubexec="mine")), False),
     ],
 )
 def test_when_a_rank_is_lost(view: JobView, *, is_lost: bool) -> None:
@@ -76,9 +76,9 @@ def test_when_a_rank_is_lost(view: JobView, *, is_lost: bool) -> None:
 
 
 def test_several_that_were_lost_at_once_take_longer() -> None:
-    long_ago = replace(LOST, busy_at=NOW - 170, idle_since=NOW - 125)
+    long_ago = but(LOST, busy_at=NOW - 170, idle_since=NOW - 125)
     assert lost(seen({0: long_ago, 1: long_ago})) == pods(0, 1)
-    shorter = replace(long_ago, idle_since=NOW - 124.9)
+    shorter = but(long_ago, idle_since=NOW - 124.9)
     assert lost(seen({0: long_ago, 1: shorter})) == pods(0)
     nobody_trains = seen({0: long_ago, 1: long_ago, 2: long_ago})
     assert lost(nobody_trains) == ()
@@ -144,7 +144,7 @@ def test_published_workers_are_looked_at_seldom_and_suspicious_ones_often() -> N
     assert due[0] == view.workers
     assert due[1] is not None
     assert due[1] > NOW + lost_ranks.LOOK_SELDOM
-    idle = seen({2: replace(LOST, idle_since=NOW - 5)})
+    idle = seen({2: but(LOST, idle_since=NOW - 5)})
     soon = probed(idle, now=NOW + 5)
     # The idle worker, and a worker that trains, to know that training goes on.
     assert {worker.name for worker in soon[0]} == {*pods(0), *pods(2)}
@@ -163,7 +163,7 @@ def test_a_new_host_is_looked_at_often_until_a_rank_is_seen() -> None:
         seen({}, elastic=False),
         seen({}, launcher=None),
         seen({}, launcher=launcher(LauncherPhase.DELIVERING)),
-        seen({}, config=replace(config(pods(0, 1, 2)), kubexec="mine")),
+        seen({}, config=but(config(pods(0, 1, 2)), kubexec="mine")),
         seen({}, finished=True),
         seen({}, deleting=True),
         seen({}, foreign="another operator's"),
@@ -198,9 +198,9 @@ def test_in_a_job_of_any_size_each_worker_has_its_turn() -> None:
     view, now, asked = seen({}, size=500), NOW + 60, set[str]()
     for _ in range(6):
         turns = {worker.name for worker in probed(view, now=now)[0][:100]}
-        answered = replace(BUSY, asked_at=now, busy_at=now)
-        workers = [replace(worker, probe=answered) if worker.name in turns else worker for worker in view.workers]
-        view, now, asked = replace(view, workers=tuple(workers)), now + 10, asked | turns
+        answered = but(BUSY, asked_at=now, busy_at=now)
+        workers = [but(worker, probe=answered) if worker.name in turns else worker for worker in view.workers]
+        view, now, asked = but(view, workers=tuple(workers)), now + 10, asked | turns
     assert len(asked) == 500
 
 

@@ -1,7 +1,6 @@
 """Workers that are lost: failed ones, and those on a node that is gone; which are replaced, and how soon."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,10 +9,11 @@ from mpijob_elastic.decide import decide, drain, rank0_loss
 from mpijob_elastic.decide.actions import LookIntoLauncher, WriteConfig
 from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
-from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
+from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
-from tests.builders import LONG_AGO, NOW, Story, config, failed, job, launcher, pending, pods, role, worker
+from tests.builders import LONG_AGO, NOW, Story, but, config, failed, job, launcher, pending, pods, role, worker
 from tests.counted import calls
 from tests.product.decide.plans import change, does, given_up, note, remembered, state
 from tests.simulated_writes import apply, run
@@ -95,7 +95,7 @@ def test_the_wait_grows_up_to_five_minutes_and_then_it_is_given_up_for_an_hour(
 @pytest.mark.parametrize("script", ["garbage", "", None])
 def test_beside_a_list_that_cannot_be_read_all_failed_workers_are_replaced(script: str | None) -> None:
     """The list stays as it is until a worker is Ready, so nothing is written down."""
-    unreadable = replace(config(()), script=script, published=None, memory=None)
+    unreadable = but(config(()), script=script, published=None, memory=None)
     stuck = job(2, config=unreadable, workers=(failed(0), failed(1, created_at=NOW - 4)))
     assert does(stuck) == "delete 0:failed; wake 6"
     assert does(stuck.without(0), but="say") == "wake 6"
@@ -163,7 +163,7 @@ FOUR = (worker(0), CUT_OFF, worker(2), worker(3))
             looked(lost(), suspects=(EXEC,), frozen=(EXEC,), tries=GIVEN_UP), "say FrozenExec", id="cannot be ended"
         ),
         pytest.param(looked(lost(), suspects=(EXEC,), tries=GIVEN_UP), REMOVED, id="ended"),
-        pytest.param(looked(lost(), suspects=(replace(EXEC, pod="j-worker-2"),)), REMOVED, id="another's"),
+        pytest.param(looked(lost(), suspects=(but(EXEC, pod="j-worker-2"),)), REMOVED, id="another's"),
         # Where rank 0 may be lost the others form again first, unless too few are left.
         pytest.param(BOTH_GONE, "wake 39", id="of two none leaves while the other may have rank 0"),
         pytest.param(TWO, "wake 39", id="one is left"),
@@ -204,7 +204,7 @@ def test_who_left_after_that_is_not_waited_for_again() -> None:
     assert len([action for action in done if hasattr(action, "removals")]) == 1
     assert left.memory.hosts[POD].reformed
     back = worker(1, uid="new", created_at=rested_at, ready_at=rested_at)
-    again = replace(left, workers=(worker(0), back, worker(2)))
+    again = but(left, workers=(worker(0), back, worker(2)))
     assert state(again, now=rested_at + SETTLE).resume_at == 0.0
     whole, _, _ = run(again, now=rested_at + SETTLE)
     assert whole.host_of[POD] == f"{POD}.r1"
@@ -224,7 +224,7 @@ def test_who_left_after_that_is_not_waited_for_again() -> None:
         (unlisted(STUCK), True),
         (unlisted(STUCK, replicas=1), True),
         # No deletion helps while a finalizer holds it.
-        (unlisted(replace(STUCK, forced=True)), False),
+        (unlisted(but(STUCK, forced=True)), False),
         (unlisted(replicas=1), True),
         (unlisted(worker(1, node="gpu-7")), False),
         (unlisted(launcher=DELIVERING), True),

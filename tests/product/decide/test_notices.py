@@ -6,8 +6,9 @@ import pytest
 
 from mpijob_elastic.decide import derive, notices
 from mpijob_elastic.decide.actions import TellUser
-from mpijob_elastic.model.job import JobView, LauncherPhase, Refusal
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
+from mpijob_elastic.model.pod import LauncherPhase, Refusal
 from mpijob_elastic.model.policy import Problem
 from tests.builders import LONG_AGO, NOW, Story, config, failed, job, launcher, pending, pods, worker
 from tests.product.decide.plans import does, notes
@@ -74,7 +75,7 @@ def test_what_was_said_is_not_said_again_and_goes_when_it_is_over() -> None:
     assert notices.tell(derive(said, now=NOW)) == (None, None)
     more = told(said.but(problems=(PROBLEM,)))
     assert [note.reason for note in more.notes] == ["InvalidAnnotation"]
-    assert does(job(notices=said.notices)) == "say nothing more"
+    assert does(job(notices=said.facts.notices)) == "say nothing more"
 
 
 def test_a_value_of_several_lines_is_still_one_line_that_is_said_once() -> None:

@@ -6,8 +6,9 @@ import pytest
 
 from mpijob_elastic.decide import pod_group
 from mpijob_elastic.decide.actions import TunePodGroup
-from mpijob_elastic.model.gang import TOGETHER, Gang
-from mpijob_elastic.model.job import JobView, LauncherPhase, PodGroup
+from mpijob_elastic.model.gang import TOGETHER, Gang, PodGroup
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import LauncherPhase
 from mpijob_elastic.model.policy import Policy
 from tests.builders import NOW, Story, job, launcher, pending, ref, worker
 from tests.product.decide.plans import does, note
@@ -23,7 +24,7 @@ TOPOLOGY = "tune gang team worker"
 
 def grouped(size: int, member: int | None, *, least: int | None = None, **facts: Any) -> Story:
     """A job of that size with a PodGroup of that minMember."""
-    group = None if member is None else PodGroup(ref=ref("j"), min_member=member, queue="default")
+    group = None if member is None else PodGroup(metadata=ref("j"), min_member=member, queue="default")
     return job(size, pod_group=group, policy=Policy(min_replicas=least), **facts)
 
 
@@ -35,7 +36,7 @@ def asking(size: int, member: int | None = None, *, least: int | None = None, **
 def of_koordinator(policy: str = "waiting-and-running", **facts: Any) -> Story:
     """A job of four, two at least, with a PodGroup of Koordinator that has this policy."""
     gang = Gang(scheduler="koordinator", annotations=TOGETHER)
-    group = PodGroup(ref=ref("j"), min_member=3, queue="", annotations={MATCH: policy})
+    group = PodGroup(metadata=ref("j"), min_member=3, queue="", annotations={MATCH: policy})
     return asking(4, least=2, gang=gang, **facts).but(pod_group=group)
 
 
@@ -111,7 +112,7 @@ def test_the_user_reads_why(view: JobView, message: str) -> None:
 def test_one_of_the_operator_gets_the_queue_and_the_topology_of_the_job() -> None:
     view, done, _ = run(asking(4, 5, least=2), now=NOW)
     assert isinstance(done[-1], TunePodGroup)
-    assert view.pod_group == PodGroup(ref=ref("j"), min_member=3, queue="team", annotations=VOLCANO.annotations)
+    assert view.pod_group == PodGroup(metadata=ref("j"), min_member=3, queue="team", annotations=VOLCANO.annotations)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,15 @@
 """Nobody is added while those that are left get over the loss of rank 0."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mpijob_elastic.decide import next_memory, rank0_loss
-from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
+from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
-from tests.builders import LONG_AGO, NOW, Story, config, job, launcher, named, pending, pods, role, worker
+from tests.builders import LONG_AGO, NOW, Story, but, config, job, launcher, named, pending, pods, role, worker
 from tests.product.decide.plans import does, state
 
 POD = pods(1)[0]
@@ -44,7 +44,7 @@ LATER = worker(3, uid="newer", created_at=NOW)
         # A host name that cannot be changed makes no difference.
         (lost().configured(kubexec="mine"), REFORMED),
         # By a clock far ahead of ours that was long ago.
-        (lost(replace(SUCCESSOR, created_at=NOW + 3600)), rank0_loss.REFORM),
+        (lost(but(SUCCESSOR, created_at=NOW + 3600)), rank0_loss.REFORM),
         # It is there again.
         (lost(listed=(0, 1, 2)), 0.0),
         # The very pod: its rank was lost, while others trained on for long.

@@ -1,6 +1,5 @@
 """Who changes the size of a job: one that takes what lies idle, a scale-out that fails, and its HPA."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,12 +8,13 @@ from mpijob_elastic.decide import decide, derive, fill, scale_timeout
 from mpijob_elastic.decide.actions import WriteAutoscaler
 from mpijob_elastic.model import autoscale
 from mpijob_elastic.model.autoscale import Autoscale, Autoscaler
-from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Growth, Memory, Scale
+from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.queue import NO_QUEUE, Queue
 from mpijob_elastic.model.wire import Owned
-from tests.builders import LONG_AGO, NOW, Story, config, job, launcher, pending, pods, role, worker
+from tests.builders import LONG_AGO, NOW, Story, but, config, job, launcher, pending, pods, role, worker
 from tests.product.decide.plans import change, does, note, notes
 from tests.queues import GATES, granted, queue, workload
 
@@ -218,9 +218,9 @@ def asking(*there: Autoscaler, **facts: Any) -> Story:
     [
         pytest.param(asking(), "make HPA", id="asked for"),
         pytest.param(asking(hpa()), "nothing", id="it is there"),
-        pytest.param(asking(hpa(), policy=replace(SCALED, max_replicas=6)), "change HPA", id="other bounds"),
+        pytest.param(asking(hpa(), policy=but(SCALED, max_replicas=6)), "change HPA", id="other bounds"),
         pytest.param(
-            asking(hpa(), policy=replace(SCALED, autoscale=Autoscale(name="q", value=1))), "change HPA", id="a metric"
+            asking(hpa(), policy=but(SCALED, autoscale=Autoscale(name="q", value=1))), "change HPA", id="a metric"
         ),
         pytest.param(asking(hpa(digest="")), "change HPA", id="of an earlier version of ours"),
         pytest.param(asking(hpa(), suspended_by="annotation"), "change HPA", id="suspended"),

@@ -1,16 +1,17 @@
 """How a running job is suspended, what must be gone before it starts again, and when gates come off."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.model.job import JobView, LauncherPhase, PodGroup, Probe, Refusal
+from mpijob_elastic.model.gang import PodGroup
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Growth, Memory
+from mpijob_elastic.model.pod import LauncherPhase, Probe, Refusal
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.queue import Queue
-from tests.builders import LONG_AGO, NOW, Story, config, job, launcher, left, pending, pods, ref, tries, worker
+from tests.builders import LONG_AGO, NOW, Story, but, config, job, launcher, left, pending, pods, ref, tries, worker
 from tests.product.decide.plans import change, does, note, notes, removals
 
 GATES = (names.GATE_SUSPENDED,)
@@ -110,17 +111,17 @@ def held(*gates: str, **facts: Any) -> Story:
         # Their ranks may still run.
         pytest.param(stopped(LAST, BEFORE, AFTER), "delete 0:suspended", id="resumed, a worker of before"),
         pytest.param(
-            stopped(replace(LAST, deleting=True, ends_at=NOW + 2), BEFORE, AFTER),
+            stopped(but(LAST, deleting=True, ends_at=NOW + 2), BEFORE, AFTER),
             "wake 62",
             id="resumed, it goes",
         ),
         pytest.param(stopped(BEFORE, AFTER), "allow 0 1 2; delete 2:idle; ungate launcher", id="resumed, it is gone"),
         pytest.param(RESUMED, "say nothing more", id="resumed with its launcher"),
         pytest.param(RESUMED.but(launcher=None), "hostfile 0 1 2", id="said until the next launcher waits"),
-        pytest.param(stopped(LAST, WAITS, notices=RESUMED.notices), "delete 0:suspended", id="and after that"),
+        pytest.param(stopped(LAST, WAITS, notices=RESUMED.facts.notices), "delete 0:suspended", id="and after that"),
         pytest.param(DRAINED.but(suspended_by=""), "publish 0 1 2 (HostsPublished)", id="resumed, nothing is lost"),
         pytest.param(
-            training(pod_group=PodGroup(ref=ref("j"), min_member=4)), "publish 0 (Draining)", id="its gang stays"
+            training(pod_group=PodGroup(metadata=ref("j"), min_member=4)), "publish 0 (Draining)", id="its gang stays"
         ),
         pytest.param(GROWS, "say WorkersNotReady; return 3 to 2", id="a size that is taken back"),
         pytest.param(GROWS.but(suspended_by=BY), "publish 0 (Draining)", id="is not while it is suspended"),

@@ -6,8 +6,9 @@ import pytest
 
 from mpijob_elastic.decide import workloads
 from mpijob_elastic.decide.actions import CreateWorkload, StartPods
-from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.queue import NO_QUEUE, Queue, Workload
 from tests.builders import NOW, Story, config, failed, job, launcher, left, pending, pods, tries, worker

@@ -1,6 +1,5 @@
 """Findings on a job as a whole."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,9 +8,10 @@ from mpijob_elastic.explain import explain
 from mpijob_elastic.explain.facts import Facts, Pod, Stuck
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.horovodrun import Launch
-from mpijob_elastic.model.job import JobView, LauncherPhase
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Mended, Scale
-from tests.builders import LONG_AGO, NOW, config, job, launcher, pending, pods, worker
+from mpijob_elastic.model.pod import LauncherPhase
+from tests.builders import LONG_AGO, NOW, but, config, job, launcher, pending, pods, worker
 from tests.product.explain.said import BUSY, of_job, of_worker
 from tests.queues import held, unit
 
@@ -22,13 +22,13 @@ WAITING, DELIVERING = LauncherPhase.WAITING, LauncherPhase.DELIVERING
 def edited(memory: Memory) -> JobView:
     view = job(config=config(pods(0, 1, 2), memory=memory))
     assert view.config is not None
-    return replace(view, config=replace(view.config, script="garbage", published=None, writer="kubectl-edit"))
+    return but(view, config=but(view.config, script="garbage", published=None, writer="kubectl-edit"))
 
 
 def forgotten(view: JobView) -> JobView:
     """The job after somebody removed our memory."""
     assert view.config is not None
-    return replace(view, config=replace(view.config, memory=None, writer="mpijob-elastic", written_at=LONG_AGO))
+    return but(view, config=but(view.config, memory=None, writer="mpijob-elastic", written_at=LONG_AGO))
 
 
 def ended_after_resize() -> JobView:
@@ -77,7 +77,7 @@ def test_nobody_is_told_that_a_job_is_taken_back_that_never_was_ours() -> None:
     never = job(foreign="its pods carry labels", foreign_at=NOW - 5.0, config=None, known=False)
     [found] = explain(never, Facts(), now=NOW).job
     assert "managed once these are gone" in found.says
-    [found] = explain(replace(never, notices="NotElastic: x"), Facts(), now=NOW).job
+    [found] = explain(but(never, notices="NotElastic: x"), Facts(), now=NOW).job
     assert "taken back once the other operator has not written to it for 10m" in found.says
 
 

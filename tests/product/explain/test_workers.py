@@ -1,7 +1,6 @@
 """The cause of a worker: in its pod, between the pod and the launcher, in its rank, or that it is too many."""
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,10 +12,11 @@ from mpijob_elastic.explain.facts import Facts, Look, Pod, Stuck
 from mpijob_elastic.explain.findings import Level
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.horovodrun import Launch
-from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
+from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
-from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, named, pending, pods, role, shown, worker
+from tests.builders import LONG_AGO, NOW, but, config, failed, job, launcher, named, pending, pods, role, shown, worker
 from tests.product.explain.said import BUSY, IDLE, of_job, of_worker
 from tests.queues import granted, preempted, training, waiting, workload
 
@@ -115,7 +115,7 @@ def leaving(*, refreshed: bool = True, **change: Any) -> JobView:
     """3→2: out of the list for ten seconds, the launcher refreshed a second later."""
     memory = Memory(left={LAST: Left(pod=pod_fingerprint(f"uid-of-{LAST}"), at=NOW - 10.0)}, removed_at=NOW - 10.0)
     view = job(3, replicas=2, config=config(pods(0, 1), memory=memory), known=False)
-    return replace(shown(view, at=NOW - 9.0) if refreshed else view, **change)
+    return but(shown(view, at=NOW - 9.0) if refreshed else view, **change)
 
 
 def too_many(**change: Any) -> JobView:
@@ -179,7 +179,7 @@ def launch(**options: Any) -> dict[str, Any]:
 
 LOSSES = Tries(count=len(RENAMED.delays) + 1, at=NOW - 60.0, uid=f"uid-of-{LAST}")
 LOST_OFTEN = job(config=config(pods(0, 1, 2), memory=Memory(renamed={LAST: LOSSES})))
-OWN_KUBEXEC = job(config=replace(config(pods(0, 1, 2)), kubexec="#!/bin/sh\nssh $1\n"))
+OWN_KUBEXEC = job(config=but(config(pods(0, 1, 2)), kubexec="#!/bin/sh\nssh $1\n"))
 NEW = job(known=False)
 PLAIN = job(elastic=False, config=config([]))
 NOT_GIVEN = "the controller cannot give it a new host name >"

@@ -14,7 +14,8 @@ from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.watches import Watches, watches
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.observe.pod_groups import GangFacts, read
+from mpijob_elastic.model.gang import PodGroup
+from mpijob_elastic.observe.pod_groups import read
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request, lists
 from tests.faults.proxy import FaultProxy
@@ -31,7 +32,7 @@ class Followed:
 
     def __init__(self, client: ApiWriter, *, every: float = 0.02) -> None:
         self.told: list[bool | None] = []
-        self.cache: WatchCache[GangFacts] = WatchCache(
+        self.cache: WatchCache[PodGroup] = WatchCache(
             client, POD_GROUPS, decode=read, on_change=lambda _old, _new: None, random=Random(1), namespace="n"
         )
         self.served = WhileServed(

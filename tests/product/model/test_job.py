@@ -1,7 +1,5 @@
 """Properties that a view derives from its parts, and the host list read back: exactly what we write, or nothing."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,9 +7,9 @@ from hypothesis import strategies as st
 from mpijob_elastic import names
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.hosts import Published, parse_script
-from mpijob_elastic.model.job import LauncherPhase
+from mpijob_elastic.model.pod import LauncherPhase
 from mpijob_elastic.model.policy import Policy
-from tests.builders import config, failed, job, launcher, pending, pods, worker
+from tests.builders import but, config, failed, job, launcher, pending, pods, worker
 
 
 @pytest.mark.parametrize(
@@ -85,7 +83,7 @@ def test_the_launcher_decides_once_its_driver_has_started(
 def test_a_command_that_names_discovery_is_elastic_and_blind_without_the_file(asked: bool) -> None:
     view = job(spec_elastic=asked, launcher=launcher(mounts_discovery=False))
     assert (view.elastic, view.blind) == (True, True)
-    assert not replace(view, policy=Policy(enabled=False)).elastic
+    assert not but(view, policy=Policy(enabled=False)).elastic
 
 
 HOSTS = st.lists(st.from_regex(r"[a-z0-9][a-z0-9.-]{0,20}", fullmatch=True), unique=True)

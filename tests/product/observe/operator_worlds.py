@@ -5,8 +5,10 @@ from typing import Any
 
 from lab.operator import objects
 from mpijob_elastic.model import job_facts
-from mpijob_elastic.model.job import JobView, Probe
-from mpijob_elastic.observe import facts_config, facts_pod, pod_groups, views
+from mpijob_elastic.model.gang import PodGroup
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Probe
+from mpijob_elastic.observe import facts_config, facts_pod, views
 
 UID = "job-uid"
 World = dict[str, Any]
@@ -33,7 +35,7 @@ def look(
     world: World,
     job: str = "scale",
     probes: views.Probes = lambda uid, at: Probe(),
-    gang: pod_groups.GangFacts | None = None,
+    gang: PodGroup | None = None,
 ) -> JobView:
     raw = {name: json.dumps(thing).encode() for name, thing in world.items()}
     config, role = raw.get(f"ConfigMap/{job}-config"), raw.get(f"Role/{job}-launcher")

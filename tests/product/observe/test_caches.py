@@ -9,13 +9,15 @@ import msgspec
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NODES, PODS, QUEUE_UNITS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.disruption_signs import signs
-from mpijob_elastic.model.job import JobView, Probe, Ref
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kube_queue import KubeQueue
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
+from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.observe import nodes, views
 from mpijob_elastic.observe.caches import Caches, JobKey
 from tests.counted import entered
@@ -108,7 +110,7 @@ def see_the_end(caches: Caches, words: str) -> None:
     """A worker says something at its end, and is gone."""
     ended = {"name": "worker", "state": {"terminated": {"exitCode": 0, "message": f"{words}\n"}}}
     caches.see(PODS, pod_of(version=2, deleted=LATER, phase="Succeeded", containerStatuses=[ended]))
-    caches.see_gone(PODS, "n", Ref(name="train-worker-0", uid="pod", resource_version="2"))
+    caches.see_gone(PODS, "n", Identity(name="train-worker-0", uid="pod", resource_version="2"))
 
 
 @pytest.mark.parametrize(

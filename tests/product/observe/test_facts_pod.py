@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.model.disruption_signs import Toleration
-from mpijob_elastic.model.job import LauncherPhase
+from mpijob_elastic.model.pod import LauncherPhase, PodFacts
 from mpijob_elastic.observe import facts_pod
-from mpijob_elastic.observe.facts_pod import PodFacts
 
 LAUNCHER = {"group-name": "kubeflow.org", "mpi-job-name": "j", "mpi-job-role": "launcher"}
 WAITING = {"state": {"waiting": {"reason": "PodInitializing"}}}
@@ -118,11 +117,11 @@ TRIES: list[tuple[dict[str, Any], bool]] = [
         # Since when it is ready, why it is not scheduled, and whether it is about to go.
         (conditions(READY), {"ready_at": 9.0}),
         (conditions({**READY, "status": "False"}), {"ready_at": None}),
-        (conditions(), {"ready_at": None, "obstacle": "", "disrupted": ""}),
-        (conditions(NO_GPU), {"obstacle": "Unschedulable: 0/3 nodes", "disrupted": ""}),
-        (conditions(EVICTED), {"obstacle": "", "disrupted": "condition DisruptionTarget (EvictionByEvictionAPI)"}),
-        (conditions(OVER), {"disrupted": ""}),
-        (conditions(OVER, BY_KUEUE), {"disrupted": "condition TerminationTarget (WorkloadEvictedDueToPreempted)"}),
+        (conditions(), {"ready_at": None, "obstacle": "", "disruption": ""}),
+        (conditions(NO_GPU), {"obstacle": "Unschedulable: 0/3 nodes", "disruption": ""}),
+        (conditions(EVICTED), {"obstacle": "", "disruption": "condition DisruptionTarget (EvictionByEvictionAPI)"}),
+        (conditions(OVER), {"disruption": ""}),
+        (conditions(OVER, BY_KUEUE), {"disruption": "condition TerminationTarget (WorkloadEvictedDueToPreempted)"}),
         (
             pod(spec={"tolerations": [UNREACHABLE, {"operator": "Exists"}]}),
             {"tolerations": (Toleration(operator="Exists"),)},

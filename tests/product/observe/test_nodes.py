@@ -10,8 +10,8 @@ import pytest
 from mpijob_elastic.kube.resources import NODES
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.disruption_signs import Toleration, signs
+from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe import facts_pod, nodes
-from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.nodes import NodeFacts, Nodes
 from tests.builders import NOW
 from tests.doubles.api import TinyApi
@@ -21,7 +21,7 @@ from tests.faults.waiting import eventually
 from tests.product.kube.watched import running
 
 PATH = NODES.path()
-GOING = {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}
+GOING = {"taints": [{"key": "karpenter.sh/disruption", "effect": "NoSchedule"}]}
 
 
 class Watched(Nodes):
@@ -48,13 +48,13 @@ def pod(node: str, *conditions: dict[str, str]) -> PodFacts:
 
 
 def threats(found: Nodes, *pods: PodFacts) -> list[str]:
-    return [one.disrupted for one in found.judge(pods)]
+    return [one.disruption for one in found.judge(pods)]
 
 
 async def test_pods_are_told_what_their_foundsay(watched: Watched) -> None:
     evicted = pod("a", {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"})
     assert threats(watched, pod("a"), pod("b"), pod(""), evicted) == [
-        "taint karpenter.sh/disrupted",
+        "taint karpenter.sh/disruption",
         "",
         "",
         "condition DisruptionTarget (PreemptionByScheduler)",
@@ -66,7 +66,7 @@ async def test_only_what_begins_or_ceases_to_go_is_told(api: TinyApi, watched: W
     await api.update(PATH, "b", status={"phase": "x"})
     await api.update(PATH, "b", spec=GOING)
     await eventually(lambda: watched.told == ["a", "b"])
-    assert threats(watched, pod("b")) == ["taint karpenter.sh/disrupted"]
+    assert threats(watched, pod("b")) == ["taint karpenter.sh/disruption"]
     await api.update(PATH, "a", spec={"taints": []})
     await eventually(lambda: watched.told == ["a", "b", "a"])
     await api.delete(PATH, "b")
@@ -122,7 +122,7 @@ def node(*taints: tuple[str, str], conditions: dict[str, str] | None = None) -> 
 
 
 EVICTING = ("maintenance", "NoExecute")
-NAMED = ("karpenter.sh/disrupted", "NoSchedule")
+NAMED = ("karpenter.sh/disruption", "NoSchedule")
 
 
 @pytest.mark.parametrize(
@@ -131,9 +131,9 @@ NAMED = ("karpenter.sh/disrupted", "NoSchedule")
         (node(), ""),
         (node(("gpu", "NoSchedule")), ""),
         (node(("node.kubernetes.io/not-ready", "NoExecute")), ""),
-        (node(("gpu", "NoSchedule"), NAMED), "taint karpenter.sh/disrupted"),
+        (node(("gpu", "NoSchedule"), NAMED), "taint karpenter.sh/disruption"),
         (node(EVICTING), "taint maintenance:NoExecute"),
-        (node(EVICTING, NAMED), "taint karpenter.sh/disrupted"),
+        (node(EVICTING, NAMED), "taint karpenter.sh/disruption"),
         (nodes.reading(signs())(b'{"metadata": {"name": "n"}}'), ""),
         (node(conditions={"Ready": "True", "InstanceExpired": "True"}), "condition InstanceExpired"),
         (node(conditions={"Ready": "True", "InstanceExpired": "False"}), ""),

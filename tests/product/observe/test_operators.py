@@ -61,7 +61,7 @@ def test_a_writer_is_known_by_its_form_and_its_name_or_what_it_drops(
     view = look(written(script, manager=manager, memory=memory))
     assert bool(view.foreign) is foreign
     assert view.config is not None
-    assert (view.config.writer, view.config.written_at) == (manager, WRITTEN_AT)
+    assert (view.config.facts.writer, view.config.facts.written_at) == (manager, WRITTEN_AT)
     if foreign:
         assert f"is written by {manager}, in the form of an elastic operator" in view.foreign
         assert view.foreign_at == WRITTEN_AT

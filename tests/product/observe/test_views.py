@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.model.bounds import MOST_CONTAINERS
-from mpijob_elastic.model.job import LauncherPhase, Probe
+from mpijob_elastic.model.gang import PodGroup
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, pod_key
 from mpijob_elastic.model.memory_text import render as render_memory
+from mpijob_elastic.model.pod import LauncherPhase, Probe
 from mpijob_elastic.observe import pod_groups
 from tests.counted import calls
 from tests.product.observe.operator_worlds import UID, created, look, pods_of
@@ -18,23 +19,23 @@ def test_a_job_of_the_operator_is_seen_whole() -> None:
     with calls() as counted:
         view = look(created())
     assert counted["container"] == 1, "kubexec.sh is read once for all workers"
-    assert (view.namespace, view.name, view.replicas, view.slots) == ("default", "scale", 2, 1)
-    assert (view.spec_elastic, view.blind, view.elastic) == (True, True, True)  # no webhook was asked
+    assert (view.namespace, view.name, view.replicas, view.facts.slots) == ("default", "scale", 2, 1)
+    assert (view.facts.elastic, view.blind, view.elastic) == (True, True, True)  # no webhook was asked
     assert not view.foreign
-    assert view.clean_pod_policy == "Running"
+    assert view.facts.clean_pod_policy == "Running"
     assert [worker.name for worker in view.workers] == ["scale-worker-0", "scale-worker-1"]
     assert all(worker.ready and worker.containers == ("worker",) for worker in view.workers)
-    assert view.workers[0].ready_at is not None
-    assert view.workers[0].ready_at - view.workers[0].created_at == 5.0
+    assert view.workers[0].facts.ready_at is not None
+    assert view.workers[0].facts.ready_at - view.workers[0].facts.created_at == 5.0
     assert view.role is not None
     assert view.role.exec_rule == 1
     assert view.role.exec_names == ("scale-worker-0", "scale-worker-1")
     assert view.config is not None
-    assert view.config.script is None
-    assert view.config.hostfile == "scale-worker-0 slots=1\nscale-worker-1 slots=1\n"
+    assert view.config.facts.script is None
+    assert view.config.facts.hostfile == "scale-worker-0 slots=1\nscale-worker-1 slots=1\n"
     assert view.launcher is not None
     assert view.launcher.phase is LauncherPhase.STARTED
-    assert not view.launcher.mounts_discovery
+    assert not view.launcher.facts.mounts_discovery
     view = look(created("main-container"), "side")
     assert [(worker.name, worker.containers) for worker in view.workers] == [("side-worker-0", ("worker",))]
 
@@ -56,7 +57,7 @@ def test_whether_the_end_of_a_launcher_ends_its_job(phase: str, condition: str |
     failed = [{"type": "Failed", "status": "True", "reason": condition}] if condition else []
     world["MPIJob/scale"]["status"] = {"conditions": failed}
     view = look(world)
-    assert not view.finished
+    assert not view.facts.finished
     assert (view.over_at is not None) is ends
 
 
@@ -122,7 +123,7 @@ def test_what_exec_has_shown_of_a_host_belongs_to_its_name() -> None:
     assert view.published_pods == ("scale-worker-0", "scale-worker-1")
 
 
-def gang(uid: str = UID) -> pod_groups.GangFacts:
+def gang(uid: str = UID) -> PodGroup:
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "scale", "uid": uid, "controller": True}
     meta = {"name": "scale", "uid": "g", "resourceVersion": "9", "ownerReferences": [owner]}
     return pod_groups.read(json.dumps({"metadata": meta, "spec": {"minMember": 3}}).encode())
@@ -132,7 +133,7 @@ def test_only_the_jobs_own_pod_group_is_seen() -> None:
     world = created()
     mine, others = (look(world, gang=gang(uid)).pod_group for uid in (UID, "another"))
     assert mine is not None
-    assert (mine.min_member, mine.ref.name, mine.ref.resource_version) == (3, "scale", "9")
+    assert (mine.min_member, mine.metadata.name, mine.metadata.resource_version) == (3, "scale", "9")
     assert others is None
     kubernetes = {"metadata": {"name": "train"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
     assert pod_groups.read(json.dumps(kubernetes).encode()).min_member == 3
@@ -222,4 +223,4 @@ def test_a_size_that_is_missing_is_not_known_and_covers_the_workers_that_are_the
     world = created()
     del world["MPIJob/scale"]["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
     view = look(world)
-    assert (view.size_known, view.replicas, view.surplus) == (False, 2, ())
+    assert (view.facts.size_known, view.replicas, view.surplus) == (False, 2, ())

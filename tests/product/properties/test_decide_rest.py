@@ -1,7 +1,6 @@
 """Every job comes to rest: with nothing happening but time, the writes end, and there are few of them."""
 
 import math
-from dataclasses import replace
 
 import msgspec
 import pytest
@@ -12,10 +11,11 @@ from mpijob_elastic import names
 from mpijob_elastic.decide import decide, derive, disruption, frozen_execs
 from mpijob_elastic.decide.actions import DeleteWorkers, ProbeWorkers, TellUser
 from mpijob_elastic.model.execs import Exec, Held
-from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
+from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
-from tests.builders import LONG_AGO, NOW, config, job, launcher, pods, role, worker
+from tests.builders import LONG_AGO, NOW, but, config, job, launcher, pods, role, worker
 from tests.product.properties.views import cut_off, jobs
 from tests.simulated_writes import run
 
@@ -72,9 +72,9 @@ def test_at_rest_everything_is_as_the_size_asks(view: JobView) -> None:
         ready = {one.name for one in view.workers if one.ready and one.index < view.replicas}
         wanted = ready - disruption.leaving(view, disruption.going(view), now=math.inf) - lost(view)
         assert set(view.published_pods) == wanted or (not wanted and len(view.published_pods) <= 1)
-        surplus = [one for one in view.surplus if not one.deleting and one.name not in view.published_pods]
+        surplus = [one for one in view.surplus if not one.facts.deleting and one.name not in view.published_pods]
         if view.suspended_by:  # what waits at the gate is sorted out when the launcher has gone
-            surplus = [one for one in surplus if not one.gates]
+            surplus = [one for one in surplus if not one.facts.gates]
         # A driver whose list got lost was told of nobody's leaving, so nobody goes before there is a list again.
         list_lost = view.driver_running and not view.published_pods
         assert surplus == [] or list_lost or not derive(view, now=NOW).launcher.sees_hosts
@@ -89,28 +89,28 @@ def with_honest_looks(view: JobView) -> JobView:
     """
     config = view.config
     if config and config.memory and config.memory.growth and config.memory.growth.at > NOW:
-        config = replace(config, memory=msgspec.structs.replace(config.memory, growth=None))
-    return replace(view, workers=tuple(map(_honest, view.workers)), config=config)
+        config = but(config, memory=msgspec.structs.replace(config.memory, growth=None))
+    return but(view, workers=tuple(map(_honest, view.workers)), config=config)
 
 
 def _honest(one: Worker) -> Worker:
-    marked = one.eviction if one.eviction and one.eviction.at <= NOW else None
-    probe = replace(one.probe, idle_at=min(one.probe.idle_at or 0.0, NOW) or None)
-    return replace(one, probe=probe, eviction=marked)
+    marked = one.facts.eviction if one.facts.eviction and one.facts.eviction.at <= NOW else None
+    probe = but(one.probe, idle_at=min(one.probe.idle_at or 0.0, NOW) or None)
+    return but(one, probe=probe, eviction=marked)
 
 
 def lost(view: JobView) -> set[str]:
     """The workers on nodes that are gone, but for those that the driver has yet to be freed from."""
-    gone = [one for one in view.workers if one.node_gone_at]
+    gone = [one for one in view.workers if one.facts.node_gone_at]
     return {one.name for one in gone if one.name not in view.host_of or frozen_execs.is_over(view, one)}
 
 
 def is_at_work(view: JobView) -> bool:
     """Tell whether the job is ours to bring to its size, and can be."""
-    ended = view.finished or (view.launcher is not None and view.launcher.phase is LauncherPhase.FINISHED)
+    ended = view.facts.finished or (view.launcher is not None and view.launcher.phase is LauncherPhase.FINISHED)
     readable = view.config is not None and view.config.published is not None and view.role is not None
     begun = bool(view.workers or view.launcher)
-    return view.elastic and readable and begun and not (view.deleting or view.foreign or ended)
+    return view.elastic and readable and begun and not (view.facts.deleting or view.foreign or ended)
 
 
 def exec_names(view: JobView) -> set[str]:
@@ -142,7 +142,7 @@ def test_a_scale_takes_two_writes_one_for_new_names_and_one_for_each_worker_that
 def test_rest_includes_what_others_added_to_the_role(stray: tuple[str, ...]) -> None:
     view = job(3)
     assert view.role is not None
-    added = replace(view, role=replace(view.role, exec_names=(*view.role.exec_names, *stray)))
+    added = but(view, role=but(view.role, exec_names=(*view.role.exec_names, *stray)))
     rested, _, _ = run(added, now=NOW)
     assert rested.role is not None
     assert rested.role == added.role

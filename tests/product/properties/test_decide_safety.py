@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from random import Random
 from typing import TypeVar, get_args
 
@@ -38,10 +37,11 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.decide.state import SETTLE, SKEW, Standing
 from mpijob_elastic.model import kubexec, memory_text
 from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left
+from mpijob_elastic.model.pod import LauncherPhase, Worker
 from tests import rules
-from tests.builders import KUBEXEC, NOW
+from tests.builders import KUBEXEC, NOW, but
 from tests.examples import share
 from tests.product.properties.views import cut_off, cutting_off, filling, fills, jobs, lived
 
@@ -67,13 +67,13 @@ def who_leaves_is_not_freed(_: JobView, plan: Plan) -> None:
 def others_are_left_alone(view: JobView, plan: Plan) -> None:
     # Nobody else would take our gates off, or answer Kueue.
     own = Ungate | TunePodGroup | QueueAction if of(Ungate, plan) else QueueAction
-    plan = replace(plan, actions=tuple(action for action in plan.actions if not isinstance(action, own)))
-    if view.deleting:
+    plan = but(plan, actions=tuple(action for action in plan.actions if not isinstance(action, own)))
+    if view.facts.deleting:
         assert plan == Plan()
     elif derive(view, now=NOW).foreign and view.handed_over:
         assert not plan.actions
         assert not plan.looks
-    elif view.foreign and view.handed_over and not (view.config and view.config.script is None):
+    elif view.foreign and view.handed_over and not (view.config and view.config.facts.script is None):
         assert silent_for_ten_minutes(view)
         assert {type(action) for action in plan.actions} <= {TellUser, WriteConfig, DeleteWorkers}
     elif view.foreign and not view.handed_over:
@@ -87,7 +87,7 @@ def silent_for_ten_minutes(view: JobView) -> bool:
 
 def a_change_of_the_list_keeps_the_rules(view: JobView, plan: Plan) -> None:
     for change in of(WriteConfig, plan):
-        least = max(view.policy.min_replicas or 1, view.min_np_workers)
+        least = max(view.policy.min_replicas or 1, view.facts.min_np_workers)
         ready = {one.name for one in view.workers if one.ready}
         before = rules.Job(
             elastic=view.elastic,
@@ -97,11 +97,11 @@ def a_change_of_the_list_keeps_the_rules(view: JobView, plan: Plan) -> None:
             ready=ready,
             role={*view.role.exec_names} if view.role else set(),
         )
-        published, text = published_by(change), change.kubexec or (view.config.kubexec if view.config else None)
+        published, text = published_by(change), change.kubexec or (view.config.facts.kubexec if view.config else None)
         write = rules.Listing(
             hosts={*published.values()},
             finds_numbered=text == kubexec.mapped(KUBEXEC) or not view.elastic,
-            writes_hostfile=view.config is None or change.hostfile != view.config.hostfile,
+            writes_hostfile=view.config is None or change.hostfile != view.config.facts.hostfile,
             threatened=set() if view.stopped else {one.name for one in view.workers if is_moved(view, one)},
             least=min(least, size(view)),
         )
@@ -110,7 +110,7 @@ def a_change_of_the_list_keeps_the_rules(view: JobView, plan: Plan) -> None:
         assert {*published} == {*view.published_pods, *change.added} - {*change.removed}
         assert not (change.added and change.removed)
         if {*change.removed} & write.threatened:
-            assert not any(one.name in change.added for one in view.workers if one.disruption)
+            assert not any(one.name in change.added for one in view.workers if one.facts.disruption)
 
 
 def the_script_is_valid_and_says_what_the_change_says(view: JobView, plan: Plan) -> None:
@@ -136,14 +136,14 @@ def no_name_is_given_to_another_pod_in_doubt(view: JobView, plan: Plan) -> None:
             number = names.incarnation_of(published_by(change)[worker.name])
             if last is None or not is_known_to_a_driver(view):
                 continue
-            is_same = last.pod in ("", worker.ref.fingerprint)
+            is_same = last.pod in ("", worker.fingerprint)
             may_have_drained = worker.name in view.memory.left
             assert number == last.incarnation + (not is_same) or (may_have_drained and number == last.incarnation)
 
 
 def is_known_to_a_driver(view: JobView) -> bool:
     """Tell whether a driver runs that may have blacklisted a name, and whose launcher can learn other names."""
-    return view.elastic and view.driver_running and view.config is not None and view.config.kubexec in OURS
+    return view.elastic and view.driver_running and view.config is not None and view.config.facts.kubexec in OURS
 
 
 def only_the_operators_kubexec_is_edited_and_only_for_a_numbered_name(view: JobView, plan: Plan) -> None:
@@ -153,7 +153,7 @@ def only_the_operators_kubexec_is_edited_and_only_for_a_numbered_name(view: JobV
             assert view.elastic
             assert numbered
             assert view.config is not None
-            assert (view.config.kubexec, change.kubexec) == (KUBEXEC, kubexec.mapped(KUBEXEC))
+            assert (view.config.facts.kubexec, change.kubexec) == (KUBEXEC, kubexec.mapped(KUBEXEC))
 
 
 def published_by(change: WriteConfig) -> Mapping[str, str]:
@@ -174,7 +174,7 @@ def a_driver_gets_time_to_follow(view: JobView, plan: Plan) -> None:
 
 
 def is_gone(worker: Worker | None) -> bool:
-    return worker is None or worker.deleting or worker.terminated or worker.node_gone_at > 0.0
+    return worker is None or worker.facts.deleting or worker.terminated or worker.facts.node_gone_at > 0.0
 
 
 def whoever_leaves_is_remembered(view: JobView, plan: Plan) -> None:
@@ -182,7 +182,7 @@ def whoever_leaves_is_remembered(view: JobView, plan: Plan) -> None:
         assert memory_text.parse(memory_text.render(change.memory)) == change.memory
         for worker in view.workers:
             if worker.name in change.removed:
-                assert change.memory.left[worker.name] == Left(pod=worker.ref.fingerprint, at=NOW)
+                assert change.memory.left[worker.name] == Left(pod=worker.fingerprint, at=NOW)
             if worker.name in change.added:
                 assert worker.name not in change.memory.left
 
@@ -192,50 +192,50 @@ def a_worker_goes_for_a_reason_and_after_its_rank(view: JobView, plan: Plan) -> 
         worker, outcome = removal.worker, removal.outcome
         assert worker in view.workers
         # On a node that is gone nobody ends a pod, unless it is deleted without a grace period.
-        assert not worker.deleting or (outcome == "lost" and not worker.forced)
+        assert not worker.facts.deleting or (outcome == "lost" and not worker.facts.forced)
         assert (outcome == "lost") == (removal.grace == 0)
-        assert outcome != "lost" or worker.node_gone_at
-        is_over = is_over_for(view, 30.0) or (view.finished and worker.index >= view.replicas)
+        assert outcome != "lost" or worker.facts.node_gone_at
+        is_over = is_over_for(view, 30.0) or (view.facts.finished and worker.index >= view.replicas)
         before = rules.Job(
             elastic=view.elastic,
             hosts={*view.host_of.values()},
             size=size(view),
             ended=outcome == "finished",
-            cleans=view.clean_pod_policy in ("Running", "All") and is_over,
+            cleans=view.facts.clean_pod_policy in ("Running", "All") and is_over,
         )
-        failed = bool(worker.node_gone_at) or (worker.terminated and not worker.succeeded)
+        failed = bool(worker.facts.node_gone_at) or (worker.terminated and not worker.succeeded)
         write = rules.Deletion(
             pod=worker.name,
-            dead=worker.terminated or worker.node_gone_at > 0.0,
-            replaced=failed or bool(worker.disruption),
+            dead=worker.terminated or worker.facts.node_gone_at > 0.0,
+            replaced=failed or bool(worker.facts.disruption),
             held=outcome == "suspended",
             in_use="a rank may be in it" if may_be_used(view, worker) else "",
         )
         assert not rules.deleted(before, write)
         if outcome == "suspended":
             assert view.stopped
-            assert names.GATE_SUSPENDED not in worker.gates
-            assert view.suspended_by or (view.launcher and worker.created_at <= view.launcher.created_at)
+            assert names.GATE_SUSPENDED not in worker.facts.gates
+            assert view.suspended_by or (view.launcher and worker.facts.created_at <= view.launcher.facts.created_at)
         elif outcome != "finished" and worker.index < size(view):
             assert view.policy.replace_failed_workers is not False or view.stopped
         if outcome != "finished" and view.driver_running:
             assert view.launcher
-            assert view.launcher.mounts_discovery
+            assert view.launcher.facts.mounts_discovery
 
 
 def is_over_for(view: JobView, seconds: float) -> bool:
     """Tell whether the job has ended for good so long ago; what the clock cannot have seen was long ago."""
-    at = view.ended_at
-    if not view.finished:
+    at = view.facts.ended_at
+    if not view.facts.finished:
         launcher = view.launcher
-        at = launcher.ended_at if launcher and not launcher.deleting else None
+        at = launcher.ended_at if launcher and not launcher.facts.deleting else None
     return at is not None and (at + seconds <= NOW or at > NOW + SKEW)
 
 
 def size(view: JobView) -> int:
     """Return the size to which the job is brought: a suspended job shrinks while its driver runs."""
-    least = max(1, view.min_np_workers)
-    shrinks = view.suspended_by and view.driver_running and not view.finished
+    least = max(1, view.facts.min_np_workers)
+    shrinks = view.suspended_by and view.driver_running and not view.facts.finished
     return min(view.replicas, least) if shrinks else view.replicas
 
 
@@ -250,7 +250,7 @@ def may_be_used(view: JobView, worker: Worker) -> bool:
 
 def is_nowhere(worker: Worker) -> bool:
     """No container can ever have run in it, or none runs any more."""
-    return worker.node_gone_at > 0.0 or not (worker.node or worker.running or worker.terminated)
+    return worker.facts.node_gone_at > 0.0 or not (worker.facts.node or worker.running or worker.terminated)
 
 
 def is_drained(view: JobView, worker: Worker, left: Left) -> bool:
@@ -263,23 +263,23 @@ def is_drained(view: JobView, worker: Worker, left: Left) -> bool:
 
 def is_moved(view: JobView, worker: Worker) -> bool:
     renamed = worker.name in dead_names(view)  # it comes back, and is judged then
-    threatened = bool(worker.disruption) and not worker.node_gone_at  # else it is lost already
+    threatened = bool(worker.facts.disruption) and not worker.facts.node_gone_at  # else it is lost already
     return worker.ready and worker.index < size(view) and threatened and not renamed
 
 
 def the_list_waits_for_a_driver_that_would_call_a_node_that_is_gone(view: JobView, plan: Plan) -> None:
     for change in of(WriteConfig, plan) if view.driver_running and view.elastic else ():
         gone = [view.worker(pod) for pod in change.removed]
-        for worker in (worker for worker in gone if worker and worker.node_gone_at and is_well(view, worker)):
+        for worker in (worker for worker in gone if worker and worker.facts.node_gone_at and is_well(view, worker)):
             assert not any(found.pod == worker.name for found in view.launcher.held.frozen) if view.launcher else True
             survivors = [pod for pod in view.published_pods if not is_cut_off(view.worker(pod))]
-            if NOW - 20.0 < worker.node_gone_at <= NOW and len(survivors) >= max(1, view.min_np_workers):
+            if NOW - 20.0 < worker.facts.node_gone_at <= NOW and len(survivors) >= max(1, view.facts.min_np_workers):
                 assert view.memory.elders
                 assert worker.name not in view.memory.elders
 
 
 def is_cut_off(worker: Worker | None) -> bool:
-    return worker is not None and worker.node_gone_at > 0.0
+    return worker is not None and worker.facts.node_gone_at > 0.0
 
 
 def is_well(view: JobView, worker: Worker) -> bool:
@@ -299,7 +299,7 @@ def a_launcher_that_waits_is_given_its_least_size(view: JobView, plan: Plan) -> 
     for change in of(WriteConfig, plan):
         if view.elastic and not view.driver_running:
             named = [line.split(" ")[0] for line in change.hostfile.splitlines()]
-            least = max(view.policy.min_replicas or view.replicas, view.np_workers)
+            least = max(view.policy.min_replicas or view.replicas, view.facts.np_workers)
             assert len(named) >= min(least, view.replicas)
             assert set(named) <= set(view.wanted_names)
             ready = {one.name for one in view.workers if one.ready}
@@ -310,21 +310,21 @@ def a_gang_is_only_made_smaller(view: JobView, plan: Plan) -> None:
     for action in of(LowerPodGroup, plan):
         assert view.pod_group is not None
         assert action.before == view.pod_group.min_member > action.after
-        awaited = 0 if view.driver_running else view.np_workers
+        awaited = 0 if view.driver_running else view.facts.np_workers
         assert action.after - 1 == min(max(view.policy.min_replicas or view.replicas, awaited), view.replicas)
         assert view.elastic
 
 
 def a_gang_is_made_only_for_who_asks(view: JobView, plan: Plan) -> None:
     for action in of(MakePodGroup, plan):
-        assert view.gang is not None
+        assert view.facts.gang is not None
         assert view.pod_group is None
         assert view.serves_gangs
         assert 1 <= action.min_member <= view.replicas + 1
-        assert not any((view.finished, view.deleting, derive(view, now=NOW).foreign))
+        assert not any((view.facts.finished, view.facts.deleting, derive(view, now=NOW).foreign))
     for tuned in of(TunePodGroup, plan):
-        assert view.gang is not None
-        assert tuned.queue or view.gang.scheduler == "koordinator"
+        assert view.facts.gang is not None
+        assert tuned.queue or view.facts.gang.scheduler == "koordinator"
 
 
 def a_size_is_taken_back_to_one_that_works(view: JobView, plan: Plan) -> None:
@@ -345,7 +345,7 @@ def a_job_fills_within_its_bounds_and_with_pauses(view: JobView, plan: Plan) -> 
         assert view.policy.fill
         assert view.elastic
         assert view.driver_running
-        assert not any((view.finished, view.suspended_by, derive(view, now=NOW).foreign))
+        assert not any((view.facts.finished, view.suspended_by, derive(view, now=NOW).foreign))
         least, most, growth = view.policy.min_replicas, view.policy.max_replicas, view.memory.growth
         assert least is not None
         assert most is not None
@@ -364,12 +364,12 @@ def a_job_fills_within_its_bounds_and_with_pauses(view: JobView, plan: Plan) -> 
 def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:
     pod = view.launcher
     started = pod is not None and pod.phase is LauncherPhase.STARTED
-    reads = pod is not None and (pod.mounts_discovery or pod.names_discovery)
+    reads = pod is not None and (pod.facts.mounts_discovery or pod.facts.names_discovery)
     plain = not view.elastic or (started and not reads)
     if plain and not (view.ended or view.suspended_by or view.gated):
         asked = WriteConfig | TellUser | MakePodGroup | TunePodGroup | EndLauncher | QueueAction
         assert all(isinstance(action, asked) for action in plan.actions)
-        assert all(view.config and change.hostfile == view.config.hostfile for change in of(WriteConfig, plan))
+        assert all(view.config and change.hostfile == view.config.facts.hostfile for change in of(WriteConfig, plan))
 
 
 def plain_facts(view: JobView) -> rules.Job:
@@ -379,14 +379,14 @@ def plain_facts(view: JobView) -> rules.Job:
 
 def a_launcher_that_started_is_deleted_only_to_suspend_its_job(view: JobView, plan: Plan) -> None:
     for action in of(DeleteLauncher, plan):
-        assert not action.launcher.deleting
+        assert not action.launcher.facts.deleting
         assert view.elastic or view.suspended_by
         assert action.suspends == bool(view.suspended_by)
         started = action.launcher.phase is LauncherPhase.STARTED
         assert not rules.launcher_deleted(plain_facts(view), started=started)
         if started:
-            assert action.launcher.created_at + 5.0 <= NOW or action.launcher.created_at > NOW + SKEW
-            there = [one for one in view.workers if not (one.terminated or one.deleting or one.gates)]
+            assert action.launcher.facts.created_at + 5.0 <= NOW or action.launcher.facts.created_at > NOW + SKEW
+            there = [one for one in view.workers if not (one.terminated or one.facts.deleting or one.facts.gates)]
             gone = [one for one in there if one.index >= size(view)]
             may_go = derive(view, now=NOW).launcher.sees_hosts and view.elastic
             assert not may_go or all(one.name in view.published_pods for one in gone)
@@ -398,28 +398,28 @@ def a_gate_comes_off_when_nothing_holds_it(view: JobView, plan: Plan) -> None:
     for action in of(Ungate, plan):
         assert not rules.ungated(plain_facts(view))
         assert all(names.GATE_SUSPENDED not in gated.kept for gated in action.pods)
-        if view.elastic and view.launcher and names.GATE_SUSPENDED in view.launcher.gates:
-            ungated = [one for one in view.workers if names.GATE_SUSPENDED not in one.gates]
-            assert all(one.created_at > view.launcher.created_at for one in ungated)
+        if view.elastic and view.launcher and names.GATE_SUSPENDED in view.launcher.facts.gates:
+            ungated = [one for one in view.workers if names.GATE_SUSPENDED not in one.facts.gates]
+            assert all(one.facts.created_at > view.launcher.facts.created_at for one in ungated)
 
 
 def a_job_is_deleted_only_when_it_has_ended_and_expired(view: JobView, plan: Plan) -> None:
     for _ in of(DeleteJob, plan):
-        assert view.finished
+        assert view.facts.finished
         assert not view.foreign
-        assert view.launcher is None or view.launcher.phase is LauncherPhase.FINISHED or view.launcher.gates
-        assert view.ended_at is not None
-        assert view.ttl is not None
-        assert view.ended_at + view.ttl <= NOW
+        assert view.launcher is None or view.launcher.phase is LauncherPhase.FINISHED or view.launcher.facts.gates
+        assert view.facts.ended_at is not None
+        assert view.facts.run_policy.ttl is not None
+        assert view.facts.ended_at + view.facts.run_policy.ttl <= NOW
         assert len(plan.actions) == 1
 
 
 def a_launcher_is_ended_only_beyond_its_backoff_limit_while_it_does_not_run(view: JobView, plan: Plan) -> None:
     for action in of(EndLauncher, plan):
-        assert view.backoff_limit
-        assert action.launcher.failures > view.backoff_limit
+        assert view.facts.run_policy.backoff_limit
+        assert action.launcher.facts.failures > view.facts.run_policy.backoff_limit
         assert action.launcher.phase is LauncherPhase.STARTED
-        assert not view.finished
+        assert not view.facts.finished
         assert not view.foreign
 
 
@@ -438,8 +438,8 @@ def an_exec_is_ended_where_no_rank_can_be_at_its_other_end(view: JobView, plan: 
         assert view.driver_running
         for found in action.execs:
             worker = view.worker(found.pod)
-            gone = worker is None or worker.terminated or worker.node_gone_at
-            assert gone or (worker is not None and found.started_at + SKEW < worker.created_at)
+            gone = worker is None or worker.terminated or worker.facts.node_gone_at
+            assert gone or (worker is not None and found.started_at + SKEW < worker.facts.created_at)
 
 
 def nobody_who_is_evicted_is_deleted_by_us(view: JobView, plan: Plan) -> None:
@@ -449,9 +449,11 @@ def nobody_who_is_evicted_is_deleted_by_us(view: JobView, plan: Plan) -> None:
         # A stopped job's next workers wait at the gate, and nothing evicts what no node has.
         going = [removal for removal in removals(plan) if removal.outcome != "suspended"]
         deleted = [removal.worker for removal in going if removal.worker.index < size]
-        assert all(one.terminated or one.deleting or one.node_gone_at for one in deleted if one.eviction)
+        assert all(
+            one.terminated or one.facts.deleting or one.facts.node_gone_at for one in deleted if one.facts.eviction
+        )
     released = of(ReleaseWorker, plan)
-    assert all(one.worker.name not in view.host_of and one.worker.eviction for one in released)
+    assert all(one.worker.name not in view.host_of and one.worker.facts.eviction for one in released)
 
 
 def we_never_wake_at_once_for_nothing(view: JobView, plan: Plan) -> None:
@@ -511,7 +513,7 @@ def test_every_plan_keeps_the_rules_while_a_job_fills(view: JobView) -> None:
 
 @given(jobs, st.sampled_from([0.0, 0.9, 1.0, 59.9, 60.0, 1e9]))
 def test_no_drain_ends_before_this_process_has_seen_enough_of_it(view: JobView, seen: float) -> None:
-    timed = replace(view, drains_seen=dict.fromkeys(drain.begun(derive(view, now=NOW)), seen))
+    timed = but(view, drains_seen=dict.fromkeys(drain.begun(derive(view, now=NOW)), seen))
     for removal in removals(decide(timed, now=NOW)):
         assert removal.outcome != "timeout" or seen >= view.policy.drain_timeout
         left = timed.memory.left.get(removal.worker.name)
@@ -529,7 +531,7 @@ def deletes(outcome: str) -> Shows:
 def moves(outcome: str) -> Shows:
     def shows(view: JobView, plan: Plan) -> bool:
         found = [one for one in removals(plan) if one.worker.index < view.replicas]
-        return not view.finished and any(one.outcome == outcome for one in found)
+        return not view.facts.finished and any(one.outcome == outcome for one in found)
 
     return shows
 
@@ -550,7 +552,7 @@ def stops_training(view: JobView, plan: Plan) -> bool:
 def leaves_at_once_with_its_node(view: JobView, plan: Plan) -> bool:
     """Tell whether a worker leaves that waits for nobody."""
     removed = [view.worker(pod) for change in of(WriteConfig, plan) for pod in change.removed]
-    return any(one and one.node_gone_at == NOW - 1 and is_well(view, one) for one in removed)
+    return any(one and one.facts.node_gone_at == NOW - 1 and is_well(view, one) for one in removed)
 
 
 OUTCOMES = ("finished", "idle", "unused", "unscheduled", "drained", "timeout", "failed", "lost", "suspended")

@@ -1,7 +1,5 @@
 """Properties of explanations: each worker of any job has a cause that fits; looks for frozen execs come to an end."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +10,7 @@ from mpijob_elastic.explain.facts import Facts, Look
 from mpijob_elastic.explain.findings import Level
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.job import JobView
-from tests.builders import NOW
+from tests.builders import NOW, but
 from tests.product.properties.views import MOST, NAMES, jobs
 
 LOOKS = st.sampled_from([Look(), Look(processes=("python3",)), Look(error="no rights")])
@@ -58,7 +56,7 @@ def test_looks_for_frozen_execs_that_find_nothing_come_to_an_end(view: JobView) 
         look, at = frozen_execs.look(derive(view, now=now))
         if look is not None and view.launcher is not None:
             looks += 1
-            view = replace(view, launcher=replace(view.launcher, held=Held(asked_at=now, about=look.about)))
+            view = but(view, launcher=but(view.launcher, held=Held(asked_at=now, about=look.about)))
         elif at is None:
             break
         else:

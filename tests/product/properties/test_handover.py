@@ -1,6 +1,5 @@
 """Somebody else's lists are put right, ever more seldom where they come often; a marked operator is given way to."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given
@@ -11,7 +10,7 @@ from mpijob_elastic.decide.actions import Action, RefreshLauncher, TellUser, Wri
 from mpijob_elastic.decide.retries import MENDED
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView
-from tests.builders import NOW, job
+from tests.builders import NOW, but, job
 from tests.simulated_writes import apply, run
 
 SCRIPTS = st.sampled_from(
@@ -28,7 +27,7 @@ def test_every_edit_is_put_right_and_many_ever_more_seldom(moves: list[tuple[flo
     mended: list[float] = []
     for pause, script, replicas in moves:
         now += pause
-        view = replace(_written(view, script), replicas=replicas)
+        view = but(_written(view, script), replicas=replicas)
         view, done = _settle(view, now=now)
         mended += [now for write in done if isinstance(write, WriteConfig) and _is_mended(write, now=now)]
         assert not any(isinstance(action, TellUser) and "HandedOver" in action.text for action in done)
@@ -51,7 +50,7 @@ def test_nothing_is_written_beside_an_operator_that_lives_but_a_try_at_last(
     tries: list[float] = []
     for pause, script, replicas in moves:
         lived_at = now
-        view = _taken_over(replace(_written(view, script), replicas=replicas), at=lived_at)
+        view = _taken_over(but(_written(view, script), replicas=replicas), at=lived_at)
         view, done = _settle(view, now=now)
         assert all(isinstance(action, TellUser) for action in done)
         now += pause
@@ -66,13 +65,13 @@ def test_nothing_is_written_beside_an_operator_that_lives_but_a_try_at_last(
 
 def _taken_over(view: JobView, *, at: float) -> JobView:
     assert view.config is not None
-    return replace(view, config=replace(view.config, memory=None, written_at=at), foreign="it is theirs", foreign_at=at)
+    return but(view, config=but(view.config, memory=None, written_at=at), foreign="it is theirs", foreign_at=at)
 
 
 def _written(view: JobView, script: str) -> JobView:
     """Return the job after a program wrote the data of the ConfigMap and left its annotations."""
     assert view.config is not None
-    return replace(view, config=replace(view.config, script=script, published=parse_script(script), writer="kubectl"))
+    return but(view, config=but(view.config, script=script, published=parse_script(script), writer="kubectl"))
 
 
 def _is_mended(write: WriteConfig, *, now: float) -> bool:

@@ -42,7 +42,7 @@ def views(draw: st.DrawFn) -> JobView:
 @given(view=views())
 def test_nobody_is_added_while_others_get_over_a_loss(view: JobView) -> None:
     another = {one.name for one in view.workers if view.memory.hosts.get(one.name) == host(one.name, "another")}
-    fresh = {one.name for one in view.workers if NOW - one.created_at < rank0_loss.REFORM}
+    fresh = {one.name for one in view.workers if NOW - one.facts.created_at < rank0_loss.REFORM}
     lost = (another & fresh & {*(view.memory.elders or pods(*range(SIZE)))}) - {*view.published_pods}
     added = [pod for one in decide(view, now=NOW).actions if isinstance(one, WriteConfig) for pod in one.added]
-    assert not (added and lost and len(view.published_pods) >= max(2, view.min_np_workers))
+    assert not (added and lost and len(view.published_pods) >= max(2, view.facts.min_np_workers))

@@ -6,7 +6,6 @@ the rest of a test. Times lie around NOW on both sides, for every one of them is
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 from typing import TypeVar
 
@@ -19,13 +18,14 @@ from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.autoscale import Autoscale
 from mpijob_elastic.model.eviction import Eviction
 from mpijob_elastic.model.execs import Exec, Held
-from mpijob_elastic.model.gang import Gang
+from mpijob_elastic.model.gang import Gang, PodGroup
 from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, PodGroup, Probe, Role, Worker
+from mpijob_elastic.model.job import Config, JobView, Role
 from mpijob_elastic.model.memory import Growth, Host, Left, Memory, Mended, Tries, pod_fingerprint
+from mpijob_elastic.model.pod import Launcher, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.queue import NO_QUEUE, Queue
-from tests.builders import JOB, KUBEXEC, LONG_AGO, NOW, config, job, launcher, pods, ref, worker
+from tests.builders import FACTS, JOB, KUBEXEC, LONG_AGO, NOW, but, config, job, launcher, pods, ref, worker
 from tests.simulated_writes import apply
 
 T = TypeVar("T")
@@ -67,12 +67,12 @@ def _worker(index: int, random: Random) -> Worker:
         opaque=random.random() < 0.1,
         probe=_probe(random),
     )
-    return replace(found, eviction=_eviction(found))
+    return but(found, eviction=_eviction(found))
 
 
 def _eviction(pod: Worker) -> Eviction | None:
     """A mark that takes no draw of the view's own, so that views stay what they were; none comes true later."""
-    random = Random(hash((pod.created_at, pod.probe.asked_at, pod.probe.busy_at)))
+    random = Random(hash((pod.facts.created_at, pod.probe.asked_at, pod.probe.busy_at)))
     if random.random() < 0.8:
         return None
     return Eviction(released=random.random() < 0.5, at=min(_time(random), NOW + 4))
@@ -136,12 +136,12 @@ def _launcher(random: Random) -> Launcher:
         failures=random.choice([0, 0, 0, 1, 3]),
         deadline=random.choice([None, 1, 60]),
     )
-    return replace(found, ended_at=_ended_at(found))
+    return but(found, ended_at=_ended_at(found))
 
 
 def _ended_at(pod: Launcher) -> float | None:
     """When it ended; like `_eviction` without a draw of the view's own."""
-    random = Random(hash((pod.created_at, pod.failures)))
+    random = Random(hash((pod.facts.created_at, pod.facts.failures)))
     is_over = pod.phase is LauncherPhase.FINISHED and random.random() < 0.8
     return random.choice([LONG_AGO, _time(random), NOW - 29.0]) if is_over else None
 
@@ -156,7 +156,7 @@ def _looked(view: JobView, random: Random) -> JobView:
     look, _ = frozen_execs.look(derive(view, now=NOW))
     if look is None or random.random() < 0.5:
         return view
-    return replace(view, launcher=replace(look.launcher, held=Held(asked_at=NOW, about=look.about)))
+    return but(view, launcher=but(look.launcher, held=Held(asked_at=NOW, about=look.about)))
 
 
 def _policy(random: Random) -> Policy:
@@ -175,8 +175,8 @@ def _config(random: Random) -> Config:
     script = ours if random.random() < 0.8 else random.choice(SCRIPTS)
     memory = None if random.random() < 0.1 else _memory(random)
     signed = memory is not None and random.random() < 0.9
-    return Config(
-        ref=ref(names.config_map(JOB)),
+    return but(
+        config([]),
         published=None if script is None else parse_script(script),
         script=script,
         hostfile=names.hostfile(_subset(NAMES, random), slots=slots),
@@ -188,9 +188,8 @@ def _config(random: Random) -> Config:
 def _job(random: Random) -> JobView:
     exec_names = random.choice([NAMES, tuple(_subset(NAMES, random))])
     policy = _policy(random)
-    view = JobView(
-        namespace="default",
-        ref=ref(JOB),
+    view: JobView = but(
+        JobView(facts=FACTS, replicas=0),
         replicas=random.randint(0, MOST),
         slots=random.randint(1, 2),
         spec_elastic=random.random() < 0.9 if policy.enabled is None else policy.enabled,
@@ -211,29 +210,29 @@ def _job(random: Random) -> JobView:
         gloo_timeout=random.choice([0, 0, 10, 600]),
         gang=random.choice([None, None, Gang(scheduler="volcano", queue=random.choice(["", "team"]))]),
         serves_gangs=random.choice([None, False, True]),
-        pod_group=PodGroup(ref=ref(JOB), min_member=random.randint(0, MOST)) if random.random() < 0.2 else None,
-        role=None if random.random() < 0.05 else Role(ref=ref("j-launcher"), exec_rule=1, exec_names=exec_names),
+        pod_group=PodGroup(metadata=ref(JOB), min_member=random.randint(0, MOST)) if random.random() < 0.2 else None,
+        role=None if random.random() < 0.05 else Role(metadata=ref("j-launcher"), exec_rule=1, exec_names=exec_names),
         ttl=random.choice([None, 0, 60]),
         backoff_limit=random.choice([None, None, 0, 1, 3]),
     )
-    if view.finished:
-        view = replace(view, ended_at=random.choice([None, LONG_AGO, _time(random)]))
+    if view.facts.finished:
+        view = but(view, ended_at=random.choice([None, LONG_AGO, _time(random)]))
     at = random.choice([LONG_AGO, LONG_AGO, None, _time(random)])
     if view.launcher is None or view.config is None or at is None:
         return view
-    return replace(view, launcher=replace(view.launcher, refreshed=config_map.mark(view.config, at=at)))
+    return but(view, launcher=but(view.launcher, refreshed=config_map.mark(view.config, at=at)))
 
 
 def _training(view: JobView, random: Random) -> JobView:
     """The view where published workers are well, and most were seen to train a moment ago."""
-    return replace(view, workers=tuple(_well(view, one, random) for one in view.workers))
+    return but(view, workers=tuple(_well(view, one, random) for one in view.workers))
 
 
 def _well(view: JobView, one: Worker, random: Random) -> Worker:
     if one.name not in view.host_of:
         return one
     probe = random.choice([TRAINING, TRAINING, TRAINING, LOST, _probe(random)])
-    return replace(one, running=True, ready_at=LONG_AGO, terminated=False, deleting=False, probe=probe)
+    return but(one, running=True, ready_at=LONG_AGO, terminated=False, deleting=False, probe=probe)
 
 
 def lived(random: Random) -> JobView:
@@ -246,62 +245,62 @@ def lived(random: Random) -> JobView:
     if random.random() < 0.2:
         view = _training(view, random)
     replicas = random.choice([view.replicas, view.replicas, random.randint(0, MOST)])
-    view = _looked(replace(view, replicas=replicas, selector_due=random.random() < 0.2), random)
-    return _suspended(view, random) if view.spec_elastic and random.random() < 0.15 else view
+    view = _looked(but(view, replicas=replicas, selector_due=random.random() < 0.2), random)
+    return _suspended(view, random) if view.facts.elastic and random.random() < 0.15 else view
 
 
 def _suspended(view: JobView, random: Random) -> JobView:
     """The view while the job is being suspended or resumed."""
     gates = random.choice([(names.GATE_SUSPENDED,), (names.GATE_SUSPENDED,), ("theirs", names.GATE_SUSPENDED)])
     if (held := view.launcher) and random.random() < 0.5:
-        held = replace(held, phase=LauncherPhase.WAITING, gates=gates, delivering_since=None)
+        held = but(held, phase=LauncherPhase.WAITING, gates=gates, delivering_since=None)
     waiting = [_held_back(one, gates) if random.random() < 0.5 else one for one in view.workers]
     by = random.choice(["", "annotation x", "annotation x"])
-    return replace(view, launcher=held, workers=tuple(waiting), suspended_by=by)
+    return but(view, launcher=held, workers=tuple(waiting), suspended_by=by)
 
 
 def _held_back(one: Worker, gates: tuple[str, ...]) -> Worker:
-    return replace(one, gates=gates, running=False, ready_at=None, terminated=False, node="", node_gone_at=0.0)
+    return but(one, gates=gates, running=False, ready_at=None, terminated=False, node="", node_gone_at=0.0)
 
 
 def cutting_off(random: Random) -> JobView:
     """A view of a job that trained on all its workers, before nodes of some were deleted."""
     size = random.randint(2, MOST)
     gone_at = random.choice([NOW - 1, NOW - 30, LONG_AGO])
-    workers = [replace(_worker(index, random), node="n", node_gone_at=0.0) for index in range(size)]
+    workers = [but(_worker(index, random), node="n", node_gone_at=0.0) for index in range(size)]
     well = [worker(index, uid="a", node="n") for index in range(size)]
     found = [random.choice([*two, two[1], two[1]]) for two in zip(workers, well, strict=True)]
     memory = Memory(
         elders=random.choice([(), tuple(_subset(NAMES, random))]),
-        hosts={one.name: Host(pod=one.ref.fingerprint) for one in well},
+        hosts={one.name: Host(pod=one.fingerprint) for one in well},
     )
     view = job(
         size,
         replicas=random.choice([size, size, random.randint(0, MOST)]),
-        workers=tuple(replace(one, node_gone_at=gone_at) if random.random() < 0.4 else one for one in found),
+        workers=tuple(but(one, node_gone_at=gone_at) if random.random() < 0.4 else one for one in found),
         config=config(NAMES[:size], memory=memory),
         min_np_workers=random.choice([0, 1, 2]),
         gloo_timeout=random.choice([0, 10]),
     )
     held = random.choice([Held(), Held(), _held(random)])
     return _looked(
-        replace(view, launcher=launcher(refreshed=view.launcher and view.launcher.refreshed, held=held)), random
+        but(view, launcher=launcher(refreshed=view.launcher and view.launcher.facts.refreshed, held=held)), random
     )
 
 
 def filling(random: Random) -> JobView:
     """A view of a job that takes what lies idle."""
     view, least = lived(random), random.randint(1, 3)
-    bounded = replace(view.policy, min_replicas=least, max_replicas=random.randint(least, MOST))
+    bounded = but(view.policy, min_replicas=least, max_replicas=random.randint(least, MOST))
     config, memory = view.config, view.memory
     if config and random.random() < 0.8:
         at = random.choice([LONG_AGO, NOW - 70, NOW - 10])
         memory = msgspec.structs.replace(memory, growth=Growth(worked=0, asked=view.replicas, at=at))
-        config = replace(config, memory=memory)
+        config = but(config, memory=memory)
     waiting = [random.choice([LONG_AGO, NOW - 5]) for _ in range(random.choice([0, 0, 1, 4]))]
-    return replace(
+    return but(
         view,
-        policy=replace(bounded, autoscale=Autoscale(fill=True)),
+        policy=but(bounded, autoscale=Autoscale(fill=True)),
         config=config,
         queue=random.choice([None, NO_QUEUE, NO_QUEUE, Queue(name="team")]),
         others_wait=tuple(waiting),

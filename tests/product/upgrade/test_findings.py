@@ -1,12 +1,12 @@
 """What preflight finds: operators, Kueue, and what an upgrade means for a job."""
 
-from dataclasses import replace
-
 import pytest
 
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, Ref
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.pod import LauncherPhase
+from tests.builders import but, config, job, launcher
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer
 from tests.faults.proxy import FaultProxy
@@ -64,27 +64,26 @@ def test_the_worst_finding_is_the_verdict() -> None:
     assert Report(findings=(care, findings.definition(None)), jobs=()).verdict is Verdict.NO
 
 
-REF = Ref(name="train", uid="1", resource_version="1")
-STARTED = Launcher(ref=REF, phase=LauncherPhase.STARTED, mounts_discovery=False, created_at=1000.0)
-CONFIG = Config(ref=REF, published=None, script=None, hostfile="", memory=Memory())
-JOB = JobView(namespace="ml", ref=REF, replicas=2, slots=1, spec_elastic=True, launcher=STARTED)
+STARTED = launcher(mounts_discovery=False, names_discovery=False, created_at=1000.0)
+CONFIG = but(config([]), published=None, script=None, hostfile="", memory=Memory())
+JOB = but(job(2), workers=(), launcher=STARTED, config=None, role=None)
 
 
 @pytest.mark.parametrize(
     ("view", "readiness"),
     [
         (JOB, Readiness.RESTART),
-        (replace(JOB, launcher=None), Readiness.LIVE),
-        (replace(JOB, launcher=replace(STARTED, phase=LauncherPhase.WAITING)), Readiness.LIVE),
-        (replace(JOB, launcher=replace(STARTED, phase=LauncherPhase.DELIVERING)), Readiness.LIVE),
-        (replace(JOB, launcher=replace(STARTED, mounts_discovery=True)), Readiness.LIVE),
-        (replace(JOB, launcher=replace(STARTED, mounts_discovery=True), config=CONFIG), Readiness.ELASTIC),
-        (replace(JOB, launcher=replace(STARTED, phase=LauncherPhase.FINISHED)), Readiness.FINISHED),
-        (replace(JOB, spec_elastic=False), Readiness.FIXED),
-        (replace(JOB, finished=True), Readiness.FINISHED),
-        (replace(JOB, deleting=True), Readiness.FINISHED),
-        (replace(JOB, foreign="its pods carry labels"), Readiness.FOREIGN),
-        (replace(JOB, notices="HandedOver: to another"), Readiness.FOREIGN),
+        (but(JOB, launcher=None), Readiness.LIVE),
+        (but(JOB, launcher=but(STARTED, phase=LauncherPhase.WAITING)), Readiness.LIVE),
+        (but(JOB, launcher=but(STARTED, phase=LauncherPhase.DELIVERING)), Readiness.LIVE),
+        (but(JOB, launcher=but(STARTED, mounts_discovery=True)), Readiness.LIVE),
+        (but(JOB, launcher=but(STARTED, mounts_discovery=True), config=CONFIG), Readiness.ELASTIC),
+        (but(JOB, launcher=but(STARTED, phase=LauncherPhase.FINISHED)), Readiness.FINISHED),
+        (but(JOB, spec_elastic=False), Readiness.FIXED),
+        (but(JOB, finished=True), Readiness.FINISHED),
+        (but(JOB, deleting=True), Readiness.FINISHED),
+        (but(JOB, foreign="its pods carry labels"), Readiness.FOREIGN),
+        (but(JOB, notices="HandedOver: to another"), Readiness.FOREIGN),
     ],
 )
 def test_readiness(view: JobView, readiness: Readiness) -> None:
@@ -93,7 +92,7 @@ def test_readiness(view: JobView, readiness: Readiness) -> None:
 
 def test_a_restart_says_what_it_costs_and_how_it_is_done() -> None:
     why = job_impact.adoption(JOB, now=1000.0 + 3 * 3600).why
-    for said in ("has run for 3h", "last checkpoint", "mpijob-elastic upgrade adopt train -n ml"):
+    for said in ("has run for 3h", "last checkpoint", "mpijob-elastic upgrade adopt j -n default"):
         assert said in why
 
 

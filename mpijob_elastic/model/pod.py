@@ -1,0 +1,206 @@
+"""A pod of a job: its facts as decoded, and what a controller knows of it besides.
+
+Times are seconds since the epoch. https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+
+import msgspec
+
+from mpijob_elastic.kube.meta import Identity
+from mpijob_elastic.model.bounds import MOST_CONTAINERS
+from mpijob_elastic.model.disruption_signs import Toleration
+from mpijob_elastic.model.eviction import Eviction
+from mpijob_elastic.model.execs import Held
+from mpijob_elastic.model.memory import Tries, pod_fingerprint, pod_key
+from mpijob_elastic.model.wire import Owned
+
+
+class LauncherPhase(Enum):
+    """The progress of the launcher pod; STARTED once its main container has ever run."""
+
+    WAITING = "waiting"
+    DELIVERING = "delivering"  # the init container kubectl-delivery runs
+    STARTED = "started"
+    FINISHED = "finished"
+
+
+class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A pod with the operator's labels.
+
+    launcher_phase, mounts_discovery, names_discovery, refreshed, delivering_since, started_at, ended_at, failures,
+    deadline: only for a launcher; ended_at: when it ended, None unless it did and the operator makes no other for it;
+    failures: how often its driver's container has failed, 0 while it runs. mounting: the containers that mount
+    J-config; default_container: the one that an annotation names; neither for a pod of one. ready_at: None while it is
+    not Ready. foreign: it is a worker of mpi-operator v0.3.0; of_training_operator: that operator made it. node: ""
+    while it is not scheduled; obstacle: why not. node_gone_at: when that node was seen to be deleted, 0 if it was not.
+    disruption: why pod or node is about to go, "" if they stay. tolerations: those that let it stay for ever in spite
+    of a NoExecute taint. ends_at: end of its grace period, of `grace` seconds, both None unless it is being deleted.
+    shares_processes: with other containers of the pod, or with its node. out_of_memory: a container was killed for it.
+    pre_stop: a container has a preStop hook. gates: what holds it back from the scheduler. grouped: it has the mark of
+    a gang. eviction: of a worker, as its annotation says. last_words: of the main process that our webhook gave it,
+    once that has ended with its ranks.
+    """
+
+    metadata: Owned
+    role: str
+    phase: str
+    created_at: float
+    deleting: bool
+    containers: tuple[str, ...]
+    mounting: tuple[str, ...] = ()
+    default_container: str = ""
+    ready_at: float | None = None
+    last_state: str = ""
+    foreign: bool = False
+    of_training_operator: bool = False
+    launcher_phase: LauncherPhase = LauncherPhase.WAITING
+    mounts_discovery: bool = False
+    names_discovery: bool = False
+    refreshed: str | None = None
+    delivering_since: float | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    failures: int = 0
+    deadline: int | None = None
+    node: str = ""
+    node_gone_at: float = 0.0
+    obstacle: str = ""
+    disruption: str = ""
+    tolerations: tuple[Toleration, ...] = ()
+    ends_at: float | None = None
+    grace: int | None = None
+    shares_processes: bool = False
+    out_of_memory: bool = False
+    pre_stop: bool = False
+    gates: tuple[str, ...] = ()
+    grouped: bool = False
+    eviction: Eviction | None = None
+    last_words: str = ""
+
+    @property
+    def forced(self) -> bool:
+        """True if it is being deleted without a grace period, so only a finalizer holds it."""
+        return self.grace == 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """The result of execs into a worker, since it left the host list or got the host name that it has there.
+
+    busy_seen: something besides its main process ran there at least once; busy_at: when last, 0 if never.
+    idle_at: when last nothing ran, None if never or if something ran later; idle_since: when that began.
+    asked_at: time of the last exec, whatever its result. failed: how many execs in a row gave no answer.
+    left: its main process has seen the last rank leave, and has ended. told: it was told that the worker has drained.
+    """
+
+    busy_seen: bool = False
+    idle_at: float | None = None
+    asked_at: float = 0.0
+    busy_at: float = 0.0
+    idle_since: float | None = None
+    failed: int = 0
+    left: bool = False
+    told: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worker:
+    """A worker pod owned by this MPIJob.
+
+    containers: those that may hold ranks. probe: what execs into it have shown.
+    """
+
+    facts: PodFacts
+    index: int
+    containers: tuple[str, ...]
+    probe: Probe = field(default_factory=Probe)
+
+    @cached_property
+    def ref(self) -> Identity:
+        """The pod at this version: the precondition of every write."""
+        return self.facts.metadata
+
+    @cached_property
+    def name(self) -> str:
+        """The pod's name; its host name may also have a number (names.host)."""
+        return self.facts.metadata.name
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Short form of the uid, as the memory keeps it."""
+        return pod_fingerprint(self.facts.metadata.uid)
+
+    @cached_property
+    def key(self) -> str:
+        """Key of the pod; it can be told from the memory too, after the pod is gone."""
+        return pod_key(self.name, self.fingerprint)
+
+    @cached_property
+    def running(self) -> bool:
+        """True if its containers run."""
+        return self.facts.phase == "Running"
+
+    @cached_property
+    def ready(self) -> bool:
+        """True if a rank may be started in it."""
+        return self.facts.phase == "Running" and self.facts.ready_at is not None and not self.facts.deleting
+
+    @cached_property
+    def terminated(self) -> bool:
+        """True if nothing runs in it any more."""
+        return self.facts.phase in ("Failed", "Succeeded")
+
+    @cached_property
+    def succeeded(self) -> bool:
+        """True if it has ended well."""
+        return self.facts.phase == "Succeeded"
+
+    @cached_property
+    def opaque(self) -> bool:
+        """True if exec cannot tell whether ranks run: process numbers are shared with others, or containers many."""
+        return self.facts.shares_processes or len(self.containers) > MOST_CONTAINERS
+
+    @cached_property
+    def unscheduled(self) -> bool:
+        """True if no node has taken it, so that none of its containers has ever run."""
+        return not (self.facts.node or self.running or self.terminated)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """Touches of the launcher for one change that the API server refused in a row: the count, the last, and why.
+
+    change: `Config.digest`. reason: in the words of the API server.
+    """
+
+    change: str
+    tries: Tries
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launcher:
+    """The launcher pod.
+
+    container: the driver's. ended_at: when it ended, None unless it did, and the job with it. held: the execs by which
+    it holds its ranks, as execs into it have shown. refused: None unless its last touch was refused.
+    """
+
+    facts: PodFacts
+    container: str = ""
+    ended_at: float | None = None
+    held: Held = field(default_factory=Held)
+    refused: Refusal | None = None
+
+    @cached_property
+    def ref(self) -> Identity:
+        """The pod at this version: the precondition of every write."""
+        return self.facts.metadata
+
+    @cached_property
+    def phase(self) -> LauncherPhase:
+        """Its progress."""
+        return self.facts.launcher_phase
