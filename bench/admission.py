@@ -11,11 +11,11 @@ from lab.errors import LabError
 from lab.operator import objects
 from lab.operator.objects import SERVICE_ACCOUNTS
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.resources import PODS, Resource
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model import eviction
 
 DRY_RUN = {"dryRun": "All"}
 BUDGETS = Resource(group="policy", plural="poddisruptionbudgets", kind="PodDisruptionBudget")

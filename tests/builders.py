@@ -4,13 +4,18 @@ The job is called `j`; times are seconds since the epoch, and `NOW` is long afte
 to a job is told by the methods of its `Story`, one after the other: `job(2).shrunk(from_=3).drained(2, after=5)`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypeVar, cast
 
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities import told
+from mpijob_elastic.capabilities.autoscaling import Autoscaling, growth
+from mpijob_elastic.capabilities.gangs import Gangs
+from mpijob_elastic.capabilities.kube_queue import KubeQueue
+from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.decide import config_map, next_memory
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.hosts import parse_script
@@ -59,12 +64,45 @@ def but(thing: T, **facts: Any) -> T:
     if isinstance(thing, msgspec.Struct):
         renamed = {"metadata" if name == "ref" else name: value for name, value in facts.items()}
         return cast(T, msgspec.structs.replace(thing, **renamed))
-    known = {field.name for field in fields(cast(Any, thing))}
+    if isinstance(thing, JobView):
+        return cast(T, _job(thing, **facts))
+    return cast(T, _replaced(thing, **facts))
+
+
+def _replaced(thing: Any, **facts: Any) -> Any:
+    known = {field.name for field in fields(thing)}
     own = {name: value for name, value in facts.items() if name in known}
     inner = {name: value for name, value in facts.items() if name not in known}
     if inner:
-        own["facts"] = _facts(thing, own.get("facts", cast(Any, thing).facts), **inner)
-    return replace(cast(Any, thing), **own)  # type: ignore[no-any-return]
+        own["facts"] = _facts(thing, own.get("facts", thing.facts), **inner)
+    return replace(thing, **own)
+
+
+def _job(view: JobView, **facts: Any) -> JobView:
+    """A job of which some facts are what a capability has seen: the names on the left of these."""
+    seen: dict[type, Any] = {type(one): one for one in view.capabilities}
+    gang, scaling = view.of(Gangs) or Gangs(), view.of(Autoscaling) or Autoscaling()
+    rooms: dict[type, Callable[[dict[str, Any]], Any]] = {
+        Kueue: lambda asked: Kueue(asked["queue"]) if asked["queue"] else None,
+        KubeQueue: lambda asked: asked["kube_queue"],
+        Gangs: lambda asked: replace(
+            gang, **{{"pod_group": "group", "serves_gangs": "serves"}[k]: v for k, v in asked.items()}
+        ),
+        Autoscaling: lambda asked: replace(scaling, **asked),
+    }
+    words = {
+        "queue": Kueue,
+        "kube_queue": KubeQueue,
+        "pod_group": Gangs,
+        "serves_gangs": Gangs,
+        "autoscalers": Autoscaling,
+        "others_wait": Autoscaling,
+    }
+    for room, make in rooms.items():
+        if asked := {name: facts.pop(name) for name in list(facts) if words.get(name) is room}:
+            seen[room] = make(asked)
+    known = [one for one in seen.values() if one is not None and one not in (Gangs(), Kueue(None))]
+    return told(_replaced(view, **facts), seen=known)
 
 
 def _facts(thing: object, known: Any, **facts: Any) -> Any:
@@ -278,3 +316,8 @@ def shown(view: View, *, at: float = LONG_AGO) -> View:
     assert view.launcher is not None
     assert view.config is not None
     return but(view, launcher=but(view.launcher, refreshed=config_map.mark(view.config, at=at)))
+
+
+def grown(worked: int, *, asked: int, at: float = LONG_AGO) -> dict[str, bytes]:
+    """What the memory tells of the sizes that worked and were asked for."""
+    return {growth.NAME: msgspec.json.encode(growth.Growth(worked=worked, asked=asked, at=at), order="sorted")}

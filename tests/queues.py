@@ -3,10 +3,11 @@
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.model.kube_queue import HELD, KubeQueue, QueueUnit
+from mpijob_elastic.capabilities.kube_queue import KubeQueue
+from mpijob_elastic.capabilities.kube_queue.facts import HELD, QueueUnit
+from mpijob_elastic.capabilities.kueue.facts import Queue, Workload
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
-from mpijob_elastic.model.queue import Queue, Workload
 from mpijob_elastic.model.wire import Owned
 from tests.builders import JOB, Story, config, job, launcher, pending, pods
 

@@ -7,6 +7,9 @@ the API server may refuse; it takes the Role and the ConfigMap from here.
 
 from collections.abc import Iterator
 
+from mpijob_elastic.capabilities.disruption import eviction
+from mpijob_elastic.capabilities.gangs import Gangs
+from mpijob_elastic.capabilities.gangs.facts import PodGroup
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import (
     Action,
@@ -30,8 +33,7 @@ from mpijob_elastic.decide.actions import (
     WriteRole,
     WriteSelector,
 )
-from mpijob_elastic.model import eviction, memory_text
-from mpijob_elastic.model.gang import PodGroup
+from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, JobView, Role
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Probe, Worker
@@ -144,7 +146,7 @@ def _ungate(view: JobView, action: Ungate) -> JobView:
 def _set_size(view: JobView, action: MakePodGroup | LowerPodGroup | TunePodGroup | RollBack | Fill) -> JobView:
     if isinstance(action, RollBack | Fill):
         return but(view, replicas=action.after)
-    return but(view, pod_group=_pod_group(view.pod_group, action))
+    return but(view, pod_group=_pod_group((view.of(Gangs) or Gangs()).group, action))
 
 
 def _pod_group(group: PodGroup | None, action: MakePodGroup | LowerPodGroup | TunePodGroup) -> PodGroup:

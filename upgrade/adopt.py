@@ -2,7 +2,7 @@
 
 import contextlib
 
-from mpijob_elastic import names
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.install import rollout
 from mpijob_elastic.install.changes import Ask, Say
 from mpijob_elastic.install.refusal import Refused
@@ -65,7 +65,7 @@ def _missing(view: JobView, old: Identity) -> str:
 
 
 async def _view(client: ApiReader, namespace: str, job: str) -> JobView:
-    view = await live.view(client, namespace=namespace, job=job)
+    view = await live.view(client, namespace=namespace, job=job, read_job=capabilities.read)
     if view is None:
         raise Refused(f"there is no MPIJob {namespace}/{job} with a ConfigMap; `mpijob-elastic get -A` lists jobs")
     return view

@@ -3,7 +3,7 @@
 Nothing is written; a question that cannot be answered is reported as open.
 """
 
-from mpijob_elastic import names
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.install import installer, inventory, server
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.refusal import Refused
@@ -12,7 +12,7 @@ from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model import job_facts, operator_types
+from mpijob_elastic.model import operator_types
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import registration, views
 from upgrade import canary, findings, job_impact, kueue, live_crd, operators, scale, traces
@@ -55,7 +55,7 @@ async def _jobs(client: ApiReader) -> list[JobView] | None:
     except (errors.Forbidden, errors.NotFound):
         return None
     jobs.sort(key=lambda job: (job.metadata.namespace, job.metadata.name))
-    return views.each(map(job_facts.of, jobs), pods=pods, configs=configs)
+    return views.each(map(capabilities.of, jobs), pods=pods, configs=configs)
 
 
 async def _faults(client: ApiReader) -> list[str]:

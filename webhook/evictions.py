@@ -16,11 +16,11 @@ from collections.abc import Callable
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.disruption import eviction as marks
 from mpijob_elastic.kube import cost, errors
 from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from mpijob_elastic.model import eviction as marks
 from webhook.rules import eviction, handlers, review
 from webhook.rules.eviction import Step
 from webhook.rules.handlers import Answer, ReviewContext

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from functools import partial
 from random import Random
 
+from mpijob_elastic import capabilities
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, QUEUES, RESOURCE_QUOTAS
 from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.watches import watches
-from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.job_facts import JobFacts
 from webhook.rules import gang, quota
 from webhook.rules.gang import QueueFacts
@@ -24,7 +24,7 @@ class Watched:
     """MPIJobs and quotas, of these namespaces or all; empty until the first list is complete."""
 
     def __init__(self, client: ApiReader, *, namespaces: Sequence[str], random: Random) -> None:
-        jobs = partial(WatchCache[JobFacts], client, MPI_JOBS, decode=job_facts.read, random=random)
+        jobs = partial(WatchCache[JobFacts], client, MPI_JOBS, decode=capabilities.read, random=random)
         self._jobs = watches(jobs, namespaces)
         quotas = partial(WatchCache[QuotaFacts], client, RESOURCE_QUOTAS, decode=quota.read, random=random)
         self._quotas = watches(quotas, namespaces)

@@ -20,11 +20,13 @@ from bench import jobs, targets
 from bench.figures import measured
 from bench.parts.context import Findings, Setting
 from mpijob_elastic import names
+from mpijob_elastic.capabilities import live
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.observe import facts_pod
-from mpijob_elastic.observe.caches import Caches, JobKey
+from mpijob_elastic.observe.caches import Caches
+from mpijob_elastic.observe.watching import JobKey
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "worker-pod.json"
 JOBS, WORKERS = 200, 5
@@ -65,7 +67,7 @@ async def _measure(sample: bytes) -> Cost:
     lines = _lines(msgspec.json.decode(sample))
     queue = WorkQueue[JobKey](random=Random(0))
     async with ApiWriter(Configuration(), user_agent="bench") as client:
-        caches = Caches(client, namespaces=(), enqueue=queue.put, random=Random(0))
+        caches = Caches(client, namespaces=(), enqueue=queue.put, random=Random(0), capabilities=live.seeing)
         pods = caches.pods
         assert isinstance(pods, WatchCache)
         begin = time.process_time()

@@ -17,14 +17,14 @@ from typing import Protocol
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.act import autoscalers, end_execs, pod_groups
+from mpijob_elastic.act import end_execs
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Altered, Gate, for_each
 from mpijob_elastic.act.launcher_execs import End
+from mpijob_elastic.act.own import Own
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import (
     Action,
-    AutoscalerAction,
     DeleteJob,
     DeleteLauncher,
     DeleteWorkers,
@@ -32,24 +32,20 @@ from mpijob_elastic.decide.actions import (
     EndLauncher,
     Fill,
     Gated,
-    LowerPodGroup,
-    MakePodGroup,
     Note,
     RefreshLauncher,
     ReleaseWorker,
     Removal,
     RollBack,
     TellUser,
-    TunePodGroup,
     Ungate,
-    WriteAutoscaler,
     WriteConfig,
     WriteRole,
     WriteSelector,
 )
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.meta import Identity
-from mpijob_elastic.model import gang, job_facts, memory_text
+from mpijob_elastic.model import memory_text, mpijob
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Refusal
@@ -98,7 +94,15 @@ class Writer:
     """Carries out actions."""
 
     def __init__(
-        self, gate: Gate, seen: Seen, *, recheck: Recheck, begin_to_end: BeginToEnd, events: Events, metrics: Metrics
+        self,
+        gate: Gate,
+        seen: Seen,
+        *,
+        recheck: Recheck,
+        begin_to_end: BeginToEnd,
+        events: Events,
+        metrics: Metrics,
+        own: Sequence[Own] = (),
     ) -> None:
         self._gate = gate
         self._seen = seen
@@ -106,6 +110,7 @@ class Writer:
         self._begin_to_end = begin_to_end
         self._events = events
         self._metrics = metrics
+        self._own = own
         # By namespace and name of the job. In memory alone: after a restart the touch is tried again at once.
         self._refused: dict[tuple[str, str], Refusal] = {}
 
@@ -119,12 +124,20 @@ class Writer:
     def forget(self, namespace: str, name: str) -> None:
         """Forget a job that is gone."""
         self._refused.pop((namespace, name), None)
+        for one in self._own:
+            one.forget(namespace, name)
 
     async def perform(self, view: JobView, action: Action) -> None:
         """Carry out an action.
 
         Raises errors.KubeError, NotLeader or Outdated; it is then unknown whether anything has changed.
         """
+        for one in self._own:
+            if isinstance(action, one.kinds):
+                return await one.perform(view, action)
+        return await self._perform(view, action)
+
+    async def _perform(self, view: JobView, action: Action) -> None:
         match action:
             case WriteRole():
                 await self._write_role(view, action)
@@ -135,25 +148,16 @@ class Writer:
             case DeleteWorkers() | DeleteLauncher() | DeleteJob():
                 await self._delete(view, action)
             case Ungate():
-                await for_each(action.pods, partial(self._ungate, view))
+                await for_each(action.pods, partial(self._ungate, view, action))
                 self._tell(view, action.note)
             case TellUser() | ReleaseWorker():
                 await self._say(view, action)
             case WriteSelector():
                 await self._write_selector(view, action)
-            case MakePodGroup() | LowerPodGroup() | TunePodGroup() | RollBack() | Fill():
-                await self._set_size(view, action)
+            case RollBack() | Fill():
+                self._done(view, resources.MPI_JOBS, await self._resize(view, action), action.note)
             case EndExecs() | EndLauncher():
                 await self._end(view, action)
-
-    async def autoscale(self, view: JobView, action: AutoscalerAction) -> None:
-        """Write the HPA of a job. Raises as `perform` does."""
-        if isinstance(action, WriteAutoscaler):
-            answer = await autoscalers.write(self._gate, view.namespace, action)
-            return self._done(view, resources.AUTOSCALERS, answer, action.note)
-        await autoscalers.delete(self._gate, view.namespace, action)
-        self._seen.see_gone(resources.AUTOSCALERS, view.namespace, action.ref)
-        return self._tell(view, action.note)
 
     async def _write_role(self, view: JobView, action: WriteRole) -> None:
         rule = f"/rules/{action.exec_rule}"
@@ -194,15 +198,6 @@ class Writer:
         )
         self._done(view, resources.MPI_JOBS, answer)
 
-    async def _set_size(
-        self, view: JobView, action: MakePodGroup | LowerPodGroup | TunePodGroup | RollBack | Fill
-    ) -> None:
-        if isinstance(action, RollBack | Fill):
-            answer = await self._resize(view, action)
-            return self._done(view, resources.MPI_JOBS, answer, action.note)
-        answer = await pod_groups.write(self._gate, view, action)
-        return self._done(view, gang.pod_groups(view.facts.gang), answer, action.note)
-
     async def _resize(self, view: JobView, action: RollBack | Fill) -> bytes:
         path = "/spec/mpiReplicaSpecs/Worker/replicas"
         patch = [
@@ -214,14 +209,16 @@ class Writer:
         answer = await self._gate.patch_object(
             resources.MPI_JOBS, namespace=view.namespace, name=action.ref.name, body=patch
         )
-        if job_facts.read(answer).replicas != action.after:
+        if mpijob.decode(answer).replicas != action.after:
             self._seen.see(resources.MPI_JOBS, answer)
             raise Altered(f"{view.namespace}/{view.name}: an admission plugin changes the size we write")
         return answer
 
-    async def _ungate(self, view: JobView, gated: Gated) -> None:
+    async def _ungate(self, view: JobView, action: Ungate, gated: Gated) -> None:
         kept = [{"name": gate} for gate in gated.kept]
-        patch = [_at_version(gated.ref), {"op": "replace", "path": "/spec/schedulingGates", "value": kept}]
+        placed = [operation for one in self._own for operation in await one.place(view, gated.ref, action)]
+        first = placed or [_at_version(gated.ref)]
+        patch = [*first, {"op": "replace", "path": "/spec/schedulingGates", "value": kept}]
         try:
             answer = await self._gate.patch_object(
                 resources.PODS, namespace=view.namespace, name=gated.ref.name, body=patch
@@ -247,7 +244,7 @@ class Writer:
 
     async def _refresh(self, view: JobView, action: RefreshLauncher) -> None:
         """Touch the launcher. A refusal is remembered and not raised, so that it holds up nothing else."""
-        self.forget(view.namespace, view.name)
+        self._refused.pop((view.namespace, view.name), None)
         try:
             await self._annotate(view, resources.PODS, action.launcher.ref, names.REFRESHED, action.digest)
         except errors.ApiError as error:
@@ -260,7 +257,7 @@ class Writer:
 
     async def _say(self, view: JobView, action: TellUser | ReleaseWorker) -> None:
         if isinstance(action, ReleaseWorker):
-            await self._annotate(view, resources.PODS, action.worker.ref, names.EVICTION, action.mark)
+            await self._annotate(view, resources.PODS, action.worker.ref, action.annotation, action.mark)
             self._tell(view, action.note)
         else:
             await self._annotate(view, resources.MPI_JOBS, action.ref, names.STATUS, action.text)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.model.pod import PodFacts
-from mpijob_elastic.observe.caches import JobKey
+from mpijob_elastic.observe.watching import JobKey
 
 # Seconds: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
 DEFAULT_GRACE = 30.0

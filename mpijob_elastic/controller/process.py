@@ -12,14 +12,13 @@ from random import Random
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from mpijob_elastic import __version__, names
+from mpijob_elastic import __version__, capabilities, names
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.act.launcher_execs import Execs
-from mpijob_elastic.act.queue_units import QueueUnits
 from mpijob_elastic.act.worker_probes import Prober
-from mpijob_elastic.act.workloads import Workloads
 from mpijob_elastic.act.writer import Outdated, Writer
+from mpijob_elastic.capabilities import live
 from mpijob_elastic.controller import health, namespaces
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
@@ -33,7 +32,8 @@ from mpijob_elastic.kube.queue import WorkQueue, work
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.observe import definition
-from mpijob_elastic.observe.caches import Caches, JobKey
+from mpijob_elastic.observe.caches import Caches
+from mpijob_elastic.observe.watching import JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -94,6 +94,8 @@ class Controller:
             namespaces=settings.jobs_namespaces,
             enqueue=self._changed,
             random=random,
+            read_job=capabilities.read,
+            capabilities=live.seeing,
             signs=settings.signs,
             now=now,
         )
@@ -118,19 +120,20 @@ class Controller:
                 probes=self._prober.seen,
                 judge=self._caches.judge,
                 timed=drains.timed,
+                read_job=capabilities.read,
+                told=capabilities.told,
                 is_gone=self._caches.is_node_gone,
                 now=now,
             ),
             begin_to_end=self._execs.begin_to_end,
             events=self._events,
             metrics=self._metrics,
+            own=live.writers(client, gate, self._caches, self._events, now),
         )
         self._reconciler = Reconciler(
             caches=self._caches,
             queue=self._queue,
             writer=writer,
-            workloads=Workloads(client, gate, self._caches, events=self._events, now=now),
-            units=QueueUnits(client, gate, self._caches, events=self._events, now=now),
             prober=self._prober,
             execs=self._execs,
             scales=ScaleTimes(self._metrics, clock=time.monotonic),

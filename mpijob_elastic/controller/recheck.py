@@ -1,23 +1,33 @@
 """The second decision before a pod is deleted or an exec is ended: the same rules on live objects (safety rule 2)."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
+from typing import Protocol
 
 from mpijob_elastic.act.writer import Outdated
 from mpijob_elastic.decide import derive, drain, frozen_execs
 from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Removal
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.observe import live, views
+
+
+class Told(Protocol):
+    """Adds the capabilities to a view: those that were seen, as far as they rest on other objects than its own."""
+
+    def __call__(self, view: JobView, *, seen: Iterable[Known] = ()) -> JobView:
+        """Return the view with its capabilities."""
 
 
 class LiveRecheck:
     """Decides again.
 
     now: returns seconds since the epoch. probes, judge: as live.view takes them. timed: adds how long each
-    drain has been seen. is_gone: reads live if a node is gone.
+    drain has been seen. read_job: returns the facts in an MPIJob's JSON.
+    told: adds the capabilities. is_gone: reads live if a node is gone.
     """
 
     def __init__(
@@ -27,6 +37,8 @@ class LiveRecheck:
         probes: views.Probes,
         judge: live.Judge,
         timed: Callable[[JobView], JobView],
+        read_job: Callable[[bytes], JobFacts],
+        told: Told,
         is_gone: Callable[[str], Awaitable[bool]],
         now: Callable[[], float],
     ) -> None:
@@ -34,6 +46,8 @@ class LiveRecheck:
         self._probes = probes
         self._judge = judge
         self._timed = timed
+        self._read_job = read_job
+        self._told = told
         self._is_gone = is_gone
         self._now = now
 
@@ -50,7 +64,7 @@ class LiveRecheck:
     async def suspended(self, view: JobView) -> bool:
         """Tell whether the job is ours and still to be suspended."""
         fresh = await self._ours(view)
-        return fresh is not None and bool(fresh.view.suspended_by)
+        return fresh is not None and fresh.wishes.stop != ""
 
     async def execs(self, view: JobView, action: EndExecs) -> list[Exec]:
         """Return the frozen execs that may still be ended, just after the nodes that make them frozen were read."""
@@ -67,13 +81,17 @@ class LiveRecheck:
 
     async def _ours(self, view: JobView) -> JobState | None:
         fresh = await live.view(
-            self._client, namespace=view.namespace, job=view.name, probes=self._probes, judge=self._judge
+            self._client,
+            namespace=view.namespace,
+            job=view.name,
+            read_job=self._read_job,
+            probes=self._probes,
+            judge=self._judge,
         )
         if fresh is None or fresh.ref.uid != view.ref.uid or fresh.facts.deleting:
             return None
         # What is not a pod's or the job's own may be as the caches have it.
-        fresh = replace(fresh.queued(view.queue), pod_group=view.pod_group)
-        state = derive(self._timed(fresh), now=self._now())
+        state = derive(self._timed(self._told(fresh, seen=view.capabilities)), now=self._now())
         return None if state.foreign else state
 
 

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.launcher_execs import Execs
-from mpijob_elastic.act.queue_units import QueueUnits
 from mpijob_elastic.act.worker_probes import Prober
-from mpijob_elastic.act.workloads import Workloads
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.controller import left_behind
 from mpijob_elastic.controller.refusals import Refusals
@@ -23,19 +21,17 @@ from mpijob_elastic.controller.seen_times import SeenTimes
 from mpijob_elastic.decide import derive, plan
 from mpijob_elastic.decide.actions import (
     Action,
-    AutoscalerAction,
     Plan,
     ProbeWorkers,
-    QueueAction,
     TellUser,
-    UnitAction,
     needs_notice,
 )
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.observe.caches import Caches, JobKey
+from mpijob_elastic.observe.caches import Caches
+from mpijob_elastic.observe.watching import JobKey
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +50,6 @@ class Reconciler:
     caches: Caches
     queue: WorkQueue[JobKey]
     writer: Writer
-    workloads: Workloads
-    units: QueueUnits
     prober: Prober
     execs: Execs
     scales: ScaleTimes
@@ -90,7 +84,6 @@ class Reconciler:
         self.writer.forget(key.namespace, key.name)
         self.prober.forget(key.namespace, key.name)
         self.execs.forget(key.namespace, key.name)
-        self.workloads.forget(key.namespace, key.name)
         self.refusals.forget(key)
 
     def _see(self, key: JobKey) -> JobState | None:
@@ -137,7 +130,7 @@ class Reconciler:
         if self.refusals.waits(key, action):
             return False
         try:
-            await self._perform(view, action)
+            await self.writer.perform(view, action)
         except errors.KubeError as error:
             is_conflict = isinstance(error, errors.Conflict) and not isinstance(error, errors.AlreadyExists)
             if errors.is_away(error) or is_conflict:
@@ -146,16 +139,6 @@ class Reconciler:
             return False
         self.refusals.done(key, action)
         return True
-
-    async def _perform(self, view: JobView, action: Action) -> None:
-        if isinstance(action, QueueAction):
-            await self.workloads.perform(view, action)
-        elif isinstance(action, UnitAction):
-            await self.units.perform(view, action)
-        elif isinstance(action, AutoscalerAction):
-            await self.writer.autoscale(view, action)
-        else:
-            await self.writer.perform(view, action)
 
     def _refused(self, key: JobKey, view: JobView, action: Action, error: errors.KubeError) -> None:
         note = self.refusals.add(key, action, error)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import Plan, WriteRole
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.observe.caches import JobKey
+from mpijob_elastic.observe.watching import JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.lease import LeaseTimes
-from mpijob_elastic.model.disruption_signs import Signs
+from mpijob_elastic.observe.nodes import Signs
 
 
 @dataclass(frozen=True, kw_only=True)

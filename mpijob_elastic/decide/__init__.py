@@ -10,29 +10,22 @@ The complexity comes from three sides that do not wait for one another:
 - the user, who edits the size at any time, also back.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from mpijob_elastic.decide import (
-    autoscaler,
-    backoff_limit,
     config_map,
-    disruption,
     drain,
-    expiry,
-    fill,
     frozen_execs,
     handover,
-    kube_queue,
+    hold,
     launcher_start,
     lost_nodes,
     lost_ranks,
+    moves,
     notices,
-    pod_group,
-    scale_timeout,
-    scheduling_gates,
     side_objects,
-    suspension,
-    workloads,
+    stop,
 )
 from mpijob_elastic.decide.actions import Action, DeleteWorkers, Look, Plan, ProbeWorkers, TellUser, WriteConfig
 from mpijob_elastic.decide.derive import derive
@@ -55,15 +48,10 @@ def plan(state: JobState) -> Plan:
         return Plan(actions=(told,) if told else (), wake_at=wake)
     found = _job(state)
     own: list[Action | None] = []
-    if view.gated and (lifted := scheduling_gates.lift(state)):
+    if view.gated and (freed := list(hold.free(state))):
         # Last, because what else is due was decided for pods that cannot start. Who is resumed is a gang again.
-        own += [pod_group.match(view), lifted]
-    if view.queue and (view.queue.name or view.queue.workloads):
-        own += workloads.due(view)
-    if view.kube_queue:
-        own.append(kube_queue.due(state, view.kube_queue))
-    if view.autoscalers or (view.policy.autoscale and view.autoscalers is not None):
-        own.append(autoscaler.write(state))
+        own += [*_prepared(state), *freed]
+    own += [action for one in state.wishes.capabilities for action in one.due(state)]
     new = [action for action in own if action and action not in found.actions]
     return replace(found, actions=(*found.actions, *new)) if new else found
 
@@ -77,16 +65,26 @@ def _job(state: JobState) -> Plan:
     if view.ended:
         return _finish(state)  # what a launcher's end means, the operator says; mostly within a moment
     is_ours = not view.foreign  # what was another operator's is ours again with our list (handover.take_back)
-    ended = backoff_limit.end(view) if view.facts.run_policy.backoff_limit and is_ours else None
+    ended = launcher_start.end(state) if state.wishes.end and is_ours else None
     if ended or view.config is None or view.role is None or not (view.workers or view.launcher):
         # The operator creates them first; pods that another operator made are not seen at all.
         due: list[Action | None] = []
         refused, wake = notices.refused(state) if is_ours and not view.handed_over else (None, None)
         if is_ours:
             told = notices.tell(state)[0] if refused else None
-            due = [side_objects.keep_pod_group(view), ended or frozen_execs.end(state), told]
+            due = [*_prepared(state), ended or frozen_execs.end(state), told]
         return _plan(state, due, [], [wake])
     return _steps(state, view.config, view.role)
+
+
+def _prepared(state: JobState) -> list[Action | None]:
+    return [one.prepare(state) for one in state.wishes.capabilities]
+
+
+def _asked(answers: Iterable[tuple[Action | None, float | None]]) -> tuple[Action | None, float | None]:
+    """Return the first write that a capability asks for, and when to look again."""
+    writes, wakes = zip(*answers, strict=True) if (answers := list(answers)) else ((), ())
+    return next(filter(None, writes), None), _first(list(wakes))
 
 
 def _steps(state: JobState, config: Config, role: Role) -> Plan:
@@ -97,12 +95,12 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
     if state.mends_at > state.now:  # nothing that follows holds for a list that is not ours
         told, wake = notices.tell(state)
         return _plan(state, [side_objects.grow_role(view, role), told], [], [state.mends_at, wake])
-    stopped, stop_at = suspension.stop(state) if view.suspended_by else (None, None)
-    actions: list[Action | None] = [side_objects.grow_role(view, role), side_objects.keep_pod_group(view), change]
-    wakes: list[float | None] = [wake, state.evictions_end]
+    stopped, stop_at = stop.stop(state) if state.wishes.stop else (None, None)
+    actions: list[Action | None] = [side_objects.grow_role(view, role), *_prepared(state), change]
+    wakes: list[float | None] = [wake, state.wishes.until]
     looks: list[Look | None] = []
     if any(worker.going for worker in state.workers):
-        wakes.append(disruption.wake_at(state))
+        wakes.append(moves.wake_at(state))
     if any(worker.pod.facts.node_gone_at for worker in state.workers):
         wakes.append(lost_nodes.wake_at(state))
     if change is None or WriteConfig in view.refused:  # everything below relies on what is published now
@@ -110,7 +108,7 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
         actions.append(touch)
         wakes.append(stop_at)
         wakes.append(wake)
-        if not (view.driver_running or view.suspended_by):
+        if not (view.driver_running or state.wishes.stop):
             recreated, wake = launcher_start.recreate(state, config)
             actions.append(recreated)
             wakes.append(wake)
@@ -127,8 +125,8 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
         actions += [told, stopped]  # what is told holds the next launcher back
         wakes.append(wake)
         actions.append(side_objects.restore_selector(view))
-        if (view.policy.autoscale or view.policy.scale_timeout is not None) and not view.suspended_by:
-            resized, wake = fill.resize(state) if view.policy.fill else scale_timeout.roll_back(state)
+        if state.wishes.capabilities and not state.wishes.stop:
+            resized, wake = _asked(one.resize(state) for one in state.wishes.capabilities)
             actions.append(resized)
             wakes.append(wake)
     return _plan(state, actions, looks, wakes)
@@ -137,7 +135,9 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
 def _finish(state: JobState) -> Plan:
     gone = drain.leave(state)
     removals = DeleteWorkers(removals=gone.removals) if gone.removals else None
-    told, (expired, wake) = notices.tell_suspicious_success(state), expiry.delete(state)
+    told = notices.tell_suspicious_success(state)
+    removes = () if state.wishes.keeps else state.wishes.capabilities
+    expired, wake = _asked(one.remove(state) for one in removes)
     # A notice changes the version at which the job is deleted; a job that goes takes its workers along.
     waits = told and TellUser not in state.view.refused
     return _plan(state, [expired] if expired and not waits else [removals, told], [], [wake, gone.wake_at])

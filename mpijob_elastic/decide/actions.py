@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from mpijob_elastic.capabilities.autoscaling.facts import Spec
+from mpijob_elastic.capabilities.gangs.facts import Gang
+from mpijob_elastic.capabilities.kube_queue.facts import QueueUnit
+from mpijob_elastic.capabilities.kueue.facts import Workload
 from mpijob_elastic.kube.meta import Identity
-from mpijob_elastic.model.autoscale import Spec
 from mpijob_elastic.model.execs import Exec
-from mpijob_elastic.model.gang import Gang
-from mpijob_elastic.model.kube_queue import QueueUnit
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import Launcher, Worker
-from mpijob_elastic.model.queue import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,9 +138,10 @@ class DeleteWorkers:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseWorker:
-    """Say on a worker that has drained that it may be evicted; `mark`: for its annotation."""
+    """Say on a worker that has drained that somebody else may delete it, by an annotation."""
 
     worker: Worker
+    annotation: str
     mark: str
     note: Note
 
@@ -180,9 +181,10 @@ class Gated:
 
 @dataclass(frozen=True, kw_only=True)
 class Ungate:
-    """Take scheduling gates of ours off pods, in this order."""
+    """Take scheduling gates of ours off pods, in this order; adds: what a capability puts into each by the same write."""
 
     pods: tuple[Gated, ...]
+    adds: tuple[str, ...] = ()
     note: Note
 
 
@@ -290,15 +292,6 @@ class CreateWorkload:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StartPods:
-    """Take the gate off pods whose quota is granted, and bind them to the nodes of its flavors."""
-
-    pods: tuple[Gated, ...]
-    flavors: tuple[str, ...]
-    note: Note
-
-
-@dataclass(frozen=True, kw_only=True)
 class _OfWorkload:
     workload: Workload
 
@@ -359,7 +352,7 @@ class HoldJob(_SetHold):
 
 
 UnitAction = CreateUnit | DeleteUnit | MarkRunning | ReleaseJob | HoldJob
-QueueAction = AdoptWorkload | CreateWorkload | StartPods | MarkReady | ClearWorkload | FinishWorkload | DeleteWorkload
+QueueAction = AdoptWorkload | CreateWorkload | MarkReady | ClearWorkload | FinishWorkload | DeleteWorkload
 AutoscalerAction = WriteAutoscaler | DeleteAutoscaler
 Action = (
     WriteRole
@@ -429,7 +422,7 @@ def occasion(action: Action) -> Occasion:
             what = tuple(removal.worker.name for removal in action.removals)
         case ReleaseWorker():
             what = (action.worker.name,)
-        case Ungate() | StartPods():
+        case Ungate():
             what = tuple(gated.ref.name for gated in action.pods)
         case _SetSize():
             what = (action.after,)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, handover, host_list, launcher_start, lost_ranks, next_memory
+from mpijob_elastic.decide import handover, host_list, launcher_start, lost_ranks, moves, next_memory
 from mpijob_elastic.decide.actions import Note, RefreshLauncher, WriteConfig, normal, warning
 from mpijob_elastic.decide.retries import TOUCHED
 from mpijob_elastic.decide.state import JobState, WorkerState
@@ -144,9 +144,9 @@ def _removed(state: JobState, change: WriteConfig) -> Iterable[Note]:
         message = f"{listed(surplus)} removed from discover_hosts.sh: {_sizes(state, change)}"
         yield normal("Draining", f"{message}; draining for at most {limit}")
     gone = [state.by_name[pod] for pod in removed if pod in state.by_name]
-    disrupted = [worker for worker in gone if worker.wanted and worker.pod.facts.disruption]
+    disrupted = [worker for worker in gone if worker.wanted and worker.cause]
     if disrupted:
-        message = f"{disruption.each(disrupted)} removed from discover_hosts.sh: {_sizes(state, change)}"
+        message = f"{moves.each(disrupted)} removed from discover_hosts.sh: {_sizes(state, change)}"
         yield warning("Disruption", message)
     without_rank = [worker for worker in gone if worker.rank_lost]
     rank_lost = {worker.name for worker in without_rank}
@@ -167,12 +167,12 @@ def _is_to_go(state: JobState, pod: str) -> bool:
 
 def _lost(state: JobState, removed: Iterable[str]) -> tuple[str, ...]:
     """Return the pods that should have stayed: the rank died, or the pod is not Ready or gone."""
-    if state.view.stopped:
+    if state.stopped:
         return ()
     asked = {
         worker.name
         for worker in state.workers
-        if (not worker.pod.probe.busy_seen if worker.rank_lost else worker.pod.facts.disruption or not worker.wanted)
+        if (not worker.pod.probe.busy_seen if worker.rank_lost else worker.cause or not worker.wanted)
     }
     stay = {*state.view.wanted_names} - asked
     return tuple(pod for pod in removed if pod in stay)

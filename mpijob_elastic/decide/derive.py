@@ -4,25 +4,23 @@ First the job as a whole (Moment), because what holds for a worker depends on wh
 each worker; then what follows from all of them.
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import (
-    disruption,
     drain,
-    evictions,
     handover,
     host_list,
     host_names,
     lost_nodes,
     lost_ranks,
-    pod_group,
+    moves,
     rank0_loss,
-    suspension,
-    workloads,
+    stop,
 )
 from mpijob_elastic.decide.retries import MOVED, RENAMED, REPLACED, of_this_pod
 from mpijob_elastic.decide.state import JobState, LauncherState, Moment, Standing, WorkerState, honest
+from mpijob_elastic.decide.wishes import How, Leave, Wishes, gather
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Worker
 
@@ -33,17 +31,15 @@ UNCOUNTED_AFTER = 10.0
 
 def derive(view: JobView, *, now: float) -> JobState:
     """Return the state of the job at time `now` (seconds since the epoch)."""
-    view = suspension.effective(view) if view.suspended_by else view
-    evictions_end = None
-    if any(worker.facts.eviction for worker in view.workers):
-        view = evictions.judged(view, now=now)
-        evictions_end = evictions.end(view)
-    moment = _moment(view, now=now)
+    wishes = gather(view, now=now)
+    size = stop.size(view, wishes)
+    view = view if size == view.replicas else replace(view, replicas=size)
+    moment = _moment(view, wishes, now=now)
     idle = lost_ranks.idle(moment)
     going = leaving = _NOBODY
-    if any(worker.facts.disruption for worker in view.workers):
-        going = disruption.going(view)
-        leaving = disruption.leaving(view, going, now=now)
+    if wishes.leaves:
+        going = moves.going(view, wishes)
+        leaving = moves.leaving(view, wishes, going, now=now)
     workers = tuple(_worker(moment, worker, idle, going, leaving) for worker in view.workers)
     node_gone = any(worker.pod.facts.node_gone_at for worker in workers)
     succeeds_lost = any(worker.succeeds_lost for worker in workers)
@@ -57,17 +53,18 @@ def derive(view: JobView, *, now: float) -> JobState:
         cut_off=lost_nodes.leaving(moment, workers, resume_at=resume_at) if node_gone else _NOBODY,
         settled_at=host_list.settled_at(moment),
         resume_at=resume_at,
-        evictions_end=evictions_end,
     )
 
 
-def _moment(view: JobView, *, now: float) -> Moment:
+def _moment(view: JobView, wishes: Wishes, *, now: float) -> Moment:
     config = view.config
     known = config is not None and config.signed and config.published is not None
     return Moment(
         view=view,
+        wishes=wishes,
         now=now,
-        foreign=handover.reason(view, now=now) if view.foreign else "",
+        stopped=(wishes.stop != "" or view.gated) and stop.is_stopped(view, stops=wishes.stop != ""),
+        foreign=wishes.manage.why if wishes.manage else handover.reason(view, now=now) if view.foreign else "",
         memory_known=known,
         edited=config is not None and config.memory is not None and not config.signed,
         mends_at=handover.mends_at(config, now=now) if config and not (config.signed or view.foreign) else 0.0,
@@ -119,21 +116,17 @@ def _worker(
     moment: Moment, pod: Worker, idle: frozenset[str], going: frozenset[str], leaving: frozenset[str]
 ) -> WorkerState:
     view, name = moment.view, pod.ref.name
-    wanted, ready = pod.index < view.replicas, pod.ready
-    astray = ""
-    if view.queue and view.queue.workloads:
-        wanted = wanted and not workloads.is_taken_back(view, pod)
-        astray = "to wait for quota" if pod.unscheduled and workloads.missed_queue(view, pod) else ""
-    if view.facts.gang and pod_group.is_forgotten(view, pod):
-        astray = "because its scheduler tries no pod again that waited when the gang started"
-    if astray and not (wanted and _is_replaced(moment, pod)):
-        astray = ""
+    leave = moment.wishes.leaves.get(name)
+    how = leave.how if leave else None
+    wanted, ready = pod.index < view.replicas and how is not How.END, pod.ready
+    astray = leave.why if leave and how is How.REPLACE and wanted and _is_replaced(moment, pod) else ""
+    cause, release = (leave.why, leave.release) if leave and how is How.MOVE else ("", None)
     published = view.host_of.get(name, "")
     incarnation, succeeds_lost = host_names.of(moment, pod)
     left = drain.left(moment, pod) if name in view.memory.left and not published else None
     loss = moment.losses.get(name)
     failed = pod.terminated and wanted and _is_replaced(moment, pod)
-    stopped = view.stopped and suspension.goes(view, pod)
+    stopped = moment.stopped and stop.goes(view, pod, stops=moment.wishes.stop != "")
     rank_lost = name in idle and (loss is None or loss.count < len(RENAMED.delays))
     standing = Standing.WANTED if wanted else Standing.SURPLUS
     if wanted and (not ready or rank_lost or loss or name in going):
@@ -163,14 +156,16 @@ def _worker(
         rank_lost=rank_lost,
         going=name in going,
         leaves=name in leaving,
+        cause=cause,
+        release=release,
         evicted=wanted
-        and pod.facts.eviction is not None
+        and release is not None
         and not (stopped or pod.terminated or pod.facts.deleting or pod.facts.node_gone_at),
         drain=drain.of(moment, name, left, pod.probe) if left else None,
         stopped=stopped,
-        due_at=suspension.goes_at(view, pod, now=moment.now)
+        due_at=stop.goes_at(view, pod, now=moment.now)
         if stopped
-        else _due_at(moment, pod, failed=failed or bool(astray))
+        else _due_at(moment, pod, leave, failed=failed or bool(astray))
         if failed or astray or name in view.memory.moved
         else None,
         back_at=RENAMED.due_at(loss, now=moment.now) if loss else 0.0,
@@ -190,7 +185,7 @@ def _is_given_up(moment: Moment, pod: Worker, *, failed: bool) -> bool:
     return not pod.terminated and RENAMED.is_given_up(moment.losses.get(pod.ref.name))
 
 
-def _due_at(moment: Moment, pod: Worker, *, failed: bool) -> float | None:
+def _due_at(moment: Moment, pod: Worker, leave: Leave | None, *, failed: bool) -> float | None:
     memory, now = moment.view.memory, moment.now
     tries = of_this_pod(memory.replaced if failed else memory.moved, pod)
     if tries is None:
@@ -198,7 +193,7 @@ def _due_at(moment: Moment, pod: Worker, *, failed: bool) -> float | None:
     if not failed:
         return MOVED.due_at(tries, now=now)
     at = REPLACED.again_at(tries, now=now)
-    return at if pod.terminated else max(at, honest(pod.facts.created_at, now=now) + workloads.MISSED_AFTER)
+    return at if pod.terminated or leave is None else max(at, leave.after)
 
 
 def _is_stuck(moment: Moment) -> bool:
@@ -215,16 +210,16 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
     view = moment.view
     if not view.elastic or not moment.launcher.sees_hosts:
         return ()
-    if view.stopped:
+    if moment.stopped:
         gone = (worker for worker in reversed(workers) if worker.stopped or not worker.wanted)
         return tuple(worker for worker in gone if _may_be_deleted(worker.pod))
     may_move = view.policy.replace_failed_workers is not False
     surplus = [worker for worker in reversed(workers) if not worker.wanted and _may_be_deleted(worker.pod)]
-    if view.suspended_by:  # the size asks for these: they took the place of workers that have left
+    if moment.wishes.stop:  # the size asks for these: they took the place of workers that have left
         surplus = [worker for worker in surplus if names.GATES.isdisjoint(worker.pod.facts.gates)]
     failed = [worker for worker in reversed(workers) if worker.failed or worker.astray]
     unlisted = [worker for worker in reversed(workers) if worker.going and not worker.published]
-    moving = [worker for worker in unlisted if may_move or worker.pod.facts.eviction]
+    moving = [worker for worker in unlisted if may_move or worker.release]
     lost = [
         worker for worker in reversed(workers) if worker.pod.facts.node_gone_at and may_move and _is_lost(view, worker)
     ]

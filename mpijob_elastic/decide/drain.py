@@ -15,10 +15,10 @@ rank leave. A worker that is evicted has drained before, so its main process see
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from mpijob_elastic.decide import disruption, retries
+from mpijob_elastic.decide import moves, retries
 from mpijob_elastic.decide.actions import Note, ReleaseWorker, Removal, normal
 from mpijob_elastic.decide.state import SETTLE, SKEW, Drain, JobState, Moment, WorkerState, honest
-from mpijob_elastic.model import durations, eviction
+from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left
 from mpijob_elastic.model.pod import Probe, Worker
@@ -68,7 +68,7 @@ def _has_drained(worker: WorkerState) -> bool:
 
 def _is_to_be_told(worker: WorkerState) -> bool:
     """Tell whether a pod that is being deleted drained before: its main process waits in vain for a rank to start."""
-    return worker.pod.facts.eviction is not None and _has_drained(worker) and not worker.pod.probe.told
+    return worker.release is not None and _has_drained(worker) and not worker.pod.probe.told
 
 
 def deadline(view: JobView, began: float) -> float:
@@ -127,10 +127,16 @@ def leave(state: JobState) -> Leaving:
         if outcome := _outcome(state, worker):
             if not worker.evicted:
                 found.append(_removal(state, worker, outcome))
-            elif worker.pod.facts.eviction and not worker.pod.facts.eviction.released:
+            elif worker.release and not worker.release.done:
                 note = normal("EvictionAllowed", f"{worker.name} may be evicted: {_reason(state, worker, outcome)[1]}")
-                mark = eviction.released(state.now)
-                released.append(ReleaseWorker(worker=worker.pod, mark=mark, note=note))
+                released.append(
+                    ReleaseWorker(
+                        worker=worker.pod,
+                        annotation=worker.release.annotation,
+                        mark=worker.release.mark,
+                        note=note,
+                    )
+                )
             continue
         probe_at = _probe_at(worker, now=state.now)
         if probe_at is not None and probe_at <= state.now:
@@ -219,7 +225,7 @@ def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:
     reason, why, warning = _reason(state, worker, outcome)
     if worker.wanted and not (pod.terminated or worker.stopped or outcome == "finished"):
         reason = reason if warning else "WorkerReplaced"
-        cause = "" if outcome == "lost" else f" ({disruption.cause(pod)})"
+        cause = "" if outcome == "lost" else f" ({moves.cause(worker)})"
         why = f"{why}; the operator recreates it{f', {worker.astray}' if worker.astray else f' elsewhere{cause}'}"
     last = f" (last state: {pod.facts.last_state})" if pod.facts.last_state else ""
     message = f"{worker.name} is being deleted: {why}{last}"

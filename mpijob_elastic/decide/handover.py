@@ -18,7 +18,6 @@ from dataclasses import replace
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import multikueue
 from mpijob_elastic.decide.actions import Note, Plan, TellUser, WriteConfig, normal, warning
 from mpijob_elastic.decide.retries import MENDED
 from mpijob_elastic.decide.state import JobState, honest
@@ -51,8 +50,9 @@ def farewell(state: JobState) -> Plan:
     view = state.view
     if view.facts.finished:
         return Plan()
-    if view.queue and view.queue.elsewhere:
-        return multikueue.tell(view, view.queue)
+    if manage := state.wishes.manage:
+        told = TellUser(ref=view.ref, text=manage.note.line, notes=(manage.note,))
+        return Plan() if told.text == view.facts.notices else Plan(actions=(told,))
     if view.handed_over:
         return Plan(wake_at=None if math.isinf(view.foreign_at) else _back_at(view))
     if not (view.facts.reported and _was_ours(view)):

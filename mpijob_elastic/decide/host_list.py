@@ -49,7 +49,7 @@ def following(state: JobState) -> Next:
     new = {pod: worker.back_at for pod, worker in target.items() if not worker.published and pod in allowed}
     joining = [pod for pod, at in new.items() if at <= state.now]
     staying = [pod for pod in hosts if pod in target]
-    if hosts and not staying and not state.view.stopped:
+    if hosts and not staying and not state.stopped:
         # A worker that knows the training's state must stay until newcomers have it.
         staying = list(hosts) if joining else [_last(state)]
     if len(staying) < len(hosts):

@@ -42,7 +42,7 @@ def remembered(state: JobState, published: Collection[str], *, lost: Collection[
     lost: pods that leave the list because no rank runs in them any more; each comes back under the next number.
     """
     view = state.view
-    if view.stopped:
+    if state.stopped:
         return {}  # the next launcher has seen nobody die
     if not view.elastic:
         return view.memory.hosts

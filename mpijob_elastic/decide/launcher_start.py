@@ -11,12 +11,11 @@ to suspend its job. Before that nothing is lost.
 """
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import pod_group, workloads
-from mpijob_elastic.decide.actions import DeleteLauncher, normal
+from mpijob_elastic.decide.actions import DeleteLauncher, EndLauncher, normal
 from mpijob_elastic.decide.retries import RELAUNCHED
 from mpijob_elastic.decide.state import SKEW, JobState, honest
 from mpijob_elastic.model import policy
-from mpijob_elastic.model.job import Config, JobView
+from mpijob_elastic.model.job import Config
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.pod import Launcher, LauncherPhase
 
@@ -44,7 +43,7 @@ def awaited(state: JobState, config: Config) -> tuple[str, ...]:
 def tries(state: JobState) -> Tries | None:
     """Return the count of launchers found without the mount before they started, each incarnation once."""
     before, launcher = state.view.memory.launchers, state.view.launcher
-    if launcher is None or not _missed_admission(state.view, launcher) or (before and before.uid == launcher.ref.uid):
+    if launcher is None or not _missed_admission(state, launcher) or (before and before.uid == launcher.ref.uid):
         return before
     return Tries(count=before.count + 1 if before else 1, at=state.now, uid=launcher.ref.uid)
 
@@ -54,7 +53,7 @@ def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, fl
     view, launcher = state.view, state.view.launcher
     if not view.elastic or launcher is None or launcher.facts.deleting or launcher.phase not in _NOT_STARTED:
         return None, None
-    if _missed_admission(view, launcher) and not RELAUNCHED.is_given_up(view.memory.launchers):
+    if _missed_admission(state, launcher) and not RELAUNCHED.is_given_up(view.memory.launchers):
         return _after_missed_admission(state, launcher)
     due = _stuck_at(state, config, launcher)
     if due is None or state.now < due:
@@ -63,26 +62,28 @@ def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, fl
     return DeleteLauncher(launcher=launcher, note=normal("LauncherRecreated", message)), None
 
 
-def _missed_admission(view: JobView, launcher: Launcher) -> bool:
-    if not view.elastic or launcher.phase not in _NOT_STARTED:
+def end(state: JobState) -> EndLauncher | None:
+    """Return the end of the launcher that is wished, or None."""
+    launcher, wish = state.view.launcher, state.wishes.end
+    return EndLauncher(launcher=launcher, note=wish.note) if launcher and wish else None
+
+
+def _missed_admission(state: JobState, launcher: Launcher) -> bool:
+    if not state.view.elastic or launcher.phase not in _NOT_STARTED:
         return False
-    missed_queue = view.queue and view.queue.workloads and workloads.missed_queue(view, launcher)
-    return not launcher.facts.mounts_discovery or bool(missed_queue) or pod_group.leaves_launcher_out(view)
+    return not launcher.facts.mounts_discovery or state.wishes.relaunch is not None
 
 
 def _after_missed_admission(state: JobState, launcher: Launcher) -> tuple[DeleteLauncher | None, float | None]:
-    counted = state.view.memory.launchers
+    counted, wish = state.view.memory.launchers, state.wishes.relaunch
     if counted is None or counted.uid != launcher.ref.uid:
         return None, None  # it is written down first
     due = RELAUNCHED.due_at(counted, now=state.now)
-    if launcher.facts.mounts_discovery:
-        due = max(due, honest(launcher.facts.created_at, now=state.now) + workloads.MISSED_AFTER)
+    why = f"was created without {names.DISCOVER_HOSTS_PATH} while the webhook was down"
+    if launcher.facts.mounts_discovery and wish:
+        due, why = max(due, wish.after), wish.why
     if state.now < due:
         return None, due
-    lacks = "a gate for its queue" if launcher.facts.mounts_discovery else names.DISCOVER_HOSTS_PATH
-    why = f"was created without {lacks} while the webhook was down"
-    if launcher.facts.mounts_discovery and pod_group.leaves_launcher_out(state.view):
-        why = "was left out when its gang started, and its scheduler does not try it again"
     message = (
         f"{launcher.ref.name} {why}; recreating it before it starts (try {counted.count} of {len(RELAUNCHED.delays)})"
     )

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import handover, host_names, launcher_start, lost_ranks, retries, scale_timeout
+from mpijob_elastic.decide import handover, host_names, launcher_start, lost_ranks, retries
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.decide.state import SKEW, JobState, honest
 from mpijob_elastic.model.bounds import MOST_WORKERS
@@ -32,7 +32,7 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
     unlisted = [worker for worker in state.workers if worker.going and worker.name not in published]
     moving = {worker.pod.ref.uid for worker in unlisted if not worker.evicted}
     rank_lost = {worker.name for worker in state.workers if worker.rank_lost and worker.name not in published}
-    is_sized = view.policy.scale_timeout is not None or view.policy.autoscale
+    own = dict(entry for one in state.wishes.capabilities for entry in one.remember(state, published))
     is_change = change.added or change.removed or not view.driver_running
     new = Memory(
         left=_left(state, change, published),
@@ -42,7 +42,7 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
         scale=_scale(state, change),
         replaced=_counted(state, old.replaced, failed),
         moved=_counted(state, old.moved, moving),
-        growth=scale_timeout.growth(state, published) if is_sized else None,
+        own=own,
         hosts=host_names.remembered(state, published, lost=rank_lost),
         renamed=lost_ranks.tries(state, {*change.removed}) if state.idle else state.losses,
         launchers=old.launchers if view.driver_running else launcher_start.tries(state),
@@ -93,9 +93,9 @@ def _has_news(old: Memory, new: Memory) -> bool:
     tried = any(before.get(pod) != tries for before, after in counts for pod, tries in after.items())
     before, after = _times(old), _times(new)
     clock_went_back = any(before.get(what, 0.0) > at + SKEW for what, at in after.items())
-    grown = new.growth is not None and new.growth != old.growth
+    own = any(old.own.get(name) != entry for name, entry in new.own.items())
     named = any(old.hosts.get(pod) != host for pod, host in new.hosts.items() if host.pod)
-    return tried or grown or named or new.launchers != old.launchers or clock_went_back
+    return tried or own or named or new.launchers != old.launchers or clock_went_back
 
 
 def _times(memory: Memory) -> dict[str, float]:
@@ -143,7 +143,7 @@ def _believed(state: JobState, left: Left) -> Left:
 def _scale(state: JobState, change: WriteConfig) -> Scale | None:
     old, replicas = state.view.memory.scale, state.view.replicas
     before = old.after if old else 0
-    is_suspended = bool(state.view.suspended_by) or state.view.stopped
+    is_suspended = state.wishes.stop != "" or state.stopped
     if not (change.added or change.removed) or before == replicas or is_suspended:
         return old
     return Scale(before=before, after=replicas, at=state.now)

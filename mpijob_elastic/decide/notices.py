@@ -7,7 +7,7 @@ waits for.
 from collections.abc import Iterable, Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import autoscaler, disruption, frozen_execs, handover, kube_queue, pod_group, workloads
+from mpijob_elastic.decide import frozen_execs, handover, moves
 from mpijob_elastic.decide.actions import Note, TellUser, normal, warning
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.retries import REFUSED_OFTEN, RELAUNCHED, RENAMED, REPLACED
@@ -46,9 +46,10 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     """
     view, now = state.view, state.now
     missing, missing_at = refused(state) if view.drains_seen is not None or view.facts.notices else (None, None)
-    if not (view.facts.reported or missing or (view.queue and view.queue.name and any(workloads.notes(view)))):
+    is_held = view.launcher is not None and view.launcher.facts.gates != ()
+    if not (view.facts.reported or missing or (is_held and any(_of_capabilities(state)))):
         return None, missing_at
-    starts_anew = (view.launcher is None or view.stopped) and not view.suspended_by
+    starts_anew = (view.launcher is None or state.stopped) and not state.wishes.stop
     if starts_anew and view.facts.notices and names.is_suspended(view.facts.notices):
         return None, None  # by this the webhook holds the next launcher back
     pending_from = list(_pending_from(state))
@@ -81,7 +82,7 @@ def refused(state: JobState) -> tuple[Note | None, float | None]:
     Why it has not, only its Events say. While it creates others the notice would change with each.
     """
     view, seen = state.view, state.view.drains_seen
-    if not view.missing or view.suspended_by:
+    if not view.missing or state.wishes.stop:
         return None, None
     note = warning(
         "WorkersRefused",
@@ -136,24 +137,19 @@ def _notes(state: JobState) -> Iterable[Note]:
     yield from (warning("InvalidAnnotation", f"{problem}; using the default") for problem in view.facts.problems)
     # Not of a refused notice: it would be another one by that, and be tried at once.
     yield from (warning(REFUSED, words) for kind, words in view.refused.items() if words and kind is not TellUser)
-    if view.suspended_by:
+    if state.wishes.stop:
         gates = [view.launcher.facts.gates if view.launcher else (), *(worker.facts.gates for worker in view.workers)]
         is_over = not any(names.GATES.isdisjoint(found) for found in gates)
         waits = "its pods wait until that is gone" if is_over else "what runs goes"
-        yield normal(names.REASON_SUSPENDED, f"{view.name} is suspended by {view.suspended_by}; {waits}")
-    if view.queue or view.kube_queue:
-        yield from _queues(view)
+        yield normal(names.REASON_SUSPENDED, f"{view.name} is suspended by {state.wishes.stop}; {waits}")
+    yield from _of_capabilities(state)
     if (view.facts.elastic or view.elastic) and view.launcher:
         yield from _launcher(state, view.launcher)
     if view.elastic and view.launcher and view.launcher.held.frozen:
         yield from frozen_execs.notes(state)
     yield from _size(view)
-    if view.facts.gang or view.policy.autoscale:
-        yield from _side_objects(view)
-    if any(worker.pod.facts.disruption for worker in state.workers) or (
-        view.launcher and view.launcher.facts.disruption
-    ):
-        yield from disruption.notes(state)
+    if state.wishes.leaves:
+        yield from moves.notes(state)
     failed = [worker.pod for worker in state.workers if worker.failed and worker.standing is Standing.GIVEN_UP]
     for worker in failed[:MOST_GIVEN_UP]:
         yield _given_up(view, worker.ref.name, _failed(worker))
@@ -161,18 +157,9 @@ def _notes(state: JobState) -> Iterable[Note]:
         yield _given_up(view, pod, _rank_lost(pod))
 
 
-def _queues(view: JobView) -> Iterator[Note]:
-    if view.queue:
-        yield from workloads.notes(view)
-    if view.kube_queue:
-        yield from kube_queue.notes(view, view.kube_queue)
-
-
-def _side_objects(view: JobView) -> Iterator[Note]:
-    if view.facts.gang:
-        yield from pod_group.notes(view)
-    if view.policy.autoscale:
-        yield from autoscaler.notes(view)
+def _of_capabilities(state: JobState) -> Iterator[Note]:
+    for one in state.wishes.capabilities:
+        yield from one.notes(state)
 
 
 def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:

@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import actions, kube_queue, workloads
+from mpijob_elastic.decide import actions
+from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model import phrases
-from mpijob_elastic.model.job import JobView
 
 
-def words(view: JobView, plan: actions.Plan) -> list[str]:
+def words(state: JobState, plan: actions.Plan) -> list[str]:
     """Return a line for each write and each look that is due; without a write a line that says why."""
     writes = [line for action in plan.actions for line in of(action)]
     looks = [_look_words(look) for look in plan.looks]
     is_draining = any(isinstance(look, actions.ProbeWorkers) and not look.published for look in plan.looks)
-    nothing = [] if writes or is_draining else [f"nothing: {_why_nothing(view, plan)}"]
+    nothing = [] if writes or is_draining else [f"nothing: {_why_nothing(state, plan)}"]
     return [*nothing, *writes, *looks]
 
 
@@ -94,10 +94,11 @@ def _notice_words(text: str) -> str:
     return "update the notices on the job" if text else "remove the notices from the job"
 
 
-def _why_nothing(view: JobView, plan: actions.Plan) -> str:
+def _why_nothing(state: JobState, plan: actions.Plan) -> str:
+    view, stop = state.view, state.wishes.stop
     unlisted = [name for name in view.wanted_names if name not in view.host_of]
     reasons = {
-        view.foreign: bool(view.foreign),
+        state.foreign: bool(state.foreign),
         "another operator manages the job": view.handed_over,
         "the job is being deleted": view.facts.deleting,
         "the job has ended, and will be deleted (ttlSecondsAfterFinished)": view.facts.finished
@@ -106,11 +107,10 @@ def _why_nothing(view: JobView, plan: actions.Plan) -> str:
         f"{names.launcher(view.name)} has ended, and the operator has not said that the job has": view.ended,
         "the size is not known: Worker.replicas is missing": not view.facts.size_known,
         "the operator has not created the job's ConfigMap and Role yet": view.config is None or view.role is None,
-        f"the operator has not created {phrases.listed(view.missing)}": bool(view.missing) and not view.suspended_by,
+        f"the operator has not created {phrases.listed(view.missing)}": bool(view.missing) and not stop,
         "a change has to wait": plan.wake_at is not None,
-        "the job waits for quota": view.queue is not None and workloads.waiting(view) is not None,
-        "the job waits in KubeQueue": kube_queue.waiting(view) is not None,
-        f"the job is suspended by {view.suspended_by}": bool(view.suspended_by),
+        **{words: True for one in state.wishes.capabilities if (words := one.waits_for(state))},
+        f"the job is suspended by {stop}": bool(stop),
         f"{names.launcher(view.name)} has not started": not view.driver_running,
         f"{names.KEY_DISCOVER_HOSTS} lacks {phrases.listed(unlisted)}": bool(unlisted),
     }

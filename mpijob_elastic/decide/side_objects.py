@@ -1,4 +1,4 @@
-"""Side objects: the launcher's Role, the PodGroup (see pod_group), and the selector in the job's status.
+"""Side objects: the launcher's Role, and the selector in the job's status.
 
 Role: exec on every worker that the job has or may get. Safety rule 4: it grows before a worker is published, and never
 shrinks, for the names are the job's whatever its size. [operator] writes it once, for the first size. A write takes
@@ -9,8 +9,7 @@ the webhook puts it back in the same write. This is for when the webhook is away
 """
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import pod_group
-from mpijob_elastic.decide.actions import LowerPodGroup, MakePodGroup, TunePodGroup, WriteRole, WriteSelector, normal
+from mpijob_elastic.decide.actions import WriteRole, WriteSelector, normal
 from mpijob_elastic.model.job import JobView, Role
 from mpijob_elastic.model.phrases import listed
 
@@ -34,11 +33,6 @@ def grow_role(view: JobView, role: Role) -> WriteRole | None:
     return WriteRole(
         ref=role.metadata, exec_rule=role.exec_rule, exec_names=needed, note=normal("ExecAllowed", message)
     )
-
-
-def keep_pod_group(view: JobView) -> MakePodGroup | LowerPodGroup | TunePodGroup | None:
-    """Return the write of the PodGroup that is due, or None."""
-    return pod_group.write(view) if view.facts.gang or view.pod_group else None
 
 
 def restore_selector(view: JobView) -> WriteSelector | None:

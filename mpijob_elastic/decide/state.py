@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from mpijob_elastic.decide.wishes import Release, Wishes
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Tries
 from mpijob_elastic.model.pod import Worker
@@ -63,7 +64,8 @@ class WorkerState:
     had its host name before. failed: it ended badly, and is to be replaced; astray: why it waits for a node in vain,
     and its replacement will not, "" if it does not. rank_lost: its rank is lost, and it is to
     get a new host name. going: node or pod is about to go, so the worker is to be elsewhere. leaves: going, and not
-    held back until a replacement trains. evicted: its deletion is left to an eviction that was tried. stopped: the job
+    held back until a replacement trains. cause: why it is to be elsewhere, "" if it may stay; release: how its end is
+    left to somebody else, if it is. evicted: it is, now. stopped: the job
     is suspended, and the worker goes after its launcher. drain: None where no driver can have seen the worker in the
     list, or where it is listed. due_at: when a back-off lets it be deleted, None where there is no back-off or its
     count is not written down yet. back_at: from when on it may be published again; 0 where nothing speaks against it.
@@ -83,6 +85,8 @@ class WorkerState:
     rank_lost: bool = False
     going: bool = False
     leaves: bool = False
+    cause: str = ""
+    release: Release | None = None
     stopped: bool = False
     evicted: bool = False
     drain: Drain | None = None
@@ -115,7 +119,8 @@ class LauncherState:
 class Moment:
     """A job at a moment, before its workers are looked at.
 
-    foreign: why the job is left alone, in words, "" where it is ours. memory_known: the memory tells of every worker
+    stopped: no worker may run, because the job is suspended, or was when its launcher was created. foreign: why the job
+    is left alone, in words, "" where it is ours. memory_known: the memory tells of every worker
     that is not in the list why it is not. drains_count: it is known which workers were told to leave. edited: the
     script is not the script that our memory was written with; mends_at: when it may be put right. may_number: the
     launcher finds the pod of a numbered host name, or will once kubexec.sh says how. losses: lost ranks that are not
@@ -123,7 +128,9 @@ class Moment:
     """
 
     view: JobView
+    wishes: Wishes
     now: float
+    stopped: bool
     foreign: str
     memory_known: bool
     drains_count: bool
@@ -150,7 +157,6 @@ class JobState(Moment):
     cut_off: published workers whose node is gone and that may leave the list.
     settled_at: the earliest time of the next change of the list that is ours to time, 0 while no driver can read it.
     resume_at: the earliest time of an addition after a loss, 0 where there is nothing to wait for.
-    evictions_end: when the next eviction that was tried is over if nobody tries again, None where none was.
     """
 
     workers: tuple[WorkerState, ...]
@@ -160,4 +166,3 @@ class JobState(Moment):
     cut_off: frozenset[str]
     settled_at: float
     resume_at: float
-    evictions_end: float | None = None

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import config_map, frozen_execs, handover, kube_queue, notices
+from mpijob_elastic.capabilities.kube_queue import KubeQueue
+from mpijob_elastic.decide import config_map, frozen_execs, handover, notices
 from mpijob_elastic.explain import launchers
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.findings import Finding, fine, waiting, wrong
@@ -42,10 +43,11 @@ def over(job: Case) -> Finding | None:
 def findings(job: Case) -> Iterator[Finding]:
     """Yield every finding that holds, in the order in which a job comes to train."""
     facts = job.facts
-    if unit := kube_queue.waiting(job.view):
+    queued = job.view.of(KubeQueue)
+    if queued and (unit := queued.waiting(job.state)):
         said = f"{job.name} waits in KubeQueue: {unit.words}{': ' if unit.said else ''}{unit.said}"
         yield waiting("enqueued", said, next_step=job.kubectl("describe queueunit", unit.metadata.name))
-    elif why := job.view.suspended_by:
+    elif why := job.state.wishes.stop:
         yield waiting("suspended", f"{job.name} is suspended by {why}", next_step=job.on_job("edit"))
     if not job.view.facts.reported:
         age = job.state.now - facts.created_at

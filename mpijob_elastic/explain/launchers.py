@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption
+from mpijob_elastic.capabilities import disruption
 from mpijob_elastic.decide.notices import REFRESH_REFUSED
 from mpijob_elastic.explain import pods
 from mpijob_elastic.explain.case import Case

@@ -6,7 +6,7 @@ https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import workloads
+from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.notices import AGAIN
 from mpijob_elastic.decide.retries import REPLACED
@@ -53,7 +53,8 @@ def causes(case: Case) -> Iterator[Finding]:
 
 def startup(case: Case) -> Iterator[Finding]:
     """Yield what keeps a pod from starting."""
-    asked = workloads.workload_of(case.view, case.held) if case.held else None
+    kueue = case.view.of(Kueue)
+    asked = kueue.workload_of(case.view, case.held) if kueue else None
     if asked and asked.waits and names.GATE_QUEUED in case.gates:
         place = case.facts.places.get(asked.metadata.uid)
         said = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from mpijob_elastic.decide import workloads
+from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.decide.state import Drain
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.findings import Finding, fine, waiting
@@ -16,7 +16,8 @@ def causes(case: Case) -> Iterator[Finding]:
         yield fine("kept", f"keeps running although {case.view.replicas} workers are desired: the job is not elastic")
     if pod and pod.facts.deleting:
         yield waiting("leaving", "is being deleted")
-    asked = workloads.workload_of(case.view, pod) if pod else None
+    kueue = case.view.of(Kueue)
+    asked = kueue.workload_of(case.view, pod) if kueue else None
     taken = f"; Kueue wants its quota: {asked.line}" if asked and asked.preempted else ""
     why = "is an extra" if taken else "is surplus"
     if case.name in case.view.host_of:

@@ -6,25 +6,25 @@ Times are seconds since the epoch.
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import Identity
-from mpijob_elastic.model.autoscale import Autoscaler
 from mpijob_elastic.model.bounds import FEWEST_EXECS, MOST_EXECS, MOST_WORKERS
-from mpijob_elastic.model.gang import PodGroup
+from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.hosts import Published
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.kube_queue import KubeQueue
 from mpijob_elastic.model.kubexec import is_mapped, mapped
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
-from mpijob_elastic.model.queue import Queue
 from mpijob_elastic.model.wire import Owned
+
+K = TypeVar("K", bound=Known)
 
 
 def script_fingerprint(script: str) -> str:
@@ -118,8 +118,7 @@ class JobView:
     """A job and its objects.
 
     replicas: the size asked for or, where the MPIJob says none, one that covers the workers that are there.
-    suspended_by: field or annotation that suspends it, "" if none does. foreign: why it is not ours to manage, "" if it
-    is. foreign_at: last sign of life of the operator that manages it; infinite if its silence means nothing.
+    foreign: why it is not ours to manage, "" if it is. foreign_at: last sign of life of the operator that manages it; infinite if its silence means nothing.
     refused: what the API server refuses to write, by the kind of the action: what to say of it, "" until it has been
     refused often. selector_due: the MPIJob definition keeps a selector of the workers, and the status lacks it.
     workers: in numeric order. former: probes of pods that left the host list and are gone, by name.
@@ -128,16 +127,11 @@ class JobView:
     None: nobody measures, as in the command line.
     list_seen: the same for the last change of the host list and the touch that shows it. None: longer than anything
     waits for it, or nobody measures.
-    serves_gangs: the API serves PodGroups; None: not known. autoscalers: all HPAs that scale it; None while they are
-    not known. others_wait: when the pods were created that other jobs need and no node takes, and that could run in
-    place of its workers; kept for a job that fills.
-    queue: what Kueue says; None while it is not known whether there is a Kueue, as in the command line.
-    kube_queue: what KubeQueue says; None where it is not installed, and for a job that it neither holds nor has queued.
+    capabilities: what each optional capability knows of the job, in their order.
     """
 
     facts: JobFacts
     replicas: int
-    suspended_by: str = ""
     foreign: str = ""
     foreign_at: float = math.inf
     refused: Mapping[type, str] = field(default_factory=dict)
@@ -149,17 +143,11 @@ class JobView:
     launcher: Launcher | None = None
     config: Config | None = None
     role: Role | None = None
-    serves_gangs: bool | None = None
-    pod_group: PodGroup | None = None
-    queue: Queue | None = None
-    kube_queue: KubeQueue | None = None
-    autoscalers: tuple[Autoscaler, ...] | None = None
-    others_wait: tuple[float, ...] = ()
+    capabilities: tuple[Known, ...] = ()
 
-    def queued(self, queue: Queue | None) -> "JobView":
-        """Return the view with what Kueue says: it suspends an elastic job whose quota it wants back."""
-        why = queue.suspends(self.name) if queue and queue.workloads and self.facts.elastic else ""
-        return replace(self, queue=queue, suspended_by=self.suspended_by or why)
+    def of(self, kind: type[K]) -> K | None:
+        """Return what a capability knows of the job; None where it has nothing to do with it."""
+        return next((known for known in self.capabilities if isinstance(known, kind)), None)
 
     @cached_property
     def ref(self) -> Identity:
@@ -192,14 +180,6 @@ class JobView:
         if launcher is None or launcher.phase not in (LauncherPhase.STARTED, LauncherPhase.FINISHED):
             return self.facts.elastic
         return self.policy.enabled is not False and (launcher.facts.mounts_discovery or launcher.facts.names_discovery)
-
-    @cached_property
-    def stopped(self) -> bool:
-        """True if no worker may run because the job is suspended, or was when its launcher was created."""
-        if self.launcher is None:
-            return bool(self.suspended_by)
-        gates = self.launcher.facts.gates
-        return names.GATE_SUSPENDED in gates or (bool(self.suspended_by) and names.GATE_QUEUED in gates)
 
     @property
     def pods(self) -> tuple["Launcher | Worker", ...]:

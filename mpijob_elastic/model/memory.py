@@ -51,14 +51,6 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     at: Time
 
 
-class Growth(msgspec.Struct, frozen=True, kw_only=True):
-    """Sizes of a job with a scale-timeout, or that fills: the last that worked, and the size asked for since `at`."""
-
-    worked: Count
-    asked: Count
-    at: Time
-
-
 class Tries(msgspec.Struct, frozen=True, kw_only=True):
     """A count of tries, the time of the last, and its pod."""
 
@@ -84,13 +76,13 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scale: the last published change of size.
     replaced: replacements of failed workers.
     moved: workers moved away from a disruption.
-    growth: of a job with a scale-timeout, or that fills; else None.
     hosts: host names given to workers.
     renamed: host names given up because their rank was lost while the pod ran on.
     launchers: launchers recreated because they cannot see the host list.
     elders: pods that may be the host the driver has known for longest; empty if any may be.
     mended: replacements of a discover_hosts.sh that somebody else wrote.
     script: fingerprint of the discover_hosts.sh that this was written with.
+    own: what capabilities remember, as JSON that only they read; in the text each stands beside the fields above.
     """
 
     left: Mapping[str, Left] = msgspec.field(default_factory=dict)
@@ -100,13 +92,13 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scale: Scale | None = None
     replaced: Mapping[str, Tries] = msgspec.field(default_factory=dict)
     moved: Mapping[str, Tries] = msgspec.field(default_factory=dict)
-    growth: Growth | None = None
     hosts: Mapping[str, Host] = msgspec.field(default_factory=dict)
     renamed: Mapping[str, Tries] = msgspec.field(default_factory=dict)
     launchers: Tries | None = None
     elders: tuple[str, ...] = ()
     mended: Mended | None = None
     script: str = ""
+    own: Mapping[str, bytes] = msgspec.field(default_factory=dict)
 
 
 def pod_fingerprint(uid: str) -> str:

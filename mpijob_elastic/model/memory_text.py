@@ -18,22 +18,34 @@ COMPRESSED = "zlib:"
 PLAIN = 32 * 1024
 
 _decoder = msgspec.json.Decoder(Memory)
+# A capability's entry stays undecoded, so a bad one costs nobody else the memory; in number and bytes:
+MOST_OWN, LARGEST_OWN = 8, 1024
+_FIELDS = frozenset(Memory.__struct_encode_fields__)
+_parts = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
 def parse(text: str | None) -> Memory | None:
     """Return the memory in an annotation's value; None if there is none or it is unreadable."""
     try:
-        memory = _decoder.decode(_expanded(text)) if text is not None else None
+        plain = _expanded(text) if text is not None else None
+        memory = _decoder.decode(plain) if plain is not None else None
     except (msgspec.DecodeError, RecursionError, ValueError, zlib.error):
         return None
     parts = (memory.left, memory.replaced, memory.moved, memory.hosts, memory.renamed, memory.elders) if memory else ()
-    return memory if all(len(part) <= MOST_WORKERS for part in parts) else None
+    if memory is None or any(len(part) > MOST_WORKERS for part in parts):
+        return None
+    own = {name: bytes(raw) for name, raw in _parts.decode(plain or b"{}").items() if name not in _FIELDS}
+    own = {name: raw for name, raw in own.items() if len(raw) <= LARGEST_OWN}
+    return msgspec.structs.replace(memory, own=dict(list(own.items())[:MOST_OWN])) if own else memory
 
 
 def render(memory: Memory) -> str:
     """Return the annotation's value. The same memory always gives the same text."""
-    plain = _encoder.encode(memory)
+    plain = _encoder.encode(msgspec.structs.replace(memory, own={}))
+    if memory.own:
+        own = {name: msgspec.Raw(raw) for name, raw in memory.own.items()}
+        plain = _encoder.encode({**_parts.decode(plain), **own})
     if len(plain) <= PLAIN:
         return plain.decode()
     return COMPRESSED + base64.b64encode(zlib.compress(plain)).decode()

@@ -3,6 +3,7 @@
 Times are seconds since the epoch. https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -11,10 +12,9 @@ import msgspec
 
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model.bounds import MOST_CONTAINERS
-from mpijob_elastic.model.disruption_signs import Toleration
-from mpijob_elastic.model.eviction import Eviction
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.memory import Tries, pod_fingerprint, pod_key
+from mpijob_elastic.model.taints import Toleration
 from mpijob_elastic.model.wire import Owned
 
 
@@ -25,6 +25,10 @@ class LauncherPhase(Enum):
     DELIVERING = "delivering"  # the init container kubectl-delivery runs
     STARTED = "started"
     FINISHED = "finished"
+
+
+# Most pods have none, and share this.
+NO_MARKS: Mapping[str, str] = {}
 
 
 class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -40,8 +44,8 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     of a NoExecute taint. ends_at: end of its grace period, of `grace` seconds, both None unless it is being deleted.
     shares_processes: with other containers of the pod, or with its node. out_of_memory: a container was killed for it.
     pre_stop: a container has a preStop hook. gates: what holds it back from the scheduler. grouped: it has the mark of
-    a gang. eviction: of a worker, as its annotation says. last_words: of the main process that our webhook gave it,
-    once that has ended with its ranks.
+    a gang. marks: annotations of ours on a worker. last_words: of the main process that our webhook gave it, once that
+    has ended with its ranks.
     """
 
     metadata: Owned
@@ -77,7 +81,7 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     pre_stop: bool = False
     gates: tuple[str, ...] = ()
     grouped: bool = False
-    eviction: Eviction | None = None
+    marks: Mapping[str, str] = NO_MARKS
     last_words: str = ""
 
     @property

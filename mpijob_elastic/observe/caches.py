@@ -1,4 +1,4 @@
-"""The watch caches: MPIJobs, pods, ConfigMaps and Roles by job; nodes and PodGroups if they can be watched.
+"""The watch caches: MPIJobs, pods, ConfigMaps and Roles by job; nodes if they can be watched; what capabilities want.
 
 A change of an object puts its job's key into the queue (kube.queue), so many changes lead to one look; a change of an
 MPIJob or a pod that touches nothing we read leads to none. Labels select the watched objects; the operator's ConfigMaps
@@ -8,11 +8,10 @@ and Roles carry only `app: JOB`.
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from random import Random
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
@@ -22,37 +21,44 @@ from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.watches import Watches, watches
-from mpijob_elastic.model import gang, job_facts
-from mpijob_elastic.model.autoscale import Autoscaler
-from mpijob_elastic.model.disruption_signs import Signs
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.kube_queue import QueueUnit
 from mpijob_elastic.model.pod import PodFacts
-from mpijob_elastic.model.queue import NO_QUEUE, Queue, Workload
 from mpijob_elastic.model.wire import Fact, is_news
-from mpijob_elastic.observe import autoscalers, facts_config, facts_pod, pod_groups, queue_units, views, workloads
-from mpijob_elastic.observe.nodes import Nodes
+from mpijob_elastic.observe import facts_config, facts_pod, views
+from mpijob_elastic.observe.nodes import Nodes, Signs
+from mpijob_elastic.observe.watching import ByJob, JobKey, See, Watching, unseen
 from mpijob_elastic.observe.worker_ends import WorkerEnds
 
 T = TypeVar("T", bound=KubeObject)
 F = TypeVar("F", bound=Fact)
 
 
-class JobKey(NamedTuple):
-    """A job's namespace and name: the queue's key."""
+class _ByJob(Generic[F]):
+    """Objects by their job, while their resource is served."""
 
-    namespace: str
-    name: str
+    def __init__(
+        self, served: WhileServed, store: Callable[[], Collection[F]], index: dict[JobKey, dict[str, F]]
+    ) -> None:
+        self._served = served
+        self._store = store
+        self._index = index
 
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
+    @property
+    def known(self) -> bool | None:
+        return self._served.known
+
+    def of(self, key: JobKey) -> Mapping[str, F]:
+        return self._index.get(key, {})
+
+    def values(self) -> Collection[F]:
+        return self._store()
 
 
 class Caches:
     """The caches; `enqueue` is called with the key of each job whose objects changed.
 
-    namespaces: none for all. signs: the signs that a node is about to go; None if nodes are not watched. now: returns
+    namespaces: none for all. read_job: returns the facts in an MPIJob's JSON. capabilities: returns what sees them, once it has said what to watch. signs: the signs that a node is about to go; None if nodes are not watched. now: returns
     seconds since the epoch.
     """
 
@@ -63,72 +69,42 @@ class Caches:
         namespaces: Sequence[str],
         enqueue: Callable[[JobKey], None],
         random: Random,
+        read_job: Callable[[bytes], JobFacts],
+        capabilities: Callable[[Watching], See] = lambda _: unseen,
         signs: Signs | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._enqueue = enqueue
         self._pods_of: dict[JobKey, dict[str, PodFacts]] = defaultdict(dict)
         self._unplaced_of: dict[JobKey, dict[str, PodFacts]] = defaultdict(dict)
-        self._workloads_of: dict[JobKey, dict[str, Workload]] = defaultdict(dict)
-        self._units_of: dict[JobKey, dict[str, QueueUnit]] = defaultdict(dict)
         self._ends = WorkerEnds(now)
-        self._autoscalers_of: dict[JobKey, dict[str, Autoscaler]] = defaultdict(dict)
         self._keeps_selector = False
         self._written: dict[Resource, Callable[[bytes], None]] = {}
         self._gone: dict[Resource, Callable[[str, str, str], None]] = {}
 
-        def watch(
-            resource: Resource,
-            read: Callable[[bytes], T],
-            on_change: Callable[[T | None, T | None], None],
-            selector: str | None = None,
-        ) -> WatchCache[T] | Watches[T]:
-            make = partial(
-                WatchCache[T],
-                client,
-                resource,
-                decode=read,
-                on_change=on_change,
-                random=random,
-                label_selector=selector,
-            )
-            cache = watches(make, namespaces)
-            self._written[resource] = lambda raw: cache.store.written(read(raw))
-            self._gone[resource] = cache.store.forget
-            return cache
+        self._client = client
+        self._namespaces = namespaces
+        self._random = random
+        self._served: list[WhileServed] = []
 
         owned = names.LABEL_APP
-        self.jobs = watch(resources.MPI_JOBS, job_facts.read, self._on_job)
-        self.pods = watch(resources.PODS, facts_pod.read, self._on_pod, names.POD_SELECTOR)
-        self.configs = watch(resources.CONFIG_MAPS, facts_config.read_config, self._on_owned, owned)
-        self.roles = watch(resources.ROLES, facts_config.read_role, self._on_owned, owned)
+        self.jobs = self._watch(resources.MPI_JOBS, read_job, self._on_job)
+        self.pods = self._watch(resources.PODS, facts_pod.read, self._on_pod, names.POD_SELECTOR)
+        self.configs = self._watch(resources.CONFIG_MAPS, facts_config.read_config, self._on_owned, owned)
+        self.roles = self._watch(resources.ROLES, facts_config.read_role, self._on_owned, owned)
         self._required: dict[str, WatchCache[Any] | Watches[Any]] = {
             "mpijobs": self.jobs,
             "pods": self.pods,
             "configmaps": self.configs,
             "roles": self.roles,
         }
-        self._gangs = {found: watch(found, pod_groups.read, self._on_owned) for found in gang.POD_GROUPS.values()}
-        self._gangs_served = {
-            found: WhileServed(client, found, cache, on_change=self._wake_all) for found, cache in self._gangs.items()
-        }
-        ours = f"{names.LABEL_MANAGED_BY}={names.PROGRAM}"
-        self._workloads = watch(
-            resources.WORKLOADS, workloads.read, partial(self._on_indexed, self._workloads_of), ours
-        )
-        self._kueue = WhileServed(client, resources.WORKLOADS, self._workloads, on_change=self._wake_all)
-        units = watch(resources.QUEUE_UNITS, queue_units.read, partial(self._on_indexed, self._units_of))
-        self._units = WhileServed(client, resources.QUEUE_UNITS, units, on_change=self._wake_all)
-        scaling = watch(resources.AUTOSCALERS, autoscalers.read, partial(self._on_indexed, self._autoscalers_of))
-        self._autoscalers = WhileServed(client, resources.AUTOSCALERS, scaling, on_change=self._wake_all)
+        self._see_capabilities = capabilities(self)
         self._nodes = Nodes(client, signs=signs, on_change=self._on_node, random=random, now=now) if signs else None
 
     async def run(self) -> None:
         """Watch for ever; cancel to stop."""
         async with asyncio.TaskGroup() as group:
-            served = (*self._gangs_served.values(), self._kueue, self._units, self._autoscalers)
-            others = (*served, *([self._nodes] if self._nodes else ()))
-            for cache in (*self._required.values(), *others):
+            for cache in (*self._required.values(), *self._served, *([self._nodes] if self._nodes else ())):
                 group.create_task(cache.run())
 
     async def synced(self) -> None:
@@ -161,7 +137,6 @@ class Caches:
         job = self.jobs.store.get(key.namespace, key.name)
         if job is None:
             return None
-        groups = gang.pod_groups(job.gang)
         seen = views.view(
             job,
             pods=self.judge(self._pods_of.get(key, {}).values()),
@@ -169,18 +144,9 @@ class Caches:
             role=self.roles.store.get(key.namespace, names.launcher(key.name)),
             probes=self._ends.over(key, probes),
             holds=holds,
-            gang=self._gangs[groups].store.get(key.namespace, key.name),
             keeps_selector=self._keeps_selector,
         )
-        seen = replace(seen, serves_gangs=self._gangs_served[groups].known) if seen.facts.gang else seen
-        if self._autoscalers.known:
-            seen = replace(seen, autoscalers=tuple(self._autoscalers_of.get(key, {}).values()))
-        if job.policy.fill:
-            seen = replace(seen, others_wait=tuple(self._others_wait(key, job)))
-        if self._units.known and (queued := views.kube_queue(job, self._units_of.get(key, {}).values())):
-            seen = replace(seen, kube_queue=queued)
-        queue = self._queue(key, job)
-        return seen if queue is None else seen.queued(queue)
+        return self._see_capabilities(key, seen)
 
     def left_behind(self, key: JobKey) -> list[PodFacts]:
         """Return the workers that are being deleted, and still run, of a job that is gone, goes or has finished."""
@@ -196,28 +162,19 @@ class Caches:
         trains = job.metadata.uid if job and not job.deleting and (has_driver or not job.finished) else None
         return [pod for pod in deleted if pod.metadata.job_uid != trains]
 
-    def _queue(self, key: JobKey, job: JobFacts) -> Queue | None:
-        if not self._kueue.known:
-            absent = Queue(ignored=job.queue) if job.queue else NO_QUEUE
-            return None if self._kueue.known is None or job.elsewhere else absent
-        found = self._workloads_of.get(key, {})
-        if not (job.queue or found or job.elsewhere):
-            return NO_QUEUE
-        known = self._workloads.store.values()
-        return views.queue(job, found.values(), all_known=known)
+    def by_job(self, resource: Resource, read: Callable[[bytes], F], *, selector: str | None = None) -> ByJob[F]:
+        """Watch a resource while it is served, and wake the job of each object that changes."""
+        index: dict[JobKey, dict[str, F]] = defaultdict(dict)
+        cache = self._watch(resource, read, partial(self._on_indexed, index), selector)
+        served = WhileServed(self._client, resource, cache, on_change=self._wake_all)
+        self._served.append(served)
+        return _ByJob(served, lambda: cache.store.values(), index)
 
-    def _others_wait(self, key: JobKey, job: JobFacts) -> Iterator[float]:
-        """Yield the creation of each worker that another job needs, no node takes, and could run in place of ours."""
-        for rival, unplaced in self._unplaced_of.items():
-            other = self.jobs.store.get(*rival)
-            if other is None or rival == key or other.place != job.place or other.finished:
-                continue
-            least = gang.least_workers(other.policy, other.replicas, elastic=other.elastic)
-            for name, pod in unplaced.items():
-                index = names.worker_index(name, job=rival.name)
-                is_its_own = pod.metadata.job_uid == other.metadata.uid
-                if is_its_own and index is not None and index < least:
-                    yield pod.created_at
+    def unplaced(self) -> Iterator[tuple[JobFacts, Mapping[str, PodFacts]]]:
+        """Yield each job with those of its pods that the scheduler has found no node for."""
+        for key, pods in self._unplaced_of.items():
+            if job := self.jobs.store.get(*key):
+                yield job, pods
 
     def judge(self, pods: Iterable[PodFacts]) -> list[PodFacts]:
         """Return the pods, marked with the disruption of their nodes."""
@@ -232,6 +189,27 @@ class Caches:
         if keeps_selector != self._keeps_selector:
             self._keeps_selector = keeps_selector
             self._wake_all()
+
+    def _watch(
+        self,
+        resource: Resource,
+        read: Callable[[bytes], T],
+        on_change: Callable[[T | None, T | None], None],
+        selector: str | None = None,
+    ) -> WatchCache[T] | Watches[T]:
+        make = partial(
+            WatchCache[T],
+            self._client,
+            resource,
+            decode=read,
+            on_change=on_change,
+            random=self._random,
+            label_selector=selector,
+        )
+        cache = watches(make, self._namespaces)
+        self._written[resource] = lambda raw: cache.store.written(read(raw))
+        self._gone[resource] = cache.store.forget
+        return cache
 
     def see(self, resource: Resource, raw: bytes) -> None:
         """Store an object from the API server's answer to our own write."""

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from mpijob_elastic import names
 from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.model import eviction, policy
+from mpijob_elastic.model import policy
 from mpijob_elastic.model.containers import of_driver
-from mpijob_elastic.model.pod import LauncherPhase, PodFacts
+from mpijob_elastic.model.pod import NO_MARKS, LauncherPhase, PodFacts
 from mpijob_elastic.model.wire import ConfigMapVolume, owned, seconds, shared
 from mpijob_elastic.observe.pod import Condition, ContainerStatus, Detail, Pod, Spec, Status, decode, ends
 
@@ -24,6 +24,8 @@ _CONFIG_MOUNT = f'"{names.CONFIG_VOLUME}"'.encode()
 _GROUPS = frozenset({names.COSCHEDULING_GROUP, names.KOORDINATOR_GROUP})
 # The scheduler lists every reason of every node.
 _LONGEST_OBSTACLE = 200
+# A mark of ours is short; anybody who may annotate the pod may write a longer one.
+_LONGEST_MARK = 64
 
 
 def read(raw: bytes) -> PodFacts:
@@ -79,9 +81,14 @@ def of(pod: Pod) -> PodFacts:
         pre_stop=_has_pre_stop(spec),
         gates=tuple(shared(gate.name) for gate in spec.scheduling_gates or ()),
         grouped=_is_grouped(pod.metadata, spec),
-        eviction=None if launcher else eviction.parse(annotations.get(names.EVICTION)),
+        marks=NO_MARKS if launcher else _marks(annotations),
         last_words=_last_words(status) if pod.metadata.deleting else "",
     )
+
+
+def _marks(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    found = {key: text[:_LONGEST_MARK] for key, text in annotations.items() if key.startswith(names.PREFIX)}
+    return found or NO_MARKS
 
 
 def _is_grouped(metadata: ObjectMeta, spec: Spec) -> bool:

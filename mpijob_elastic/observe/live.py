@@ -7,8 +7,8 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe import facts_config, facts_pod, views
 
@@ -16,11 +16,17 @@ Judge = Callable[[Iterable[PodFacts]], list[PodFacts]]
 
 
 async def view(
-    client: ApiReader, *, namespace: str, job: str, probes: views.Probes = views.never_asked, judge: Judge = list
+    client: ApiReader,
+    *,
+    namespace: str,
+    job: str,
+    read_job: Callable[[bytes], JobFacts],
+    probes: views.Probes = views.never_asked,
+    judge: Judge = list,
 ) -> JobView | None:
     """Return the job's view as the API server has its objects now (three reads); None if the job is gone.
 
-    judge: marks the pods that go with their nodes (see `nodes`). The Role is left out: no deletion depends on it.
+    read_job: returns the facts in an MPIJob's JSON. judge: marks the pods that go with their nodes (see `nodes`). The Role is left out: no deletion depends on it.
     """
     selector = f"{names.POD_SELECTOR},{names.LABEL_JOB_NAME}={job}"
     try:
@@ -32,7 +38,7 @@ async def view(
     except errors.NotFound:
         return None
     return views.view(
-        job_facts.read(raw_job),
+        read_job(raw_job),
         pods=judge(pods),
         config=facts_config.read_config(raw_config),
         probes=probes,

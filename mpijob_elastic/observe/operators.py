@@ -28,8 +28,6 @@ def marks(
 
     The sign is a time in seconds since the epoch; infinite if it lasts as long as the objects. owner: of `config`.
     """
-    if job.elsewhere:
-        return f"its spec.managedBy is {names.MULTIKUEUE}, so it runs in another cluster; edit it there", math.inf
     versions = {each.api_version for each in (*(pod.metadata for pod in pods), *([owner] if owner else []))}
     if versions := versions - {MPI_JOBS.api_version}:
         return f"its objects belong to {', '.join(sorted(versions))}", math.inf

@@ -12,16 +12,13 @@ from typing import TypeVar
 from mpijob_elastic import names
 from mpijob_elastic.model import containers, hosts, kubexec, memory_text
 from mpijob_elastic.model.execs import Held
-from mpijob_elastic.model.gang import PodGroup
 from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.kube_queue import HELD, KubeQueue, QueueUnit
 from mpijob_elastic.model.memory import pod_key
 from mpijob_elastic.model.pod import Launcher, PodFacts, Probe, Worker
-from mpijob_elastic.model.queue import Queue, Workload, named
 from mpijob_elastic.observe import operators
 
-F = TypeVar("F", ConfigFacts, Role, PodGroup)
+F = TypeVar("F", ConfigFacts, Role)
 # Returns what exec has shown of a pod (`Worker.key`) since an occasion (`Config.occasion`).
 Probes = Callable[[str, str], Probe]
 # Returns what exec has shown of a launcher, by its uid.
@@ -70,22 +67,20 @@ def view(
     role: Role | None = None,
     probes: Probes = never_asked,
     holds: Holds = never_looked,
-    gang: PodGroup | None = None,
     keeps_selector: bool = False,
 ) -> JobView:
-    """Return the job's view. pods: marked by their nodes (see `nodes`). gang: the PodGroup of the job's name, if any.
+    """Return the job's view. pods: marked by their nodes (see `nodes`).
 
     keeps_selector: the MPIJob definition keeps a selector (see `definition`).
     """
     mine = [pod for pod in pods if pod.metadata.job_uid == job.metadata.uid]
-    config, role, gang = _owned(config, job), _owned(role, job), _owned(gang, job)
+    config, role = _owned(config, job), _owned(role, job)
     seen = _config(config) if config else None
     workers = _workers(job, mine, seen, probes)
     foreign, foreign_at = operators.marks(job, pods=mine, config=seen, owner=config.metadata if config else None)
     return JobView(
         facts=job,
         replicas=job.replicas if job.size_known else 1 + max((worker.index for worker in workers), default=-1),
-        suspended_by=job.suspended_by,
         foreign=foreign,
         foreign_at=foreign_at,
         selector_due=keeps_selector and job.lacks_selector,
@@ -94,39 +89,7 @@ def view(
         launcher=_launcher(job, mine, holds),
         config=seen,
         role=role if role and role.exec_rule >= 0 else None,
-        pod_group=gang,
     )
-
-
-def queue(job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workload]) -> Queue:
-    """Return what Kueue says of a job. found: Workloads that may be its own; all_known: those whose names may help."""
-    mine = (one for one in found if one.metadata.job_uid == job.metadata.uid or _is_sent(one, job))
-    return Queue(
-        name=job.queue,
-        priority_class=job.priority_class,
-        workloads={one.metadata.name: one for one in named(mine, all_known)},
-        prebuilt=bool(job.prebuilt),
-        elsewhere=job.elsewhere,
-    )
-
-
-def kube_queue(job: JobFacts, found: Iterable[QueueUnit]) -> KubeQueue | None:
-    """Return what KubeQueue says of a job, None if it has nothing to do with it; found: QueueUnits that are about it.
-
-    The unit of an earlier job of the name goes by itself.
-    """
-    units = list(found)
-    if not units and job.suspended_by != HELD:
-        return None
-    mine = (one for one in units if one.metadata.job_uid == job.metadata.uid)
-    rivals = [f"QueueUnit {one.metadata.name}" for one in units if not one.metadata.job_uid]
-    of_kueue = [f"queue {job.queue} of Kueue"] if job.queue else []
-    return KubeQueue(unit=next(mine, None), rivals=(*sorted(rivals), *of_kueue))
-
-
-def _is_sent(found: Workload, job: JobFacts) -> bool:
-    """Tell whether MultiKueue made a Workload for this job, and nobody owns it yet."""
-    return not found.metadata.job_uid and found.metadata.name == job.prebuilt
 
 
 def _owned(fact: F | None, job: JobFacts) -> F | None:

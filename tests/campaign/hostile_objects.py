@@ -21,13 +21,15 @@ from typing import Any, cast
 import jsonpatch
 
 from lab.operator import objects
+from mpijob_elastic.capabilities import live
 from mpijob_elastic.decide import decide
 from mpijob_elastic.kube import wire
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.observe import views
-from mpijob_elastic.observe.caches import Caches, JobKey
+from mpijob_elastic.observe.caches import Caches
+from mpijob_elastic.observe.watching import JobKey
 from tests.campaign import hostile_texts as texts
 from tests.campaign.part import Options, Outcome
 from tests.doubles.direct import DirectClient, Sent
@@ -235,7 +237,9 @@ class Stage:
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
         client = cast("ApiReader", None)  # nothing is asked
-        self._caches = caches = Caches(client, namespaces=(), enqueue=lambda _: None, random=Random(1))
+        self._caches = caches = Caches(
+            client, namespaces=(), enqueue=lambda _: None, random=Random(1), capabilities=live.seeing
+        )
         self._version = 10
         job = {**JOB, "status": {**COUNTED["status"], "startTime": "2026-01-01T00:00:00Z"}}
         pods = [objects.launcher(JOB), *(objects.worker(JOB, index) for index in range(3))]

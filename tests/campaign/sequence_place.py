@@ -19,11 +19,11 @@ from kubernetes.aio.client import Configuration
 
 from lab.install import Installed
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.disruption.signs import Signs
 from mpijob_elastic.controller.process import Controller
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.lease import LeaseTimes
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.disruption_signs import Signs
 from tests.campaign.sequence_rules import Version, record
 from tests.lab.controllers import settings_for
 from tests.lab.job import Job, State

@@ -20,9 +20,9 @@ from random import Random
 
 from lab.cluster import Cluster
 from lab.install import Installed
+from mpijob_elastic.capabilities.disruption import signs as disruption_signs
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model import disruption_signs
 from tests.campaign.day_troubles import WATCHED, Crash, Cut, Missed, Setting, Stale, Trouble
 from tests.campaign.labs import user
 from tests.campaign.part import Options, Outcome, say

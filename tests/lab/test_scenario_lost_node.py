@@ -14,11 +14,11 @@ from lab.cluster import Cluster
 from lab.install import Installed
 from lab.replicas import Controller
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.disruption.signs import signs
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.resources import NODES
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from mpijob_elastic.model.disruption_signs import signs
 from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.nodes import Nodes
 from tests.faults.faults import Freeze, watches

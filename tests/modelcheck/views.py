@@ -7,6 +7,7 @@ from functools import cache
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities import told
 from mpijob_elastic.decide import config_map, derive, frozen_execs, lost_ranks, next_memory, rank0_loss
 from mpijob_elastic.model import job as model
 from mpijob_elastic.model import kubexec, memory
@@ -91,18 +92,19 @@ def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
         policy=setup.policy if seen.job.elastic else replace(setup.policy, enabled=False),
         clean_pod_policy=setup.clean_pod_policy,
         finished=seen.job.over,
+        suspended_by="a field" if seen.job.stops else "",
         notices="Suspended: by a field" if seen.job.told else "",
     )
     found = model.JobView(
         facts=facts,
         replicas=seen.job.replicas,
-        suspended_by="a field" if seen.job.stops else "",
         workers=tuple(_worker(index, pod, probe) for index, (pod, probe) in enumerate(workers) if pod),
         former={names.worker(JOB, index): DRAINED for index in members(world.drained)},
         launcher=_launcher(seen, seen.launcher, shown, config.dropped_age) if seen.launcher else None,
         config=shown,
         role=role(*members(world.role)),
     )
+    found = told(found)
     return _looked(found) if any(pod and pod.lost_age != NEVER for pod in seen.pods) else found
 
 

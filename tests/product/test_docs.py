@@ -13,6 +13,7 @@ from typer.main import get_command
 
 from lab import golang
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.disruption import signs as disruption_signs
 from mpijob_elastic.cli import app, exit_codes
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.decide import (
@@ -28,7 +29,7 @@ from mpijob_elastic.decide import (
 from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.overlays import Overlay
-from mpijob_elastic.model import bounds, disruption_signs, durations, job_facts, policy
+from mpijob_elastic.model import bounds, durations, job_facts, policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.telemetry.metrics import Metrics
 from scripts import commands_page, rights_table

@@ -18,7 +18,7 @@ from lab.training.job import TrainingJob, example, workers
 from lab.training.log import Recovery, recovery
 from mpijob_elastic import names
 from mpijob_elastic.decide import lost_ranks
-from mpijob_elastic.decide.disruption import SEASONED
+from mpijob_elastic.decide.moves import SEASONED
 from tests.real.losses import Going, Loss, Way, go
 from tests.real.nodes import SECOND, schedule_on
 from tests.real.pods import until

@@ -8,8 +8,8 @@ from enum import Enum, auto
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.model import eviction
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.wire import Volume, Wire, owned
 from webhook.rules.review import CREATE, Request, Verdict

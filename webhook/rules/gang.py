@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.gangs import facts as gang
+from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.model import gang
+from mpijob_elastic.model import policy
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules import json_patch
@@ -62,11 +64,12 @@ def marked(pod: Pod, job: JobFacts | None) -> Patch:
     """
     metadata, role = pod.metadata, role_of(pod, job) if job else ""
     # [v0.3.0] numbers its workers, and makes PodGroups of its own.
-    if job is None or job.gang is None or not role or names.LABEL_REPLICA_INDEX in metadata.labels:
+    asked = job.of(Gang) if job else None
+    if job is None or asked is None or not role or names.LABEL_REPLICA_INDEX in metadata.labels:
         return ()
     name = job.metadata.name
-    least = gang.least_workers(job.policy, job.replicas, elastic=job.elastic)
-    marks = gang.marks(job.gang, name, role, index=names.worker_index(metadata.name, job=name), least=least)
+    least = policy.least_workers(job.policy, job.replicas, elastic=job.elastic)
+    marks = gang.marks(asked, name, role, index=names.worker_index(metadata.name, job=name), least=least)
     patch = json_patch.annotating(metadata.annotations, marks.annotations)
     said = {**job.pod_labels[role], **metadata.labels}
     for key, value in marks.labels.items():
@@ -80,36 +83,37 @@ def marked(pod: Pod, job: JobFacts | None) -> Patch:
 
 def refusals(job: MPIJob, new: JobFacts, old: JobFacts | None, *, queue: QueueState) -> Iterator[Refusal]:
     """Yield the mistakes that a new or changed MPIJob brings in; old: None if it is new."""
-    was = old.gang if old else None
-    if old and old.reported and new.policy.gang != old.policy.gang:
+    was, now = old.of(Gang) if old else None, new.of(Gang)
+    if old and old.reported and (now and now.scheduler) != (was and was.scheduler):
         message = "cannot change once the job has started: its pods keep their marks; delete and recreate the job"
         yield Refusal(field=GANG_FIELD, message=message)
-    if new.gang is None:
+    if now is None:
         return
-    if foreign := [] if was else sorted(_foreign_marks(job, new.gang.scheduler)):
-        message = f"{new.gang.scheduler} and {foreign[0]} in a template are marks of two schedulers; remove one"
+    if foreign := [] if was else sorted(_foreign_marks(job, now.scheduler)):
+        message = f"{now.scheduler} and {foreign[0]} in a template are marks of two schedulers; remove one"
         yield Refusal(field=GANG_FIELD, message=message)
-    if new.gang.queue and (was is None or was.queue != new.gang.queue):
-        yield from _queue(new.gang.queue, queue)
+    if now.queue and (was is None or was.queue != now.queue):
+        yield from _queue(now.queue, queue)
 
 
 def warnings(job: MPIJob, new: JobFacts, *, queue: QueueState) -> Iterator[str]:
     """Yield doubts about what an MPIJob asks for, or leaves out."""
-    roles = (names.ROLE_LAUNCHER, names.ROLE_WORKER)
-    if new.gang is None and any(job.pod(role).scheduler_name == names.VOLCANO for role in roles):
+    roles, asked = (names.ROLE_LAUNCHER, names.ROLE_WORKER), new.of(Gang)
+    scheduler = asked.scheduler if asked else ""
+    if asked is None and any(job.pod(role).scheduler_name == names.VOLCANO for role in roles):
         yield (
             f'schedulerName is volcano without {names.GANG}: "volcano": each pod is a gang of its own, unless '
             "mpi-operator runs with --gang-scheduling"
         )
-    if new.policy.gang == names.COSCHEDULING and job.pod(names.ROLE_WORKER).scheduler_name in _NO_SCHEDULER:
+    if scheduler == names.COSCHEDULING and job.pod(names.ROLE_WORKER).scheduler_name in _NO_SCHEDULER:
         yield "no schedulerName in the templates: they are a gang only if the default scheduler runs Coscheduling"
-    if new.policy.gang == names.KUBERNETES and len({job.pod(role).scheduler_name or "" for role in roles}) > 1:
+    if scheduler == names.KUBERNETES and len({job.pod(role).scheduler_name or "" for role in roles}) > 1:
         yield "launcher and workers name different schedulers: Kubernetes then starts no pod of the gang"
-    if new.gang and new.gang.queue:
+    if asked and asked.queue:
         try:
-            queue(new.gang.queue)
+            queue(asked.queue)
         except LookupError:
-            yield f"queue {new.gang.queue} could not be checked: the queues of Volcano cannot be read"
+            yield f"queue {asked.queue} could not be checked: the queues of Volcano cannot be read"
 
 
 def _queue(name: str, state: QueueState) -> Iterator[Refusal]:

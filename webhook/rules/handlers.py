@@ -12,9 +12,10 @@ from itertools import chain
 
 import msgspec
 
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
-from mpijob_elastic.model import job_facts, mpijob
+from mpijob_elastic.model import mpijob
 from mpijob_elastic.model.job_facts import JobFacts
 from webhook.rules import (
     gang,
@@ -132,7 +133,7 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
 
     def job_created(request: Request) -> Verdict:
         job = mpijob.decode(request.object)
-        new = job_facts.of(job)
+        new = capabilities.of(job)
         verdict = _with(validate.created(job, new), tuple(gang.warnings(job, new, queue=context.queue)))
         verdict = _with(verdict, _shortages(context, request, new, more=new.replicas))
         return _refusing(verdict, gang.refusals(job, new, None, queue=context.queue))
@@ -141,14 +142,16 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         job, before = mpijob.decode(request.object), mpijob.decode(request.old_object)
         if job.metadata.deleting or before.finished:
             return review.UNCHANGED
-        new, old = job_facts.of(job), job_facts.of(before)
+        new, old = capabilities.of(job), capabilities.of(before)
         verdict = validate.updated(job, before, new=new, old=old, dry_run=request.dry_run)
         verdict = _with(verdict, _shortages(context, request, new, more=new.replicas - old.replicas))
         verdict = _refusing(verdict, gang.refusals(job, new, old, queue=context.queue))
         matters = old.reported and (old.elastic or new.elastic)
         if not matters:
             return verdict
-        return _with(verdict, pod_templates.changed(request.object, request.old_object, queued=bool(new.queue)))
+        return _with(
+            verdict, pod_templates.changed(request.object, request.old_object, queued=names.GATE_QUEUED in new.gates)
+        )
 
     job_judged = partial(operator_faults.judged, job_created, job_updated)
 

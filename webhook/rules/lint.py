@@ -8,10 +8,12 @@ value has at most 63 characters, and so has a hostname, to which the kubelet cut
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.model import phrases, run_policy
+from mpijob_elastic.capabilities.kube_queue.facts import Held
+from mpijob_elastic.capabilities.kueue.facts import Asked
+from mpijob_elastic.capabilities.run_policy import facts as run_policy
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.horovodrun import HOROVODRUN, Launch
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.kube_queue import HELD
 from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules import review, size
 
@@ -53,9 +55,10 @@ def _findings(job: MPIJob, about: JobFacts) -> Iterator[str]:
         yield from _run_policy(job, about)
     elif asks:
         yield f"this job is not elastic: {_reason(about.launch)}"
-    if about.queue and about.clean_pod_policy not in ("Running", "All"):
+    queue = (about.of(Asked) or Asked()).queue
+    if queue and about.clean_pod_policy not in ("Running", "All"):
         yield "workers stay when this job has ended, but others get its quota; set spec.cleanPodPolicy to Running"
-    if about.queue and about.suspended_by == HELD:
+    if queue and about.of(Held):
         yield f"{names.KUBEQUEUE_SUSPEND} holds a job with a queue of Kueue for ever: it gets no QueueUnit"
 
 
@@ -109,7 +112,7 @@ def _sidecars(job: MPIJob) -> Iterator[str]:
 
 
 def _run_policy(job: MPIJob, about: JobFacts) -> Iterator[str]:
-    ignored = run_policy.ignored(job.spec.run_policy) if job.spec and not about.policy.run_policy else []
+    ignored = run_policy.ignored(job.spec.run_policy) if job.spec and about.of(run_policy.RunPolicy) is None else []
     if ignored:
         listed = phrases.listed(ignored)
         yield f'mpi-operator v0.2.3 ignores {listed} of spec.runPolicy; annotate the job {names.RUN_POLICY}: "true"'

@@ -7,6 +7,7 @@ unchanged. An object that is not clearly v0.2.3's is left alone; the controller 
 from typing import Any
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.run_policy.facts import RunPolicy
 from mpijob_elastic.kube.meta import ObjectMeta, OwnerReference
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import policy
@@ -84,7 +85,7 @@ def run_policy(pod: Pod, job: JobFacts | None) -> Patch:
     owner = job_of(pod.metadata)
     if owner is None or job is None or job.metadata.uid != owner.uid or not _is_launcher(pod.metadata, owner.name):
         return ()
-    asked, spec = job.run_policy, pod.spec
+    asked, spec = job.of(RunPolicy) or RunPolicy(), pod.spec
     patch: Patch = ()
     if asked.active_deadline is not None and spec.active_deadline_seconds is None:
         patch = json_patch.adding(at="/spec/activeDeadlineSeconds", value=asked.active_deadline)

@@ -9,6 +9,9 @@ import difflib
 from collections.abc import Iterator, Mapping
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.autoscaling.facts import Scaling
+from mpijob_elastic.capabilities.kueue.facts import Asked
+from mpijob_elastic.capabilities.suspension import Suspended
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
@@ -83,10 +86,14 @@ def _unknown_annotations(new: Mapping[str, str], old: Mapping[str, str]) -> Iter
 def _no_effect(new: JobFacts, old: JobFacts | None) -> Iterator[str]:
     if new.elastic:
         return
-    if new.policy.suspend and not (old and old.policy.suspend):
+    if new.of(Suspended) and not (old and old.of(Suspended)):
         yield f"{names.SUSPEND} has no effect: this job is not elastic"
-    if new.policy.autoscale and not (old and old.policy.autoscale):
+    if _scales(new) and not (old and _scales(old)):
         yield f"{names.AUTOSCALE} has no effect: this job is not elastic"
+
+
+def _scales(job: JobFacts) -> bool:
+    return (job.of(Scaling) or Scaling()).autoscale is not None
 
 
 def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
@@ -110,14 +117,15 @@ def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
 
 def _queued(new: JobFacts, old: JobFacts) -> Iterator[str]:
     """Yield what an edit does to the quota of a job that Kueue has admitted, or may have."""
-    if new.queue != old.queue:
-        after = f"an admitted job keeps its quota of {old.queue}; to move it, suspend and resume it"
-        if not old.queue:
+    queue, former = (new.of(Asked) or Asked()).queue, (old.of(Asked) or Asked()).queue
+    if queue != former:
+        after = f"an admitted job keeps its quota of {former}; to move it, suspend and resume it"
+        if not former:
             after = "pods that run go on outside the quota until Kueue admits the job"
-        elif not new.queue:
+        elif not queue:
             after = "the job leaves its queue: others get its quota at once, and its pods go on"
         yield f"metadata.labels[{names.LABEL_QUEUE}]: {after}"
-    elif new.queue and new.elastic and new.policy.min_replicas != old.policy.min_replicas:
+    elif queue and new.elastic and new.policy.min_replicas != old.policy.min_replicas:
         yield (
             f"{names.MIN_REPLICAS}: an admitted job keeps the quota of its least size at the start; to ask again, "
             "suspend and resume it"

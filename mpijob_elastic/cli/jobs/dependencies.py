@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.disruption.signs import signs
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.lease_record import LeaseObject
 from mpijob_elastic.kube.list import list_objects
@@ -18,7 +19,6 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import EVENTS, LEASES, NODES, PODS
 from mpijob_elastic.model import durations
-from mpijob_elastic.model.disruption_signs import signs
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import seconds

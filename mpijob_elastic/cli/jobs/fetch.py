@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kube_queue import wire as queue_units
+from mpijob_elastic.capabilities.kube_queue.facts import Held, QueueUnit
+from mpijob_elastic.capabilities.kueue import wire as observed
+from mpijob_elastic.capabilities.kueue.facts import Asked, Workload
 from mpijob_elastic.cli.jobs import shown_facts
 from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, snapshots
@@ -18,10 +22,7 @@ from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job import ConfigFacts, Role
-from mpijob_elastic.model.kube_queue import HELD, QueueUnit
-from mpijob_elastic.model.queue import Workload
-from mpijob_elastic.observe import facts_config, queue_units
-from mpijob_elastic.observe import workloads as observed
+from mpijob_elastic.observe import facts_config
 
 T = TypeVar("T")
 
@@ -93,11 +94,11 @@ async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
     with suppress(errors.Forbidden):
         roles = await _list(client, selection.namespace, selection.roles)
     workloads: list[Workload] | None = None
-    if any(job.facts.queue for job in found):
+    if any(job.facts.of(Asked) for job in found):
         with suppress(errors.Forbidden, errors.NotFound):  # of others, too, because they tell the place in the queue
             workloads = await _list(client, selection.namespace, _WORKLOADS)
     units: list[QueueUnit] = []
-    if any(job.facts.suspended_by == HELD for job in found):
+    if any(job.facts.of(Held) for job in found):
         with suppress(errors.Forbidden, errors.NotFound):
             units = await _list(client, selection.namespace, _UNITS)
     return snapshots(jobs=found, pods=pods, configs=configs, roles=roles, workloads=workloads, units=units)

@@ -8,13 +8,16 @@ from datetime import UTC, datetime
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kube_queue import KubeQueue
+from mpijob_elastic.capabilities.kueue import Kueue
+from mpijob_elastic.capabilities.kueue import wishes as workloads
+from mpijob_elastic.capabilities.kueue.facts import Queue
 from mpijob_elastic.cli.jobs.shown_facts import SeenPod
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.decide import derive, kube_queue, plan, plan_words, workloads
+from mpijob_elastic.decide import derive, plan, plan_words
 from mpijob_elastic.decide.state import Drain, JobState, LauncherState
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
-from mpijob_elastic.model.queue import Queue
 
 # The phase of a wanted worker without a pod, and of a pod that waits for quota.
 MISSING, QUEUED = "Missing", "Queued"
@@ -151,9 +154,9 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         launcher=_launcher(snapshot, view.launcher, state.launcher) if view.launcher else None,
         workers=workers,
         notices=view.facts.notices.splitlines(),
-        next=plan_words.words(view, due) if snapshot.role_readable else [_NO_RIGHTS],
+        next=plan_words.words(state, due) if snapshot.role_readable else [_NO_RIGHTS],
         next_look=_time(due.wake_at) if due.wake_at is not None else None,
-        queue=_queue(snapshot, view.queue) if view.queue else _kube_queue(view),
+        queue=_queue(snapshot, kueue.queue) if (kueue := view.of(Kueue)) and kueue.queue else _kube_queue(state),
     )
 
 
@@ -178,12 +181,12 @@ def _worker(snapshot: Snapshot, state: JobState, index: int) -> WorkerReport:
         draining=_draining(worker.drain) if worker.drain and view.elastic and not worker.wanted else None,
         node=seen.facts.node,
         last_state=pod.facts.last_state if pod.terminated else "",
-        quota=workloads.quota(view, pod),
+        quota=workloads.quota(view, kueue.queue, pod) if (kueue := view.of(Kueue)) and kueue.queue else "",
     )
 
 
 def _queue(snapshot: Snapshot, queue: Queue) -> QueueReport:
-    found = workloads.waiting(snapshot.view)
+    found = workloads.waiting(snapshot.view, queue)
     if found is None:
         base = queue.base(snapshot.view.name)
         return QueueReport(name=base.queue if base else queue.name)
@@ -191,8 +194,9 @@ def _queue(snapshot: Snapshot, queue: Queue) -> QueueReport:
     return QueueReport(name=found.queue, workload=name, place=snapshot.places.get(found.metadata.uid), says=found.line)
 
 
-def _kube_queue(view: JobView) -> QueueReport | None:
-    unit = kube_queue.waiting(view)
+def _kube_queue(state: JobState) -> QueueReport | None:
+    held = state.view.of(KubeQueue)
+    unit = held.waiting(state) if held else None
     return QueueReport(name=unit.queue or "KubeQueue", workload=unit.metadata.name, says=unit.said) if unit else None
 
 

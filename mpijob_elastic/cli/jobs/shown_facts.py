@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from mpijob_elastic import names
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.explain.facts import Pod, Stuck
-from mpijob_elastic.model import job_facts, mpijob
+from mpijob_elastic.model import mpijob
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import PodFacts
@@ -41,7 +41,7 @@ class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
 def read_job(raw: bytes) -> SeenJob:
     """Read an MPIJob's JSON. Raises msgspec.DecodeError where it is none."""
     job = mpijob.decode(raw)
-    facts = job_facts.of(job)
+    facts = capabilities.of(job)
     return SeenJob(metadata=facts.metadata, facts=facts, state=_job_state(job, facts), resized_at=job.resized_at)
 
 
@@ -59,7 +59,7 @@ def _job_state(job: MPIJob, facts: JobFacts) -> str:
         return names.CONDITION_SUCCEEDED
     if facts.finished:
         return names.CONDITION_FAILED
-    if facts.suspended_by:
+    if facts.suspended:
         return "Suspended"
     return next((state for state in _STATES if job.condition(state)), "Pending")
 

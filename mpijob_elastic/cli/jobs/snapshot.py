@@ -1,17 +1,24 @@
 """One job at one moment, as a user may read it: the controller's view and some facts for people."""
 
+import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 
+from mpijob_elastic import capabilities
+from mpijob_elastic.capabilities.kube_queue import KubeQueue
+from mpijob_elastic.capabilities.kube_queue import live as kube_queue
+from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, QueueUnit
+from mpijob_elastic.capabilities.kueue import Kueue
+from mpijob_elastic.capabilities.kueue import facts as queue
+from mpijob_elastic.capabilities.kueue import live as kueue
+from mpijob_elastic.capabilities.kueue.facts import Asked, Workload
 from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
-from mpijob_elastic.decide import kube_queue
-from mpijob_elastic.model import queue
+from mpijob_elastic.decide import derive
+from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import ConfigFacts, JobView, Role
-from mpijob_elastic.model.kube_queue import ENQUEUED, QueueUnit
-from mpijob_elastic.model.queue import Workload
 from mpijob_elastic.observe import views
 
 
@@ -72,17 +79,20 @@ def _queued(
     for one in workloads or ():
         of_job[one.metadata.job_uid].append(one)
     for job, view in zip(jobs, found, strict=True):
-        is_known = workloads is not None and job.facts.queue
-        mine = views.queue(job.facts, of_job[view.ref.uid], all_known=workloads or ()) if is_known else None
-        units = units_of.get((view.namespace, view.name))
-        held = replace(view, kube_queue=views.kube_queue(job.facts, units)) if units else view
-        yield held.queued(mine)
+        seen: list[Known] = []
+        if workloads is not None and (job.facts.of(Asked) or Asked()).queue:
+            seen.append(Kueue(kueue.queue(job.facts, of_job[view.ref.uid], all_known=workloads)))
+        if units := units_of.get((view.namespace, view.name)):
+            seen += [queued] if (queued := kube_queue.of(job.facts, units)) else []
+        yield capabilities.told(view, seen=seen)
 
 
 def _named(job: SeenJob, view: JobView) -> SeenJob:
     """Return the job, called queued while nothing of it may run: the operator does not know that."""
-    if unit := kube_queue.waiting(view):
+    state = derive(view, now=time.time())
+    held, asked = view.of(KubeQueue), view.of(Kueue)
+    if held and (unit := held.waiting(state)):
         return msgspec.structs.replace(job, state=unit.phase or ENQUEUED)
-    base = view.queue.base(view.name) if view.queue else None
-    is_queued = base and base.waits and all(pod.facts.gates for pod in view.pods) and not view.suspended_by
+    base = asked.queue.base(view.name) if asked and asked.queue else None
+    is_queued = base and base.waits and all(pod.facts.gates for pod in view.pods) and not state.wishes.stop
     return msgspec.structs.replace(job, state="Queued") if is_queued else job

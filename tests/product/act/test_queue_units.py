@@ -7,7 +7,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from mpijob_elastic import names
-from mpijob_elastic.act.queue_units import QueueUnits, created
+from mpijob_elastic.capabilities.kube_queue import wire as queue_units
+from mpijob_elastic.capabilities.kube_queue.facts import QueueUnit
+from mpijob_elastic.capabilities.kube_queue.live import QueueUnits, created
 from mpijob_elastic.decide.actions import (
     CreateUnit,
     DeleteUnit,
@@ -19,8 +21,6 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS, QUEUE_UNITS
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.kube_queue import QueueUnit
-from mpijob_elastic.observe import queue_units
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW, job, ref
 from tests.doubles.api import TinyApi

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from mpijob_elastic.act import workload_bodies
-from mpijob_elastic.act.workloads import Workloads
+from mpijob_elastic.capabilities.kueue import bodies as workload_bodies
+from mpijob_elastic.capabilities.kueue import wire as workloads
+from mpijob_elastic.capabilities.kueue.facts import Workload
+from mpijob_elastic.capabilities.kueue.live import Workloads
 from mpijob_elastic.decide.actions import ClearWorkload, CreateWorkload, FinishWorkload, MarkReady, PodSet
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.queue import Workload
 from mpijob_elastic.model.wire import Owned
-from mpijob_elastic.observe import workloads
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import JOB, NOW, job, ref
 from tests.doubles.api import Object, TinyApi

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.act.gate import Altered, Gate
 from mpijob_elastic.act.writer import Outdated, Writer
+from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import (
     DeleteJob,
@@ -23,7 +24,6 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW, but, config, job, launcher, pods, ref, worker

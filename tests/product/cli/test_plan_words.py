@@ -4,10 +4,10 @@ from typing import Any, get_args
 
 import pytest
 
-from mpijob_elastic.decide import actions, plan_words
+from mpijob_elastic.capabilities.gangs.facts import Gang
+from mpijob_elastic.decide import actions, derive, plan_words
 from mpijob_elastic.decide.actions import LookIntoLauncher, Note, Plan, ProbeWorkers
 from mpijob_elastic.model.execs import Exec
-from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase
@@ -64,7 +64,7 @@ SAY_THEIR_REASON: list[Any] = [
     actions.DeleteWorkers(removals=(REMOVAL,)),
     actions.DeleteJob(ref=ref("j"), note=NOTE),
     actions.EndLauncher(launcher=launcher(), note=NOTE),
-    actions.ReleaseWorker(worker=worker(2), mark="released", note=NOTE),
+    actions.ReleaseWorker(worker=worker(2), annotation="a", mark="released", note=NOTE),
     actions.DeleteLauncher(launcher=launcher(), note=NOTE),
     actions.LowerPodGroup(ref=ref("g"), before=5, after=3, note=NOTE),
     actions.MakePodGroup(job=ref("j"), min_member=3, gang=Gang(scheduler="volcano"), note=NOTE),
@@ -73,7 +73,6 @@ SAY_THEIR_REASON: list[Any] = [
     actions.RollBack(ref=ref("j"), before=4, after=2, note=NOTE),
     actions.DeleteAutoscaler(ref=ref("h"), note=NOTE),
     actions.WriteAutoscaler(job=ref("j"), ref=None, spec={}, note=NOTE),
-    actions.StartPods(pods=(), flavors=(), note=NOTE),
     actions.ReleaseJob(unit=unit(), note=NOTE),
     actions.HoldJob(unit=unit(), note=NOTE),
 ]
@@ -82,7 +81,7 @@ ALL = [*WORDS, *((action, NOTE.message) for action in SAY_THEIR_REASON)]
 
 @pytest.mark.parametrize(("action", "words"), ALL)
 def test_every_write_has_its_words(action: Any, words: str) -> None:
-    assert plan_words.words(job(), Plan(actions=(action,))) == [words]
+    assert plan_words.words(derive(job(), now=NOW), Plan(actions=(action,))) == [words]
 
 
 def test_no_write_is_without_words() -> None:
@@ -100,11 +99,11 @@ def test_every_look_has_its_words() -> None:
         "check by exec, unless just done, that j-launcher holds no exec into a pod that is gone",
     ]
     draining = "check by exec whether ranks still run in j-worker-2, j-worker-1"
-    assert plan_words.words(job(), Plan(looks=(leaving, *routine))) == [draining, *checks]
-    assert plan_words.words(job(), Plan(looks=routine)) == ["nothing: the job is as desired", *checks]
+    assert plan_words.words(derive(job(), now=NOW), Plan(looks=(leaving, *routine))) == [draining, *checks]
+    assert plan_words.words(derive(job(), now=NOW), Plan(looks=routine)) == ["nothing: the job is as desired", *checks]
     told = ProbeWorkers(workers=leaving.workers[:1], drained=True)
     words = "tell the main process of j-worker-2 by exec that its worker has drained"
-    assert plan_words.words(job(), Plan(looks=(told,))) == [words]
+    assert plan_words.words(derive(job(), now=NOW), Plan(looks=(told,))) == [words]
 
 
 WAITING = launcher(LauncherPhase.WAITING)
@@ -139,4 +138,4 @@ WAITING = launcher(LauncherPhase.WAITING)
     ],
 )
 def test_an_empty_plan_says_why(view: JobView, plan: Plan, why: str) -> None:
-    assert plan_words.words(view, plan) == [f"nothing: {why}"]
+    assert plan_words.words(derive(view, now=NOW), plan) == [f"nothing: {why}"]

@@ -8,7 +8,7 @@ from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.controller import left_behind
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import Owned
-from mpijob_elastic.observe.caches import JobKey
+from mpijob_elastic.observe.watching import JobKey
 
 KEY, DELETED_AT = JobKey("n", "train"), 1000.0
 

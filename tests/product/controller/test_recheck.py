@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 import pytest
 from msgspec import structs
 
-from mpijob_elastic import names
+from mpijob_elastic import capabilities, names
+from mpijob_elastic.capabilities.gangs import Gangs
+from mpijob_elastic.capabilities.gangs.facts import PodGroup
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.decide import next_memory
 from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Removal, normal
@@ -15,7 +17,6 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.execs import Exec
-from mpijob_elastic.model.gang import PodGroup
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import PodFacts, Probe
@@ -50,6 +51,7 @@ def rechecking(
         probes=lambda _uid, _at: Probe(),
         judge=judge,
         timed=timed,
+        told=capabilities.told,
         is_gone=is_gone,
         now=lambda: NOW,
     )
@@ -118,7 +120,7 @@ async def test_the_pod_group_that_the_caches_have_is_decided_on_again(api: TinyA
         return fresh
 
     assert await rechecking(client, {}, timed=timed).removals(view, DeleteWorkers(removals=())) == []
-    assert [fresh.pod_group for fresh in judged] == [view.pod_group]
+    assert [fresh.of(Gangs) for fresh in judged] == [view.of(Gangs)]
 
 
 @pytest.mark.parametrize("agrees", [True, False])

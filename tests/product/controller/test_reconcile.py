@@ -11,6 +11,7 @@ import pytest
 
 from mpijob_elastic.act.gate import Altered
 from mpijob_elastic.act.writer import Outdated
+from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.controller import refusals
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.refusals import Refusals
@@ -27,10 +28,9 @@ from mpijob_elastic.decide.actions import (
 )
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.queue import WorkQueue
-from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
-from mpijob_elastic.observe.caches import JobKey
+from mpijob_elastic.observe.watching import JobKey
 from tests.builders import LONG_AGO, NOW, config, job, pending, pods, role, shown, worker
 from tests.queues import GATES, granted, preempted, queue, training, waiting
 
@@ -80,15 +80,13 @@ class Api:
             watch=ignore, forget=ignore, tidy=ignore, seen=None, held=None, timed=lambda view: view
         )
         anything.informed, anything.begin = anything.timed, lambda _, look: self.looks.append(look)
-        anything.perform = anything.autoscale = self._perform
+        anything.perform = self._perform
         anything.view, anything.left_behind = lambda *_, **__: self.view, lambda _: ()
         anything.emit = lambda _, note: self.said.append(note.line)
         self.reconciler = Reconciler(
             caches=anything,
             queue=self.pauses,
             writer=anything,
-            workloads=anything,
-            units=anything,
             prober=anything,
             execs=anything,
             scales=anything,

@@ -7,7 +7,7 @@ from mpijob_elastic.controller.scale_metrics import ScaleTimes
 from mpijob_elastic.decide import derive, plan
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
-from mpijob_elastic.observe.caches import JobKey
+from mpijob_elastic.observe.watching import JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW, but, config, job, pending, pods, shown, worker
 

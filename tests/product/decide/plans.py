@@ -140,7 +140,10 @@ _WORDS: Mapping[type, Callable[[Any], str]] = {
     actions.EndLauncher: lambda _: "end launcher",
     actions.DeleteJob: lambda _: "delete job",
     actions.EndExecs: lambda found: f"kill {' '.join(str(one.pid) for one in found.execs)}",
-    actions.Ungate: lambda found: f"ungate {_gates(found.pods)}",
+    actions.Ungate: lambda found: (
+        f"{'start' if found.note.reason == 'Admitted' else 'ungate'} {_gates(found.pods)}"
+        + "".join(f" on {one}" for one in found.adds)
+    ),
     actions.TellUser: lambda told: (
         f"say {' '.join(line.partition(':')[0] for line in told.text.splitlines()) or 'nothing more'}"
     ),
@@ -157,7 +160,6 @@ _WORDS: Mapping[type, Callable[[Any], str]] = {
     actions.CreateWorkload: lambda asked: (
         f"ask {_short(asked.name)}: {_asked(asked.pods)}" + (f", priority {asked.priority}" if asked.priority else "")
     ),
-    actions.StartPods: lambda found: f"start {_gates(found.pods)}{''.join(f' on {one}' for one in found.flavors)}",
     actions.MarkReady: lambda found: f"ready {_short(found.workload.metadata.name)}",
     actions.ClearWorkload: lambda found: f"give back {_short(found.workload.metadata.name)}",
     actions.FinishWorkload: lambda found: f"finish {_short(found.workload.metadata.name)}",

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import LookIntoLauncher, Plan, ProbeWorkers, WriteSelector
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import LauncherPhase, Probe
 from mpijob_elastic.model.policy import Policy, Problem
-from mpijob_elastic.model.queue import NO_QUEUE
 from tests.builders import NOW, Story, config, failed, job, launcher, pods, ref, role, worker
 from tests.counted import entered
 from tests.product.decide.plans import does, note

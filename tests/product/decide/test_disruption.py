@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import derive, disruption
+from mpijob_elastic.decide import derive, moves
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
 from tests.builders import NOW, Story, config, failed, job, launcher, left, pending, pods, tries, worker
-from tests.product.decide.plans import change, does, note, remembered, those
+from tests.product.decide.plans import change, does, note, notes, remembered, those
 from tests.queues import granted, preempted, queue
 
 TAINT = "taint aws-node-termination-handler/spot-itn"
@@ -87,10 +87,10 @@ def test_workers_whose_quota_kueue_wants_back_are_about_to_leave_too() -> None:
 
 def test_a_newcomer_is_waited_for_and_then_the_last_leaves() -> None:
     view = job(2, workers=(doomed(0), worker(1, **NEW)))
-    assert disruption.wake_at(derive(view, now=NOW)) == NOW + 1
+    assert moves.wake_at(derive(view, now=NOW)) == NOW + 1
     assert leaving(view, now=NOW + 1) == pods(0)
-    assert disruption.wake_at(derive(view, now=NOW + 1)) is None
-    assert disruption.wake_at(derive(job(2).pod(1, **NEW), now=NOW)) is None
+    assert moves.wake_at(derive(view, now=NOW + 1)) is None
+    assert moves.wake_at(derive(job(2).pod(1, **NEW), now=NOW)) is None
 
 
 def moved(count: int, *, uid: str = "uid-of-j-worker-3", ago: float = 0.0) -> Memory:
@@ -169,7 +169,7 @@ def test_a_pod_that_comes_back_to_such_nodes_again_and_again_trains_there() -> N
 
 
 def reasons(view: JobView) -> list[str]:
-    return [note.reason for note in disruption.notes(derive(view, now=NOW))]
+    return [note.reason for note in notes(view) if "Disrupt" in note.reason]
 
 
 @pytest.mark.parametrize(

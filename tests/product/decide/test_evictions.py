@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic.capabilities.disruption import eviction
+from mpijob_elastic.capabilities.disruption.eviction import RETRIED_WITHIN, Eviction
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import ReleaseWorker
-from mpijob_elastic.model import eviction
-from mpijob_elastic.model.eviction import RETRIED_WITHIN, Eviction
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.model.policy import Policy

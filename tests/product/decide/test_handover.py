@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.decide import decide, derive
 from mpijob_elastic.decide.actions import Plan
-from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Mended

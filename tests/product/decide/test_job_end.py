@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic.capabilities.kueue.facts import Queue
 from mpijob_elastic.decide import notices
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Scale
 from mpijob_elastic.model.pod import LauncherPhase
-from mpijob_elastic.model.queue import Queue
 from tests.builders import LONG_AGO, NOW, Story, config, job, launcher, pods
 from tests.product.decide.plans import does, note
 

@@ -5,12 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic.decide import decide, kube_queue
+from mpijob_elastic.capabilities.kube_queue import KubeQueue
+from mpijob_elastic.capabilities.kube_queue.facts import HELD, QueueUnit
+from mpijob_elastic.capabilities.kueue.facts import Workload
+from mpijob_elastic.decide import decide, derive
 from mpijob_elastic.decide.actions import CreateUnit
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kube_queue import HELD, QueueUnit
 from mpijob_elastic.model.pod import LauncherPhase
-from mpijob_elastic.model.queue import Workload
 from tests.builders import NOW, Story, but, job, launcher, pending, worker
 from tests.product.decide.plans import does, note, notes
 from tests.queues import SUSPENDED, granted, held, queue, queued, unit, waiting, workload
@@ -113,28 +114,34 @@ def test_the_unit_has_the_name_and_the_parts_of_the_job() -> None:
     ],
 )
 def test_the_user_reads_what_the_queue_says(view: JobView, line: str) -> None:
-    assert line in [note.line for note in (*notes(view), *kube_queue.notes(view, view.kube_queue or queued()))]
-    assert bool(kube_queue.waiting(view)) is line.startswith("Enqueued")
+    assert line in [note.line for note in notes(view)]
+    assert bool(waiting_unit(view)) is line.startswith("Enqueued")
+
+
+def waiting_unit(view: JobView) -> QueueUnit | None:
+    found = view.of(KubeQueue)
+    return found.waiting(derive(view, now=NOW)) if found else None
 
 
 def test_a_rival_is_told() -> None:
-    view = held(unit(), kube_queue=queued(unit(), RIVAL))
-    [note] = kube_queue.notes(view, queued(None, RIVAL, "queue team of Kueue"))
+    [note] = [
+        one for one in notes(held(kube_queue=queued(None, RIVAL, "queue team of Kueue"))) if "Yields" in one.reason
+    ]
     assert (note.reason, note.warning) == ("KubeQueueYields", True)
     assert "QueueUnit own, queue team of Kueue queues it already" in note.message
-    assert not [*kube_queue.notes(running(), queued(None, RIVAL))]
+    assert not [*notes(running(kube_queue=queued(None, RIVAL)))]
 
 
 @pytest.mark.parametrize("view", [running(unit()), held(unit("Dequeued")), held(unit(), finished=True)])
 def test_who_does_not_wait_is_told_nothing(view: JobView) -> None:
-    assert kube_queue.waiting(view) is None
-    assert not [*kube_queue.notes(view, view.kube_queue or queued())]
+    assert waiting_unit(view) is None
+    assert "Enqueued" not in [note.reason for note in notes(view)]
 
 
 def sent(*found: Workload, name: str = "team", **facts: Any) -> JobView:
     """A job of four that MultiKueue runs in another cluster, or has sent to this one; no pod of it has started."""
-    view = waiting(4).but(foreign="elsewhere" if facts.get("elsewhere") else "")
-    return view.queued(queue(*found, name=name, **facts))
+    view = waiting(4)
+    return view.but(queue=queue(*found, name=name, **facts))
 
 
 BASE = granted(ready=True)

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import pod_group
-from mpijob_elastic.decide.actions import TunePodGroup
-from mpijob_elastic.model.gang import TOGETHER, Gang, PodGroup
+from mpijob_elastic.capabilities.gangs import Gangs
+from mpijob_elastic.capabilities.gangs.facts import TOGETHER, Gang, PodGroup
+from mpijob_elastic.decide import derive
+from mpijob_elastic.decide.actions import Note, TunePodGroup
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import LauncherPhase
 from mpijob_elastic.model.policy import Policy
@@ -112,7 +113,9 @@ def test_the_user_reads_why(view: JobView, message: str) -> None:
 def test_one_of_the_operator_gets_the_queue_and_the_topology_of_the_job() -> None:
     view, done, _ = run(asking(4, 5, least=2), now=NOW)
     assert isinstance(done[-1], TunePodGroup)
-    assert view.pod_group == PodGroup(metadata=ref("j"), min_member=3, queue="team", annotations=VOLCANO.annotations)
+    assert view.of(Gangs).group == PodGroup(
+        metadata=ref("j"), min_member=3, queue="team", annotations=VOLCANO.annotations
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,8 +154,14 @@ def test_a_launcher_that_koordinator_left_out_is_made_again(bound: int, facts: d
     assert any("left out when its gang started" in str(action) for action in done) is again
 
 
+def told(view: JobView) -> list[Note]:
+    """What the gang makes the job say."""
+    gangs = view.of(Gangs)
+    return list(gangs.notes(derive(view, now=NOW))) if gangs else []
+
+
 def test_where_kubernetes_serves_none_it_names_the_gates() -> None:
-    [told] = pod_group.notes(asking(2, gang=KUBERNETES, serves_gangs=False))
+    [told] = told(asking(2, gang=KUBERNETES, serves_gangs=False))
     assert "its pods start one by one. Kubernetes 1.36 serves them with the gates GenericWorkload and" in told.message
 
 
@@ -171,4 +180,4 @@ def test_where_kubernetes_serves_none_it_names_the_gates() -> None:
     ],
 )
 def test_a_gang_that_is_none_is_told(view: JobView, reasons: list[str]) -> None:
-    assert [note.reason for note in pod_group.notes(view)] == reasons
+    assert [note.reason for note in told(view)] == reasons

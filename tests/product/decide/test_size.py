@@ -4,17 +4,19 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import decide, derive, fill, scale_timeout
+from mpijob_elastic.capabilities.autoscaling import facts as autoscale
+from mpijob_elastic.capabilities.autoscaling import fill, scale_timeout
+from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Autoscaler
+from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue
+from mpijob_elastic.decide import decide, derive
 from mpijob_elastic.decide.actions import WriteAutoscaler
-from mpijob_elastic.model import autoscale
-from mpijob_elastic.model.autoscale import Autoscale, Autoscaler
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Growth, Memory, Scale
+from mpijob_elastic.model.memory import Memory, Scale
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
-from mpijob_elastic.model.queue import NO_QUEUE, Queue
 from mpijob_elastic.model.wire import Owned
 from tests.builders import LONG_AGO, NOW, Story, but, config, job, launcher, pending, pods, role, worker
+from tests.builders import grown as sizes
 from tests.product.decide.plans import change, does, note, notes
 from tests.queues import GATES, granted, queue, workload
 
@@ -38,7 +40,7 @@ OTHER = hpa("own", "", labelled=False, digest="")
 
 def filling(size: int = 3, *, at: float = LONG_AGO, added_at: float = LONG_AGO, **facts: Any) -> Story:
     """A job that trains on all of its workers since then."""
-    memory = Memory(growth=Growth(worked=size, asked=size, at=at), added_at=added_at)
+    memory = Memory(own=sizes(size, asked=size, at=at), added_at=added_at)
     listed = config(pods(*range(size)), memory=memory)
     return job(size, **{"policy": FILLS, "queue": NO_QUEUE, "config": listed, "role": role(*range(5)), **facts})
 
@@ -46,7 +48,7 @@ def filling(size: int = 3, *, at: float = LONG_AGO, added_at: float = LONG_AGO, 
 def waiting(created_at: float = LONG_AGO, **facts: Any) -> Story:
     """The last of four has no node."""
     last = pending(3, created_at=created_at, **{"node": "", **facts})
-    listed = config(pods(0, 1, 2), memory=Memory(growth=Growth(worked=3, asked=4, at=LONG_AGO)))
+    listed = config(pods(0, 1, 2), memory=Memory(own=sizes(3, asked=4, at=LONG_AGO)))
     return filling(4, workers=(worker(0), worker(1), worker(2), last), config=listed)
 
 
@@ -67,9 +69,7 @@ ONE_WAITS = (worker(0), pending(1, node=""))
         pytest.param(filling(suspended_by="annotation"), "nothing", id="suspended"),
         pytest.param(filling(autoscalers=(OTHER,)), "nothing", id="an HPA scales it"),
         pytest.param(filling(queue=None), "nothing", id="no queue is known"),
-        pytest.param(
-            filling().remembering(growth=Growth(worked=2, asked=2, at=0.0)), "nothing", id="another size, not written"
-        ),
+        pytest.param(filling().remembering(own=sizes(2, asked=2, at=0.0)), "nothing", id="another size, not written"),
         pytest.param(filling(config=config(pods(0, 1, 2))), "nothing", id="no size written"),
         pytest.param(filling().without(2), "nothing", id="a worker that is lost comes back first"),
         pytest.param(waiting(), "fill 4 to 3", id="no node takes its worker"),
@@ -111,20 +111,20 @@ def test_when_it_looks_again() -> None:
 def test_a_new_size_is_remembered_before_the_next() -> None:
     view = filling(config=config(pods(0, 1, 2), memory=Memory()))
     assert does(view, but="wake") == "remember growth"
-    assert change(view).memory.growth == Growth(worked=3, asked=3, at=NOW)
+    assert change(view).memory.own == sizes(3, asked=3, at=NOW)
 
 
-BEFORE = Growth(worked=2, asked=4, at=NOW - 60)
+BEFORE = sizes(2, asked=4, at=NOW - 60)
 
 
 def timed(timeout: float = 60.0, least: int | None = None) -> Policy:
     return Policy(scale_timeout=timeout, min_replicas=least)
 
 
-def grown(*running: int, growth: Growth | None = BEFORE, **facts: Any) -> Story:
+def grown(*running: int, own: dict[str, bytes] | None = BEFORE, **facts: Any) -> Story:
     """A job that trained on two workers and was asked for four a minute ago, of which these are Ready."""
     workers = tuple(worker(index) if index in running else pending(index) for index in range(4))
-    listed = config(pods(0, 1), memory=Memory(growth=growth))
+    listed = config(pods(0, 1), memory=Memory(own=own or {}))
     return job(4, **{"workers": workers, "config": listed, "policy": timed(), **facts})
 
 
@@ -145,11 +145,11 @@ def grown(*running: int, growth: Growth | None = BEFORE, **facts: Any) -> Story:
         pytest.param(grown(0, 1, elastic=False), "nothing", id="not elastic"),
         pytest.param(grown(0, 1, launcher=DELIVERING), "nothing", id="not started"),
         # Nothing worked yet: the first size is what its author asked for.
-        pytest.param(grown(0, 1, growth=Growth(worked=0, asked=4, at=NOW - 60)), "nothing", id="the first size"),
-        pytest.param(grown(0, 1, growth=Growth(worked=4, asked=4, at=NOW - 60)), "nothing", id="a size that worked"),
-        pytest.param(grown(0, 1, growth=Growth(worked=2, asked=3, at=NOW - 60)), "nothing", id="another, not written"),
-        pytest.param(grown(0, 1, growth=Growth(worked=2, asked=4, at=NOW + 3600)), "nothing", id="from the future"),
-        pytest.param(grown(0, 1, growth=None), "nothing", id="nothing remembered"),
+        pytest.param(grown(0, 1, own=sizes(0, asked=4, at=NOW - 60)), "nothing", id="the first size"),
+        pytest.param(grown(0, 1, own=sizes(4, asked=4, at=NOW - 60)), "nothing", id="a size that worked"),
+        pytest.param(grown(0, 1, own=sizes(2, asked=3, at=NOW - 60)), "nothing", id="another, not written"),
+        pytest.param(grown(0, 1, own=sizes(2, asked=4, at=NOW + 3600)), "nothing", id="from the future"),
+        pytest.param(grown(0, 1, own=None), "nothing", id="nothing remembered"),
     ],
 )
 def test_a_size_that_cannot_be_reached_is_taken_back(view: JobView, plan: str) -> None:
@@ -188,25 +188,31 @@ def test_the_event_says_which_workers_are_missing_and_why(
     ("old", "published", "remembered"),
     [
         # A scale-out begins, goes on, is complete.
-        (Memory(growth=Growth(worked=2, asked=2, at=5.0)), (0, 1), Growth(worked=2, asked=4, at=NOW)),
-        (Memory(growth=BEFORE), (0, 1, 2), BEFORE),
-        (Memory(growth=BEFORE), (0, 1, 2, 3), Growth(worked=4, asked=4, at=NOW - 60)),
+        (Memory(own=sizes(2, asked=2, at=5.0)), (0, 1), sizes(2, asked=4, at=NOW)),
+        (Memory(own=BEFORE), (0, 1, 2), BEFORE),
+        (Memory(own=BEFORE), (0, 1, 2, 3), sizes(4, asked=4, at=NOW - 60)),
         # A scale-in; another size while a size is waited for.
-        (Memory(growth=Growth(worked=6, asked=6, at=5.0)), (0,), Growth(worked=4, asked=4, at=NOW)),
-        (Memory(growth=Growth(worked=2, asked=3, at=5.0)), (0, 1), Growth(worked=2, asked=4, at=NOW)),
+        (Memory(own=sizes(6, asked=6, at=5.0)), (0,), sizes(4, asked=4, at=NOW)),
+        (Memory(own=sizes(2, asked=3, at=5.0)), (0, 1), sizes(2, asked=4, at=NOW)),
         # The timeout is set together with the first size, or later, or with the scale-out.
-        (Memory(), (), Growth(worked=0, asked=4, at=NOW)),
-        (Memory(), (0, 1, 2, 3), Growth(worked=4, asked=4, at=NOW)),
-        (Memory(scale=Scale(before=0, after=2, at=5.0)), (0, 1), Growth(worked=2, asked=4, at=NOW)),
+        (Memory(), (), sizes(0, asked=4, at=NOW)),
+        (Memory(), (0, 1, 2, 3), sizes(4, asked=4, at=NOW)),
+        (Memory(scale=Scale(before=0, after=2, at=5.0)), (0, 1), sizes(2, asked=4, at=NOW)),
         # A clock that was ahead.
-        (Memory(growth=Growth(worked=2, asked=4, at=NOW + 60)), (0, 1), Growth(worked=2, asked=4, at=NOW)),
+        (Memory(own=sizes(2, asked=4, at=NOW + 60)), (0, 1), sizes(2, asked=4, at=NOW)),
     ],
 )
-def test_what_is_remembered_of_the_size(old: Memory, published: tuple[int, ...], remembered: Growth) -> None:
+def test_what_is_remembered_of_the_size(old: Memory, published: tuple[int, ...], remembered: dict[str, bytes]) -> None:
     view = grown(0, 1, config=config(pods(0, 1), memory=old))
-    assert scale_timeout.growth(derive(view, now=NOW), pods(*published)) == remembered
+    assert kept(view, published) == remembered
     for without in (view.but(policy=Policy()), view.plain()):
-        assert scale_timeout.growth(derive(without, now=NOW), pods(*published)) is None
+        assert kept(without, published) == {}
+
+
+def kept(view: JobView, published: tuple[int, ...]) -> dict[str, bytes]:
+    """What is remembered once these workers are published."""
+    state = derive(view, now=NOW)
+    return dict(entry for one in state.wishes.capabilities for entry in one.remember(state, pods(*published)))
 
 
 def asking(*there: Autoscaler, **facts: Any) -> Story:

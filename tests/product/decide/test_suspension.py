@@ -5,13 +5,28 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.model.gang import PodGroup
+from mpijob_elastic.capabilities.gangs.facts import PodGroup
+from mpijob_elastic.capabilities.kueue.facts import Queue
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Growth, Memory
+from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Refusal
 from mpijob_elastic.model.policy import Policy
-from mpijob_elastic.model.queue import Queue
-from tests.builders import LONG_AGO, NOW, Story, but, config, job, launcher, left, pending, pods, ref, tries, worker
+from tests.builders import (
+    LONG_AGO,
+    NOW,
+    Story,
+    but,
+    config,
+    grown,
+    job,
+    launcher,
+    left,
+    pending,
+    pods,
+    ref,
+    tries,
+    worker,
+)
 from tests.product.decide.plans import change, does, note, notes, removals
 
 GATES = (names.GATE_SUSPENDED,)
@@ -41,7 +56,7 @@ DRAINED = shrunk(Probe(busy_seen=True, idle_at=NOW, asked_at=NOW))
 ALONE = DRAINED.without(1, 2)
 YOUNG = launcher(LauncherPhase.DELIVERING, created_at=NOW - 1, delivering_since=NOW)
 GOING: dict[str, Any] = {"deleting": True, "ends_at": NOW}
-GROWN = Growth(worked=2, asked=3, at=LONG_AGO)
+GROWN = grown(2, asked=3)
 TIMED = Policy(scale_timeout=60.0)
 AT_ONCE = "say Suspended; delete launcher, suspended"
 
@@ -57,7 +72,7 @@ JUST_MADE = stopped(pending(0, created_at=NOW - 1), suspended_by=BY)
 RESUMED = ALONE.but(suspended_by="", notices="Suspended: j is suspended by x")
 BEFORE, AFTER = pending(1, created_at=NOW - 1), pending(2, gates=GATES, created_at=NOW)
 THEIRS = "kueue.x-k8s.io/admission"
-GROWN_LIST = config(pods(0, 1), memory=Memory(growth=GROWN))
+GROWN_LIST = config(pods(0, 1), memory=Memory(own=GROWN))
 GROWS = job(3, policy=TIMED, workers=(worker(0), worker(1), pending(2)), config=GROWN_LIST)
 
 
@@ -167,7 +182,8 @@ def test_an_empty_list_forgets_its_hosts_and_the_size_that_was_waited_for() -> N
     assert change(LISTED).script == "#!/bin/sh\n"
     assert change(LISTED).memory.hosts == {}
     timed = LISTED.but(policy=TIMED)
-    assert change(timed).memory.growth.asked == change(timed.remembering(growth=GROWN)).memory.growth.asked == 0
+    for view in (timed, timed.remembering(own=GROWN)):
+        assert b'"asked":0' in change(view).memory.own["growth"]
 
 
 def test_a_gated_launcher_is_no_driver_that_may_run() -> None:

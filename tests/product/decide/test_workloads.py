@@ -4,14 +4,16 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import workloads
-from mpijob_elastic.decide.actions import CreateWorkload, StartPods
+from mpijob_elastic.capabilities.kueue import Kueue
+from mpijob_elastic.capabilities.kueue import wishes as workloads
+from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue, Workload
+from mpijob_elastic.decide import decide, derive
+from mpijob_elastic.decide.actions import CreateWorkload, Note, Ungate
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
-from mpijob_elastic.model.queue import NO_QUEUE, Queue, Workload
-from tests.builders import NOW, Story, config, failed, job, launcher, left, pending, pods, tries, worker
+from tests.builders import NOW, Story, but, config, failed, job, launcher, left, pending, pods, tries, worker
 from tests.product.decide.plans import change, does, notes, removals
 from tests.queues import BASE, GATES, granted, preempted, queue, training, waiting, workload
 
@@ -28,6 +30,22 @@ def due(view: JobView) -> str:
     return does(view, but="publish hostfile remember touch delete say probe ungate allow wake")
 
 
+def told(view: JobView) -> list[Note]:
+    """What Kueue makes the job say."""
+    kueue, state = view.of(Kueue), derive(view, now=NOW)
+    return list(kueue.notes(state)) if kueue else []
+
+
+def quota(view: JobView, pod: Worker) -> str:
+    kueue = view.of(Kueue)
+    return workloads.quota(view, kueue.queue, pod) if kueue and kueue.queue else ""
+
+
+def next_of(view: JobView) -> Workload | None:
+    kueue = view.of(Kueue)
+    return workloads.waiting(view, kueue.queue) if kueue and kueue.queue else None
+
+
 def ended(*left: Worker, **facts: Any) -> Story:
     """A job of three that has ended, with these workers left."""
     found = (READY, granted("j-worker-2", workers=1))
@@ -37,7 +55,7 @@ def ended(*left: Worker, **facts: Any) -> Story:
 
 def wanted_back(view: JobView, *extras: Workload) -> JobView:
     """The same job, whose base Kueue wants for others."""
-    return view.queued(queue(granted(evicted=True, ready=True, said="for\nb"), *extras))
+    return but(view, queue=queue(granted(evicted=True, ready=True, said="for\nb"), *extras))
 
 
 LAUNCHER_AND = "ask launcher: 1 like launcher and"
@@ -202,7 +220,9 @@ LAST = wanted_back(training(worker(0), found=(), size=1))
             id="a base, and all its pods wait",
         ),
         pytest.param(
-            waiting(2).queued(queue(workload(evicted=True, said="no quota"))), "say Queued", id="then it queues again"
+            waiting(2).but(queue=queue(workload(evicted=True, said="no quota"))),
+            "say Queued",
+            id="then it queues again",
         ),
         pytest.param(job(2, queue=Queue(ignored="team")), "say QueueIgnored", id="nobody serves the queue"),
         pytest.param(job(2, queue=Queue(ignored="team"), reported=False), "nothing", id="before the operator spoke"),
@@ -213,19 +233,19 @@ def test_what_is_done(view: JobView, plan: str) -> None:
 
 
 def test_it_asks_and_starts_in_kueues_terms() -> None:
-    [asked] = workloads.due(waiting(4, policy=LEAST))
+    [asked] = decide(waiting(4, policy=LEAST), now=NOW).actions[-1:]
     assert isinstance(asked, CreateWorkload)
     assert (asked.name, asked.queue, [one.name for one in asked.pods]) == (BASE, "team", ["launcher", "workers"])
-    [started, *_] = workloads.due(waiting(2, queue=queue(granted(), name="other")))
-    assert isinstance(started, StartPods)
+    started = decide(waiting(2, queue=queue(granted(), name="other")), now=NOW).actions[-1]
+    assert isinstance(started, Ungate)
     assert started.note.line.endswith("j-worker-0, j-worker-1 may be scheduled: queue team has admitted them")
 
 
 def test_kueue_suspends_an_elastic_job_whose_base_it_wants() -> None:
-    assert LAST.suspended_by == "Kueue (for b)"
+    assert derive(LAST, now=NOW).wishes.stop == "Kueue (for b)"
     assert notes(LAST)[-1].message.startswith("j is suspended by Kueue (for b); what runs goes")
-    assert wanted_back(waiting(3)).stopped
-    assert wanted_back(waiting(2).but(spec_elastic=False)).suspended_by == ""
+    assert derive(wanted_back(waiting(3)), now=NOW).stopped
+    assert derive(wanted_back(waiting(2).but(spec_elastic=False)), now=NOW).wishes.stop == ""
 
 
 @pytest.mark.parametrize(
@@ -281,7 +301,7 @@ def test_kueue_suspends_an_elastic_job_whose_base_it_wants() -> None:
     ],
 )
 def test_the_job_says_what_it_waits_for(view: JobView, line: str) -> None:
-    assert line in [note.line for note in workloads.notes(view)]
+    assert line in [note.line for note in told(view)]
 
 
 @pytest.mark.parametrize(
@@ -295,24 +315,24 @@ def test_the_job_says_what_it_waits_for(view: JobView, line: str) -> None:
     ],
 )
 def test_a_least_size_that_holds_or_that_cannot_be_asked_for_again_is_no_news(view: JobView) -> None:
-    assert "LeastUnchanged" not in [note.reason for note in workloads.notes(view)]
+    assert "LeastUnchanged" not in [note.reason for note in told(view)]
 
 
 def test_each_pod_has_a_word_for_its_quota() -> None:
     found = (granted(), granted("j-worker-2"), preempted("j-worker-3"))
     view = training(*map(worker, range(4)), found=found, size=4)
-    assert [workloads.quota(view, pod) for pod in view.workers] == ["least", "least", "extra", "wanted back"]
-    assert workloads.quota(view.but(queue=None), worker(3)) == ""
+    assert [quota(view, pod) for pod in view.workers] == ["least", "least", "extra", "wanted back"]
+    assert quota(view.but(queue=None), worker(3)) == ""
     outside = waiting(2, NO_QUOTA)
-    assert workloads.quota(outside, worker(0)) == "none"
-    assert workloads.quota(outside, pending(0, gates=GATES)) == "least"
+    assert quota(outside, worker(0)) == "none"
+    assert quota(outside, pending(0, gates=GATES)) == "least"
 
 
 def test_the_next_that_waits_is_the_base_and_then_the_first_extra() -> None:
     base, asked = workload(), workload("j-worker-3")
-    assert workloads.waiting(waiting(2, base)) is base
-    assert workloads.waiting(waiting(4, granted(), granted("j-worker-2"), asked, policy=LEAST)) is asked
-    assert workloads.waiting(waiting(2, granted())) is None
+    assert next_of(waiting(2, base)) is base
+    assert next_of(waiting(4, granted(), granted("j-worker-2"), asked, policy=LEAST)) is asked
+    assert next_of(waiting(2, granted())) is None
 
 
 COUNTED = Memory(

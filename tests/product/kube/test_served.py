@@ -8,14 +8,14 @@ from random import Random
 import msgspec
 import pytest
 
+from mpijob_elastic.capabilities.gangs.facts import PodGroup
+from mpijob_elastic.capabilities.gangs.wire import read
 from mpijob_elastic.kube import served
 from mpijob_elastic.kube.resources import POD_GROUPS, PODS
 from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.watches import Watches, watches
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.gang import PodGroup
-from mpijob_elastic.observe.pod_groups import read
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request, lists
 from tests.faults.proxy import FaultProxy

@@ -6,10 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.model import autoscale, job_facts, policy, run_policy
-from mpijob_elastic.model.autoscale import Autoscale
+from mpijob_elastic.capabilities.autoscaling import facts as autoscale
+from mpijob_elastic.capabilities.autoscaling.facts import Autoscale
+from mpijob_elastic.capabilities.run_policy import facts as run_policy
+from mpijob_elastic.capabilities.run_policy.facts import RunPolicy
+from mpijob_elastic.model import job_facts, policy
 from mpijob_elastic.model.policy import Policy
-from mpijob_elastic.model.run_policy import RunPolicy
 
 DEFAULTS = Policy()
 

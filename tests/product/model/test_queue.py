@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from mpijob_elastic.model.queue import Workload, named, places
+from mpijob_elastic.capabilities.kueue.facts import Workload, named, places
 from mpijob_elastic.model.wire import Owned
 
 

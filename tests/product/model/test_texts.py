@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpijob_elastic.model import disruption_signs, durations, eviction, requests
-from mpijob_elastic.model.disruption_signs import BadSign, Sign
-from mpijob_elastic.model.eviction import RETRIED_WITHIN, Eviction
+from mpijob_elastic.capabilities.disruption import eviction
+from mpijob_elastic.capabilities.disruption import signs as disruption_signs
+from mpijob_elastic.capabilities.disruption.eviction import RETRIED_WITHIN, Eviction
+from mpijob_elastic.capabilities.disruption.signs import BadSign, Sign
+from mpijob_elastic.model import durations, requests
 from mpijob_elastic.model.wire import shared
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from lab.operator import objects
 from mpijob_elastic.model import job_facts
-from mpijob_elastic.model.gang import PodGroup
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.observe import facts_config, facts_pod, views
@@ -35,7 +34,6 @@ def look(
     world: World,
     job: str = "scale",
     probes: views.Probes = lambda uid, at: Probe(),
-    gang: PodGroup | None = None,
 ) -> JobView:
     raw = {name: json.dumps(thing).encode() for name, thing in world.items()}
     config, role = raw.get(f"ConfigMap/{job}-config"), raw.get(f"Role/{job}-launcher")
@@ -45,5 +43,4 @@ def look(
         config=facts_config.read_config(config) if config else None,
         role=facts_config.read_role(role) if role else None,
         probes=probes,
-        gang=gang,
     )

@@ -9,17 +9,21 @@ import msgspec
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities import live
+from mpijob_elastic.capabilities.autoscaling import Autoscaling
+from mpijob_elastic.capabilities.disruption.signs import signs
+from mpijob_elastic.capabilities.kube_queue import KubeQueue
+from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NODES, PODS, QUEUE_UNITS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import memory_text
-from mpijob_elastic.model.disruption_signs import signs
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kube_queue import KubeQueue
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.observe import nodes, views
-from mpijob_elastic.observe.caches import Caches, JobKey
+from mpijob_elastic.observe.caches import Caches
+from mpijob_elastic.observe.watching import JobKey
 from tests.counted import entered
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request
@@ -39,6 +43,7 @@ async def running(client: ApiWriter, *, node_watch: bool = True) -> AsyncIterato
         namespaces=(),
         enqueue=lambda _: None,
         random=Random(1),
+        capabilities=live.seeing,
         signs=signs() if node_watch else None,
     )
     async with task_of(caches.run()):
@@ -49,7 +54,7 @@ async def running(client: ApiWriter, *, node_watch: bool = True) -> AsyncIterato
 def unwatched(client: ApiWriter, woken: list[JobKey] | None = None) -> Caches:
     """Caches that hear only what a test tells them."""
     enqueue = (lambda _: None) if woken is None else woken.append
-    return Caches(client, namespaces=(), enqueue=enqueue, random=Random(1), now=lambda: 7.0)
+    return Caches(client, namespaces=(), enqueue=enqueue, random=Random(1), capabilities=live.seeing, now=lambda: 7.0)
 
 
 def view_of(caches: Caches, job: str = "train", probes: views.Probes = views.never_asked) -> JobView:
@@ -160,8 +165,8 @@ async def test_a_job_has_a_queue_where_kueue_serves_the_version_that_is_used(
         api.objects[f"/apis/kueue.x-k8s.io/{served}"] = {"resources": [{"name": "workloads"}]}
     api.objects[MPI_JOBS.path(name="train")] = msgspec.json.decode(job_of("train", labels={names.LABEL_QUEUE: "team"}))
     async with running(client) as caches:
-        await eventually(lambda: view_of(caches).queue is not None)
-        found = view_of(caches).queue
+        await eventually(lambda: (view_of(caches).of(Kueue) or Kueue(None)).queue is not None)
+        found = view_of(caches).of(Kueue).queue
         assert (found.name, found.ignored) == (known, "" if known else "team")
 
 
@@ -174,19 +179,19 @@ async def test_a_job_has_the_queue_unit_that_is_its_own(api: TinyApi, client: Ap
     await api.update(units, "train-mpi-qu", metadata={"namespace": "n"})
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "train", "controller": True}
     async with running(client) as caches:
-        assert view_of(caches).kube_queue is None  # the cluster serves none
+        assert view_of(caches).of(KubeQueue) is None  # the cluster serves none
     api.objects["/apis/scheduling.x-k8s.io/v1alpha1"] = {"resources": [{"name": "queueunits"}]}
     async with running(client) as caches:
-        await eventually(lambda: view_of(caches).kube_queue == KubeQueue(rivals=("QueueUnit train-mpi-qu",)))
+        await eventually(lambda: view_of(caches).of(KubeQueue) == KubeQueue(rivals=("QueueUnit train-mpi-qu",)))
         await api.update(units, "train-mpi-qu", metadata={"ownerReferences": [{**owner, "uid": "of an earlier job"}]})
-        await eventually(lambda: view_of(caches).kube_queue == KubeQueue())
+        await eventually(lambda: view_of(caches).of(KubeQueue) == KubeQueue())
         mine = {**owner, "uid": found["metadata"]["uid"]}
         await api.update(units, "train-mpi-qu", metadata={"ownerReferences": [mine]})
-        await eventually(lambda: (view_of(caches).kube_queue or KubeQueue()).unit is not None)
+        await eventually(lambda: (view_of(caches).of(KubeQueue) or KubeQueue()).unit is not None)
         await api.update(MPI_JOBS.path(), "train", metadata={"annotations": {names.KUBEQUEUE_SUSPEND: None}})
-        await eventually(lambda: (view_of(caches).kube_queue or KubeQueue()).unit is not None)
+        await eventually(lambda: (view_of(caches).of(KubeQueue) or KubeQueue()).unit is not None)
         await api.delete(units, "train-mpi-qu")
-        await eventually(lambda: view_of(caches).kube_queue is None)
+        await eventually(lambda: view_of(caches).of(KubeQueue) is None)
 
 
 FILLS = {"autoscale": "fill", "min-replicas": "1", "max-replicas": "4"}
@@ -211,14 +216,14 @@ async def test_a_job_that_fills_sees_which_workers_others_need(
     for job in ("fills", "rival"):
         caches.see(PODS, pod_of(job, version=1, **status))
 
-    assert len(view_of(caches, "fills").others_wait) == waits
-    assert view_of(caches, "plain").others_wait == ()
+    assert len(view_of(caches, "fills").of(Autoscaling).others_wait) == waits
+    assert view_of(caches, "plain").of(Autoscaling) is None
     former = msgspec.json.decode(pod_of("rival", version=2, index=0, **status))
     former["metadata"]["ownerReferences"][0]["uid"] = "a former job of that name"
     caches.see(PODS, msgspec.json.encode(former))
-    assert view_of(caches, "fills").others_wait == ()
+    assert view_of(caches, "fills").of(Autoscaling).others_wait == ()
     caches.see(PODS, pod_of("rival", version=3, phase="Running"))
-    assert view_of(caches, "fills").others_wait == ()
+    assert view_of(caches, "fills").of(Autoscaling).others_wait == ()
 
 
 async def test_a_job_that_fills_looks_at_no_pod_that_does_not_wait(client: ApiWriter) -> None:

@@ -6,8 +6,10 @@ import msgspec
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.model.queue import Workload
-from mpijob_elastic.observe import autoscalers, queue_units, workloads
+from mpijob_elastic.capabilities.autoscaling import wire as autoscalers
+from mpijob_elastic.capabilities.kube_queue import wire as queue_units
+from mpijob_elastic.capabilities.kueue import wire as workloads
+from mpijob_elastic.capabilities.kueue.facts import Workload
 
 OWNER = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "j", "uid": "u", "controller": True}
 

@@ -6,13 +6,11 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.model.bounds import MOST_CONTAINERS
-from mpijob_elastic.model.gang import PodGroup
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, pod_key
 from mpijob_elastic.model.memory_text import render as render_memory
 from mpijob_elastic.model.pod import LauncherPhase, Probe
-from mpijob_elastic.observe import pod_groups
 from tests.counted import calls
-from tests.product.observe.operator_worlds import UID, created, look, pods_of
+from tests.product.observe.operator_worlds import created, look, pods_of
 
 
 def test_a_job_of_the_operator_is_seen_whole() -> None:
@@ -121,22 +119,6 @@ def test_what_exec_has_shown_of_a_host_belongs_to_its_name() -> None:
     assert asked == ["scale-worker-0", "scale-worker-1.r2"]
     assert view.host_of == {"scale-worker-0": "scale-worker-0", "scale-worker-1": "scale-worker-1.r2"}
     assert view.published_pods == ("scale-worker-0", "scale-worker-1")
-
-
-def gang(uid: str = UID) -> PodGroup:
-    owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "scale", "uid": uid, "controller": True}
-    meta = {"name": "scale", "uid": "g", "resourceVersion": "9", "ownerReferences": [owner]}
-    return pod_groups.read(json.dumps({"metadata": meta, "spec": {"minMember": 3}}).encode())
-
-
-def test_only_the_jobs_own_pod_group_is_seen() -> None:
-    world = created()
-    mine, others = (look(world, gang=gang(uid)).pod_group for uid in (UID, "another"))
-    assert mine is not None
-    assert (mine.min_member, mine.metadata.name, mine.metadata.resource_version) == (3, "scale", "9")
-    assert others is None
-    kubernetes = {"metadata": {"name": "train"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
-    assert pod_groups.read(json.dumps(kubernetes).encode()).min_member == 3
 
 
 MOUNT = [{"name": "mpi-job-config", "mountPath": "/etc/mpi"}]

@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import decide, derive, disruption, frozen_execs
+from mpijob_elastic.capabilities.autoscaling import growth
+from mpijob_elastic.decide import decide, derive, frozen_execs, moves
 from mpijob_elastic.decide.actions import DeleteWorkers, ProbeWorkers, TellUser
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView
@@ -64,16 +65,22 @@ def test_every_job_comes_to_rest_and_stays_there(view: JobView) -> None:
         assert decide(rested, now=later).actions == ()
 
 
+def moved(view: JobView) -> frozenset[str]:
+    """The workers that leave for elsewhere at the end of all waits."""
+    wishes = derive(view, now=NOW).wishes
+    return moves.leaving(view, wishes, moves.going(view, wishes), now=math.inf)
+
+
 @given(jobs | cut_off)
 @example(KEPT)
 def test_at_rest_everything_is_as_the_size_asks(view: JobView) -> None:
     view, _, _ = run(view, now=NOW)
     if is_at_work(view):
         ready = {one.name for one in view.workers if one.ready and one.index < view.replicas}
-        wanted = ready - disruption.leaving(view, disruption.going(view), now=math.inf) - lost(view)
+        wanted = ready - moved(view) - lost(view)
         assert set(view.published_pods) == wanted or (not wanted and len(view.published_pods) <= 1)
         surplus = [one for one in view.surplus if not one.facts.deleting and one.name not in view.published_pods]
-        if view.suspended_by:  # what waits at the gate is sorted out when the launcher has gone
+        if derive(view, now=NOW).wishes.stop:  # what waits at the gate is sorted out when the launcher has gone
             surplus = [one for one in surplus if not one.facts.gates]
         # A driver whose list got lost was told of nobody's leaving, so nobody goes before there is a list again.
         list_lost = view.driver_running and not view.published_pods
@@ -88,8 +95,9 @@ def with_honest_looks(view: JobView) -> JobView:
     Evictions and scale-outs from the future are believed when their time comes.
     """
     config = view.config
-    if config and config.memory and config.memory.growth and config.memory.growth.at > NOW:
-        config = but(config, memory=msgspec.structs.replace(config.memory, growth=None))
+    sizes = growth.remembered(view)
+    if config and config.memory and sizes and sizes.at > NOW:
+        config = but(config, memory=msgspec.structs.replace(config.memory, own={}))
     return but(view, workers=tuple(map(_honest, view.workers)), config=config)
 
 

@@ -10,7 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import decide, derive, drain, evictions, fill
+from mpijob_elastic.capabilities.autoscaling import Autoscaling, fill
+from mpijob_elastic.capabilities.autoscaling import growth as sizes
+from mpijob_elastic.capabilities.gangs import Gangs
+from mpijob_elastic.decide import decide, derive, drain
 from mpijob_elastic.decide.actions import (
     Action,
     AutoscalerAction,
@@ -81,6 +84,26 @@ def others_are_left_alone(view: JobView, plan: Plan) -> None:
         assert len(plan.actions) == len(of(TellUser, plan)) <= 1
 
 
+def stops(view: JobView) -> bool:
+    return derive(view, now=NOW).wishes.stop != ""
+
+
+def gang_of(view: JobView) -> Gangs:
+    return view.of(Gangs) or Gangs()
+
+
+def judged(view: JobView) -> JobView:
+    """The view with each live eviction as a disruption, and without those that are over."""
+    return but(view, workers=tuple(_judged(view, one) for one in view.workers))
+
+
+def _judged(view: JobView, one: Worker) -> Worker:
+    asked = one.facts.eviction
+    if asked is None or not asked.is_live(drain_timeout=view.policy.drain_timeout, now=NOW):
+        return but(one, eviction=None)
+    return but(one, disruption=one.facts.disruption or "an eviction")
+
+
 def silent_for_ten_minutes(view: JobView) -> bool:
     return view.foreign_at + 600.0 <= NOW
 
@@ -93,7 +116,7 @@ def a_change_of_the_list_keeps_the_rules(view: JobView, plan: Plan) -> None:
             elastic=view.elastic,
             hosts={*view.host_of.values()},
             size=view.replicas,
-            runs=not view.stopped,
+            runs=not derive(view, now=NOW).stopped,
             ready=ready,
             role={*view.role.exec_names} if view.role else set(),
         )
@@ -102,7 +125,9 @@ def a_change_of_the_list_keeps_the_rules(view: JobView, plan: Plan) -> None:
             hosts={*published.values()},
             finds_numbered=text == kubexec.mapped(KUBEXEC) or not view.elastic,
             writes_hostfile=view.config is None or change.hostfile != view.config.facts.hostfile,
-            threatened=set() if view.stopped else {one.name for one in view.workers if is_moved(view, one)},
+            threatened=set()
+            if derive(view, now=NOW).stopped
+            else {one.name for one in view.workers if is_moved(view, one)},
             least=min(least, size(view)),
         )
         assert not rules.published(before, write)
@@ -213,11 +238,11 @@ def a_worker_goes_for_a_reason_and_after_its_rank(view: JobView, plan: Plan) -> 
         )
         assert not rules.deleted(before, write)
         if outcome == "suspended":
-            assert view.stopped
+            assert derive(view, now=NOW).stopped
             assert names.GATE_SUSPENDED not in worker.facts.gates
-            assert view.suspended_by or (view.launcher and worker.facts.created_at <= view.launcher.facts.created_at)
+            assert stops(view) or (view.launcher and worker.facts.created_at <= view.launcher.facts.created_at)
         elif outcome != "finished" and worker.index < size(view):
-            assert view.policy.replace_failed_workers is not False or view.stopped
+            assert view.policy.replace_failed_workers is not False or derive(view, now=NOW).stopped
         if outcome != "finished" and view.driver_running:
             assert view.launcher
             assert view.launcher.facts.mounts_discovery
@@ -235,7 +260,7 @@ def is_over_for(view: JobView, seconds: float) -> bool:
 def size(view: JobView) -> int:
     """Return the size to which the job is brought: a suspended job shrinks while its driver runs."""
     least = max(1, view.facts.min_np_workers)
-    shrinks = view.suspended_by and view.driver_running and not view.facts.finished
+    shrinks = stops(view) and view.driver_running and not view.facts.finished
     return min(view.replicas, least) if shrinks else view.replicas
 
 
@@ -308,8 +333,8 @@ def a_launcher_that_waits_is_given_its_least_size(view: JobView, plan: Plan) -> 
 
 def a_gang_is_only_made_smaller(view: JobView, plan: Plan) -> None:
     for action in of(LowerPodGroup, plan):
-        assert view.pod_group is not None
-        assert action.before == view.pod_group.min_member > action.after
+        assert gang_of(view).group is not None
+        assert action.before == gang_of(view).group.min_member > action.after
         awaited = 0 if view.driver_running else view.facts.np_workers
         assert action.after - 1 == min(max(view.policy.min_replicas or view.replicas, awaited), view.replicas)
         assert view.elastic
@@ -318,8 +343,8 @@ def a_gang_is_only_made_smaller(view: JobView, plan: Plan) -> None:
 def a_gang_is_made_only_for_who_asks(view: JobView, plan: Plan) -> None:
     for action in of(MakePodGroup, plan):
         assert view.facts.gang is not None
-        assert view.pod_group is None
-        assert view.serves_gangs
+        assert gang_of(view).group is None
+        assert gang_of(view).serves
         assert 1 <= action.min_member <= view.replicas + 1
         assert not any((view.facts.finished, view.facts.deleting, derive(view, now=NOW).foreign))
     for tuned in of(TunePodGroup, plan):
@@ -333,7 +358,7 @@ def a_size_is_taken_back_to_one_that_works(view: JobView, plan: Plan) -> None:
         assert view.driver_running
         assert view.policy.scale_timeout is not None
         assert max(1, view.policy.min_replicas or 1) <= action.after < action.before == view.replicas
-        growth = view.memory.growth
+        growth = sizes.remembered(view)
         assert growth is not None
         assert growth.at + view.policy.scale_timeout <= NOW
         unready = [one.index for one in view.workers if one.index < action.after and not one.ready]
@@ -345,20 +370,22 @@ def a_job_fills_within_its_bounds_and_with_pauses(view: JobView, plan: Plan) -> 
         assert view.policy.fill
         assert view.elastic
         assert view.driver_running
-        assert not any((view.facts.finished, view.suspended_by, derive(view, now=NOW).foreign))
-        least, most, growth = view.policy.min_replicas, view.policy.max_replicas, view.memory.growth
+        assert not any((view.facts.finished, stops(view), derive(view, now=NOW).foreign))
+        least, most, growth = view.policy.min_replicas, view.policy.max_replicas, sizes.remembered(view)
         assert least is not None
         assert most is not None
         assert growth is not None
         assert action.before == view.replicas != action.after
         assert action.after >= least or action.after > action.before
         assert action.after <= most or action.after < action.before
-        if view.queue is None or not view.queue.name:
+        if not derive(view, now=NOW).wishes.rationed:
             changes = (growth.at, view.memory.added_at, view.memory.removed_at)
             assert max(min(at, NOW) for at in changes if at <= NOW + SKEW) + fill.COOLDOWN <= NOW
             assert action.after <= action.before + 1
             ready = {one.name for one in view.workers if one.ready}
-            assert action.after < action.before or (ready >= {*view.wanted_names} and not view.others_wait)
+            assert action.after < action.before or (
+                ready >= {*view.wanted_names} and not (view.of(Autoscaling) or Autoscaling()).others_wait
+            )
 
 
 def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:
@@ -366,7 +393,7 @@ def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:
     started = pod is not None and pod.phase is LauncherPhase.STARTED
     reads = pod is not None and (pod.facts.mounts_discovery or pod.facts.names_discovery)
     plain = not view.elastic or (started and not reads)
-    if plain and not (view.ended or view.suspended_by or view.gated):
+    if plain and not (view.ended or stops(view) or view.gated):
         asked = WriteConfig | TellUser | MakePodGroup | TunePodGroup | EndLauncher | QueueAction
         assert all(isinstance(action, asked) for action in plan.actions)
         assert all(view.config and change.hostfile == view.config.facts.hostfile for change in of(WriteConfig, plan))
@@ -374,14 +401,14 @@ def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:
 
 def plain_facts(view: JobView) -> rules.Job:
     """What writes other than of the list depend on."""
-    return rules.Job(elastic=view.elastic, hosts=set(), size=view.replicas, suspended=bool(view.suspended_by))
+    return rules.Job(elastic=view.elastic, hosts=set(), size=view.replicas, suspended=bool(stops(view)))
 
 
 def a_launcher_that_started_is_deleted_only_to_suspend_its_job(view: JobView, plan: Plan) -> None:
     for action in of(DeleteLauncher, plan):
         assert not action.launcher.facts.deleting
-        assert view.elastic or view.suspended_by
-        assert action.suspends == bool(view.suspended_by)
+        assert view.elastic or stops(view)
+        assert action.suspends == bool(stops(view))
         started = action.launcher.phase is LauncherPhase.STARTED
         assert not rules.launcher_deleted(plain_facts(view), started=started)
         if started:
@@ -494,21 +521,21 @@ RULES: list[Callable[[JobView, Plan], None]] = [
 def test_every_plan_keeps_the_rules(view: JobView) -> None:
     plan = decide(view, now=NOW)
     for rule in RULES:
-        rule(evictions.judged(view, now=NOW), plan)
+        rule(judged(view), plan)
 
 
 @given(cut_off)
 def test_every_plan_keeps_the_rules_while_nodes_are_lost(view: JobView) -> None:
     plan = decide(view, now=NOW)
     for rule in RULES:
-        rule(evictions.judged(view, now=NOW), plan)
+        rule(judged(view), plan)
 
 
 @given(fills)
 def test_every_plan_keeps_the_rules_while_a_job_fills(view: JobView) -> None:
     plan = decide(view, now=NOW)
     for rule in RULES:
-        rule(evictions.judged(view, now=NOW), plan)
+        rule(judged(view), plan)
 
 
 @given(jobs, st.sampled_from([0.0, 0.9, 1.0, 59.9, 60.0, 1e9]))

@@ -13,19 +13,19 @@ import msgspec
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.autoscaling.facts import Autoscale
+from mpijob_elastic.capabilities.disruption.eviction import Eviction
+from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
+from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue
 from mpijob_elastic.decide import config_map, decide, derive, frozen_execs, next_memory
 from mpijob_elastic.model import kubexec
-from mpijob_elastic.model.autoscale import Autoscale
-from mpijob_elastic.model.eviction import Eviction
 from mpijob_elastic.model.execs import Exec, Held
-from mpijob_elastic.model.gang import Gang, PodGroup
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, JobView, Role
-from mpijob_elastic.model.memory import Growth, Host, Left, Memory, Mended, Tries, pod_fingerprint
+from mpijob_elastic.model.memory import Host, Left, Memory, Mended, Tries, pod_fingerprint
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
-from mpijob_elastic.model.queue import NO_QUEUE, Queue
-from tests.builders import FACTS, JOB, KUBEXEC, LONG_AGO, NOW, but, config, job, launcher, pods, ref, worker
+from tests.builders import FACTS, JOB, KUBEXEC, LONG_AGO, NOW, but, config, grown, job, launcher, pods, ref, worker
 from tests.simulated_writes import apply
 
 T = TypeVar("T")
@@ -82,8 +82,8 @@ def _tries(random: Random) -> Tries:
     return Tries(count=random.randint(1, 9), at=_time(random), uid=random.choice(UIDS))
 
 
-def _growth(random: Random) -> Growth:
-    return Growth(worked=random.randint(0, MOST), asked=random.randint(0, MOST), at=_time(random))
+def _growth(random: Random) -> dict[str, bytes]:
+    return grown(random.randint(0, MOST), asked=random.randint(0, MOST), at=_time(random))
 
 
 def _memory(random: Random) -> Memory:
@@ -94,7 +94,7 @@ def _memory(random: Random) -> Memory:
         dropped_at=_time(random),
         replaced={name: _tries(random) for name in _subset(NAMES, random)},
         moved={name: _tries(random) for name in _subset(NAMES, random)},
-        growth=random.choice([None, _growth(random)]),
+        own=random.choice([{}, _growth(random)]),
         launchers=random.choice([None, _tries(random)]),
         mended=random.choice([None, None, Mended(count=random.randint(1, 12), at=_time(random), writer="vi")]),
         hosts={name: _host(name, random) for name in _subset(NAMES, random)},
@@ -295,7 +295,7 @@ def filling(random: Random) -> JobView:
     config, memory = view.config, view.memory
     if config and random.random() < 0.8:
         at = random.choice([LONG_AGO, NOW - 70, NOW - 10])
-        memory = msgspec.structs.replace(memory, growth=Growth(worked=0, asked=view.replicas, at=at))
+        memory = msgspec.structs.replace(memory, own=grown(0, asked=view.replicas, at=at))
         config = but(config, memory=memory)
     waiting = [random.choice([LONG_AGO, NOW - 5]) for _ in range(random.choice([0, 0, 1, 4]))]
     return but(

@@ -11,8 +11,8 @@ import pytest
 
 from lab.operator import objects
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.disruption import eviction as marks
 from mpijob_elastic.kube import errors
-from mpijob_elastic.model import eviction as marks
 from tests.doubles.direct import DirectClient, Sent
 from tests.product.webhook.answers import NOW, knowing, running
 from tests.product.webhook.evicted import EVICTION, request, worker

@@ -8,7 +8,7 @@ import pytest
 from lab.operator import objects
 from lab.operator.objects import Object
 from mpijob_elastic import names
-from mpijob_elastic.model import eviction as marks
+from mpijob_elastic.capabilities.disruption import eviction as marks
 from tests.product.webhook.answers import NOW, facts, running
 from tests.product.webhook.evicted import READY, request, worker
 from tests.product.webhook.objects import mpi_job

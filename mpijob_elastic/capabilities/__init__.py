@@ -1,0 +1,41 @@
+"""The optional capabilities of a job, in the order in which they speak: the only place that names their pure halves."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from mpijob_elastic.capabilities.autoscaling import Autoscaling
+from mpijob_elastic.capabilities.disruption import Disruption
+from mpijob_elastic.capabilities.gangs import Gangs
+from mpijob_elastic.capabilities.kube_queue import KubeQueue
+from mpijob_elastic.capabilities.kueue import Kueue
+from mpijob_elastic.capabilities.run_policy import Runs
+from mpijob_elastic.capabilities.suspension import Suspension
+from mpijob_elastic.decide.wishes import Capability
+from mpijob_elastic.model import job_facts, mpijob, policy
+from mpijob_elastic.model.capability import Known
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.mpijob import MPIJob
+
+ALL: tuple[type[Capability], ...] = (Suspension, Runs, KubeQueue, Kueue, Gangs, Autoscaling, Disruption)
+
+
+def told(view: JobView, *, seen: Iterable[Known] = ()) -> JobView:
+    """Return the view with its capabilities: those that were seen, and those that its own objects tell of."""
+    found = {type(known): known for known in seen}
+    known = [found.get(each) or each.told(view) for each in ALL]
+    return replace(view, capabilities=tuple(one for one in known if one is not None))
+
+
+def of(job: MPIJob) -> JobFacts:
+    """Return the facts of an MPIJob, with what it asks of each capability."""
+    return job_facts.of(job, [each.asked for each in ALL])
+
+
+def read(raw: bytes) -> JobFacts:
+    """Return the facts in an MPIJob's JSON. Raises msgspec.DecodeError if it is none."""
+    return of(mpijob.decode(raw))
+
+
+# The annotations that users write.
+KEYS = policy.KEYS.union(each.key for one in ALL for each in one.annotations)

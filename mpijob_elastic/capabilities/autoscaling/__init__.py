@@ -1,0 +1,64 @@
+"""Autoscaling: who sets the size of a job besides its user: an HPA, idle nodes, and a size that cannot be reached."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from mpijob_elastic.capabilities.autoscaling import autoscaler, facts, fill, growth, scale_timeout
+from mpijob_elastic.capabilities.autoscaling.facts import Autoscaler, Scaling
+from mpijob_elastic.decide.actions import Action, Note
+from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.decide.wishes import Capability
+from mpijob_elastic.model.capability import Known
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.policy import Policy, Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Autoscaling(Capability):
+    """What scales a job.
+
+    autoscalers: all HPAs that do; None while they are not known. others_wait: when the pods were created that other
+    jobs need and no node takes, and that could run in place of its workers; kept for a job that fills.
+    """
+
+    autoscalers: tuple[Autoscaler, ...] | None = None
+    others_wait: tuple[float, ...] = ()
+
+    annotations = tuple(facts.ANNOTATIONS.values())
+
+    @classmethod
+    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:
+        """Return what a job asks for besides its size."""
+        return facts.asked(job, known)
+
+    @classmethod
+    def told(cls, view: JobView) -> Capability | None:
+        """Return it for a job that asks for it."""
+        return cls() if view.facts.of(Scaling) else None
+
+    def due(self, state: JobState) -> Iterable[Action]:
+        """Yield the write of the HPA."""
+        is_asked = self.autoscalers or _asked(state).autoscale
+        due = autoscaler.write(state, self.autoscalers) if is_asked and self.autoscalers is not None else None
+        return [due] if due else []
+
+    def resize(self, state: JobState) -> tuple[Action | None, float | None]:
+        """Return the size that idle nodes allow, or the last one that worked."""
+        if _asked(state).fill:
+            return fill.resize(state, self.autoscalers or (), self.others_wait)
+        return scale_timeout.roll_back(state)
+
+    def remember(self, state: JobState, published: Collection[str]) -> Iterable[tuple[str, bytes]]:
+        """Yield the sizes that were asked for and worked."""
+        asked = _asked(state)
+        is_used = (asked.scale_timeout is not None or asked.fill) and state.view.elastic
+        return [(growth.NAME, growth.entry(state, published))] if is_used else []
+
+    def notes(self, state: JobState) -> Iterable[Note]:
+        """Yield what keeps the job from being scaled as it asks."""
+        return autoscaler.notes(state.view, self.autoscalers or ()) if _asked(state).autoscale else ()
+
+
+def _asked(state: JobState) -> Scaling:
+    return state.view.facts.of(Scaling) or Scaling()

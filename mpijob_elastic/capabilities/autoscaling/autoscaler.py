@@ -1,0 +1,77 @@
+"""The HPA that a job asks for: made, kept as it should be, paused while the job is suspended, and deleted.
+
+Two HPAs on one job block one another (kube-controller-manager's AmbiguousSelector), so ours gives way to any other.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.autoscaling import facts as autoscale
+from mpijob_elastic.capabilities.autoscaling.facts import Autoscaler, Scaling
+from mpijob_elastic.decide.actions import DeleteAutoscaler, Note, WriteAutoscaler, normal, warning
+from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.phrases import listed
+
+
+def write(state: JobState, known: Sequence[Autoscaler]) -> WriteAutoscaler | DeleteAutoscaler | None:
+    """Return the write that is due, or None."""
+    view = state.view
+    if state.foreign or view.facts.deleting:
+        return None
+    mine = next((found for found in known if _is_ours(view, found)), None)
+    ref = mine.metadata if mine else None
+    scaling = view.facts.of(Scaling) or Scaling()
+    asked, least, most = scaling.autoscale, view.policy.min_replicas, view.policy.max_replicas
+    why = _why_not(view, known)
+    if why or asked is None or least is None or most is None:
+        if ref is None or (mine and mine.deleting):
+            return None
+        return DeleteAutoscaler(ref=ref, note=normal("AutoscalerDeleted", f"HPA {ref.name} is deleted: {why}"))
+    spec = autoscale.spec(asked, view.name, least=least, most=most, paused=state.wishes.stop != "")
+    if mine and mine.digest == autoscale.digest(spec):
+        return None
+    name = names.autoscaler(view.name)
+    message = f"HPA {name}: {least} to {most} workers by {asked.name or 'cpu'}"
+    paused = ", paused while the job is suspended" if state.wishes.stop else ""
+    note = normal("AutoscalerChanged" if mine else "AutoscalerCreated", message + paused)
+    return WriteAutoscaler(job=view.ref, ref=ref, spec=spec, note=note)
+
+
+def notes(view: JobView, known: Sequence[Autoscaler]) -> Iterator[Note]:
+    """Yield what keeps a job from being scaled as it asks."""
+    if others := rivals(known):
+        yield warning(
+            "AutoscalerYields",
+            f"{names.AUTOSCALE} has no effect: HPA {listed(others)} scales {view.name}. Delete that HPA, with KEDA its "
+            "ScaledObject, or remove the annotation",
+        )
+    elif manager := (view.facts.of(Scaling) or Scaling()).size_manager:
+        yield warning(
+            "SizeManaged",
+            f"{manager} sets Worker.replicas of {view.name} too, so it and {names.AUTOSCALE} may "
+            "resize the job back and forth; let it ignore that field",
+        )
+
+
+def rivals(known: Sequence[Autoscaler]) -> list[str]:
+    """Return the HPAs of others that scale the job."""
+    # What a former job of the name has left goes by itself.
+    return [
+        found.metadata.name for found in known if not (found.labelled and found.metadata.job_uid) and not found.deleting
+    ]
+
+
+def _why_not(view: JobView, known: Sequence[Autoscaler]) -> str:
+    asked = view.facts.of(Scaling) or Scaling()
+    reasons = {
+        "the job has finished": view.facts.finished,
+        f"{names.AUTOSCALE} does not ask for it": asked.autoscale is None or asked.fill,
+        "the job is not elastic": not view.elastic,
+        "another HPA scales the job": bool(rivals(known)),
+    }
+    return next((why for why, holds in reasons.items() if holds), "")
+
+
+def _is_ours(view: JobView, found: Autoscaler) -> bool:
+    return found.labelled and found.metadata.job_uid == view.ref.uid

@@ -1,0 +1,151 @@
+"""Autoscale: what a job is scaled by, as its annotation says: an HPA, or what lies idle; pure.
+
+    cpu=70                                      CPU of the workers, in percent of their requests
+    external:train_queue_length=100             an external metric, so much for each worker
+    external:train_queue_length{queue=a}=100    the same with labels
+    fill                                        no HPA: what lies idle (see decide/fill)
+
+https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.model import durations, policy
+from mpijob_elastic.model.capability import Known
+from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.policy import Annotation, Policy, Problem
+from mpijob_elastic.model.wire import Owned
+
+Spec = Mapping[str, Any]
+SHORTEST_SCALE_TIMEOUT, LONGEST_SCALE_TIMEOUT = 1.0, 24 * 3600.0
+
+ALLOWED = '"fill", "cpu=70" (percent) or "external:METRIC=100", or with labels "external:METRIC{queue=train}=100"'
+# A change of size costs training some seconds: one worker at a time, and a pause that each can start in.
+STEP = {"type": "Pods", "value": 1, "periodSeconds": 120}
+# Seconds for which the smallest, the largest size wanted holds.
+UP_WINDOW, DOWN_WINDOW = 60, 600
+
+_CPU = re.compile(r"cpu=(?P<percent>[1-9][0-9]{0,4})")
+_LABEL = r"[A-Za-z0-9_./-]{1,253}=[A-Za-z0-9_.-]{0,63}"
+_EXTERNAL = re.compile(
+    r"external:(?P<name>[A-Za-z0-9_.:|-]{1,253})"
+    rf"(?:\{{(?P<labels>{_LABEL}(?:,{_LABEL}){{0,9}})\}})?"
+    r"=(?P<value>[1-9][0-9]{0,11})"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Autoscale:
+    """What the workers are scaled by: `name` is "" for their CPU, in percent; else an external metric.
+
+    fill: by what lies idle, and nothing else counts.
+    """
+
+    fill: bool = False
+    name: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    value: int = 0
+
+    @property
+    def metric(self) -> Spec:
+        """The metric as an HPA has it."""
+        if not self.name:
+            target = {"type": "Utilization", "averageUtilization": self.value}
+            return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+        metric = {"name": self.name} | ({"selector": {"matchLabels": dict(self.labels)}} if self.labels else {})
+        target = {"type": "AverageValue", "averageValue": str(self.value)}
+        return {"type": "External", "external": {"metric": metric, "target": target}}
+
+
+class Autoscaler(msgspec.Struct, frozen=True, kw_only=True):
+    """An HPA that scales MPIJob `metadata.job`; that is "" if it scales something else.
+
+    metadata.job_uid: of the MPIJob that controls it. labelled: it has our label. digest: of the spec that we wrote.
+    """
+
+    metadata: Owned
+    labelled: bool = False
+    deleting: bool = False
+    digest: str = ""
+
+
+def parse(text: str) -> Autoscale | None:
+    """Return what the annotation asks for; None if it cannot be read."""
+    if text == "fill":
+        return Autoscale(fill=True)
+    if found := _CPU.fullmatch(text):
+        return Autoscale(value=int(found["percent"]))
+    if found := _EXTERNAL.fullmatch(text):
+        labels = dict(label.split("=", 1) for label in (found["labels"] or "").split(",") if label)
+        return Autoscale(name=found["name"], labels=labels, value=int(found["value"]))
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaling(Known):
+    """What a job asks for besides its size.
+
+    autoscale: what it is scaled by, None for nothing. scale_timeout: seconds after which a size that cannot be reached
+    is set back, None for never. size_manager: the GitOps tool that sets the size of a job with `autoscale`, "" if none.
+    """
+
+    autoscale: Autoscale | None = None
+    scale_timeout: float | None = None
+    size_manager: str = ""
+
+    @property
+    def fill(self) -> bool:
+        """True if the job takes what lies idle."""
+        return self.autoscale is not None and self.autoscale.fill
+
+
+def asked(job: MPIJob, known: Policy) -> tuple[Scaling | None, Sequence[Problem]]:
+    """Return what an MPIJob asks for, None if nothing, and what is wrong with it."""
+    values, problems = policy.read(job.metadata.annotations, ANNOTATIONS)
+    if values.get("autoscale") and not (known.min_replicas and known.max_replicas):
+        allowed = f"it beside {names.MIN_REPLICAS} and {names.MAX_REPLICAS}, the bounds of the size"
+        problems.append(policy.problem(names.AUTOSCALE, job.metadata.annotations[names.AUTOSCALE], allowed))
+        del values["autoscale"]
+    if not values:
+        return None, problems
+    return Scaling(**values, size_manager=job.size_manager if "autoscale" in values else ""), problems
+
+
+def spec(asked: Autoscale, job: str, *, least: int, most: int, paused: bool) -> Spec:
+    """Return the spec of a job's HPA; paused: it measures and changes nothing."""
+    select = "Disabled" if paused else "Max"
+    target = {"apiVersion": MPI_JOBS.api_version, "kind": MPI_JOBS.kind, "name": job}
+    return {
+        "scaleTargetRef": target,
+        "minReplicas": least,
+        "maxReplicas": most,
+        "metrics": [asked.metric],
+        "behavior": {
+            "scaleUp": {"stabilizationWindowSeconds": UP_WINDOW, "selectPolicy": select, "policies": [STEP]},
+            "scaleDown": {"stabilizationWindowSeconds": DOWN_WINDOW, "selectPolicy": select, "policies": [STEP]},
+        },
+    }
+
+
+def digest(wanted: Spec) -> str:
+    """Return the digest of a spec, which the HPA keeps as an annotation: the API server adds defaults to the spec."""
+    return hashlib.sha256(msgspec.json.encode(wanted)).hexdigest()[:16]
+
+
+def _scale_timeout(text: str) -> float | None:
+    seconds = durations.parse(text)
+    return seconds if seconds and SHORTEST_SCALE_TIMEOUT <= seconds <= LONGEST_SCALE_TIMEOUT else None
+
+
+ANNOTATIONS = {
+    "scale_timeout": Annotation(names.SCALE_TIMEOUT, _scale_timeout, 'a duration from 1s to 24h, such as "10m"'),
+    "autoscale": Annotation(names.AUTOSCALE, parse, ALLOWED),
+}

@@ -1,0 +1,88 @@
+"""Fill: a job that takes idle nodes by itself, and gives back what others need or what it cannot get.
+
+In a queue of Kueue it asks for its largest size at once, because Kueue grants and takes back worker by worker. Else it
+grows by one worker while none of its own waits and nobody else does: each step costs training a reset, so there is a
+pause after it. It gives back as many workers as other jobs wait for, in one step, and those that no node takes.
+"""
+
+from collections.abc import Sequence
+
+from mpijob_elastic.capabilities.autoscaling import autoscaler, growth
+from mpijob_elastic.capabilities.autoscaling.facts import Autoscaler
+from mpijob_elastic.decide.actions import Fill, normal
+from mpijob_elastic.decide.state import JobState, honest
+from mpijob_elastic.model.job import JobView
+
+# Seconds from a change of size or of the host list to the next change of size.
+COOLDOWN = 60.0
+# Seconds that a pod of another job waits before workers are given back for it: a scheduler may need a moment.
+PATIENCE = 20.0
+# Seconds that a worker of the job itself waits for a node before it is given back.
+UNSCHEDULED_FOR = 120.0
+# Seconds between two looks: nothing else tells a job that the pods of another wait.
+EVERY = 15.0
+
+
+def resize(
+    state: JobState, known: Sequence[Autoscaler], others_wait: Sequence[float]
+) -> tuple[Fill | None, float | None]:
+    """Return the change of size that is due, or None; and when to look again."""
+    view, now, size = state.view, state.now, growth.remembered(state.view)
+    if size is None or size.asked != view.replicas or not _may_fill(state, known):
+        return None, None
+    in_queue = state.wishes.is_rationed
+    changes = (honest(at, now=now) for at in (size.at, view.memory.added_at, view.memory.removed_at))
+    due_at = 0.0 if in_queue else max(changes) + COOLDOWN
+    if now < due_at:
+        return None, due_at
+    after, why = (_most(view), "Kueue decides how many run") if in_queue else _wanted(state, others_wait)
+    wake_at = None if in_queue else now + EVERY
+    if after == view.replicas:
+        return None, wake_at
+    note = normal("SizeFilled", f"Worker.replicas {view.replicas} → {after}: {why}")
+    return Fill(ref=view.ref, before=view.replicas, after=after, note=note), wake_at
+
+
+def _may_fill(state: JobState, known: Sequence[Autoscaler]) -> bool:
+    view = state.view
+    is_known = state.wishes.is_rationed is not None and view.policy.min_replicas is not None
+    return is_known and view.elastic and view.driver_running and not autoscaler.rivals(known)
+
+
+def _most(view: JobView) -> int:
+    """Return the largest size at which every worker gets a rank."""
+    least, most = view.policy.min_replicas or 1, view.policy.max_replicas or 1
+    return max(least, min(most, view.facts.max_np_workers or most))
+
+
+def _wanted(state: JobState, others_wait: Sequence[float]) -> tuple[int, str]:
+    """Return the size for now, and why."""
+    view, least = state.view, state.view.policy.min_replicas or 1
+    if waiting := sum(at <= state.now - PATIENCE for at in others_wait):
+        idle = _unscheduled(state, before=state.now)
+        after, why = view.replicas - idle - waiting, f"other jobs wait for nodes for {waiting} of their workers"
+    elif idle := _unscheduled(state, before=state.now - UNSCHEDULED_FOR):
+        after, why = view.replicas - idle, f"no node takes the last {idle}"
+    else:
+        grows = _is_whole(state) and not others_wait
+        return min(view.replicas + grows, _most(view)), "none of its workers waits"
+    return min(view.replicas, max(least, after)), why
+
+
+def _unscheduled(state: JobState, *, before: float) -> int:
+    """Return how many of the highest workers, created before that time, have found no node."""
+    count = 0
+    for pod in reversed(state.view.wanted_names):
+        worker = state.by_name.get(pod)
+        if worker is None or not worker.pod.unscheduled or worker.pod.facts.gates:
+            break
+        if worker.pod.facts.created_at > before:
+            break
+        count += 1
+    return count
+
+
+def _is_whole(state: JobState) -> bool:
+    published, view = set(state.view.published_pods), state.view
+    ready = (pod in published and pod in state.by_name and state.by_name[pod].ready for pod in view.wanted_names)
+    return all(ready) and not state.leaving

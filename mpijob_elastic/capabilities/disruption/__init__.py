@@ -1,0 +1,55 @@
+"""Disruption: pods that are about to go, with their nodes or because somebody evicts them."""
+
+from collections.abc import Iterable, Iterator
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.disruption import eviction
+from mpijob_elastic.decide.actions import Note, warning
+from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.decide.wishes import Capability, How, Leave, Release, Wish
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Launcher
+
+# A launcher cannot be moved; what its owner can do.
+KEEP_LAUNCHER = (
+    "training stops with it and resumes from the last checkpoint in the next launcher. To keep the next launcher "
+    "running, give the job's launcher template a nodeSelector or affinity for nodes that stay, such as on-demand nodes"
+)
+
+
+class Disruption(Capability):
+    """A job with such pods."""
+
+    @classmethod
+    def told(cls, view: JobView) -> Capability | None:
+        """Return it if a pod goes."""
+        return cls() if any(pod.facts.disruption or names.EVICTION in pod.facts.marks for pod in view.pods) else None
+
+    def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
+        """Yield the workers that are to be elsewhere.
+
+        A worker that somebody tries to evict is not ours to delete: whoever evicts tries again by the pod's name, and
+        were the pod replaced meanwhile, its successor would be evicted. Once it has drained it is released to the next
+        try. A mark that nobody follows up ends by its time, and the worker is listed again.
+        """
+        for worker in view.workers:
+            if worker.facts.disruption:
+                yield Leave(pod=worker.name, how=How.MOVE, why=worker.facts.disruption)
+            asked = eviction.parse(worker.facts.marks.get(names.EVICTION))
+            if asked and asked.is_live(drain_timeout=view.policy.drain_timeout, now=now):
+                release = Release(annotation=names.EVICTION, mark=eviction.released(now), done=asked.released)
+                until = asked.ends_at(drain_timeout=view.policy.drain_timeout)
+                yield Leave(pod=worker.name, how=How.MOVE, why="an eviction", until=until, release=release)
+
+    def notes(self, state: JobState) -> Iterator[Note]:
+        """Yield that the launcher goes, which cannot be helped."""
+        view, launcher = state.view, state.view.launcher
+        if launcher and launcher.facts.disruption and view.elastic and not launcher.facts.deleting:
+            message = f"{launcher.ref.name} ({cause(launcher)}) cannot be moved: {KEEP_LAUNCHER}"
+            yield warning("LauncherDisrupted", message)
+
+
+def cause(launcher: Launcher) -> str:
+    """Return in words what is about to happen to a launcher."""
+    facts = launcher.facts
+    return f"{facts.disruption} on node {facts.node}" if facts.node else facts.disruption

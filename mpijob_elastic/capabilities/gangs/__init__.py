@@ -1,0 +1,48 @@
+"""Gangs: the pods of a job start together or not at all, as a gang scheduler does it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mpijob_elastic.capabilities.gangs import facts, wishes
+from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
+from mpijob_elastic.decide.actions import Action, Note
+from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.decide.wishes import Capability, Wish
+from mpijob_elastic.model import policy
+from mpijob_elastic.model.capability import Known
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.policy import Policy, Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gangs(Capability):
+    """The PodGroup of a job, None without; serves: the API serves PodGroups, None while that is not known."""
+
+    group: PodGroup | None = None
+    serves: bool | None = None
+
+    annotations = (facts.ANNOTATION,)
+
+    @classmethod
+    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
+        """Return the gang that a job asks for."""
+        values, problems = policy.read(job.metadata.annotations, {"gang": facts.ANNOTATION})
+        return facts.asked(job, values["gang"]) if values else None, problems
+
+    @classmethod
+    def told(cls, view: JobView) -> Capability | None:
+        """Return it for a job that asks for a gang."""
+        return cls() if view.facts.of(Gang) else None
+
+    def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
+        """Yield who is made again, because the scheduler has forgotten it."""
+        return wishes.of(view, self.group, now=now) if self.group else ()
+
+    def prepare(self, state: JobState) -> Action | None:
+        """Return the write of the PodGroup."""
+        return wishes.write(state, self.group, serves=self.serves)
+
+    def notes(self, state: JobState) -> Iterable[Note]:
+        """Yield why the gang is none."""
+        return wishes.notes(state.view, self.group, serves=self.serves) if state.view.facts.of(Gang) else ()

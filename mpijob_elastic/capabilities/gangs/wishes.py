@@ -1,0 +1,158 @@
+"""The PodGroup of a job: for how many of its pods a gang scheduler waits, and in which queue.
+
+[operator] With --gang-scheduling it creates the PodGroup with replicas + 1 and never updates it. With fewer pods than
+that the gang is not scheduled, nor is a recreated worker. A job that asks for a gang itself gets the same object, of
+the same name, from us; the operator then leaves it as it is.
+
+It is made with the workers that the launcher waits for, so that no job holds a part of them; once the driver runs it is
+lowered to the least size and the launcher. It is only ever lowered: pods above it are scheduled, and may be reclaimed,
+individually (https://github.com/volcano-sh/volcano/blob/master/docs/design/elastic-scheduler.md).
+
+minCount of a PodGroup of Kubernetes cannot change. The user is told how to delete it, and it is made with fewer.
+"""
+
+from collections.abc import Iterator
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.gangs import facts as gang
+from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
+from mpijob_elastic.decide.actions import LowerPodGroup, MakePodGroup, Note, TunePodGroup, normal, warning
+from mpijob_elastic.decide.state import JobState, honest
+from mpijob_elastic.decide.wishes import How, Leave, Relaunch
+from mpijob_elastic.kube.resources import KUBERNETES_POD_GROUPS
+from mpijob_elastic.model import policy
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.phrases import listed
+from mpijob_elastic.model.pod import Launcher, Worker
+
+# Seconds after the launcher's start in which a PodGroup may still be as it was before.
+CHANGED_WITHIN = 5.0
+# Seconds that a forgotten pod is left alone: the scheduler may find a node after all.
+LEFT_FOR = 5.0
+
+
+def write(
+    state: JobState, group: PodGroup | None, *, serves: bool | None
+) -> MakePodGroup | LowerPodGroup | TunePodGroup | None:
+    """Return the write that is due, or None. serves: the API serves PodGroups; None while that is not known."""
+    view, asked = state.view, state.view.facts.of(Gang)
+    if group is None:
+        return _make(view, asked) if asked and serves else None
+    return _lower(state, group) or (_tune(group, asked) or match(view, group) if asked else None)
+
+
+def of(view: JobView, group: PodGroup, *, now: float) -> Iterator[Leave | Relaunch]:
+    """Yield the pods that the scheduler has forgotten: their successors are tried again."""
+    for worker in view.workers:
+        if is_forgotten(view, group, worker):
+            why = "because its scheduler tries no pod again that waited when the gang started"
+            yield Leave(pod=worker.name, how=How.REPLACE, why=why, after=_left_until(worker, now=now))
+    if view.launcher and leaves_launcher_out(view, group):
+        why = "was left out when its gang started, and its scheduler does not try it again"
+        yield Relaunch(why=why, after=_left_until(view.launcher, now=now))
+
+
+def match(view: JobView, group: PodGroup) -> TunePodGroup | None:
+    """Return the write by which Koordinator starts the job's pods together, or each further pod alone; or None."""
+    asked = view.facts.of(Gang)
+    if asked is None or asked.scheduler != names.KOORDINATOR:
+        return None
+    other, due = (gang.TOGETHER, gang.ONE_BY_ONE) if view.driver_running else (gang.ONE_BY_ONE, gang.TOGETHER)
+    if not other.items() <= group.annotations.items():  # else somebody wants it otherwise
+        return None
+    how = "further pods start alone" if view.driver_running else "the pods start together again"
+    note = normal("PodGroupChanged", f"PodGroup {group.metadata.name}: {how}")
+    return TunePodGroup(ref=group.metadata, queue="", annotations=due, note=note)
+
+
+def is_forgotten(view: JobView, group: PodGroup, pod: Worker) -> bool:
+    """Tell whether Koordinator may never try a pod again that was made before the gang had started."""
+    launcher = view.launcher
+    if view.facts.of(Gang) is None or launcher is None or launcher.facts.started_at is None:
+        return False
+    has_started = view.driver_running and gang.ONE_BY_ONE.items() <= group.annotations.items()
+    is_early = pod.facts.created_at <= launcher.facts.started_at + CHANGED_WITHIN
+    return has_started and is_early and pod.facts.grouped and pod.unscheduled and not pod.facts.gates
+
+
+def leaves_launcher_out(view: JobView, group: PodGroup) -> bool:
+    """Tell whether Koordinator has started the gang with workers alone, and so has forgotten the launcher."""
+    asked, launcher = view.facts.of(Gang), view.launcher
+    if asked is None or asked.scheduler != names.KOORDINATOR or launcher is None:
+        return False
+    may_start = launcher.facts.grouped and not (launcher.facts.node or launcher.facts.gates)
+    return may_start and 0 < group.min_member <= sum(bool(worker.facts.node) for worker in view.workers)
+
+
+def notes(view: JobView, group: PodGroup | None, *, serves: bool | None) -> Iterator[Note]:
+    """Yield why the job's gang is none."""
+    asked = view.facts.of(Gang)
+    if asked and serves is False:
+        missing = f"the cluster serves no PodGroups of {asked.scheduler}"
+        begin = f"{view.name} asks for a gang, but {missing}: "
+        if asked.scheduler == names.KUBERNETES:  # and drops their mark
+            follows = f"its pods start one by one. Kubernetes 1.36 serves them with {names.KUBERNETES_GATES}"
+            yield warning("GangUnavailable", begin + follows)
+            return
+        yield warning("GangUnavailable", begin + "until it does, no pod starts")
+    most = 1 + view.replicas
+    if group and group.min_member > most and _is_fixed(view):
+        theirs = f"podgroup.{KUBERNETES_POD_GROUPS.group} {view.name} -n {view.namespace}"
+        unprotected = '{"metadata":{"finalizers":null}}'
+        yield warning(
+            "GangUnchanged",
+            f"PodGroup {view.name} waits for {group.min_member} pods, which cannot change, and the job has {most}, so "
+            "no further pod starts. Delete it, and it is made again for fewer (pods that run go on): `kubectl "
+            f"delete {theirs} --wait=false; kubectl patch {theirs} --type=merge -p '{unprotected}'`",
+        )
+    alone = [pod.ref.name for pod in view.pods if not (pod.facts.grouped or pod.facts.deleting)]
+    if alone:
+        yield warning(
+            "GangMissed",
+            f"{listed(alone)} made without the marks of the gang, so scheduled alone: the webhook {names.WEBHOOK} was "
+            "away or did not know the job. A worker that is deleted comes back with them",
+        )
+
+
+def _make(view: JobView, asked: Gang) -> MakePodGroup:
+    count = _members(view)
+    queue = f" in queue {asked.queue}" if asked.queue else ""
+    message = f"PodGroup {view.name}: the pods start together, {count} at least{queue}"
+    return MakePodGroup(job=view.ref, min_member=count, gang=asked, note=normal("PodGroupCreated", message))
+
+
+def _lower(state: JobState, group: PodGroup) -> LowerPodGroup | None:
+    view, count = state.view, _members(state.view)
+    if not view.elastic or state.wishes.stop or group.min_member <= count or _is_fixed(view):
+        return None
+    message = (
+        f"PodGroup {group.metadata.name}: minMember {group.min_member} → {count}, so that the job needs fewer workers"
+    )
+    note = normal("PodGroupLowered", message)
+    return LowerPodGroup(ref=group.metadata, before=group.min_member, after=count, note=note)
+
+
+def _is_fixed(view: JobView) -> bool:
+    asked = view.facts.of(Gang)
+    return asked is not None and asked.scheduler == names.KUBERNETES
+
+
+def _tune(group: PodGroup, asked: Gang) -> TunePodGroup | None:
+    queue = asked.queue or group.queue
+    is_same = queue == group.queue and asked.annotations.items() <= group.annotations.items()
+    if is_same or asked.scheduler != names.VOLCANO:
+        return None
+    message = f"PodGroup {group.metadata.name}: queue {queue}, and the task topology of the job's annotations"
+    note = normal("PodGroupChanged", message)
+    return TunePodGroup(ref=group.metadata, queue=queue, annotations=asked.annotations, note=note)
+
+
+def _members(view: JobView) -> int:
+    """Return the launcher and the workers that it waits for, or once it has started the least size."""
+    least = policy.least_workers(view.policy, view.replicas, elastic=view.elastic)
+    awaited = None if view.driver_running else policy.startup_workers(view.policy, np_workers=view.facts.np_workers)
+    return 1 + (min(max(least, awaited or 0), view.replicas) if view.elastic else least)
+
+
+def _left_until(pod: Launcher | Worker, *, now: float) -> float:
+    return honest(pod.facts.created_at, now=now) + LEFT_FOR

@@ -1,0 +1,182 @@
+"""Writes to KubeQueue's QueueUnits, and of the annotation by which it holds a job, one function each.
+
+What a unit asks for is read live from the pods that wait: defaults, overhead and the priority are in them only. So is
+the turn of a job before it is released.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.act.events import Events
+from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.owners import controller, owner
+from mpijob_elastic.act.writer import Seen
+from mpijob_elastic.capabilities.kube_queue import KubeQueue, wire
+from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, GRANTED, RUNNING, Held, QueueUnit
+from mpijob_elastic.decide.actions import Action, CreateUnit, DeleteUnit, HoldJob, MarkRunning, ReleaseJob, Ungate
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.meta import Identity
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import MPI_JOBS, PODS, QUEUE_UNITS, Resource
+from mpijob_elastic.model import requests
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.wire import timestamp
+from mpijob_elastic.observe.watching import ByJob, JobKey, Watching
+
+Object = dict[str, Any]
+
+
+class Watch:
+    """All QueueUnits: others queue our jobs, too."""
+
+    def __init__(self, watching: Watching) -> None:
+        self._found: ByJob[QueueUnit] = watching.by_job(QUEUE_UNITS, wire.read)
+
+    def seen(self, key: JobKey, view: JobView) -> KubeQueue | None:
+        """Return what KubeQueue says of a job; None where it has nothing to do with it."""
+        return of(view.facts, self._found.of(key).values()) if self._found.known else None
+
+
+def of(job: JobFacts, found: Iterable[QueueUnit]) -> KubeQueue | None:
+    """Return what KubeQueue says of a job by the QueueUnits that are about it.
+
+    The unit of an earlier job of the name goes by itself.
+    """
+    units = list(found)
+    if not units and not job.of(Held):
+        return None
+    mine = (one for one in units if one.metadata.job_uid == job.metadata.uid)
+    rivals = [f"QueueUnit {one.metadata.name}" for one in units if not one.metadata.job_uid]
+    return KubeQueue(unit=next(mine, None), rivals=tuple(sorted(rivals)))
+
+
+class QueueUnits:
+    """Carries out the writes of KubeQueue's extension; now: returns seconds since the epoch."""
+
+    kinds = (CreateUnit, DeleteUnit, MarkRunning, ReleaseJob, HoldJob)
+
+    def __init__(self, client: ApiReader, gate: Gate, seen: Seen, *, events: Events, now: Callable[[], float]) -> None:
+        self._client = client
+        self._gate = gate
+        self._seen = seen
+        self._events = events
+        self._now = now
+
+    async def perform(self, view: JobView, action: Action) -> None:
+        """Carry out an action.
+
+        Raises errors.KubeError or NotLeader; it is then unknown whether anything has changed.
+        """
+        match action:
+            case CreateUnit():
+                await self._create(view, action)
+            case DeleteUnit():
+                await self._delete(view, action.unit)
+            case MarkRunning():
+                await self._mark(view, action.unit)
+            case ReleaseJob() | HoldJob():
+                await self._hold(view, action)
+
+    def forget(self, namespace: str, name: str) -> None:
+        """Nothing is kept of a job."""
+
+    async def place(self, _view: JobView, _pod: Identity, _action: Ungate) -> Sequence[Object]:
+        """Return nothing: it binds no pod."""
+        return []
+
+    async def _create(self, view: JobView, action: CreateUnit) -> None:
+        job = await self._read(MPI_JOBS, view, view.name)
+        pods = [await self._read(PODS, view, like.like.name) for like in action.pods]
+        body = created(view, action, job=job, pods=pods, now=self._now())
+        answer = await self._gate.create_object(QUEUE_UNITS, namespace=view.namespace, body=body)
+        self._seen.see(QUEUE_UNITS, answer)
+
+    async def _delete(self, view: JobView, unit: QueueUnit) -> None:
+        found = unit.metadata
+        with suppress(errors.NotFound):
+            await self._gate.delete_object(QUEUE_UNITS, namespace=view.namespace, name=found.name, uid=found.uid)
+        self._forget(view, unit)
+
+    async def _mark(self, view: JobView, unit: QueueUnit) -> None:
+        found = unit.metadata
+        status = {"phase": RUNNING, "message": "the job runs", "lastUpdateTime": timestamp(self._now())}
+        body = {"metadata": {"resourceVersion": found.resource_version}, "status": status}
+        kinds: tuple[str | None, ...] = ("status", None)  # KubeQueue before koord-queue has no subresource for it
+        for kind in kinds:
+            with suppress(errors.NotFound):
+                answer = await self._gate.patch_object(
+                    QUEUE_UNITS, namespace=view.namespace, name=found.name, subresource=kind, body=body
+                )
+                return self._seen.see(QUEUE_UNITS, answer)
+        return self._forget(view, unit)
+
+    async def _hold(self, view: JobView, action: ReleaseJob | HoldJob) -> None:
+        if isinstance(action, ReleaseJob):
+            live = await self._read(QUEUE_UNITS, view, action.unit.metadata.name)
+            if (live.get("status") or {}).get("phase") not in GRANTED:
+                # A former leader has seen the job run since then, and somebody holds it again.
+                return self._seen.see(QUEUE_UNITS, msgspec.json.encode(live))
+        annotations = {names.KUBEQUEUE_SUSPEND: None if isinstance(action, ReleaseJob) else "true"}
+        body = {"metadata": {"uid": view.ref.uid, "annotations": annotations}}
+        answer = await self._gate.patch_object(MPI_JOBS, namespace=view.namespace, name=view.name, body=body)
+        self._seen.see(MPI_JOBS, answer)
+        return self._events.emit(view, action.note)
+
+    def _forget(self, view: JobView, unit: QueueUnit) -> None:
+        found = unit.metadata
+        self._seen.see_gone(QUEUE_UNITS, view.namespace, found)
+
+    async def _read(self, resource: Resource, view: JobView, name: str) -> Object:
+        found: Object = msgspec.json.decode(await self._client.get(resource.path(view.namespace, name)))
+        return found
+
+
+def created(view: JobView, action: CreateUnit, *, job: Object, pods: Sequence[Object], now: float) -> Object:
+    """Return the new QueueUnit; job, pods: as just read, the pods those that its sets of pods are like.
+
+    The pods own it, too, as they do a Workload. koord-queue goes by `request`, KubeQueue before it by `resource`; what
+    one does not know, its definition drops. Without a `podSet` koord-queue grants all or nothing, and asks no extension
+    for single pods. It finds queue and quota by annotations and labels, which its extensions copy from the job.
+    """
+    labels, annotations = job["metadata"].get("labels") or {}, job["metadata"].get("annotations") or {}
+    asked = requests.total(
+        (requests.of_pod(pod["spec"]), like.count) for like, pod in zip(action.pods, pods, strict=True)
+    )
+    spec: Object = {
+        "consumerRef": {
+            "apiVersion": MPI_JOBS.api_version,
+            "kind": MPI_JOBS.kind,
+            "namespace": view.namespace,
+            "name": view.name,
+        },
+        "queue": next((annotations[key] for key in names.KUBEQUEUE_QUEUES if key in annotations), None),
+        "priority": pods[-1]["spec"].get("priority"),
+        "priorityClassName": pods[-1]["spec"].get("priorityClassName"),
+        "resource": asked,
+        "request": asked,
+    }
+    metadata = {
+        "name": action.name,
+        "labels": {
+            **{key: text for key, text in labels.items() if key.startswith(names.KUBEQUEUE_LABELS)},
+            names.LABEL_MANAGED_BY: names.PROGRAM,
+        },
+        "annotations": {
+            **{key: text for key, text in annotations.items() if key.startswith(names.KUBEQUEUE_ANNOTATIONS)},
+            names.WORKERS: str(action.workers),
+        },
+        "ownerReferences": [controller(view.ref), *(owner(PODS, like.like) for like in action.pods)],
+    }
+    return {
+        "apiVersion": QUEUE_UNITS.api_version,
+        "kind": QUEUE_UNITS.kind,
+        "metadata": metadata,
+        "spec": {key: value for key, value in spec.items() if value is not None},
+        # Dropped where the status is a subresource.
+        "status": {"phase": ENQUEUED, "message": "made for the job", "lastUpdateTime": timestamp(now)},
+    }

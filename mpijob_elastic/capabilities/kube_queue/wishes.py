@@ -1,0 +1,80 @@
+"""The QueueUnit of a job that KubeQueue holds: made while the job waits, and deleted when its quota is free.
+
+We do for MPIJobs of v1 what KubeQueue's extensions do for other jobs: release the job when its unit is Dequeued, say
+when it runs, suspend it when its quota is wanted back. A job that is held again first stops. Its unit says Running by
+then, which tells it from one whose turn has come; nothing runs any more, so it goes, and the next one queues.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.kube_queue.facts import GRANTED, OVER, RUNNING, TAKEN_BACK, QueueUnit
+from mpijob_elastic.decide import demand
+from mpijob_elastic.decide.actions import (
+    CreateUnit,
+    DeleteUnit,
+    HoldJob,
+    MarkRunning,
+    Note,
+    ReleaseJob,
+    UnitAction,
+    normal,
+    warning,
+)
+from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.phrases import listed
+
+
+def due(state: JobState, unit: QueueUnit | None, rivals: Sequence[str], *, is_held: bool) -> UnitAction | None:
+    """Return the write that is due, or None. is_held: KubeQueue alone holds the job."""
+    view = state.view
+    if view.facts.deleting or state.foreign:
+        return None
+    if unit is None:
+        return _asked(view) if is_held and not rivals else None
+    if rivals or view.facts.finished:
+        return None if view.facts.finished and demand.ending(view) else DeleteUnit(unit=unit)
+    return _while_it_waits(view, unit) if is_held and _waits(view) else _while_it_runs(state, unit, is_held=is_held)
+
+
+def notes(view: JobView, unit: QueueUnit | None, rivals: Sequence[str]) -> Iterator[Note]:
+    """Yield what a job that is held waits for. Not in KubeQueue's words: its numbers change with every try."""
+    if rivals:
+        why = f"{listed(rivals)} queues it already, so mpijob-elastic does not take {names.KUBEQUEUE_SUSPEND} away"
+        yield warning("KubeQueueYields", f"{view.name} gets no QueueUnit: {why}")
+    elif unit and unit.waits:
+        yield normal("Enqueued", f"{view.name} waits in KubeQueue: {unit.words}")
+
+
+def _while_it_waits(view: JobView, unit: QueueUnit) -> DeleteUnit | ReleaseJob | None:
+    if unit.phase in OVER or unit.workers != view.replicas:
+        return DeleteUnit(unit=unit)
+    note = normal("Dequeued", f"{view.name} is released: {unit.words}")
+    return ReleaseJob(unit=unit, note=note) if unit.phase in GRANTED else None
+
+
+def _while_it_runs(state: JobState, unit: QueueUnit, *, is_held: bool) -> HoldJob | MarkRunning | None:
+    if unit.phase in TAKEN_BACK:
+        why = f"{unit.words}{': ' if unit.said else ''}{unit.said}"
+        return (
+            None
+            if state.wishes.stop
+            else HoldJob(unit=unit, note=warning("QuotaWanted", f"{state.view.name} stops: {why}"))
+        )
+    is_started = unit.phase in GRANTED if is_held else state.view.driver_running
+    return MarkRunning(unit=unit) if is_started and unit.phase != RUNNING else None
+
+
+def _asked(view: JobView) -> CreateUnit | None:
+    """Return the unit for all workers, once there are pods from which it can be told what they need.
+
+    All, not the least: once released, nothing holds the others back.
+    """
+    pods = demand.pod_sets(view, workers=view.replicas) if _waits(view) else ()
+    return CreateUnit(name=names.queue_unit(view.name), pods=pods, workers=view.replicas) if pods else None
+
+
+def _waits(view: JobView) -> bool:
+    """Tell whether the job's next launcher waits, and nothing of it runs."""
+    return view.launcher is not None and demand.nothing_runs(view)

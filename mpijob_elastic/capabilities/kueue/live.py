@@ -1,0 +1,193 @@
+"""The watch of Kueue's Workloads, and the writes to them and to the pods that start with their quota.
+
+What a Workload asks for, its conditions and its flavors are read live, because no cache keeps them.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.act.events import Events
+from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.owners import controller
+from mpijob_elastic.act.writer import Seen
+from mpijob_elastic.capabilities.kueue import Kueue, bodies, wire, words
+from mpijob_elastic.capabilities.kueue.bodies import Object
+from mpijob_elastic.capabilities.kueue.facts import Asked, Queue, Workload, named
+from mpijob_elastic.decide.actions import (
+    Action,
+    AdoptWorkload,
+    ClearWorkload,
+    CreateWorkload,
+    DeleteWorkload,
+    FinishWorkload,
+    MarkReady,
+    Ungate,
+)
+from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube.meta import Identity
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.observe.watching import ByJob, JobKey, Watching
+
+
+class Watch:
+    """The Workloads that we made."""
+
+    def __init__(self, watching: Watching) -> None:
+        ours = f"{names.LABEL_MANAGED_BY}={names.PROGRAM}"
+        self._found: ByJob[Workload] = watching.by_job(resources.WORKLOADS, wire.read, selector=ours)
+
+    def seen(self, key: JobKey, view: JobView) -> Kueue | None:
+        """Return what Kueue says of a job; None where it has nothing to do with it."""
+        job, found = view.facts.of(Asked) or Asked(), self._found.of(key)
+        if self._found.known is None or (job.elsewhere and not self._found.known):
+            return Kueue(None)
+        if not self._found.known:
+            return Kueue(Queue(ignored=job.queue)) if job.queue else None
+        if not (job.queue or found or job.elsewhere):
+            return None
+        return Kueue(queue(view.facts, found.values(), all_known=self._found.values()))
+
+
+def queue(job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workload]) -> Queue:
+    """Return what Kueue says of a job. found: Workloads that may be its own; all_known: those whose names may help."""
+    asked = job.of(Asked) or Asked()
+    mine = (one for one in found if one.metadata.job_uid == job.metadata.uid or _is_sent(one, asked))
+    return Queue(
+        name=asked.queue,
+        priority_class=asked.priority_class,
+        workloads={one.metadata.name: one for one in named(mine, all_known)},
+        prebuilt=bool(asked.prebuilt),
+        elsewhere=asked.elsewhere,
+    )
+
+
+def _is_sent(found: Workload, asked: Asked) -> bool:
+    """Tell whether MultiKueue made a Workload for this job, and nobody owns it yet."""
+    return not found.metadata.job_uid and found.metadata.name == asked.prebuilt
+
+
+class Workloads:
+    """Carries out the writes of Workloads; now: returns seconds since the epoch."""
+
+    kinds = (AdoptWorkload, CreateWorkload, MarkReady, ClearWorkload, FinishWorkload, DeleteWorkload)
+
+    def __init__(
+        self,
+        client: ApiReader,
+        gate: Gate,
+        seen: Seen,
+        *,
+        events: Events,
+        now: Callable[[], float],
+    ) -> None:
+        self._client = client
+        self._gate = gate
+        self._seen = seen
+        self._events = events
+        self._now = now
+        # The priority class that a job was told to be missing, by namespace and name of the job.
+        self._missing: dict[tuple[str, str], str] = {}
+
+    def forget(self, namespace: str, name: str) -> None:
+        """Forget a job that is gone."""
+        self._missing.pop((namespace, name), None)
+
+    async def perform(self, view: JobView, action: Action) -> None:
+        """Carry out an action.
+
+        Raises errors.KubeError or NotLeader; it is then unknown whether anything has changed.
+        """
+        match action:
+            case CreateWorkload():
+                await self._create(view, action)
+            case DeleteWorkload():
+                await self._delete(view, action)
+            case AdoptWorkload():
+                await self._adopt(view, action)
+            case MarkReady() | FinishWorkload() | ClearWorkload():
+                await self._mark(view, action)
+
+    async def _create(self, view: JobView, action: CreateWorkload) -> None:
+        pods = [await self._read(resources.PODS, like.like.name, view.namespace) for like in action.pods]
+        priority = action.priority
+        if action.priority_class:
+            priority = await self._priority(view, action.priority_class)
+        body = bodies.created(view, action, pods=pods, priority=priority)
+        answer = await self._gate.create_object(resources.WORKLOADS, namespace=view.namespace, body=body)
+        self._seen.see(resources.WORKLOADS, answer)
+
+    async def _priority(self, view: JobView, name: str) -> int:
+        try:
+            found = await self._read(resources.WORKLOAD_PRIORITIES, name)
+        except errors.NotFound:
+            if self._missing.get((view.namespace, view.name)) != name:  # each try would make another Event
+                self._events.emit(view, words.no_class(view, name))
+                self._missing[view.namespace, view.name] = name
+            raise
+        self.forget(view.namespace, view.name)
+        value: int = found["value"]
+        return value
+
+    async def place(self, view: JobView, pod: Identity, action: Ungate) -> Sequence[Object]:
+        """Return what binds a pod to the nodes of its flavors."""
+        if not action.adds:
+            return []
+        flavors = [await self._read(resources.FLAVORS, name) for name in action.adds]
+        live = await self._read(resources.PODS, pod.name, view.namespace)
+        return [
+            {"op": "test", "path": "/metadata/uid", "value": pod.uid},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
+            *bodies.placed(live, flavors),
+        ]
+
+    async def _mark(self, view: JobView, action: MarkReady | ClearWorkload | FinishWorkload) -> None:
+        found = action.workload.metadata
+        workload = await self._read(resources.WORKLOADS, found.name, view.namespace)
+        if workload["metadata"]["uid"] != found.uid:
+            return self._forget(view, action)
+        if isinstance(action, ClearWorkload) and not bodies.is_preempted(workload):
+            # A former leader has given it back already. Kueue may have granted it again, so pods may run.
+            return self._seen.see(resources.WORKLOADS, msgspec.json.encode(workload))
+        body = bodies.marked(view, action, workload, now=self._now())
+        answer = await self._gate.patch_object(
+            resources.WORKLOADS,
+            namespace=view.namespace,
+            name=found.name,
+            subresource="status",
+            body=body,
+        )
+        return self._seen.see(resources.WORKLOADS, answer)
+
+    async def _adopt(self, view: JobView, action: AdoptWorkload) -> None:
+        found = action.workload.metadata
+        same = {"uid": found.uid, "resourceVersion": found.resource_version}
+        body = {"metadata": {**same, "ownerReferences": [controller(view.ref)]}}
+        answer = await self._gate.patch_object(
+            resources.WORKLOADS, namespace=view.namespace, name=found.name, body=body
+        )
+        self._seen.see(resources.WORKLOADS, answer)
+
+    async def _delete(self, view: JobView, action: DeleteWorkload) -> None:
+        found = action.workload.metadata
+        with suppress(errors.NotFound):
+            await self._gate.delete_object(
+                resources.WORKLOADS,
+                namespace=view.namespace,
+                name=found.name,
+                uid=found.uid,
+            )
+        self._forget(view, action)
+
+    def _forget(self, view: JobView, action: MarkReady | ClearWorkload | FinishWorkload | DeleteWorkload) -> None:
+        found = action.workload.metadata
+        self._seen.see_gone(resources.WORKLOADS, view.namespace, found)
+
+    async def _read(self, resource: Resource, name: str, namespace: str | None = None) -> Object:
+        found: Object = msgspec.json.decode(await self._client.get(resource.path(namespace, name)))
+        return found

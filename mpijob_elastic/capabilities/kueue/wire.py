@@ -1,0 +1,86 @@
+"""The facts of a Workload of Kueue.
+
+https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2/workload_types.go
+"""
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.facts import Workload
+from mpijob_elastic.decide.demand import WORKERS
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.model.wire import Wire, owned, seconds
+
+# Kueue lists every reason of every flavor.
+_LONGEST_SAID = 300
+
+
+class _PodSet(Wire, frozen=True):
+    name: str = ""
+    count: int = 0
+
+
+class _Spec(Wire, frozen=True):
+    queue_name: str = ""
+    priority: int | None = None
+    active: bool | None = None
+    pod_sets: list[_PodSet] | None = None
+
+
+class _Condition(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+    message: str = ""
+
+
+class _Assignment(Wire, frozen=True):
+    name: str = ""
+    flavors: dict[str, str] | None = None
+
+
+class _Admission(Wire, frozen=True):
+    pod_set_assignments: list[_Assignment] | None = None
+
+
+class _Status(Wire, frozen=True):
+    conditions: list[_Condition] | None = None
+    admission: _Admission | None = None
+    cluster_name: str = ""
+
+
+class _Workload(Wire, frozen=True):
+    metadata: ObjectMeta
+    spec: _Spec | None = None
+    status: _Status | None = None
+
+
+_decoder = msgspec.json.Decoder(_Workload)
+
+
+def read(raw: bytes) -> Workload:
+    """Return the facts in a Workload's JSON. Raises msgspec.DecodeError if it is none."""
+    found = _decoder.decode(raw)
+    spec, status = found.spec or _Spec(), found.status or _Status()
+    conditions = {condition.type: condition for condition in status.conditions or ()}
+    true = {name for name, condition in conditions.items() if condition.status == "True"}
+    telling = conditions.get("Evicted" if "Evicted" in true and "QuotaReserved" in true else "QuotaReserved")
+    assigned = (status.admission.pod_set_assignments if status.admission else None) or ()
+    metadata = owned(found.metadata)
+    if not metadata.job and found.metadata.name.endswith(names.launcher("")):  # MultiKueue's copy has no owner yet
+        metadata = msgspec.structs.replace(metadata, job=found.metadata.name.removesuffix(names.launcher("")))
+    return Workload(
+        metadata=metadata,
+        queue=spec.queue_name,
+        priority=spec.priority or 0,
+        workers=sum(pods.count for pods in spec.pod_sets or () if pods.name == WORKERS),
+        reserved="QuotaReserved" in true,
+        admitted="Admitted" in true,
+        evicted="Evicted" in true,
+        ready="PodsReady" in true,
+        finished="Finished" in true,
+        active=spec.active is not False,
+        created_at=seconds(found.metadata.creation_timestamp) or 0.0,
+        said=telling.message[:_LONGEST_SAID] if telling else "",
+        flavors={one.name: tuple(sorted({*(one.flavors or {}).values()})) for one in assigned},
+        cluster=status.cluster_name,
+    )

@@ -1,0 +1,241 @@
+"""Workloads of a job that asks Kueue for quota: which to make, clear and delete, and which pods may start.
+
+The base comes first. Once it is granted, each worker beyond it asks for itself, with a priority that falls with its
+index: below every base of the same class, so that idle quota is for extras, and the highest extra goes first.
+Quota that Kueue wants back stays reserved until it is cleared, which is when nothing runs any more for which it was
+meant. So no rank is killed, and nobody else starts in its place before it has gone.
+"""
+
+from collections.abc import Iterator
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue import multikueue
+from mpijob_elastic.capabilities.kueue.facts import Queue, Workload
+from mpijob_elastic.decide import demand
+from mpijob_elastic.decide.actions import (
+    ClearWorkload,
+    CreateWorkload,
+    DeleteWorkload,
+    FinishWorkload,
+    MarkReady,
+    PodSet,
+    QueueAction,
+)
+from mpijob_elastic.decide.state import JobState, honest
+from mpijob_elastic.decide.wishes import Hold, How, Keep, Leave, Place, Ration, Relaunch, Stop, Wish
+from mpijob_elastic.model import policy
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
+
+# Seconds that a pod which missed the queue is left alone: Kueue may admit it, or the scheduler find a node.
+MISSED_AFTER = 5.0
+
+
+def of(view: JobView, queue: Queue | None, *, now: float) -> Iterator[Wish]:
+    """Yield what the job's quota makes of it."""
+    if queue is None or queue.elsewhere:
+        waiting = [pod.ref.name for pod in view.pods if names.GATE_QUEUED in pod.facts.gates]
+        yield from (Hold(pod=pod, why="it is not known whether it waits for quota") for pod in waiting)
+    if queue is None:
+        yield Ration(by="")
+        return
+    if queue.elsewhere:
+        yield multikueue.elsewhere(view, queue)
+        return
+    if queue.prebuilt:
+        yield Keep()  # MultiKueue deletes its copy once it knows the end, and runs one that is gone again
+    if queue.name:
+        yield Ration(by=f"queue {queue.name} of Kueue")
+        yield from _at_the_gate(view, queue)
+    if queue.workloads:
+        yield from _wanted_back(view, queue, now=now)
+
+
+def due(state: JobState, queue: Queue) -> Iterator[QueueAction]:
+    """Yield the writes that are due now."""
+    view = state.view
+    if view.facts.deleting:
+        return
+    base, workloads = queue.base(view.name), queue.workloads.values()
+    instead = multikueue.due(queue, base)
+    if view.facts.finished and not instead:
+        yield from _finished(view, queue)
+    elif instead is not None:
+        yield from instead
+    elif not queue.name or (base and _is_stale(view, queue, base)):
+        yield from (DeleteWorkload(workload=found) for found in workloads)
+    elif state.wishes.stop:
+        if demand.nothing_runs(view):
+            cleared = [ClearWorkload(workload=base)] if base and base.preempted else []
+            yield from cleared
+            kept = base if cleared or queue.prebuilt else None  # without MultiKueue's own it would send the job again
+            yield from (DeleteWorkload(workload=found) for found in workloads if found is not kept)
+    elif base is None:
+        yield from _base(view, queue)
+    else:
+        if base.granted and not base.ready and _runs(view, base):
+            yield MarkReady(workload=base)
+        yield from _extras(view, queue, base)
+        yield from _given_back(view, queue, base)
+
+
+def workload_of(view: JobView, queue: Queue, pod: Launcher | Worker) -> Workload | None:
+    """Return the Workload that asks for a pod's quota; None if there is none."""
+    base = queue.base(view.name)
+    if base is None:
+        return None
+    is_extra = isinstance(pod, Worker) and pod.index >= base.workers
+    return queue.workloads.get(pod.ref.name) if is_extra else base
+
+
+def waiting(view: JobView, queue: Queue) -> Workload | None:
+    """Return the next Workload of the job that waits in a queue, or None."""
+    base = queue.base(view.name)
+    if base is None or base.waits:
+        return base
+    asked = (workload_of(view, queue, worker) for worker in view.workers)
+    return next((found for found in asked if found and found.waits), None)
+
+
+def quota(view: JobView, queue: Queue, pod: Launcher | Worker) -> str:
+    """Return a word for a pod's quota: least, extra, wanted back, or none if it runs without; "" if none is asked."""
+    found = workload_of(view, queue, pod)
+    if found is None:
+        return ""
+    if is_outside(view, queue, pod):
+        return "none"
+    if found.preempted and not waits(pod):
+        return "wanted back"
+    return "least" if found is queue.base(view.name) else "extra"
+
+
+def is_taken_back(view: JobView, queue: Queue, worker: Worker) -> bool:
+    """Tell whether Kueue wants the quota back with which an extra runs."""
+    found = workload_of(view, queue, worker)
+    return found is not None and found.preempted and found is not queue.base(view.name) and not waits(worker)
+
+
+def is_outside(view: JobView, queue: Queue, pod: Launcher | Worker) -> bool:
+    """Tell whether a pod should wait for quota, and does not."""
+    found = workload_of(view, queue, pod)
+    is_asked = found is not None and not found.reserved and bool(found.said)
+    return is_asked and not (pod.facts.gates or pod.facts.deleting)
+
+
+def waits(pod: Launcher | Worker) -> bool:
+    """Tell whether a pod waits at a gate of ours, whatever for."""
+    return not names.GATES.isdisjoint(pod.facts.gates)
+
+
+def is_extra(view: JobView, base: Workload, worker: Worker) -> bool:
+    """Tell whether a worker asks for its own quota."""
+    return base.workers <= worker.index < view.replicas
+
+
+def asked(view: JobView) -> int:
+    """Return how many workers a base of now asks for: the least size, or all where none can leave."""
+    if not view.elastic:
+        return view.replicas
+    least = policy.startup_workers(view.policy, np_workers=view.facts.np_workers)
+    return view.replicas if least is None else min(view.replicas, max(least, view.facts.min_np_workers))
+
+
+def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
+    """Yield who waits for quota, and where those are placed that have it."""
+    base = queue.base(view.name)
+    for pod in view.pods:
+        if not waits(pod):
+            continue
+        found = workload_of(view, queue, pod)
+        if base is None or found is None or not found.granted:
+            said = f": {found.line}" if found and found.said else ""
+            yield Hold(pod=pod.ref.name, why=f"it waits in queue {found.queue if found else queue.name}{said}")
+        else:
+            flavors = found.flavors.get(demand.WORKERS if isinstance(pod, Worker) else demand.LAUNCHER, ())
+            yield Place(pod=pod.ref.name, adds=flavors, words=f"queue {base.queue} has admitted them")
+
+
+def _wanted_back(view: JobView, queue: Queue, *, now: float) -> Iterator[Wish]:
+    """Yield who leaves because quota is wanted back, or was never asked for."""
+    if why := queue.suspends(view.name):
+        yield Stop(why=why)
+    for worker in view.workers:
+        if is_taken_back(view, queue, worker):
+            yield Leave(pod=worker.name, how=How.END, why="Kueue wants its quota back")
+        elif worker.unscheduled and _missed(view, queue, worker):
+            yield Leave(pod=worker.name, how=How.REPLACE, why="to wait for quota", after=_missed_until(worker, now=now))
+    launcher = view.launcher
+    if launcher and _missed(view, queue, launcher):
+        why = "was created without a gate for its queue while the webhook was down"
+        yield Relaunch(why=why, after=_missed_until(launcher, now=now))
+
+
+def _missed(view: JobView, queue: Queue, pod: Launcher | Worker) -> bool:
+    """Tell whether a pod should wait for quota and does not, but no node has taken it: its successor can wait."""
+    return bool(queue.name) and is_outside(view, queue, pod) and not pod.facts.node
+
+
+def _missed_until(pod: Launcher | Worker, *, now: float) -> float:
+    return honest(pod.facts.created_at, now=now) + MISSED_AFTER
+
+
+def _base(view: JobView, queue: Queue) -> Iterator[CreateWorkload]:
+    """Yield the base, once there are pods from which it can be told what they need.
+
+    Pods that run already, because the webhook was away or the label is new, ask as well, and go on meanwhile.
+    """
+    if pods := demand.pod_sets(view, workers=asked(view)):
+        name = names.launcher(view.name)
+        yield CreateWorkload(name=name, queue=queue.name, priority_class=queue.priority_class, pods=pods)
+
+
+def _finished(view: JobView, queue: Queue) -> Iterator[FinishWorkload]:
+    """Yield the Workloads whose pods have ended."""
+    used = [workload_of(view, queue, pod) for pod in demand.ending(view)]
+    for found in queue.workloads.values():
+        if not found.finished and found not in used:
+            yield FinishWorkload(workload=found)
+
+
+def _extras(view: JobView, queue: Queue, base: Workload) -> Iterator[QueueAction]:
+    """Yield what is due for workers beyond the base, lowest index first."""
+    for worker in view.workers:
+        if not is_extra(view, base, worker) or worker.facts.deleting:
+            continue
+        found = queue.workloads.get(worker.name)
+        if found is None and base.granted:
+            below = worker.index - base.workers + 1
+            pods = (PodSet(name=demand.WORKERS, count=1, like=worker.ref),)
+            yield CreateWorkload(name=worker.ref.name, queue=base.queue, priority=base.priority - below, pods=pods)
+        elif found and found.granted and not found.ready and worker.ready:
+            yield MarkReady(workload=found)
+
+
+def _given_back(view: JobView, queue: Queue, base: Workload) -> Iterator[QueueAction]:
+    """Yield what is due for extras whose worker has gone, or waits, and for a base of which nothing runs."""
+    if base.preempted and not view.facts.elastic and demand.nothing_runs(view):  # else it is suspended
+        yield ClearWorkload(workload=base)
+    for name, found in queue.workloads.items():
+        index = names.worker_index(name, job=view.name)
+        is_covered = index is not None and index < base.workers  # the base asks for it as well, and may wait for it
+        pod = None if is_covered else view.worker(name)
+        if found is base or (pod is not None and not waits(pod)):
+            continue
+        is_over = index is None or is_covered or index >= view.replicas
+        if not base.reserved or (is_over and pod is None):
+            yield DeleteWorkload(workload=found)
+        elif found.preempted and not is_over:
+            yield ClearWorkload(workload=found)
+
+
+def _is_stale(view: JobView, queue: Queue, base: Workload) -> bool:
+    """Tell whether a base without quota asks for another queue or size than the job does now."""
+    if base.reserved or base.queue != queue.name:
+        return not base.reserved
+    return base.waits and base.workers != asked(view) and not queue.prebuilt
+
+
+def _runs(view: JobView, base: Workload) -> bool:
+    started = view.launcher is not None and view.launcher.phase is LauncherPhase.STARTED
+    least = min(base.workers, view.replicas)
+    return started and sum(worker.ready for worker in view.workers if worker.index < least) >= least

@@ -1,0 +1,79 @@
+"""What a job in a queue of Kueue tells its user."""
+
+from collections.abc import Iterator
+
+from mpijob_elastic.capabilities.kueue import wishes
+from mpijob_elastic.capabilities.kueue.facts import Queue, Workload
+from mpijob_elastic.decide.actions import Note, normal, warning
+from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.kube.resources import WORKLOADS
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.phrases import listed
+
+
+def notes(state: JobState, queue: Queue) -> Iterator[Note]:
+    """Yield what the job waits for, in Kueue's words."""
+    view, base = state.view, queue.base(state.view.name)
+    if queue.ignored:
+        why = f"the cluster does not serve {WORKLOADS.api_version}: Kueue is not installed, or older than 0.15"
+        yield warning("QueueIgnored", f"{view.name} starts without quota of queue {queue.ignored}, because {why}")
+    if not queue.name or base is None:
+        return
+    if base.queue != queue.name and base.reserved:
+        message = f"{view.name} keeps its quota of queue {base.queue}; {queue.name} holds for the next job"
+        yield normal("QueueUnchanged", message)
+    if note := _unchanged(state, queue, base):
+        yield note
+    if base.preempted and not state.wishes.stop:
+        yield _stays(view.name, base)
+    elif not base.reserved and base.said:
+        yield normal("Queued", f"{view.name} waits in queue {base.queue}{_said(base)}")
+    if outside := [pod.ref.name for pod in view.pods if wishes.is_outside(view, queue, pod)]:
+        why = "created while the webhook was away, or before the job had its label"
+        yield warning("OutsideQuota", f"{listed(outside)} running without quota of queue {base.queue}: {why}")
+    pairs = [
+        (worker, wishes.workload_of(view, queue, worker))
+        for worker in view.workers
+        if wishes.is_extra(view, base, worker)
+    ]
+    waiting = [
+        (worker, found)
+        for worker, found in pairs
+        if found and not found.reserved and found.said and wishes.waits(worker)
+    ]
+    if base.granted and waiting:
+        pods = listed(worker.ref.name for worker, _ in waiting)
+        yield normal("WorkersQueued", f"{pods} waiting in queue {base.queue}{_said(waiting[0][1])}")
+    if taken := [(worker, found) for worker, found in pairs if found and wishes.is_taken_back(view, queue, worker)]:
+        yield _wanted(view, listed(worker.ref.name for worker, _ in taken), taken[0][1])
+
+
+def no_class(view: JobView, name: str) -> Note:
+    """Return the Event on a priority class that does not exist."""
+    return warning("PriorityClassMissing", f"{view.name} is not queued: WorkloadPriorityClass {name} does not exist")
+
+
+def _stays(whose: str, found: Workload) -> Note:
+    return warning("QuotaWanted", f"Kueue wants the quota of {whose} for others{_said(found)}")
+
+
+def _wanted(view: JobView, workers: str, found: Workload) -> Note:
+    if not view.elastic:
+        return _stays(workers, found)
+    return normal("QuotaWanted", f"{workers} leaving: Kueue wants the quota for others{_said(found)}")
+
+
+def _unchanged(state: JobState, queue: Queue, base: Workload) -> Note | None:
+    """Return the notice on a least size that is not that of the quota; without min-replicas only on a smaller one."""
+    view = state.view
+    least = wishes.asked(view) if view.policy.min_replicas else min(view.replicas, base.workers)
+    is_kept = base.granted and view.facts.elastic and not (state.wishes.stop or queue.prebuilt)
+    if not is_kept or least == base.workers:
+        return None
+    risk = ": Kueue may take back those above" if least > base.workers else ""
+    kept = f"{view.name} keeps its quota for {base.workers} workers as the least size, which is {least} now"
+    return normal("LeastUnchanged", f"{kept}{risk}; to ask again, suspend and resume the job")
+
+
+def _said(workload: Workload) -> str:
+    return f": {workload.line}" if workload.said else ""

@@ -1,0 +1,37 @@
+"""The optional capabilities of a job: what each watches, and how its own writes are done."""
+
+from collections.abc import Callable
+
+from mpijob_elastic import capabilities
+from mpijob_elastic.act.events import Events
+from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.own import Own
+from mpijob_elastic.act.writer import Seen
+from mpijob_elastic.capabilities.autoscaling import live as autoscaling
+from mpijob_elastic.capabilities.gangs import live as gangs
+from mpijob_elastic.capabilities.kube_queue import live as kube_queue
+from mpijob_elastic.capabilities.kueue import live as kueue
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.observe.watching import JobKey, See, Watching
+
+
+def seeing(watching: Watching) -> See:
+    """Return what adds the capabilities to a view, once each has said what to watch."""
+    watches = [room.Watch(watching) for room in (kube_queue, kueue, gangs, autoscaling)]
+
+    def see(key: JobKey, view: JobView) -> JobView:
+        seen = (watch.seen(key, view) for watch in watches)
+        return capabilities.told(view, seen=[known for known in seen if known is not None])
+
+    return see
+
+
+def writers(client: ApiReader, gate: Gate, seen: Seen, events: Events, now: Callable[[], float]) -> tuple[Own, ...]:
+    """Return who does the own writes of each capability."""
+    return (
+        kueue.Workloads(client, gate, seen, events=events, now=now),
+        kube_queue.QueueUnits(client, gate, seen, events=events, now=now),
+        gangs.PodGroups(gate, seen, events=events),
+        autoscaling.Autoscalers(gate, seen, events=events),
+    )

@@ -1,0 +1,40 @@
+"""Suspension: a job stops, and waits, while an annotation asks for it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mpijob_elastic import names
+from mpijob_elastic.decide.wishes import Capability, Stop, Wish
+from mpijob_elastic.model import policy
+from mpijob_elastic.model.capability import Known
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.policy import Annotation, Policy, Problem
+
+
+@dataclass(frozen=True)
+class Suspended(Known):
+    """The annotation suspends the job."""
+
+    gate = names.GATE_SUSPENDED
+
+
+class Suspension(Capability):
+    """A job that is suspended by its user."""
+
+    annotations = (Annotation(names.SUSPEND, policy.boolean, '"true" or "false"'),)
+
+    @classmethod
+    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
+        """Return whether the annotation suspends the job."""
+        values, problems = policy.read(job.metadata.annotations, {"suspend": cls.annotations[0]})
+        return Suspended() if values.get("suspend") else None, problems
+
+    @classmethod
+    def told(cls, view: JobView) -> Capability | None:
+        """Return it for a job that is suspended."""
+        return cls() if view.facts.of(Suspended) else None
+
+    def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
+        """Yield by what it is suspended."""
+        return [Stop(why=f"annotation {names.SUSPEND}")] if self.told(view) else []

@@ -1,0 +1,34 @@
+"""Demand: what the pods of a job ask for, for whoever grants it, and which of them still run."""
+
+from mpijob_elastic import names
+from mpijob_elastic.decide.actions import PodSet
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
+
+# Sets of pods.
+LAUNCHER, WORKERS = "launcher", "workers"
+
+
+def pod_sets(view: JobView, *, workers: int) -> tuple[PodSet, ...]:
+    """Return what a launcher and so many workers need; nothing until there are pods from which that can be told."""
+    launcher, first = view.launcher, view.worker(names.worker(view.name, 0))
+    if launcher is None or (first is None and workers):
+        return ()
+    asked = PodSet(name=LAUNCHER, count=1, like=launcher.ref)
+    return (asked, PodSet(name=WORKERS, count=workers, like=first.ref)) if first and workers else (asked,)
+
+
+def ending(view: JobView) -> list[Launcher | Worker]:
+    """Return the pods of a finished job that still run; none where its owner wants workers to stay, maybe for ever."""
+    stays = view.facts.clean_pod_policy not in ("Running", "All")
+    return [] if stays else [pod for pod in view.pods if _runs_on(pod)]
+
+
+def nothing_runs(view: JobView) -> bool:
+    """Tell whether all pods of a job wait at a gate."""
+    return all(pod.facts.gates for pod in view.pods)
+
+
+def _runs_on(pod: Launcher | Worker) -> bool:
+    is_over = pod.phase is LauncherPhase.FINISHED if isinstance(pod, Launcher) else pod.terminated
+    return not (is_over or pod.facts.gates)

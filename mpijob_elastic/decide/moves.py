@@ -1,0 +1,97 @@
+"""Moves: workers that are to be elsewhere soon leave in time, and never too many at once.
+
+Such a worker leaves the list, drains and is deleted; the operator recreates it, and the scheduler puts it elsewhere.
+Never so many at once that fewer than the job's least stay, by our own doing: training that falls below horovodrun's
+--min-np by a graceful removal may never go on (horovod#3494), so the others wait for replacements, and where none come
+the node's end decides. Nor does the last worker leave that knows the training's state before a newcomer can have it.
+
+A pod that comes back to such a node again and again (it may tolerate everything) is moved a few times, then stays.
+"""
+
+import math
+from collections.abc import Collection, Iterable
+
+from mpijob_elastic.decide.actions import Note, warning
+from mpijob_elastic.decide.retries import MOVED
+from mpijob_elastic.decide.state import JobState, WorkerState, honest
+from mpijob_elastic.decide.wishes import How, Wishes
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Worker
+
+# Seconds after which a Ready worker has surely been published and taken into the ring, with the state of the others.
+SEASONED = 30.0
+
+
+def going(view: JobView, wishes: Wishes) -> frozenset[str]:
+    """Return the pods of wanted workers that are to be elsewhere, whether they may leave yet or not."""
+    moved = [view.worker(pod) for pod, leave in wishes.leaves.items() if leave.how is How.MOVE] if view.elastic else []
+    return frozenset(pod.name for pod in moved if pod and _is_there(view, pod) and not _gave_up(view, pod))
+
+
+def leaving(view: JobView, wishes: Wishes, all_going: Collection[str], *, now: float) -> frozenset[str]:
+    """Return the going pods that should not be published now; `now` inf: at the end of all waits."""
+    if not all_going:
+        return frozenset()
+    trains = (worker for worker in view.workers if worker.ready and not worker.facts.node_gone_at)
+    published = [worker for worker in trains if worker.name in view.host_of]
+    hosts = [worker for worker in published if worker.index < view.replicas and not wishes.ends(worker.name)]
+    steady = [worker for worker in hosts if worker.name not in all_going]
+    gone = [worker.name for worker in hosts if worker.name in all_going]
+    kept = max(0, least(view) - len(steady))
+    if not any(_seasoned_at(worker, now=now) <= now for worker in steady):
+        kept = max(kept, 1)
+    return frozenset(all_going).difference(gone[:kept])  # the lowest stay, as in a scale-in
+
+
+def wake_at(state: JobState) -> float | None:
+    """Return when a newcomer that a worker's leaving waits for is seasoned."""
+    if not any(worker.going and worker.published for worker in state.workers):
+        return None
+    times = (_seasoned_at(worker.pod, now=state.now) for worker in state.workers if worker.published)
+    return min((at for at in times if state.now < at < math.inf), default=None)
+
+
+def cause(worker: WorkerState) -> str:
+    """Return in words why a worker is to be elsewhere."""
+    node = worker.pod.facts.node
+    return f"{worker.cause} on node {node}" if node else worker.cause
+
+
+def each(workers: Iterable[WorkerState]) -> str:
+    """Return every worker with its cause."""
+    return ", ".join(f"{worker.name} ({cause(worker)})" for worker in workers)
+
+
+def notes(state: JobState) -> Iterable[Note]:
+    """Yield which workers stay although they are to be elsewhere."""
+    view = state.view
+    held = [worker for worker in state.workers if worker.going and worker.published]
+    if held and not leaving(view, state.wishes, [worker.name for worker in held], now=math.inf):
+        message = f"{each(held)} kept until a replacement trains: the job needs at least {least(view)} workers"
+        yield warning("DisruptionHeld", message)
+    threatened = [worker for worker in state.workers if worker.cause and view.elastic and worker.wanted]
+    stuck = [worker for worker in threatened if _is_there(view, worker.pod) and _gave_up(view, worker.pod)]
+    if stuck:
+        message = f"{each(stuck)} kept: recreated {len(MOVED.delays)} times, and always on a node that is going away"
+        yield warning("DisruptionRepeated", message)
+
+
+def least(view: JobView) -> int:
+    """Return below how many workers the job is not brought."""
+    return max(view.policy.min_replicas or 1, view.facts.min_np_workers)
+
+
+def _is_there(view: JobView, worker: Worker) -> bool:
+    """Tell whether a move helps: the worker is wanted, and not lost already."""
+    return worker.index < view.replicas and not (
+        worker.facts.deleting or worker.terminated or worker.facts.node_gone_at
+    )
+
+
+def _gave_up(view: JobView, worker: Worker) -> bool:
+    last = view.memory.moved.get(worker.name)
+    return last is not None and last.uid != worker.ref.uid and last.count >= len(MOVED.delays)
+
+
+def _seasoned_at(worker: Worker, *, now: float) -> float:
+    return math.inf if worker.facts.ready_at is None else honest(worker.facts.ready_at, now=now) + SEASONED

@@ -1,0 +1,82 @@
+"""Stop: how a running job stops, and what must be gone before it starts again.
+
+A suspended job first shrinks to the least size with which its driver trains, and the other workers drain as in every
+scale-in. Should the job be resumed meanwhile, it has lost nothing. The last ranks cannot leave: with fewer hosts than
+it needs the driver lets no rank go, but waits for more ([horovod] ElasticDriver.wait_for_available_slots). So then the
+launcher goes, and after it the workers. This is the exception to safety rule 7.
+
+The operator creates the next launcher at once, and the webhook holds it back by a gate. A launcher with this gate is
+what says that the job was stopped. As long as a worker is older than it, ranks of the launcher before may run in that
+worker, so the gates stay on, even if nothing suspends the job any more.
+"""
+
+from mpijob_elastic import names
+from mpijob_elastic.decide.actions import DeleteLauncher, normal
+from mpijob_elastic.decide.retries import REFUSED_OFTEN
+from mpijob_elastic.decide.state import JobState, honest
+from mpijob_elastic.decide.wishes import Wishes
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Worker
+
+# Seconds. A pod without a gate that is younger may have passed by the webhook, and so may the next: this sets the pace.
+PACE = 5.0
+
+
+def size(view: JobView, wishes: Wishes) -> int:
+    """Return the size that a job is to have: within what is wished, and while it stops the least that trains."""
+    most = view.replicas if wishes.most is None else min(view.replicas, wishes.most)
+    if not wishes.stop or view.facts.finished or not view.driver_running:
+        return most
+    return min(most, max(1, view.facts.min_np_workers))
+
+
+def is_stopped(view: JobView, *, stops: bool) -> bool:
+    """Tell whether no worker may run: the job has stopped, or had, and ranks of the launcher before may still run.
+
+    The gate alone does not say so: it stays on while anything else holds the launcher.
+    """
+    if view.launcher is None:
+        return stops
+    return (stops and not names.GATES.isdisjoint(view.launcher.facts.gates)) or has_leftovers(view)
+
+
+def goes(view: JobView, pod: Worker, *, stops: bool) -> bool:
+    """Tell whether a worker of a stopped job is to be deleted: it has no gate, or is older than the launcher."""
+    return names.GATES.isdisjoint(pod.facts.gates) and (stops or _is_older(view, pod))
+
+
+def goes_at(view: JobView, pod: Worker, *, now: float) -> float:
+    """Return when it may be."""
+    return 0.0 if _is_older(view, pod) else honest(pod.facts.created_at, now=now) + PACE
+
+
+def has_leftovers(view: JobView) -> bool:
+    """Tell whether a worker is still there in which ranks of a launcher that was stopped may run."""
+    if not view.elastic or view.launcher is None or names.GATE_SUSPENDED not in view.launcher.facts.gates:
+        return False
+    return any(names.GATES.isdisjoint(pod.facts.gates) and _is_older(view, pod) for pod in view.workers)
+
+
+def stop(state: JobState) -> tuple[DeleteLauncher | None, float | None]:
+    """Return the deletion of the launcher of a job that stops, or None; and when to look again."""
+    view, launcher, why = state.view, state.view.launcher, state.wishes.stop
+    if not why or launcher is None or launcher.facts.deleting or not names.GATES.isdisjoint(launcher.facts.gates):
+        return None, None
+    due = honest(launcher.facts.created_at, now=state.now) + PACE
+    if state.now < due or (view.driver_running and _has_to_wait(state)):
+        return None, due if state.now < due else None
+    message = f"{launcher.ref.name} is being deleted: {view.name} is suspended by {why}"
+    return DeleteLauncher(launcher=launcher, note=normal("LauncherSuspended", message), suspends=True), None
+
+
+def _has_to_wait(state: JobState) -> bool:
+    """Tell whether workers are still to drain, and can."""
+    refused = state.view.launcher.refused if state.view.launcher else None
+    if state.launcher.refresh_due and refused and refused.tries.count >= REFUSED_OFTEN:
+        return False  # the launcher cannot learn that they are to leave
+    surplus = [worker for worker in state.leaving if not worker.wanted and not worker.pod.facts.deleting]
+    return any(not worker.published or len(state.view.host_of) > 1 for worker in surplus)
+
+
+def _is_older(view: JobView, pod: Worker) -> bool:
+    return view.launcher is None or pod.facts.created_at <= view.launcher.facts.created_at

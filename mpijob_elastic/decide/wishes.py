@@ -1,0 +1,263 @@
+"""What capabilities want of a job, and how several wishes combine: the whole truth about two capabilities that meet.
+
+A capability says what it wants and why. The mechanisms of the core carry that out, with their safety rules. A wish comes
+from facts alone: no capability sees what another wants, so one pass does, and their order decides only who speaks first.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from mpijob_elastic.decide.actions import Action, Note
+from mpijob_elastic.model.capability import Known
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.policy import Annotation, Policy, Problem
+
+if TYPE_CHECKING:
+    from mpijob_elastic.decide.state import JobState
+
+
+class How(IntEnum):
+    """How a worker leaves; of two wishes for one worker the first here counts.
+
+    END: it is not wanted; it drains, we delete it, and nobody counts how often. REPLACE: it is useless where it is, so
+    it is made again, counted and at a back-off. MOVE: it trains, and does so elsewhere soon, counted, and never so that
+    fewer than the least workers stay.
+    """
+
+    END = 0
+    REPLACE = 1
+    MOVE = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manage:
+    """The job is not ours, because `why`; note: what its user is told once."""
+
+    why: str
+    note: Note
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """Nothing of the job may run: it is suspended by `why`. Heeded for elastic jobs."""
+
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """There should be at most so many workers."""
+
+    most: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hold:
+    """A pod with a gate of ours may not start, because `why`."""
+
+    pod: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """What a pod gets in the write that takes its gates off, and `words` for the Event."""
+
+    pod: str
+    adds: tuple[str, ...]
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """Somebody else deletes a worker that leaves, once an annotation of its pod says `mark`; done: it does."""
+
+    annotation: str
+    mark: str
+    done: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leave:
+    """A worker leaves, because `why`.
+
+    after: when a REPLACE may be, at the earliest. until: when the wish ends by itself, None for never. release: None
+    if its end is ours. Times in seconds since the epoch.
+    """
+
+    pod: str
+    how: How
+    why: str
+    after: float = 0.0
+    until: float | None = None
+    release: Release | None = None
+
+    def over(self, other: "Leave") -> "Leave":
+        """Return the wish that counts of two for one worker; `self` was wished first."""
+        if self.how is not other.how:
+            return min(self, other, key=lambda one: one.how)
+        return replace(self, until=other.until, release=other.release) if other.release else self
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relaunch:
+    """A launcher that has not started is made again, because it `why`, and not before `after`."""
+
+    why: str
+    after: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class End:
+    """The launcher ends as Failed, and the job with it."""
+
+    note: Note
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keep:
+    """The job must not be deleted yet, although it has finished."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ration:
+    """Workers start one by one as somebody else allows, `by` what in words, so a job may ask for all.
+
+    by: "" while that is not known.
+    """
+
+    by: str
+
+
+Wish = Manage | Stop | Size | Hold | Place | Leave | Relaunch | End | Keep | Ration
+W = TypeVar("W", bound=Wish)
+
+
+class Capability(Known):
+    """An optional capability of one job: what it wants of the core, and what it does itself. By default nothing."""
+
+    annotations: Sequence[Annotation] = ()
+
+    @classmethod
+    def asked(cls, _job: MPIJob, _known: Policy) -> tuple[Known | None, Sequence[Problem]]:
+        """Return what an MPIJob asks for, None if nothing, and what is wrong with it."""
+        return None, ()
+
+    @classmethod
+    def told(cls, _view: JobView) -> "Capability | None":
+        """Return what the job's own objects tell; None where they tell nothing."""
+        return None
+
+    def wishes(self, _view: JobView, *, now: float) -> Iterable[Wish]:
+        """Yield what it wants, from facts alone; `now` in seconds since the epoch."""
+        return ()
+
+    def prepare(self, _state: "JobState") -> Action | None:
+        """Return the own write that must be done before pods start, or None."""
+        return None
+
+    def due(self, _state: "JobState") -> Iterable[Action]:
+        """Yield the own writes that are due, whoever manages the job."""
+        return ()
+
+    def remember(self, _state: "JobState", _published: Collection[str]) -> Iterable[tuple[str, bytes]]:
+        """Yield what to remember once these pods are published: a name, and JSON of at most 1 KiB."""
+        return ()
+
+    def resize(self, _state: "JobState") -> tuple[Action | None, float | None]:
+        """Return the write of another size, or None; and when to look again. Asked while a driver may train."""
+        return None, None
+
+    def remove(self, _state: "JobState") -> tuple[Action | None, float | None]:
+        """Return the deletion of a finished job, or None; and when to look again."""
+        return None, None
+
+    def notes(self, _state: "JobState") -> Iterable[Note]:
+        """Yield what the user is told while it holds."""
+        return ()
+
+    def waits_for(self, _state: "JobState") -> str:
+        """Return what the job waits for, in words, "" for nothing."""
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What is wanted of a job, combined.
+
+    stop: by what it is suspended, "" if it is not; stopped_by: who said so first. most: its largest size, None for any.
+    leaves: by worker. held: pods that may not start, and why; places: what the others get when they do. rationed_by: who lets
+    workers start one by one; is_rationed: None while that is not known. until: when the first
+    wish ends by itself.
+    """
+
+    capabilities: tuple[Capability, ...] = ()
+    manage: Manage | None = None
+    stop: str = ""
+    stopped_by: Capability | None = None
+    most: int | None = None
+    leaves: Mapping[str, Leave] = field(default_factory=dict)
+    held: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, Place] = field(default_factory=dict)
+    relaunch: Relaunch | None = None
+    end: End | None = None
+    keeps: bool = False
+    rationed_by: tuple[str, ...] = ()
+    is_rationed: bool | None = False
+    until: float | None = None
+
+    def ends(self, pod: str) -> bool:
+        """Tell whether a worker is not wanted, whatever the size."""
+        leave = self.leaves.get(pod)
+        return leave is not None and leave.how is How.END
+
+
+NOTHING = Wishes()
+
+
+def gather(view: JobView, *, now: float) -> Wishes:
+    """Return what the capabilities of a job want of it."""
+    capabilities = cast("tuple[Capability, ...]", view.capabilities)
+    if not capabilities:
+        return NOTHING
+    wished = [(one, wish) for one in capabilities for wish in one.wishes(view, now=now)]
+    stops = [(one, wish) for one, wish in wished if isinstance(wish, Stop)] if view.facts.elastic else []
+    found = [wish for _, wish in wished]
+    leaves, rations = _leaves(_all(found, Leave), stops=bool(stops)), _all(found, Ration)
+    return Wishes(
+        capabilities=capabilities,
+        manage=_first(found, Manage),
+        stop=stops[0][1].why if stops else "",
+        stopped_by=stops[0][0] if stops else None,
+        most=min((wish.most for wish in _all(found, Size)), default=None),
+        leaves=leaves,
+        held={wish.pod: wish.why for wish in _all(found, Hold)},
+        places={wish.pod: wish for wish in _all(found, Place)},
+        relaunch=None if stops else _first(found, Relaunch),
+        end=_first(found, End),
+        keeps=_first(found, Keep) is not None,
+        rationed_by=tuple(filter(None, (wish.by for wish in rations))),
+        is_rationed=None if any(not wish.by for wish in rations) else bool(rations),
+        until=min((leave.until for leave in leaves.values() if leave.until is not None), default=None),
+    )
+
+
+def _leaves(wished: Iterable[Leave], *, stops: bool) -> Mapping[str, Leave]:
+    """Return the wish that counts for each worker; nobody is made again while the job stops."""
+    leaves: dict[str, Leave] = {}
+    for leave in wished:
+        if not (stops and leave.how is How.REPLACE):
+            before = leaves.get(leave.pod)
+            leaves[leave.pod] = before.over(leave) if before else leave
+    return leaves
+
+
+def _all(wished: Iterable[Wish], kind: type[W]) -> list[W]:
+    return [wish for wish in wished if isinstance(wish, kind)]
+
+
+def _first(wished: Iterable[Wish], kind: type[W]) -> W | None:
+    return next((wish for wish in wished if isinstance(wish, kind)), None)

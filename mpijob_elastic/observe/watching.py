@@ -1,0 +1,56 @@
+"""What a capability may watch: objects that belong to jobs, of a resource that the cluster serves or not."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.pod import PodFacts
+from mpijob_elastic.model.wire import Fact
+
+F = TypeVar("F", bound=Fact)
+F_co = TypeVar("F_co", bound=Fact, covariant=True)
+
+
+class JobKey(NamedTuple):
+    """A job's namespace and name: the queue's key."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class ByJob(Protocol, Generic[F_co]):
+    """Objects of one resource; known: True once they are listed, False where they are not served, None before."""
+
+    @property
+    def known(self) -> bool | None:
+        """Whether they are known."""
+
+    def of(self, key: JobKey) -> Mapping[str, F_co]:
+        """Return those of a job by name."""
+
+    def values(self) -> Collection[F_co]:
+        """Return all of them."""
+
+
+class Watching(Protocol):
+    """The caches, as a capability sees them."""
+
+    def by_job(self, resource: Resource, read: Callable[[bytes], F], *, selector: str | None = None) -> ByJob[F]:
+        """Watch a resource, and wake the job of each object that changes. selector: of its labels."""
+
+    def unplaced(self) -> Iterable[tuple[JobFacts, Mapping[str, PodFacts]]]:
+        """Yield each job with those of its pods that the scheduler has found no node for, by name."""
+
+
+# Returns the view of a job with what each capability knows of it.
+See = Callable[[JobKey, JobView], JobView]
+
+
+def unseen(_key: JobKey, view: JobView) -> JobView:
+    """Return the view without any capability."""
+    return view
