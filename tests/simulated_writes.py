@@ -66,8 +66,8 @@ def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
 def _workers(view: JobView, action: DeleteWorkers | ReleaseWorker) -> Iterator[Worker]:
     gone = {removal.worker.name for removal in action.removals} if isinstance(action, DeleteWorkers) else set()
     for one in view.workers:
-        if isinstance(action, ReleaseWorker) and one.ref == action.worker.ref:
-            yield but(one, eviction=eviction.parse(action.mark))
+        if isinstance(action, ReleaseWorker) and one.ref == action.ref:
+            yield but(one, eviction=eviction.parse(action.text))
         elif one.name not in gone:
             yield one
 
@@ -77,7 +77,7 @@ def _launcher(
 ) -> Launcher | None:
     match action:
         case RefreshLauncher():
-            return but(launcher, refreshed=action.digest)
+            return but(launcher, refreshed=action.text)
         case EndExecs():
             left = tuple(found for found in launcher.held.frozen if found not in action.execs)
             return but(launcher, held=but(launcher.held, frozen=left, tried_at=now))
@@ -93,7 +93,8 @@ def run(view: JobView, *, now: float, looks: int = 300) -> tuple[JobView, list[A
     for _ in range(looks):
         plan = decide(view, now=now)
         probes = [look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published]
-        for action in (*plan.actions, *probes):
+        due: tuple[Action | Look, ...] = (*plan.actions, *probes)
+        for action in due:
             view = apply(view, action, now=now)
         done += plan.actions
         if not plan.actions and not probes and plan.wake_at is None:

@@ -1,4 +1,4 @@
-"""Writes to KubeQueue's QueueUnits, and of the annotation by which it holds a job, one function each.
+"""Writes to KubeQueue's QueueUnits, and the release of a job, one function each.
 
 What a unit asks for is read live from the pods that wait: defaults, overhead and the priority are in them only. So is
 the turn of a job before it is released.
@@ -12,16 +12,16 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.owners import controller, owner
 from mpijob_elastic.act.workload_bodies import Object
 from mpijob_elastic.act.writer import Seen
-from mpijob_elastic.decide.actions import CreateUnit, DeleteUnit, HoldJob, MarkRunning, ReleaseJob, UnitAction
+from mpijob_elastic.decide.actions import CreateUnit, MarkRunning, ReleaseJob, UnitWrite
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS, QUEUE_UNITS, Resource
 from mpijob_elastic.model import requests
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kube_queue import ENQUEUED, GRANTED, RUNNING, QueueUnit
+from mpijob_elastic.model.owners import controller, owner
 from mpijob_elastic.model.wire import timestamp
 
 
@@ -35,7 +35,7 @@ class QueueUnits:
         self._events = events
         self._now = now
 
-    async def perform(self, view: JobView, action: UnitAction) -> None:
+    async def perform(self, view: JobView, action: UnitWrite) -> None:
         """Carry out an action.
 
         Raises errors.KubeError or NotLeader; it is then unknown whether anything has changed.
@@ -43,12 +43,10 @@ class QueueUnits:
         match action:
             case CreateUnit():
                 await self._create(view, action)
-            case DeleteUnit():
-                await self._delete(view, action.unit)
             case MarkRunning():
                 await self._mark(view, action.unit)
-            case ReleaseJob() | HoldJob():
-                await self._hold(view, action)
+            case ReleaseJob():
+                await self._release(view, action)
 
     async def _create(self, view: JobView, action: CreateUnit) -> None:
         job = await self._read(MPI_JOBS, view, view.name)
@@ -56,12 +54,6 @@ class QueueUnits:
         body = created(view, action, job=job, pods=pods, now=self._now())
         answer = await self._gate.create_object(QUEUE_UNITS, namespace=view.namespace, body=body)
         self._seen.see(QUEUE_UNITS, answer)
-
-    async def _delete(self, view: JobView, unit: QueueUnit) -> None:
-        found = unit.metadata
-        with suppress(errors.NotFound):
-            await self._gate.delete_object(QUEUE_UNITS, namespace=view.namespace, name=found.name, uid=found.uid)
-        self._forget(view, unit)
 
     async def _mark(self, view: JobView, unit: QueueUnit) -> None:
         found = unit.metadata
@@ -74,23 +66,17 @@ class QueueUnits:
                     QUEUE_UNITS, namespace=view.namespace, name=found.name, subresource=kind, body=body
                 )
                 return self._seen.see(QUEUE_UNITS, answer)
-        return self._forget(view, unit)
+        return self._seen.see_gone(QUEUE_UNITS, view.namespace, found)
 
-    async def _hold(self, view: JobView, action: ReleaseJob | HoldJob) -> None:
-        if isinstance(action, ReleaseJob):
-            live = await self._read(QUEUE_UNITS, view, action.unit.metadata.name)
-            if (live.get("status") or {}).get("phase") not in GRANTED:
-                # A former leader has seen the job run since then, and somebody holds it again.
-                return self._seen.see(QUEUE_UNITS, msgspec.json.encode(live))
-        annotations = {names.KUBEQUEUE_SUSPEND: None if isinstance(action, ReleaseJob) else "true"}
-        body = {"metadata": {"uid": view.ref.uid, "annotations": annotations}}
+    async def _release(self, view: JobView, action: ReleaseJob) -> None:
+        live = await self._read(QUEUE_UNITS, view, action.unit.metadata.name)
+        if (live.get("status") or {}).get("phase") not in GRANTED:
+            # A former leader has seen the job run since then, and somebody holds it again.
+            return self._seen.see(QUEUE_UNITS, msgspec.json.encode(live))
+        body = {"metadata": {"uid": view.ref.uid, "annotations": {names.KUBEQUEUE_SUSPEND: None}}}
         answer = await self._gate.patch_object(MPI_JOBS, namespace=view.namespace, name=view.name, body=body)
         self._seen.see(MPI_JOBS, answer)
         return self._events.emit(view, action.note)
-
-    def _forget(self, view: JobView, unit: QueueUnit) -> None:
-        found = unit.metadata
-        self._seen.see_gone(QUEUE_UNITS, view.namespace, found)
 
     async def _read(self, resource: Resource, view: JobView, name: str) -> Object:
         found: Object = msgspec.json.decode(await self._client.get(resource.path(view.namespace, name)))

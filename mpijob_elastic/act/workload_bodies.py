@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.act.owners import controller, owner
 from mpijob_elastic.decide.actions import (
     ClearWorkload,
     CreateWorkload,
@@ -18,6 +17,7 @@ from mpijob_elastic.decide.actions import (
 )
 from mpijob_elastic.kube.resources import PODS, WORKLOAD_PRIORITIES, WORKLOADS
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.owners import controller, owner
 from mpijob_elastic.model.wire import timestamp
 
 Object = dict[str, Any]

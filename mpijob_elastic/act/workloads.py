@@ -4,7 +4,6 @@ What a Workload asks for, its conditions and its flavors are read live, because 
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -12,19 +11,16 @@ import msgspec
 from mpijob_elastic.act import workload_bodies
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate, for_each
-from mpijob_elastic.act.owners import controller
 from mpijob_elastic.act.workload_bodies import Object
 from mpijob_elastic.act.writer import Seen
 from mpijob_elastic.decide import workloads
 from mpijob_elastic.decide.actions import (
-    AdoptWorkload,
     ClearWorkload,
     CreateWorkload,
-    DeleteWorkload,
     FinishWorkload,
     Gated,
     MarkReady,
-    QueueAction,
+    QueueWrite,
     StartPods,
 )
 from mpijob_elastic.kube import errors, resources
@@ -57,7 +53,7 @@ class Workloads:
         """Forget a job that is gone."""
         self._missing.pop((namespace, name), None)
 
-    async def perform(self, view: JobView, action: QueueAction) -> None:
+    async def perform(self, view: JobView, action: QueueWrite) -> None:
         """Carry out an action.
 
         Raises errors.KubeError or NotLeader; it is then unknown whether anything has changed.
@@ -69,10 +65,6 @@ class Workloads:
                 flavors = [await self._read(resources.FLAVORS, name) for name in action.flavors]
                 await for_each(action.pods, partial(self._start, view, flavors))
                 self._events.emit(view, action.note)
-            case DeleteWorkload():
-                await self._delete(view, action)
-            case AdoptWorkload():
-                await self._adopt(view, action)
             case MarkReady() | FinishWorkload() | ClearWorkload():
                 await self._mark(view, action)
 
@@ -114,7 +106,7 @@ class Workloads:
         found = action.workload.metadata
         workload = await self._read(resources.WORKLOADS, found.name, view.namespace)
         if workload["metadata"]["uid"] != found.uid:
-            return self._forget(view, action)
+            return self._seen.see_gone(resources.WORKLOADS, view.namespace, found)
         if isinstance(action, ClearWorkload) and not workload_bodies.is_preempted(workload):
             # A former leader has given it back already. Kueue may have granted it again, so pods may run.
             return self._seen.see(resources.WORKLOADS, msgspec.json.encode(workload))
@@ -127,30 +119,6 @@ class Workloads:
             body=body,
         )
         return self._seen.see(resources.WORKLOADS, answer)
-
-    async def _adopt(self, view: JobView, action: AdoptWorkload) -> None:
-        found = action.workload.metadata
-        same = {"uid": found.uid, "resourceVersion": found.resource_version}
-        body = {"metadata": {**same, "ownerReferences": [controller(view.ref)]}}
-        answer = await self._gate.patch_object(
-            resources.WORKLOADS, namespace=view.namespace, name=found.name, body=body
-        )
-        self._seen.see(resources.WORKLOADS, answer)
-
-    async def _delete(self, view: JobView, action: DeleteWorkload) -> None:
-        found = action.workload.metadata
-        with suppress(errors.NotFound):
-            await self._gate.delete_object(
-                resources.WORKLOADS,
-                namespace=view.namespace,
-                name=found.name,
-                uid=found.uid,
-            )
-        self._forget(view, action)
-
-    def _forget(self, view: JobView, action: MarkReady | ClearWorkload | FinishWorkload | DeleteWorkload) -> None:
-        found = action.workload.metadata
-        self._seen.see_gone(resources.WORKLOADS, view.namespace, found)
 
     async def _read(self, resource: Resource, name: str, namespace: str | None = None) -> Object:
         found: Object = msgspec.json.decode(await self._client.get(resource.path(namespace, name)))

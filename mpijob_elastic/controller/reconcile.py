@@ -23,12 +23,11 @@ from mpijob_elastic.controller.seen_times import SeenTimes
 from mpijob_elastic.decide import derive, plan
 from mpijob_elastic.decide.actions import (
     Action,
-    AutoscalerAction,
     Plan,
     ProbeWorkers,
-    QueueAction,
+    QueueWrite,
     TellUser,
-    UnitAction,
+    UnitWrite,
     needs_notice,
 )
 from mpijob_elastic.decide.state import JobState
@@ -148,12 +147,10 @@ class Reconciler:
         return True
 
     async def _perform(self, view: JobView, action: Action) -> None:
-        if isinstance(action, QueueAction):
+        if isinstance(action, QueueWrite):
             await self.workloads.perform(view, action)
-        elif isinstance(action, UnitAction):
+        elif isinstance(action, UnitWrite):
             await self.units.perform(view, action)
-        elif isinstance(action, AutoscalerAction):
-            await self.writer.autoscale(view, action)
         else:
             await self.writer.perform(view, action)
 

@@ -1,22 +1,41 @@
 """Every write and every look on behalf of a job, as a value that carries its reason in words.
 
-`act` does one API write for each action; gates and deletions take one for each pod, and frozen execs an exec each.
-Beside these it writes only Events for a job. Install, upgrade, the webhook's certificates and the lease write on their
-own.
+A `Patch`, `Create` or `Delete` says all that is sent; `act.writer` sends each of these three in one function. For the
+other actions `act` reads live objects first, or writes to many pods; frozen execs take an exec each. Beside these it
+writes only Events for a job. Install, upgrade, the webhook's certificates and the lease write on their own.
 """
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from mpijob_elastic import names
 from mpijob_elastic.kube.meta import Identity
+from mpijob_elastic.kube.resources import (
+    AUTOSCALERS,
+    KUBERNETES_POD_GROUPS,
+    MPI_JOBS,
+    PODS,
+    QUEUE_UNITS,
+    ROLES,
+    WORKLOADS,
+    Resource,
+)
+from mpijob_elastic.model import autoscale
 from mpijob_elastic.model.autoscale import Spec
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.kube_queue import QueueUnit
 from mpijob_elastic.model.memory import Memory, Tries
+from mpijob_elastic.model.owners import controller
+from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker
 from mpijob_elastic.model.queue import Workload
+
+Object = Mapping[str, Any]
+# Operations of a JSON patch.
+Operations = Sequence[Object]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,17 +63,137 @@ def warning(reason: str, message: str) -> Note:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WriteRole:
-    """Let the launcher exec into exactly `exec_names`."""
+class Action:
+    """A write on behalf of a job. words: what it does, if its notes do not say that, formatted with itself."""
 
-    ref: Identity
-    exec_rule: int
-    exec_names: tuple[str, ...]
-    note: Note
+    words: ClassVar[str] = ""
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What to tell the user once it is done."""
+        return ()
+
+    def says(self) -> str:
+        """What it does, in words for a plan: a line, or several."""
+        return self.words.format(self=self) or "\n".join(note.message for note in self.notes)
+
+    def about(self) -> tuple[object, ...]:
+        """What is written, to which objects: as long as that is the same, trying again is the same try."""
+        return ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class WriteConfig:
+class _Noted(Action):
+    note: Note
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        return (self.note,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Create(Action, ABC):
+    """Create an object."""
+
+    resource: Resource
+
+    @abstractmethod
+    def content(self) -> Object:
+        """The new object without its kind."""
+
+    def kept(self) -> Object:
+        """What the answer must hold."""
+        return {}
+
+    def body(self) -> Object:
+        """The new object."""
+        return {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **self.content()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OfObject(Action):
+    """A write to an object that is there.
+
+    at_version: it must be as it was when that was decided; else it need only be the same object, by its uid.
+    """
+
+    at_version: ClassVar[bool] = True
+
+    resource: Resource
+    ref: Identity
+
+    def about(self) -> tuple[object, ...]:
+        return (self.ref.name,)
+
+
+class Delete(_OfObject):
+    """Delete an object."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patch(_OfObject, ABC):
+    """Change an object. An answer that lacks the change is an error: an admission plugin changes what we write."""
+
+    subresource: ClassVar[str | None] = None
+
+    @abstractmethod
+    def change(self) -> Object | Operations:
+        """The change without its precondition: a merge patch, or a JSON patch."""
+
+    def kept(self) -> Object | Operations:
+        """What the answer must hold."""
+        return self.change()
+
+    def body(self) -> Object | Operations:
+        """The patch with its precondition, without which the API server refuses it."""
+        change, version = self.change(), self.ref.resource_version
+        if isinstance(change, Mapping):
+            same = {"uid": self.ref.uid, **({"resourceVersion": version} if self.at_version else {})}
+            return {**change, "metadata": {**change.get("metadata", {}), **same}}
+        if self.at_version:
+            return ({"op": "replace", "path": "/metadata/resourceVersion", "value": version}, *change)
+        return (_test("/metadata/uid", self.ref.uid), *change)
+
+
+def _test(path: str, value: object) -> Object:
+    return {"op": "test", "path": path, "value": value}
+
+
+def _put(path: str, value: object) -> Object:
+    return {"op": "add", "path": path, "value": value}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Annotate(Patch):
+    """Set an annotation of ours alone, so that a write of others beside it is no conflict; without a text it goes."""
+
+    at_version = False
+    key: ClassVar[str]
+
+    text: str
+
+    def change(self) -> Object:
+        return {"metadata": {"annotations": {self.key: self.text or None}}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteRole(_Noted, Patch):
+    """Let the launcher exec into exactly `exec_names`."""
+
+    resource: Resource = ROLES
+    exec_rule: int
+    exec_names: tuple[str, ...]
+
+    def change(self) -> Operations:
+        rule = f"/rules/{self.exec_rule}"
+        return (_test(f"{rule}/resources", ["pods/exec"]), _put(f"{rule}/resourceNames", list(self.exec_names)))
+
+    def about(self) -> tuple[object, ...]:
+        return self.exec_names
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteConfig(Action):
     """Publish a host list: script, hostfile and memory in a single write, and kubexec.sh if it must change.
 
     added, removed: the pods that come and go. lost: those of the removed that nobody asked to leave. takes_back: the
@@ -72,19 +211,35 @@ class WriteConfig:
     notes: tuple[Note, ...] = ()
     takes_back: bool = False
 
+    def says(self) -> str:
+        changes = {
+            f"publish {listed(self.added)} in {names.KEY_DISCOVER_HOSTS}": self.added,
+            f"remove {listed(self.removed)} from {names.KEY_DISCOVER_HOSTS}": self.removed,
+        }
+        other = f"update {names.KEY_HOSTFILE}, {names.KEY_DISCOVER_HOSTS} or the memory in ConfigMap {self.ref.name}"
+        return "\n".join(words for words, pods in changes.items() if pods) or other
+
+    def about(self) -> tuple[object, ...]:
+        return self.script, self.hostfile
+
 
 @dataclass(frozen=True, kw_only=True)
-class RefreshLauncher:
+class RefreshLauncher(_Annotate):
     """Touch the launcher pod, so that its kubelet shows it the new ConfigMap at once.
 
-    digest: for its annotation. again: the repetition, 0 for the first touch for this change. tries: counts this touch,
-    should it be refused.
+    text: the digest of the change. again: the repetition, 0 for the first touch for this change. tries: counts this
+    touch, should it be refused.
     """
 
-    launcher: Launcher
-    digest: str
+    key = names.REFRESHED
+
+    resource: Resource = PODS
     tries: Tries
     again: int = 0
+
+    def says(self) -> str:
+        again = " again, because ranks may still run in leaving workers" if self.again else ""
+        return f"touch {self.ref.name}{again}, so that its kubelet refreshes {names.KEY_DISCOVER_HOSTS} now"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +254,14 @@ class ProbeWorkers:
     published: bool = False
     drained: bool = False
 
+    def says(self) -> str:
+        """What it does, in words for a plan. Only the controller knows when it last looked into published workers."""
+        pods = listed(pod.name for pod in self.workers)
+        if self.drained:
+            return f"tell the main process of {pods} by exec that its worker has drained"
+        question = ", from time to time, that ranks" if self.published else " whether ranks still"
+        return f"check by exec{question} run in {pods}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class LookIntoLauncher:
@@ -107,13 +270,21 @@ class LookIntoLauncher:
     launcher: Launcher
     about: frozenset[str]
 
+    def says(self) -> str:
+        """What it does, in words for a plan. Only the controller knows when it last looked."""
+        return f"check by exec, unless just done, that {self.launcher.ref.name} holds no exec into a pod that is gone"
+
 
 @dataclass(frozen=True, kw_only=True)
-class EndExecs:
+class EndExecs(Action):
     """End frozen `kubectl exec`s in the launcher, after the same decision was made again from live objects."""
 
     launcher: Launcher
     execs: tuple[Exec, ...]
+
+    def says(self) -> str:
+        pods = listed(sorted({found.pod for found in self.execs}))
+        return f"end frozen `kubectl exec` into {pods} in {self.launcher.ref.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,23 +301,29 @@ class Removal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeleteWorkers:
+class DeleteWorkers(Action):
     """Delete pods in this order, after the same decision was made again from live objects."""
 
     removals: tuple[Removal, ...]
 
+    def says(self) -> str:
+        return "\n".join(removal.note.message for removal in self.removals)
 
-@dataclass(frozen=True, kw_only=True)
-class ReleaseWorker:
-    """Say on a worker that has drained that it may be evicted; `mark`: for its annotation."""
-
-    worker: Worker
-    mark: str
-    note: Note
+    def about(self) -> tuple[object, ...]:
+        return tuple(removal.worker.name for removal in self.removals)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeleteLauncher:
+class ReleaseWorker(_Noted, _Annotate):
+    """Say on a worker that has drained that it may be evicted."""
+
+    key = names.EVICTION
+
+    resource: Resource = PODS
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteLauncher(_Noted):
     """Delete a launcher whose main container has never started, or of a suspended job; the operator recreates it.
 
     It goes without a grace period. [operator] Otherwise it would see the launcher end, and call the job Failed or
@@ -156,18 +333,19 @@ class DeleteLauncher:
     """
 
     launcher: Launcher
-    note: Note
     suspends: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class EndLauncher:
+class EndLauncher(_Noted, Patch):
     """Have the kubelet end a launcher as Failed, by a deadline that has passed: the operator then fails the job."""
 
     DEADLINE: ClassVar = 1
 
-    launcher: Launcher
-    note: Note
+    resource: Resource = PODS
+
+    def change(self) -> Operations:
+        return (_put("/spec/activeDeadlineSeconds", self.DEADLINE),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,94 +357,171 @@ class Gated:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ungate:
+class _OfGated(_Noted):
+    pods: tuple[Gated, ...]
+
+    def about(self) -> tuple[object, ...]:
+        return tuple(gated.ref.name for gated in self.pods)
+
+
+class Ungate(_OfGated):
     """Take scheduling gates of ours off pods, in this order."""
 
-    pods: tuple[Gated, ...]
-    note: Note
+    def says(self) -> str:
+        return f"take the scheduling gate off {listed(gated.ref.name for gated in self.pods)}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeleteJob:
-    """Delete a finished job at this version."""
+class DeleteJob(_Noted, Delete):
+    """Delete a finished job."""
 
-    ref: Identity
-    note: Note
+    resource: Resource = MPI_JOBS
 
 
 @dataclass(frozen=True, kw_only=True)
-class TellUser:
+class TellUser(_Annotate):
     """Tell the user what the job waits for: the new text of the annotation, and an Event for each new line."""
 
-    ref: Identity
-    text: str
+    key = names.STATUS
+
+    resource: Resource = MPI_JOBS
     notes: tuple[Note, ...] = ()
 
+    def says(self) -> str:
+        if names.is_handed_over(self.text):
+            return "note on the job that another operator manages it"
+        return "update the notices on the job" if self.text else "remove the notices from the job"
+
+    def about(self) -> tuple[object, ...]:
+        return (self.text,)
+
 
 @dataclass(frozen=True, kw_only=True)
-class WriteSelector:
-    """Write the selector of the workers into the job's status, where the subresource scale and an HPA read it."""
+class WriteSelector(Patch):
+    """Write the selector of the workers into the job's status, where the subresource scale and an HPA read it.
 
-    ref: Identity
+    By JSON patch: of a patch of the status the API server takes only the status, so a uid in a merge patch would not
+    count.
+    """
+
+    at_version = False
+    subresource = "status"
+    words = "restore the selector of the workers in the job's status"
+
+    resource: Resource = MPI_JOBS
     selector: str
 
+    def change(self) -> Operations:
+        return (_put("/status/replicaStatuses/Worker/selector", self.selector),)
+
 
 @dataclass(frozen=True, kw_only=True)
-class _SetSize:
-    ref: Identity
+class _SetSize(_Noted, Patch):
     before: int
     after: int
-    note: Note
+
+    def about(self) -> tuple[object, ...]:
+        return (self.after,)
 
 
 class LowerPodGroup(_SetSize):
     """Let a gang scheduler wait for fewer pods of the job: `after` instead of `before`."""
 
+    def change(self) -> Object:
+        return {"spec": {"minMember": self.after}}
+
 
 @dataclass(frozen=True, kw_only=True)
-class MakePodGroup:
+class MakePodGroup(_Noted, Create):
     """Create the PodGroup of a job, controlled by it."""
 
     job: Identity
     min_member: int
     gang: Gang
-    note: Note
+
+    def content(self) -> Object:
+        metadata: dict[str, object] = {"name": self.job.name, "ownerReferences": [controller(self.job)]}
+        spec: dict[str, object] = {"schedulingPolicy": {"gang": {"minCount": self.min_member}}}
+        if self.resource != KUBERNETES_POD_GROUPS:
+            metadata["annotations"] = dict(self.gang.annotations)
+            asked = self.gang
+            spec = {"minMember": self.min_member, "queue": asked.queue, "priorityClassName": asked.priority_class}
+        return {"metadata": metadata, "spec": {key: value for key, value in spec.items() if value}}
 
 
 @dataclass(frozen=True, kw_only=True)
-class TunePodGroup:
+class TunePodGroup(_Noted, Patch):
     """Give a PodGroup the queue ("" for the one that it has) and annotations of its job."""
 
-    ref: Identity
     queue: str
     annotations: Mapping[str, str]
-    note: Note
+
+    def change(self) -> Object:
+        spec = {"queue": self.queue} if self.queue else {}
+        return {"metadata": {"annotations": dict(self.annotations)}, "spec": spec}
 
 
-class RollBack(_SetSize):
+@dataclass(frozen=True, kw_only=True)
+class _Resize(_SetSize):
+    resource: Resource = MPI_JOBS
+
+    def change(self) -> Operations:
+        path = "/spec/mpiReplicaSpecs/Worker/replicas"
+        return (_test("/metadata/uid", self.ref.uid), _test(path, self.before), _put(path, self.after))
+
+
+class RollBack(_Resize):
     """Set the size of the job back, from `before` to `after`: with Fill the only write to its spec."""
 
 
-class Fill(_SetSize):
+class Fill(_Resize):
     """Set the size of a job that takes what lies idle, within its bounds."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class WriteAutoscaler:
-    """Create the HPA of a job, or change it: `ref` is None if there is none."""
+class _OfAutoscaler(_Noted):
+    """A write of the HPA of a job. The answer must hold its digest: the API server adds defaults to its spec."""
 
-    job: Identity
-    ref: Identity | None
+    resource: Resource = AUTOSCALERS
     spec: Spec
-    note: Note
+
+    def kept(self) -> Object:
+        return {"metadata": {"annotations": {names.SPEC: autoscale.digest(self.spec)}}}
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeleteAutoscaler:
+class MakeAutoscaler(_OfAutoscaler, Create):
+    """Create the HPA of a job, controlled by it."""
+
+    job: Identity
+
+    def content(self) -> Object:
+        metadata = {
+            "name": names.autoscaler(self.job.name),
+            "labels": {names.LABEL_MANAGED_BY: names.PROGRAM},
+            "ownerReferences": [controller(self.job)],
+            **self.kept()["metadata"],
+        }
+        return {"metadata": metadata, "spec": self.spec}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeAutoscaler(_OfAutoscaler, Patch):
+    """Change the HPA of a job, whose status its controller writes all the time."""
+
+    at_version = False
+
+    def change(self) -> Object:
+        return {**self.kept(), "spec": self.spec}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteAutoscaler(_Noted, Delete):
     """Delete the HPA of a job."""
 
-    ref: Identity
-    note: Note
+    at_version = False
+
+    resource: Resource = AUTOSCALERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,8 +534,10 @@ class PodSet:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CreateWorkload:
+class CreateWorkload(Action):
     """Ask a queue of Kueue for the quota of pods, with a priority or that of a class."""
+
+    words = "ask queue {self.queue} for quota with the Workload {self.name}"
 
     name: str
     queue: str
@@ -288,101 +545,124 @@ class CreateWorkload:
     priority: int = 0
     priority_class: str = ""
 
+    def about(self) -> tuple[object, ...]:
+        return (self.name,)
+
 
 @dataclass(frozen=True, kw_only=True)
-class StartPods:
+class StartPods(_OfGated):
     """Take the gate off pods whose quota is granted, and bind them to the nodes of its flavors."""
 
-    pods: tuple[Gated, ...]
     flavors: tuple[str, ...]
-    note: Note
 
 
 @dataclass(frozen=True, kw_only=True)
-class _OfWorkload:
+class _OfWorkload(Action):
     workload: Workload
+
+    def about(self) -> tuple[object, ...]:
+        return (self.workload.metadata.name,)
 
 
 class MarkReady(_OfWorkload):
     """Say that the pods of a Workload run, which Kueue may wait for."""
 
+    words = "tell Kueue that the pods of {self.workload.metadata.name} run"
+
 
 class ClearWorkload(_OfWorkload):
     """Give preempted quota back: nothing runs any more for which it was meant. The Workload queues again."""
+
+    words = "tell Kueue that the quota of {self.workload.metadata.name} is free"
 
 
 class FinishWorkload(_OfWorkload):
     """Say that a job has finished: its quota is free."""
 
-
-class DeleteWorkload(_OfWorkload):
-    """Ask for the quota no more."""
-
-
-class AdoptWorkload(_OfWorkload):
-    """Make the job the owner of a Workload that MultiKueue has made for it."""
+    words = "tell Kueue that {self.workload.metadata.name} has finished"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CreateUnit:
+class DeleteWorkload(Delete):
+    """Ask for the quota no more."""
+
+    words = "delete the Workload {self.ref.name}"
+
+    at_version = False
+
+    resource: Resource = WORKLOADS
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdoptWorkload(Patch):
+    """Make the job the owner of a Workload that MultiKueue has made for it."""
+
+    words = "make the job the owner of the Workload {self.ref.name}"
+
+    resource: Resource = WORKLOADS
+    job: Identity
+
+    def change(self) -> Object:
+        return {"metadata": {"ownerReferences": [controller(self.job)]}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateUnit(Action):
     """Ask KubeQueue for the quota of pods, `workers` of them workers."""
+
+    words = "ask KubeQueue for quota with the QueueUnit {self.name}"
 
     name: str
     pods: tuple[PodSet, ...]
     workers: int
 
+    def about(self) -> tuple[object, ...]:
+        return (self.name,)
+
 
 @dataclass(frozen=True, kw_only=True)
-class _OfUnit:
+class DeleteUnit(Delete):
+    """Give the quota of a QueueUnit back, or ask for it no more."""
+
+    words = "delete the QueueUnit {self.ref.name}"
+
+    at_version = False
+
+    resource: Resource = QUEUE_UNITS
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarkRunning(Action):
+    """Say that the job of a QueueUnit runs."""
+
+    words = "say in the QueueUnit {self.unit.metadata.name} that the job runs"
+
     unit: QueueUnit
 
 
-class DeleteUnit(_OfUnit):
-    """Give the quota of a QueueUnit back, or ask for it no more."""
+@dataclass(frozen=True, kw_only=True)
+class ReleaseJob(_Noted):
+    """Take KubeQueue's annotation off a job whose QueueUnit says, read live, that it may start."""
 
-
-class MarkRunning(_OfUnit):
-    """Say that the job of a QueueUnit runs."""
+    unit: QueueUnit
 
 
 @dataclass(frozen=True, kw_only=True)
-class _SetHold(_OfUnit):
-    note: Note
-
-
-class ReleaseJob(_SetHold):
-    """Take KubeQueue's annotation off a job whose QueueUnit says, read live, that it may start."""
-
-
-class HoldJob(_SetHold):
+class HoldJob(_Noted, _Annotate):
     """Put KubeQueue's annotation back on a job whose quota is wanted back."""
 
+    key = names.KUBEQUEUE_SUSPEND
 
-UnitAction = CreateUnit | DeleteUnit | MarkRunning | ReleaseJob | HoldJob
-QueueAction = AdoptWorkload | CreateWorkload | StartPods | MarkReady | ClearWorkload | FinishWorkload | DeleteWorkload
-AutoscalerAction = WriteAutoscaler | DeleteAutoscaler
-Action = (
-    WriteRole
-    | WriteConfig
-    | RefreshLauncher
-    | DeleteWorkers
-    | ReleaseWorker
-    | DeleteLauncher
-    | EndLauncher
-    | DeleteJob
-    | EndExecs
-    | Ungate
-    | TellUser
-    | WriteSelector
-    | MakePodGroup
-    | LowerPodGroup
-    | TunePodGroup
-    | RollBack
-    | Fill
-    | UnitAction
-    | QueueAction
-    | AutoscalerAction
-)
+    resource: Resource = MPI_JOBS
+    text: str = "true"
+
+
+# For these, live objects of the queue are read first.
+UnitWrite = CreateUnit | MarkRunning | ReleaseJob
+QueueWrite = CreateWorkload | StartPods | MarkReady | ClearWorkload | FinishWorkload
+UnitAction = UnitWrite | DeleteUnit | HoldJob
+QueueAction = QueueWrite | AdoptWorkload | DeleteWorkload
+AutoscalerAction = MakeAutoscaler | ChangeAutoscaler | DeleteAutoscaler
 Look = ProbeWorkers | LookIntoLauncher
 
 
@@ -416,25 +696,5 @@ Occasion = tuple[type[Action], tuple[object, ...]]
 
 
 def occasion(action: Action) -> Occasion:
-    """Return what is written, to which objects: as long as that is the same, trying again is the same try."""
-    what: tuple[object, ...] = ()
-    match action:
-        case WriteConfig():
-            what = (action.script, action.hostfile)
-        case WriteRole():
-            what = action.exec_names
-        case TellUser():
-            what = (action.text,)
-        case DeleteWorkers():
-            what = tuple(removal.worker.name for removal in action.removals)
-        case ReleaseWorker():
-            what = (action.worker.name,)
-        case Ungate() | StartPods():
-            what = tuple(gated.ref.name for gated in action.pods)
-        case _SetSize():
-            what = (action.after,)
-        case CreateWorkload() | CreateUnit():
-            what = (action.name,)
-        case _OfWorkload():
-            what = (action.workload.metadata.name,)
-    return type(action), what
+    """Return what counts as the same write."""
+    return type(action), action.about()

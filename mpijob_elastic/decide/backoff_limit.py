@@ -19,4 +19,4 @@ def end(view: JobView) -> EndLauncher | None:
     if launcher.facts.failures <= limit or launcher.facts.deadline == EndLauncher.DEADLINE:
         return None
     message = f"{launcher.ref.name} has failed {launcher.facts.failures} times (backoffLimit {limit}), so it is ended"
-    return EndLauncher(launcher=launcher, note=warning("BackoffLimitExceeded", message))
+    return EndLauncher(ref=launcher.ref, note=warning("BackoffLimitExceeded", message))

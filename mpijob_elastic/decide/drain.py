@@ -130,7 +130,7 @@ def leave(state: JobState) -> Leaving:
             elif worker.pod.facts.eviction and not worker.pod.facts.eviction.released:
                 note = normal("EvictionAllowed", f"{worker.name} may be evicted: {_reason(state, worker, outcome)[1]}")
                 mark = eviction.released(state.now)
-                released.append(ReleaseWorker(worker=worker.pod, mark=mark, note=note))
+                released.append(ReleaseWorker(ref=worker.pod.ref, text=mark, note=note))
             continue
         probe_at = _probe_at(worker, now=state.now)
         if probe_at is not None and probe_at <= state.now:

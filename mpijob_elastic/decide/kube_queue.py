@@ -35,7 +35,7 @@ def due(state: JobState, queued: KubeQueue) -> UnitAction | None:
     if unit is None:
         return _asked(view) if is_held and not queued.rivals else None
     if queued.rivals or view.facts.finished:
-        return None if view.facts.finished and workloads.ending(view) else DeleteUnit(unit=unit)
+        return None if view.facts.finished and workloads.ending(view) else DeleteUnit(ref=unit.metadata)
     return _while_it_waits(view, unit) if is_held and _waits(view) else _while_it_runs(view, unit, is_held=is_held)
 
 
@@ -58,7 +58,7 @@ def notes(view: JobView, queued: KubeQueue) -> Iterator[Note]:
 
 def _while_it_waits(view: JobView, unit: QueueUnit) -> DeleteUnit | ReleaseJob | None:
     if unit.phase in OVER or unit.workers != view.replicas:
-        return DeleteUnit(unit=unit)
+        return DeleteUnit(ref=unit.metadata)
     note = normal("Dequeued", f"{view.name} is released: {unit.words}")
     return ReleaseJob(unit=unit, note=note) if unit.phase in GRANTED else None
 
@@ -66,9 +66,8 @@ def _while_it_waits(view: JobView, unit: QueueUnit) -> DeleteUnit | ReleaseJob |
 def _while_it_runs(view: JobView, unit: QueueUnit, *, is_held: bool) -> HoldJob | MarkRunning | None:
     if unit.phase in TAKEN_BACK:
         why = f"{unit.words}{': ' if unit.said else ''}{unit.said}"
-        return (
-            None if view.suspended_by else HoldJob(unit=unit, note=warning("QuotaWanted", f"{view.name} stops: {why}"))
-        )
+        note = warning("QuotaWanted", f"{view.name} stops: {why}")
+        return None if view.suspended_by else HoldJob(ref=view.ref, note=note)
     is_started = unit.phase in GRANTED if is_held else view.driver_running
     return MarkRunning(unit=unit) if is_started and unit.phase != RUNNING else None
 

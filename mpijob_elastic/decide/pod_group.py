@@ -44,7 +44,7 @@ def match(view: JobView) -> TunePodGroup | None:
         return None
     how = "further pods start alone" if view.driver_running else "the pods start together again"
     note = normal("PodGroupChanged", f"PodGroup {group.metadata.name}: {how}")
-    return TunePodGroup(ref=group.metadata, queue="", annotations=due, note=note)
+    return TunePodGroup(resource=gang.pod_groups(asked), ref=group.metadata, queue="", annotations=due, note=note)
 
 
 def is_forgotten(view: JobView, pod: Worker) -> bool:
@@ -99,7 +99,8 @@ def _make(view: JobView, asked: Gang) -> MakePodGroup:
     count = _members(view)
     queue = f" in queue {asked.queue}" if asked.queue else ""
     message = f"PodGroup {view.name}: the pods start together, {count} at least{queue}"
-    return MakePodGroup(job=view.ref, min_member=count, gang=asked, note=normal("PodGroupCreated", message))
+    note = normal("PodGroupCreated", message)
+    return MakePodGroup(resource=gang.pod_groups(asked), job=view.ref, min_member=count, gang=asked, note=note)
 
 
 def _lower(view: JobView, group: PodGroup) -> LowerPodGroup | None:
@@ -110,7 +111,8 @@ def _lower(view: JobView, group: PodGroup) -> LowerPodGroup | None:
         f"PodGroup {group.metadata.name}: minMember {group.min_member} → {count}, so that the job needs fewer workers"
     )
     note = normal("PodGroupLowered", message)
-    return LowerPodGroup(ref=group.metadata, before=group.min_member, after=count, note=note)
+    groups = gang.pod_groups(view.facts.gang)
+    return LowerPodGroup(resource=groups, ref=group.metadata, before=group.min_member, after=count, note=note)
 
 
 def _is_fixed(view: JobView) -> bool:
@@ -124,7 +126,8 @@ def _tune(group: PodGroup, asked: Gang) -> TunePodGroup | None:
         return None
     message = f"PodGroup {group.metadata.name}: queue {queue}, and the task topology of the job's annotations"
     note = normal("PodGroupChanged", message)
-    return TunePodGroup(ref=group.metadata, queue=queue, annotations=asked.annotations, note=note)
+    groups = gang.pod_groups(asked)
+    return TunePodGroup(resource=groups, ref=group.metadata, queue=queue, annotations=asked.annotations, note=note)
 
 
 def _members(view: JobView) -> int:

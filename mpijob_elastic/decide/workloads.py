@@ -41,19 +41,19 @@ def due(view: JobView) -> Iterator[QueueAction]:
     if queue is None or view.facts.deleting:
         return
     base, workloads = queue.base(view.name), queue.workloads.values()
-    instead = multikueue.due(queue, base)
+    instead = multikueue.due(view.ref, queue, base)
     if view.facts.finished and not instead:
         yield from _finished(view)
     elif instead is not None:
         yield from instead
     elif not queue.name or (base and _is_stale(view, queue, base)):
-        yield from (DeleteWorkload(workload=found) for found in workloads)
+        yield from (DeleteWorkload(ref=found.metadata) for found in workloads)
     elif view.suspended_by:
         if all(pod.facts.gates for pod in view.pods):  # nothing runs
             cleared = [ClearWorkload(workload=base)] if base and base.preempted else []
             yield from cleared
             kept = base if cleared or queue.prebuilt else None  # without MultiKueue's own it would send the job again
-            yield from (DeleteWorkload(workload=found) for found in workloads if found is not kept)
+            yield from (DeleteWorkload(ref=found.metadata) for found in workloads if found is not kept)
     elif base is None:
         yield from _base(view)
     else:
@@ -236,7 +236,7 @@ def _given_back(view: JobView, base: Workload) -> Iterator[QueueAction]:
             continue
         is_over = index is None or is_covered or index >= view.replicas
         if not base.reserved or (is_over and pod is None):
-            yield DeleteWorkload(workload=found)
+            yield DeleteWorkload(ref=found.metadata)
         elif found.preempted and not is_over:
             yield ClearWorkload(workload=found)
 

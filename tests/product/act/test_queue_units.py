@@ -10,8 +10,6 @@ from mpijob_elastic import names
 from mpijob_elastic.act.queue_units import QueueUnits, created
 from mpijob_elastic.decide.actions import (
     CreateUnit,
-    DeleteUnit,
-    HoldJob,
     MarkRunning,
     PodSet,
     ReleaseJob,
@@ -101,8 +99,6 @@ async def test_a_job_is_released_only_while_its_turn_has_come(
     await units.perform(job(2), ReleaseJob(unit=unit, note=NOTE))
     assert api.objects[JOB]["metadata"]["annotations"] == {}
     assert told.notes == ["Because"]
-    await units.perform(job(2), HoldJob(unit=unit, note=NOTE))
-    assert api.objects[JOB]["metadata"]["annotations"] == {names.KUBEQUEUE_SUSPEND: "true"}
 
 
 @pytest.mark.parametrize("has_subresource", [True, False])
@@ -117,13 +113,8 @@ async def test_running_is_said_where_the_definition_keeps_the_status(
     assert api.objects[UNIT]["status"]["phase"] == ("Dequeued" if has_subresource else "Running")
 
 
-async def test_a_unit_is_deleted_by_its_uid_and_forgotten_once_it_is_gone(
-    api: TinyApi, units: QueueUnits, taken: Taken
-) -> None:
+async def test_a_unit_that_is_gone_is_forgotten(api: TinyApi, units: QueueUnits, taken: Taken) -> None:
     unit = await stored(api)
-    await units.perform(job(2), DeleteUnit(unit=unit))
-    assert api.deletions[0]["preconditions"] == {"uid": unit.metadata.uid}
-    assert UNIT not in api.objects
-    for action in (MarkRunning(unit=unit), DeleteUnit(unit=unit)):
-        await units.perform(job(2), action)
-    assert (taken.gone, taken.answers) == (["j-mpi-qu"] * 3, [])
+    del api.objects[UNIT]
+    await units.perform(job(2), MarkRunning(unit=unit))
+    assert (taken.gone, taken.answers) == (["j-mpi-qu"], [])

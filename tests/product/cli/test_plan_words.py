@@ -1,20 +1,23 @@
 """A plan in words."""
 
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from mpijob_elastic.decide import actions, plan_words
 from mpijob_elastic.decide.actions import LookIntoLauncher, Note, Plan, ProbeWorkers
+from mpijob_elastic.kube.resources import POD_GROUPS
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import NOW, but, config, job, launcher, pods, ref, worker
+from tests.kinds import kinds
 from tests.queues import granted, held, unit, waiting, workload
 
 NOTE = Note(reason="Reason", message="because")
+VOLCANO = Gang(scheduler="volcano")
 TRIES = Tries(count=1, at=0.0, uid="u")
 FROZEN = Exec(pid=7, pod="j-worker-1", started_at=1.0)
 TOUCH = "so that its kubelet refreshes discover_hosts.sh now"
@@ -30,10 +33,10 @@ WORDS: list[tuple[Any, str]] = [
     (config_of(removed=pods(1)), "remove j-worker-1 from discover_hosts.sh"),
     (config_of(), "update hostfile, discover_hosts.sh or the memory in ConfigMap c"),
     (
-        actions.RefreshLauncher(launcher=launcher(), digest="d", tries=TRIES),
+        actions.RefreshLauncher(ref=ref("j-launcher"), text="d", tries=TRIES),
         f"touch j-launcher, {TOUCH}",
     ),
-    (actions.RefreshLauncher(launcher=launcher(), digest="d", again=1, tries=TRIES), AGAIN),
+    (actions.RefreshLauncher(ref=ref("j-launcher"), text="d", again=1, tries=TRIES), AGAIN),
     (actions.TellUser(ref=ref("j"), text="Reason: because"), "update the notices on the job"),
     (actions.TellUser(ref=ref("j"), text=""), "remove the notices from the job"),
     (
@@ -52,10 +55,10 @@ WORDS: list[tuple[Any, str]] = [
     (actions.MarkReady(workload=granted()), "tell Kueue that the pods of j-launcher run"),
     (actions.ClearWorkload(workload=granted()), "tell Kueue that the quota of j-launcher is free"),
     (actions.FinishWorkload(workload=granted()), "tell Kueue that j-launcher has finished"),
-    (actions.DeleteWorkload(workload=granted()), "delete the Workload j-launcher"),
-    (actions.AdoptWorkload(workload=granted()), "make the job the owner of the Workload j-launcher"),
+    (actions.DeleteWorkload(ref=granted().metadata), "delete the Workload j-launcher"),
+    (actions.AdoptWorkload(ref=granted().metadata, job=ref("j")), "make the job the owner of the Workload j-launcher"),
     (actions.CreateUnit(name="u", pods=(), workers=2), "ask KubeQueue for quota with the QueueUnit u"),
-    (actions.DeleteUnit(unit=unit()), "delete the QueueUnit j-mpi-qu"),
+    (actions.DeleteUnit(ref=unit().metadata), "delete the QueueUnit j-mpi-qu"),
     (actions.MarkRunning(unit=unit()), "say in the QueueUnit j-mpi-qu that the job runs"),
 ]
 REMOVAL = actions.Removal(worker=worker(2), outcome="drained", note=NOTE)
@@ -63,19 +66,20 @@ SAY_THEIR_REASON: list[Any] = [
     actions.WriteRole(ref=ref("r"), exec_rule=1, exec_names=(), note=NOTE),
     actions.DeleteWorkers(removals=(REMOVAL,)),
     actions.DeleteJob(ref=ref("j"), note=NOTE),
-    actions.EndLauncher(launcher=launcher(), note=NOTE),
-    actions.ReleaseWorker(worker=worker(2), mark="released", note=NOTE),
+    actions.EndLauncher(ref=ref("j-launcher"), note=NOTE),
+    actions.ReleaseWorker(ref=ref("j-worker-2"), text="released", note=NOTE),
     actions.DeleteLauncher(launcher=launcher(), note=NOTE),
-    actions.LowerPodGroup(ref=ref("g"), before=5, after=3, note=NOTE),
-    actions.MakePodGroup(job=ref("j"), min_member=3, gang=Gang(scheduler="volcano"), note=NOTE),
-    actions.TunePodGroup(ref=ref("g"), queue="team", annotations={}, note=NOTE),
+    actions.LowerPodGroup(resource=POD_GROUPS, ref=ref("g"), before=5, after=3, note=NOTE),
+    actions.MakePodGroup(resource=POD_GROUPS, job=ref("j"), min_member=3, gang=VOLCANO, note=NOTE),
+    actions.TunePodGroup(resource=POD_GROUPS, ref=ref("g"), queue="team", annotations={}, note=NOTE),
     actions.Fill(ref=ref("j"), before=2, after=3, note=NOTE),
     actions.RollBack(ref=ref("j"), before=4, after=2, note=NOTE),
     actions.DeleteAutoscaler(ref=ref("h"), note=NOTE),
-    actions.WriteAutoscaler(job=ref("j"), ref=None, spec={}, note=NOTE),
+    actions.MakeAutoscaler(job=ref("j"), spec={}, note=NOTE),
+    actions.ChangeAutoscaler(ref=ref("h"), spec={}, note=NOTE),
     actions.StartPods(pods=(), flavors=(), note=NOTE),
     actions.ReleaseJob(unit=unit(), note=NOTE),
-    actions.HoldJob(unit=unit(), note=NOTE),
+    actions.HoldJob(ref=ref("j"), note=NOTE),
 ]
 ALL = [*WORDS, *((action, NOTE.message) for action in SAY_THEIR_REASON)]
 
@@ -86,7 +90,7 @@ def test_every_write_has_its_words(action: Any, words: str) -> None:
 
 
 def test_no_write_is_without_words() -> None:
-    assert {type(action) for action, _ in ALL} == {*get_args(actions.Action)}
+    assert {type(action) for action, _ in ALL} == {*kinds()}
 
 
 def test_every_look_has_its_words() -> None:

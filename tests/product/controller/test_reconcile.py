@@ -80,7 +80,7 @@ class Api:
             watch=ignore, forget=ignore, tidy=ignore, seen=None, held=None, timed=lambda view: view
         )
         anything.informed, anything.begin = anything.timed, lambda _, look: self.looks.append(look)
-        anything.perform = anything.autoscale = self._perform
+        anything.perform = self._perform
         anything.view, anything.left_behind = lambda *_, **__: self.view, lambda _: ()
         anything.emit = lambda _, note: self.said.append(note.line)
         self.reconciler = Reconciler(

@@ -34,8 +34,7 @@ def removals(view: JobView, *, now: float = NOW) -> tuple[actions.Removal, ...]:
 def notes(view: JobView, *, now: float = NOW) -> list[actions.Note]:
     """Return what the plan tells the user, each with its reason and its words."""
     due = decide(view, now=now).actions
-    one_each = [action.note for action in (*removals(view, now=now), *due) if hasattr(action, "note")]
-    return [*one_each, *(note for action in due for note in getattr(action, "notes", ()))]
+    return [*(one.note for one in removals(view, now=now)), *(note for action in due for note in action.notes)]
 
 
 def note(view: JobView, *, now: float = NOW) -> actions.Note:
@@ -135,7 +134,7 @@ _WORDS: Mapping[type, Callable[[Any], str]] = {
     actions.DeleteWorkers: lambda found: (
         f"delete {' '.join(f'{_short(one.worker.name)}:{one.outcome}' for one in found.removals)}"
     ),
-    actions.ReleaseWorker: lambda found: f"release {_short(found.worker.name)}",
+    actions.ReleaseWorker: lambda found: f"release {_short(found.ref.name)}",
     actions.DeleteLauncher: lambda found: f"delete launcher{', suspended' if found.suspends else ''}",
     actions.EndLauncher: lambda _: "end launcher",
     actions.DeleteJob: lambda _: "delete job",
@@ -152,7 +151,8 @@ _WORDS: Mapping[type, Callable[[Any], str]] = {
     ),
     actions.RollBack: lambda size: f"return {size.before} to {size.after}",
     actions.Fill: lambda size: f"fill {size.before} to {size.after}",
-    actions.WriteAutoscaler: lambda write: f"{'change' if write.ref else 'make'} HPA",
+    actions.MakeAutoscaler: lambda _: "make HPA",
+    actions.ChangeAutoscaler: lambda _: "change HPA",
     actions.DeleteAutoscaler: lambda _: "delete HPA",
     actions.CreateWorkload: lambda asked: (
         f"ask {_short(asked.name)}: {_asked(asked.pods)}" + (f", priority {asked.priority}" if asked.priority else "")
@@ -161,8 +161,8 @@ _WORDS: Mapping[type, Callable[[Any], str]] = {
     actions.MarkReady: lambda found: f"ready {_short(found.workload.metadata.name)}",
     actions.ClearWorkload: lambda found: f"give back {_short(found.workload.metadata.name)}",
     actions.FinishWorkload: lambda found: f"finish {_short(found.workload.metadata.name)}",
-    actions.DeleteWorkload: lambda found: f"withdraw {_short(found.workload.metadata.name)}",
-    actions.AdoptWorkload: lambda found: f"adopt {_short(found.workload.metadata.name)}",
+    actions.DeleteWorkload: lambda found: f"withdraw {_short(found.ref.name)}",
+    actions.AdoptWorkload: lambda found: f"adopt {_short(found.ref.name)}",
     actions.CreateUnit: lambda asked: f"ask unit of {asked.workers}: {_asked(asked.pods)}",
     actions.DeleteUnit: lambda _: "withdraw unit",
     actions.MarkRunning: lambda _: "mark unit running",

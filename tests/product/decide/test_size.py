@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.decide import decide, derive, fill, scale_timeout
-from mpijob_elastic.decide.actions import WriteAutoscaler
+from mpijob_elastic.decide.actions import ChangeAutoscaler, MakeAutoscaler
 from mpijob_elastic.model import autoscale
 from mpijob_elastic.model.autoscale import Autoscale, Autoscaler
 from mpijob_elastic.model.job import JobView
@@ -246,8 +246,9 @@ def asking(*there: Autoscaler, **facts: Any) -> Story:
 def test_its_hpa(view: Story, plan: str) -> None:
     assert does(view, but=BESIDE) == plan
     for due in decide(view, now=NOW).actions:
-        if isinstance(due, WriteAutoscaler):
-            assert (due.ref and due.ref.name) == ("mpijob-j" if plan == "change HPA" else None)
+        if isinstance(due, ChangeAutoscaler):
+            assert due.ref.name == "mpijob-j"
+        if isinstance(due, MakeAutoscaler | ChangeAutoscaler):
             assert does(view.but(autoscalers=(hpa(digest=autoscale.digest(due.spec)),)), but=BESIDE) == "nothing"
 
 

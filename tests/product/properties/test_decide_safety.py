@@ -43,6 +43,7 @@ from mpijob_elastic.model.pod import LauncherPhase, Worker
 from tests import rules
 from tests.builders import KUBEXEC, NOW, but
 from tests.examples import share
+from tests.kinds import kinds
 from tests.product.properties.views import cut_off, cutting_off, filling, fills, jobs, lived
 
 A = TypeVar("A", bound=Action)
@@ -417,8 +418,10 @@ def a_job_is_deleted_only_when_it_has_ended_and_expired(view: JobView, plan: Pla
 def a_launcher_is_ended_only_beyond_its_backoff_limit_while_it_does_not_run(view: JobView, plan: Plan) -> None:
     for action in of(EndLauncher, plan):
         assert view.facts.run_policy.backoff_limit
-        assert action.launcher.facts.failures > view.facts.run_policy.backoff_limit
-        assert action.launcher.phase is LauncherPhase.STARTED
+        assert view.launcher is not None
+        assert view.launcher.ref == action.ref
+        assert view.launcher.facts.failures > view.facts.run_policy.backoff_limit
+        assert view.launcher.phase is LauncherPhase.STARTED
         assert not view.facts.finished
         assert not view.foreign
 
@@ -452,8 +455,12 @@ def nobody_who_is_evicted_is_deleted_by_us(view: JobView, plan: Plan) -> None:
         assert all(
             one.terminated or one.facts.deleting or one.facts.node_gone_at for one in deleted if one.facts.eviction
         )
-    released = of(ReleaseWorker, plan)
-    assert all(one.worker.name not in view.host_of and one.worker.facts.eviction for one in released)
+    for release in of(ReleaseWorker, plan):
+        released = view.worker(release.ref.name)
+        assert released is not None
+        assert released.ref == release.ref
+        assert released.name not in view.host_of
+        assert released.facts.eviction
 
 
 def we_never_wake_at_once_for_nothing(view: JobView, plan: Plan) -> None:
@@ -560,7 +567,7 @@ OUTCOMES = ("finished", "idle", "unused", "unscheduled", "drained", "timeout", "
 OWN = (Fill, *get_args(UnitAction), *get_args(QueueAction), *get_args(AutoscalerAction))
 # What the rules judge must be among the plans: of which views, and how a plan shows it.
 AMONG: dict[str, tuple[Callable[[Random], JobView], Shows]] = {
-    **{kind.__name__: (lived, acts(kind)) for kind in get_args(Action) if kind not in OWN},
+    **{kind.__name__: (lived, acts(kind)) for kind in kinds() if kind not in OWN},
     **{f"deletes, {outcome}": (lived, deletes(outcome)) for outcome in OUTCOMES},
     **{f"moves, {outcome}": (lived, moves(outcome)) for outcome in ("unused", "drained", "timeout", "idle")},
     **{f"says {reason}": (lived, says(reason)) for reason in ("HostRenamed", "RankLost", "HostNameKept")},
