@@ -10,16 +10,24 @@ from typing import Any, Self, TypeVar, cast
 
 import msgspec
 
-from mpijob_elastic import names
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities import told
 from mpijob_elastic.capabilities.autoscaling import Autoscaling, growth
+from mpijob_elastic.capabilities.autoscaling.facts import Scaling
+from mpijob_elastic.capabilities.disruption import eviction
+from mpijob_elastic.capabilities.disruption.eviction import Eviction
 from mpijob_elastic.capabilities.gangs import Gangs
+from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
+from mpijob_elastic.capabilities.kube_queue.facts import HELD, Held
 from mpijob_elastic.capabilities.kueue import Kueue
+from mpijob_elastic.capabilities.kueue.facts import Asked
+from mpijob_elastic.capabilities.run_policy.facts import RunPolicy
+from mpijob_elastic.capabilities.suspension import Suspended
 from mpijob_elastic.decide import config_map, next_memory
-from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role
+from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.memory import Host, Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, PodFacts, Probe, Worker
 from mpijob_elastic.model.policy import Policy
@@ -50,7 +58,7 @@ def ref(name: str, *, uid: str | None = None) -> Owned:
 
 # An MPIJob without any annotation; `job` makes it elastic.
 FACTS = msgspec.structs.replace(
-    job_facts.read(
+    capabilities.read(
         b'{"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {}, "status": {"conditions": [{}]}}'
     ),
     metadata=ref(JOB),
@@ -110,6 +118,8 @@ def _facts(thing: object, known: Any, **facts: Any) -> Any:
         facts["metadata"] = facts.pop("ref")
     if isinstance(thing, Worker):
         facts |= _phase(known.phase, facts)
+        if "eviction" in facts:
+            facts["marks"] = _mark(facts.pop("eviction"))
         if "opaque" in facts:
             facts["shares_processes"] = facts.pop("opaque")
         if "forced" in facts:
@@ -119,14 +129,36 @@ def _facts(thing: object, known: Any, **facts: Any) -> Any:
     if isinstance(thing, JobView):
         if "spec_elastic" in facts:
             facts["elastic"] = facts.pop("spec_elastic")
+        facts |= _asked(known, facts)
         if "namespace" in facts:
             facts["metadata"] = msgspec.structs.replace(
                 facts.get("metadata", known.metadata), namespace=facts.pop("namespace")
             )
-        asked = {name: facts.pop(name) for name in ("ttl", "backoff_limit") if name in facts}
-        if asked:
-            facts["run_policy"] = but(known.run_policy, **asked)
     return msgspec.structs.replace(known, **facts)
+
+
+def _mark(asked: Eviction | None) -> dict[str, str]:
+    if asked is None:
+        return {}
+    return {names.EVICTION: eviction.released(asked.at) if asked.released else eviction.requested(asked.at)}
+
+
+def _asked(known: JobFacts, facts: dict[str, Any]) -> dict[str, Any]:
+    """What the MPIJob asks of capabilities: the names on the left of these, which are taken away."""
+    asked: dict[type, Any] = {type(one): one for one in known.asked}
+    words = {"gang": Gang, "scaling": Scaling, "kueue": Asked}
+    for name, kind in words.items():
+        if name in facts:
+            asked[kind] = facts.pop(name)
+    if "size_manager" in facts:
+        asked[Scaling] = replace(asked.get(Scaling, Scaling()), size_manager=facts.pop("size_manager"))
+    if runs := {name: facts.pop(name) for name in ("ttl", "backoff_limit") if name in facts}:
+        asked[RunPolicy] = replace(asked.get(RunPolicy, RunPolicy()), **runs)
+    if "suspended_by" in facts:
+        by = facts.pop("suspended_by")
+        asked |= {Suspended: Suspended() if by and by != HELD else None, Held: Held() if by == HELD else None}
+    found = tuple(one for one in asked.values() if one is not None)
+    return {"asked": found} if found != known.asked else {}
 
 
 def _phase(before: str, facts: dict[str, Any]) -> dict[str, str]:

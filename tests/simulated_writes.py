@@ -7,27 +7,24 @@ the API server may refuse; it takes the Role and the ConfigMap from here.
 
 from collections.abc import Iterator
 
+from mpijob_elastic.capabilities.autoscaling.actions import Fill, RollBack
 from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.capabilities.gangs import Gangs
+from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
 from mpijob_elastic.capabilities.gangs.facts import PodGroup
+from mpijob_elastic.capabilities.run_policy.actions import DeleteJob
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import (
     Action,
-    DeleteJob,
     DeleteLauncher,
     DeleteWorkers,
     EndExecs,
     EndLauncher,
-    Fill,
     Look,
-    LowerPodGroup,
-    MakePodGroup,
     ProbeWorkers,
     RefreshLauncher,
     ReleaseWorker,
-    RollBack,
     TellUser,
-    TunePodGroup,
     Ungate,
     WriteConfig,
     WriteRole,
@@ -68,8 +65,8 @@ def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
 def _workers(view: JobView, action: DeleteWorkers | ReleaseWorker) -> Iterator[Worker]:
     gone = {removal.worker.name for removal in action.removals} if isinstance(action, DeleteWorkers) else set()
     for one in view.workers:
-        if isinstance(action, ReleaseWorker) and one.ref == action.worker.ref:
-            yield but(one, eviction=eviction.parse(action.mark))
+        if isinstance(action, ReleaseWorker) and one.ref == action.ref:
+            yield but(one, eviction=eviction.parse(action.text))
         elif one.name not in gone:
             yield one
 
@@ -79,7 +76,7 @@ def _launcher(
 ) -> Launcher | None:
     match action:
         case RefreshLauncher():
-            return but(launcher, refreshed=action.digest)
+            return but(launcher, refreshed=action.text)
         case EndExecs():
             left = tuple(found for found in launcher.held.frozen if found not in action.execs)
             return but(launcher, held=but(launcher.held, frozen=left, tried_at=now))
@@ -95,7 +92,8 @@ def run(view: JobView, *, now: float, looks: int = 300) -> tuple[JobView, list[A
     for _ in range(looks):
         plan = decide(view, now=now)
         probes = [look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published]
-        for action in (*plan.actions, *probes):
+        due: tuple[Action | Look, ...] = (*plan.actions, *probes)
+        for action in due:
             view = apply(view, action, now=now)
         done += plan.actions
         if not plan.actions and not probes and plan.wake_at is None:

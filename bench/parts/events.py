@@ -19,7 +19,7 @@ from kubernetes.aio.client import Configuration
 from bench import jobs, targets
 from bench.figures import measured
 from bench.parts.context import Findings, Setting
-from mpijob_elastic import names
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities import live
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.kube.watch import WatchCache
@@ -67,7 +67,14 @@ async def _measure(sample: bytes) -> Cost:
     lines = _lines(msgspec.json.decode(sample))
     queue = WorkQueue[JobKey](random=Random(0))
     async with ApiWriter(Configuration(), user_agent="bench") as client:
-        caches = Caches(client, namespaces=(), enqueue=queue.put, random=Random(0), capabilities=live.seeing)
+        caches = Caches(
+            client,
+            namespaces=(),
+            enqueue=queue.put,
+            random=Random(0),
+            read_job=capabilities.read,
+            capabilities=live.seeing,
+        )
         pods = caches.pods
         assert isinstance(pods, WatchCache)
         begin = time.process_time()

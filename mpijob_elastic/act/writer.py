@@ -1,9 +1,8 @@
-"""Every write on behalf of a job, one function each.
+"""Writes on behalf of a job: a patch, a creation or a deletion as its action says it, and those that take more.
 
-Preconditions: a ConfigMap, a Role and a PodGroup are written at the resourceVersion that was decided on. A pod is
-deleted at its uid and resourceVersion as just read. A size is set at the version and from the size that were decided
-on. An annotation and the selector are patched under the uid of their object. The answer of the API server goes to
-`Seen` at once, so the next decision sees it. A refusal is raised, and the queue has the job looked at again.
+An action has its precondition. A ConfigMap is written at the resourceVersion that was decided on. A pod is deleted at
+its uid and resourceVersion as just read. The answer of the API server goes to `Seen` at once, so the next decision sees
+it. A refusal is raised, and the queue has the job looked at again.
 """
 
 import asyncio
@@ -12,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -25,27 +24,24 @@ from mpijob_elastic.act.own import Own
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import (
     Action,
-    DeleteJob,
+    Create,
+    Delete,
     DeleteLauncher,
     DeleteWorkers,
     EndExecs,
-    EndLauncher,
-    Fill,
     Gated,
     Note,
+    Object,
+    Operations,
+    Patch,
     RefreshLauncher,
-    ReleaseWorker,
     Removal,
-    RollBack,
-    TellUser,
     Ungate,
     WriteConfig,
-    WriteRole,
-    WriteSelector,
 )
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.meta import Identity
-from mpijob_elastic.model import memory_text, mpijob
+from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Refusal
@@ -139,37 +135,46 @@ class Writer:
 
     async def _perform(self, view: JobView, action: Action) -> None:
         match action:
-            case WriteRole():
-                await self._write_role(view, action)
-            case WriteConfig():
-                await self._write_config(view, action)
             case RefreshLauncher():
                 await self._refresh(view, action)
-            case DeleteWorkers() | DeleteLauncher() | DeleteJob():
-                await self._delete(view, action)
+            case Patch():
+                await self._patch(view, action)
+            case Create():
+                await self._create(view, action)
+            case Delete():
+                await self._delete(view, action.resource, action.ref, at_version=action.at_version)
+                self._tell(view, *action.notes)
+            case WriteConfig():
+                await self._write_config(view, action)
+            case DeleteWorkers():
+                await self._delete_workers(view, action)
+            case DeleteLauncher():
+                await self._delete_launcher(view, action)
             case Ungate():
                 await for_each(action.pods, partial(self._ungate, view, action))
                 self._tell(view, action.note)
-            case TellUser() | ReleaseWorker():
-                await self._say(view, action)
-            case WriteSelector():
-                await self._write_selector(view, action)
-            case RollBack() | Fill():
-                self._done(view, resources.MPI_JOBS, await self._resize(view, action), action.note)
-            case EndExecs() | EndLauncher():
-                await self._end(view, action)
+            case EndExecs():
+                self._begin_to_end(view, action, partial(self._end_execs, view, action))
 
-    async def _write_role(self, view: JobView, action: WriteRole) -> None:
-        rule = f"/rules/{action.exec_rule}"
-        patch = [
-            _at_version(action.ref),
-            {"op": "test", "path": f"{rule}/resources", "value": ["pods/exec"]},
-            {"op": "add", "path": f"{rule}/resourceNames", "value": list(action.exec_names)},
-        ]
+    async def _patch(self, view: JobView, action: Patch) -> None:
         answer = await self._gate.patch_object(
-            resources.ROLES, namespace=view.namespace, name=action.ref.name, body=patch
+            action.resource,
+            namespace=view.namespace,
+            name=action.ref.name,
+            subresource=action.subresource,
+            body=action.body(),
         )
-        self._done(view, resources.ROLES, answer, action.note)
+        self._took(view, action, answer)
+
+    async def _create(self, view: JobView, action: Create) -> None:
+        answer = await self._gate.create_object(action.resource, namespace=view.namespace, body=action.body())
+        self._took(view, action, answer)
+
+    def _took(self, view: JobView, action: Patch | Create, answer: bytes) -> None:
+        self._seen.see(action.resource, answer)
+        if not _holds(msgspec.json.decode(answer), action.kept()):
+            raise Altered(f"an admission plugin changes what is written to the {action.resource.kind}")
+        self._tell(view, *action.notes)
 
     async def _write_config(self, view: JobView, action: WriteConfig) -> None:
         data = {names.KEY_DISCOVER_HOSTS: action.script, names.KEY_HOSTFILE: action.hostfile}
@@ -187,33 +192,6 @@ class Writer:
         self._metrics.lost_workers.inc(len(action.lost))
         self._done(view, resources.CONFIG_MAPS, answer, *action.notes)
 
-    async def _write_selector(self, view: JobView, action: WriteSelector) -> None:
-        patch = [
-            # The API server takes only the status from a patch of it, so a uid in a merge patch would not count.
-            {"op": "test", "path": "/metadata/uid", "value": action.ref.uid},
-            {"op": "add", "path": "/status/replicaStatuses/Worker/selector", "value": action.selector},
-        ]
-        answer = await self._gate.patch_object(
-            resources.MPI_JOBS, namespace=view.namespace, name=action.ref.name, subresource="status", body=patch
-        )
-        self._done(view, resources.MPI_JOBS, answer)
-
-    async def _resize(self, view: JobView, action: RollBack | Fill) -> bytes:
-        path = "/spec/mpiReplicaSpecs/Worker/replicas"
-        patch = [
-            _at_version(action.ref),
-            {"op": "test", "path": "/metadata/uid", "value": action.ref.uid},
-            {"op": "test", "path": path, "value": action.before},
-            {"op": "replace", "path": path, "value": action.after},
-        ]
-        answer = await self._gate.patch_object(
-            resources.MPI_JOBS, namespace=view.namespace, name=action.ref.name, body=patch
-        )
-        if mpijob.decode(answer).replicas != action.after:
-            self._seen.see(resources.MPI_JOBS, answer)
-            raise Altered(f"{view.namespace}/{view.name}: an admission plugin changes the size we write")
-        return answer
-
     async def _ungate(self, view: JobView, action: Ungate, gated: Gated) -> None:
         kept = [{"name": gate} for gate in gated.kept]
         placed = [operation for one in self._own for operation in await one.place(view, gated.ref, action)]
@@ -228,14 +206,6 @@ class Writer:
         else:
             self._done(view, resources.PODS, answer)
 
-    async def _end(self, view: JobView, action: EndExecs | EndLauncher) -> None:
-        if isinstance(action, EndExecs):
-            return self._begin_to_end(view, action, partial(self._end_execs, view, action))
-        ref = action.launcher.ref
-        patch = [_at_version(ref), {"op": "add", "path": "/spec/activeDeadlineSeconds", "value": action.DEADLINE}]
-        answer = await self._gate.patch_object(resources.PODS, namespace=view.namespace, name=ref.name, body=patch)
-        return self._done(view, resources.PODS, answer, action.note)
-
     async def _end_execs(self, view: JobView, action: EndExecs) -> Mapping[Exec, bool]:
         outcomes = await end_execs.end(self._gate, view, action, recheck=self._recheck.execs, metrics=self._metrics)
         if ended := [found for found, outcome in outcomes.items() if outcome == end_execs.ENDED]:
@@ -246,28 +216,14 @@ class Writer:
         """Touch the launcher. A refusal is remembered and not raised, so that it holds up nothing else."""
         self._refused.pop((view.namespace, view.name), None)
         try:
-            await self._annotate(view, resources.PODS, action.launcher.ref, names.REFRESHED, action.digest)
+            await self._patch(view, action)
         except errors.ApiError as error:
             if isinstance(error, errors.Conflict | errors.NotFound | errors.Throttled):
                 raise
-            log.warning("%s/%s is not touched: %s", view.namespace, action.launcher.ref.name, error)
-            change = action.digest.partition("@")[0]
+            log.warning("%s/%s is not touched: %s", view.namespace, action.ref.name, error)
+            change = action.text.partition("@")[0]
             refused = Refusal(change=change, tries=action.tries, reason=error.message)
             self._refused[view.namespace, view.name] = refused
-
-    async def _say(self, view: JobView, action: TellUser | ReleaseWorker) -> None:
-        if isinstance(action, ReleaseWorker):
-            await self._annotate(view, resources.PODS, action.worker.ref, action.annotation, action.mark)
-            self._tell(view, action.note)
-        else:
-            await self._annotate(view, resources.MPI_JOBS, action.ref, names.STATUS, action.text)
-            self._tell(view, *action.notes)
-
-    async def _annotate(self, view: JobView, resource: resources.Resource, ref: Identity, key: str, value: str) -> None:
-        # No resourceVersion: the annotation is ours alone, and a status update beside it is no conflict.
-        patch = {"metadata": {"uid": ref.uid, "annotations": {key: value or None}}}
-        answer = await self._gate.patch_object(resource, namespace=view.namespace, name=ref.name, body=patch)
-        self._done(view, resource, answer)
 
     def _done(self, view: JobView, resource: resources.Resource, answer: bytes, *notes: Note) -> None:
         self._seen.see(resource, answer)
@@ -277,16 +233,11 @@ class Writer:
         for note in notes:
             self._events.emit(view, note)
 
-    async def _delete(self, view: JobView, action: DeleteWorkers | DeleteLauncher | DeleteJob) -> None:
-        if isinstance(action, DeleteWorkers):
-            return await self._delete_workers(view, action)
-        if isinstance(action, DeleteLauncher):
-            if action.suspends and not await self._recheck.suspended(view):
-                raise Outdated(f"{view.namespace}/{view.name} is not suspended any more")
-            await self._delete_version(resources.PODS, view.namespace, action.launcher.ref, grace=0)
-        else:
-            await self._delete_version(resources.MPI_JOBS, view.namespace, action.ref)
-        return self._tell(view, action.note)
+    async def _delete_launcher(self, view: JobView, action: DeleteLauncher) -> None:
+        if action.suspends and not await self._recheck.suspended(view):
+            raise Outdated(f"{view.namespace}/{view.name} is not suspended any more")
+        await self._delete(view, resources.PODS, action.launcher.ref, grace=0)
+        self._tell(view, action.note)
 
     async def _delete_workers(self, view: JobView, action: DeleteWorkers) -> None:
         left, changed = deque(action.removals), 0
@@ -326,7 +277,7 @@ class Writer:
 
     async def _delete_worker(self, view: JobView, removal: Removal) -> None:
         try:
-            await self._delete_version(resources.PODS, view.namespace, removal.worker.ref, grace=removal.grace)
+            await self._delete(view, resources.PODS, removal.worker.ref, grace=removal.grace)
         except errors.Unreachable:
             # The pod may be gone: two Events are better than none.
             self._events.emit(view, removal.note)
@@ -334,33 +285,68 @@ class Writer:
         self._metrics.deleted_workers.labels(removal.outcome).inc()
         self._events.emit(view, removal.note)
 
-    async def _delete_version(
-        self, resource: resources.Resource, namespace: str, ref: Identity, *, grace: int | None = None
+    async def _delete(
+        self,
+        view: JobView,
+        resource: resources.Resource,
+        ref: Identity,
+        *,
+        at_version: bool = True,
+        grace: int | None = None,
     ) -> None:
+        """Delete an object; without its version it counts as gone, whatever holds it."""
         try:
             answer = await self._gate.delete_object(
                 resource,
-                namespace=namespace,
+                namespace=view.namespace,
                 name=ref.name,
                 uid=ref.uid,
-                resource_version=ref.resource_version,
+                resource_version=ref.resource_version if at_version else None,
                 grace=grace,
             )
         except errors.NotFound:
-            self._seen.see_gone(resource, namespace, ref)
+            self._seen.see_gone(resource, view.namespace, ref)
             return
-        # The answer is the object while it is given time to end, or a finalizer holds it; a former pod or a Status if
-        # it went at once; and a pod without a version if another deletion finished meanwhile.
-        found = msgspec.json.decode(answer, type=_Answer)
-        if found.kind == resource.kind and found.metadata.resource_version:
+        if at_version and _is_there(resource, answer):
             self._seen.see(resource, answer)
         else:
-            self._seen.see_gone(resource, namespace, ref)
+            self._seen.see_gone(resource, view.namespace, ref)
 
 
 def _at_version(ref: Identity) -> dict[str, object]:
     """Return the operation that makes the API server refuse a JSON patch if the object has another version."""
     return {"op": "replace", "path": "/metadata/resourceVersion", "value": ref.resource_version}
+
+
+def _holds(found: Any, kept: Object | Operations) -> bool:
+    """Tell whether an object has what a merge patch or a JSON patch has set."""
+    if isinstance(kept, Mapping):
+        return _agrees(found, kept)
+    return all(_at(found, change["path"]) == change["value"] for change in kept if change["op"] != "test")
+
+
+def _agrees(found: Any, wanted: Any) -> bool:
+    if not isinstance(wanted, Mapping):
+        return bool(found == wanted)
+    parts = found or {}
+    return all(_agrees(parts.get(key), value) for key, value in wanted.items())
+
+
+def _at(found: Any, path: str) -> Any:
+    for key in path.split("/")[1:]:
+        parts = {str(index): part for index, part in enumerate(found)} if isinstance(found, list) else found or {}
+        found = parts.get(key)
+    return found
+
+
+def _is_there(resource: resources.Resource, answer: bytes) -> bool:
+    """Tell by the answer to a deletion whether the object is still there.
+
+    The answer is the object while it is given time to end, or a finalizer holds it; a former pod or a Status if it went
+    at once; and a pod without a version if another deletion finished meanwhile.
+    """
+    found = msgspec.json.decode(answer, type=_Answer)
+    return found.kind == resource.kind and bool(found.metadata.resource_version)
 
 
 class _Metadata(msgspec.Struct, rename="camel"):

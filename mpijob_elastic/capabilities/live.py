@@ -28,10 +28,8 @@ def seeing(watching: Watching) -> See:
 
 
 def writers(client: ApiReader, gate: Gate, seen: Seen, events: Events, now: Callable[[], float]) -> tuple[Own, ...]:
-    """Return who does the own writes of each capability."""
+    """Return who does the own writes that take a live read first."""
     return (
         kueue.Workloads(client, gate, seen, events=events, now=now),
         kube_queue.QueueUnits(client, gate, seen, events=events, now=now),
-        gangs.PodGroups(gate, seen, events=events),
-        autoscaling.Autoscalers(gate, seen, events=events),
     )

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from mpijob_elastic.decide import plan_words
 from mpijob_elastic.decide.actions import Action, Note, Occasion, occasion, warning
 from mpijob_elastic.decide.notices import LONGEST_REASON, REFUSED
 from mpijob_elastic.decide.retries import REFUSED_OFTEN
@@ -53,7 +52,7 @@ class Refusals:
         refused.again_at = self.clock() + RETRY.delay(refused.count, self.random)
         if refused.count != REFUSED_OFTEN:
             return None
-        what = next(plan_words.of(action), type(action).__name__)
+        what, _, _ = action.says().partition("\n")
         note = warning(REFUSED, f"not done: {what}. {str(error)[:LONGEST_REASON]}. Everything else goes on")
         refused.words = note.message
         return note

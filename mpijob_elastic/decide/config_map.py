@@ -64,7 +64,7 @@ def refresh(state: JobState, config: Config) -> tuple[RefreshLauncher | None, fl
             return None, min((at for at in times if at > now), default=None)
     digest = mark(config, at=known.shown_at or now, again=again)
     tries = Tries(count=refused.count + 1 if refused else 1, at=now, uid=launcher.ref.uid)
-    return RefreshLauncher(launcher=launcher, digest=digest, tries=tries, again=again), None
+    return RefreshLauncher(ref=launcher.ref, text=digest, tries=tries, again=again), None
 
 
 def _may_be_busy(worker: WorkerState) -> bool:

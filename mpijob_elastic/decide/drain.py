@@ -131,9 +131,9 @@ def leave(state: JobState) -> Leaving:
                 note = normal("EvictionAllowed", f"{worker.name} may be evicted: {_reason(state, worker, outcome)[1]}")
                 released.append(
                     ReleaseWorker(
-                        worker=worker.pod,
-                        annotation=worker.release.annotation,
-                        mark=worker.release.mark,
+                        ref=worker.pod.ref,
+                        key=worker.release.annotation,
+                        text=worker.release.mark,
                         note=note,
                     )
                 )

@@ -65,7 +65,7 @@ def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, fl
 def end(state: JobState) -> EndLauncher | None:
     """Return the end of the launcher that is wished, or None."""
     launcher, wish = state.view.launcher, state.wishes.end
-    return EndLauncher(launcher=launcher, note=wish.note) if launcher and wish else None
+    return EndLauncher(ref=launcher.ref, note=wish.note) if launcher and wish else None
 
 
 def _missed_admission(state: JobState, launcher: Launcher) -> bool:

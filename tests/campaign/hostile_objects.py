@@ -21,12 +21,12 @@ from typing import Any, cast
 import jsonpatch
 
 from lab.operator import objects
+from mpijob_elastic import capabilities
 from mpijob_elastic.capabilities import live
 from mpijob_elastic.decide import decide
 from mpijob_elastic.kube import wire
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.watch import WatchCache
-from mpijob_elastic.model import job_facts
 from mpijob_elastic.observe import views
 from mpijob_elastic.observe.caches import Caches
 from mpijob_elastic.observe.watching import JobKey
@@ -138,7 +138,7 @@ EVICTION = {
     "deleteOptions": {"gracePeriodSeconds": 5, "dryRun": [], "preconditions": {"uid": "w"}},
 }
 CONTEXT = ReviewContext(
-    job=lambda _namespace, _name: job_facts.read(texts.compact(JOB)),
+    job=lambda _namespace, _name: capabilities.read(texts.compact(JOB)),
     now=lambda: 1e9,
 )
 TABLES = (handlers.mutating(CONTEXT), handlers.validating(CONTEXT))
@@ -238,7 +238,12 @@ class Stage:
         self._tally = tally
         client = cast("ApiReader", None)  # nothing is asked
         self._caches = caches = Caches(
-            client, namespaces=(), enqueue=lambda _: None, random=Random(1), capabilities=live.seeing
+            client,
+            namespaces=(),
+            enqueue=lambda _: None,
+            random=Random(1),
+            read_job=capabilities.read,
+            capabilities=live.seeing,
         )
         self._version = 10
         job = {**JOB, "status": {**COUNTED["status"], "startTime": "2026-01-01T00:00:00Z"}}

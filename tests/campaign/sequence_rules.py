@@ -18,10 +18,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from mpijob_elastic import names
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job_facts import JobFacts
 from tests import rules
@@ -265,7 +264,7 @@ def _too_early(known: _Job, new: Version, launcher: Version | None, jobs: list[J
 
 
 def _jobs(known: _Job, *, at: float) -> list[JobFacts]:
-    return [job_facts.read(msgspec.json.encode(each.content)) for each in known.recent("MPIJob", known.name, at=at)]
+    return [capabilities.read(msgspec.json.encode(each.content)) for each in known.recent("MPIJob", known.name, at=at)]
 
 
 def _elastic(known: _Job, *, at: float) -> list[bool]:

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
+from mpijob_elastic import capabilities
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.job_facts import JobFacts
 from tests.faults.waiting import eventually
 
@@ -36,7 +36,7 @@ async def test_jobs_that_the_api_server_stores(client: ApiWriter, namespace: str
     cache: WatchCache[JobFacts] = WatchCache(
         client,
         MPI_JOBS,
-        decode=job_facts.read,
+        decode=capabilities.read,
         on_change=lambda _old, _new: None,
         random=Random(1),
         namespace=namespace,

@@ -243,7 +243,7 @@ def _change_launcher(world: World, change: Callable[[Launcher], Launcher]) -> Wo
 
 
 def _touch(world: World, action: RefreshLauncher) -> World:
-    if world.launcher is None or str(world.launcher.uid) != action.launcher.ref.uid:
+    if world.launcher is None or str(world.launcher.uid) != action.ref.uid:
         return world
     if world.launcher.phase in (DELIVERING, STARTED):
         world = world._replace(node=world.node._replace(owes=SYNC))

@@ -126,7 +126,7 @@ def deaf(view: JobView) -> Plan:
 
 def abrupt(view: JobView) -> Plan:
     """Stops a job without waiting for the workers that can drain."""
-    if not (view.facts.suspended_by and view.driver_running and view.launcher):
+    if not (view.facts.suspended and view.driver_running and view.launcher):
         return really_decide(view)
     note = Note(reason="Broken", message="")
     return Plan(actions=(DeleteLauncher(launcher=view.launcher, note=note, suspends=True),))
@@ -135,7 +135,7 @@ def abrupt(view: JobView) -> Plan:
 def eager(view: JobView) -> Plan:
     """Starts a job that is resumed whatever is left of the launcher before."""
     held = tuple(Gated(ref=pod.ref) for pod in view.pods if pod.facts.gates and not pod.facts.deleting)
-    if view.facts.suspended_by or not held:
+    if view.facts.suspended or not held:
         return really_decide(view)
     return Plan(actions=(Ungate(pods=held, note=Note(reason="Broken", message="")),))
 

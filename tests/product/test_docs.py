@@ -12,16 +12,16 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from lab import golang
-from mpijob_elastic import names
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.disruption import signs as disruption_signs
 from mpijob_elastic.cli import app, exit_codes
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.decide import (
-    disruption,
     drain,
     frozen_execs,
     host_list,
     launcher_start,
+    moves,
     notices,
     rank0_loss,
     retries,
@@ -29,7 +29,7 @@ from mpijob_elastic.decide import (
 from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.overlays import Overlay
-from mpijob_elastic.model import bounds, durations, job_facts, policy
+from mpijob_elastic.model import bounds, durations, policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.telemetry.metrics import Metrics
 from scripts import commands_page, rights_table
@@ -250,7 +250,7 @@ def test_each_command_ends_with_codes_of_the_one_table() -> None:
 
 def test_a_page_makes_a_plain_job_elastic_without_mistakes() -> None:
     texts = re.findall(r"```yaml\n(.*?)```", (DOCS / "elastic-jobs.md").read_text(), re.DOTALL)
-    before, after = (job_facts.of(msgspec.convert(yaml.safe_load(text), MPIJob)) for text in texts)
+    before, after = (capabilities.of(msgspec.convert(yaml.safe_load(text), MPIJob)) for text in texts)
     assert (before.elastic, after.elastic, after.problems) == (False, True, ())
     assert (after.policy.min_replicas, after.policy.max_replicas, after.policy.drain_timeout) == (1, 4, 120.0)
 
@@ -278,7 +278,7 @@ def test_numbers_of_the_architecture_are_those_of_the_code(words: str, value: fl
 def test_signs_and_numbers_of_the_page_on_spot_nodes_are_those_of_the_code() -> None:
     page = " ".join((DOCS / "spot.md").read_text().split())
     _, second, third = retries.MOVED.delays
-    assert f"until a newcomer has been Ready for {disruption.SEASONED:g} s" in page
+    assert f"until a newcomer has been Ready for {moves.SEASONED:g} s" in page
     assert f"is moved again after {second:g} s, and after {third / 60:g} minutes" in page
     keys = [disruption_signs.parse(text).key for text in disruption_signs.DEFAULT]
     assert [key for key in keys if f"`{key}`" not in page and f"`/{key.partition('/')[2]}`" not in page] == []

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from mpijob_elastic.decide.actions import Create, Delete, Patch
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.kinds import kinds
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "writes.md"
@@ -27,6 +29,13 @@ VERBS = {
 }
 # The methods here have the names of the writes that they pass on, so their callers are found instead.
 DOORS = {"mpijob_elastic/kube/writer.py", "mpijob_elastic/kube/exec.py", "mpijob_elastic/act/gate.py"}
+# What the functions here send is told by kinds of actions.
+SENDERS = {("mpijob_elastic/act/writer.py", "_patch", "patch"), ("mpijob_elastic/act/writer.py", "_create", "create")}
+ACTIONS = {
+    (f"{kind.__module__.replace('.', '/')}.py", kind.__name__, verb): kind
+    for verb, base in (("patch", Patch), ("create", Create), ("delete", Delete))
+    for kind in kinds(base)
+}
 
 Site = tuple[str, str, str]
 
@@ -53,7 +62,9 @@ def writes(node: ast.AST, function: str = "") -> Iterator[tuple[str, str]]:
 
 
 def sites() -> set[Site]:
-    return {(path, *found) for path, tree in sources() if path not in DOORS for found in writes(tree)}
+    sent = {(path, *found) for path, tree in sources() if path not in DOORS for found in writes(tree)}
+    assert sent >= SENDERS
+    return (sent - SENDERS) | ACTIONS.keys()
 
 
 def table() -> list[list[str]]:
@@ -70,6 +81,14 @@ def test_each_write_is_in_the_table_once_and_the_table_names_no_other() -> None:
     rows = listed()
     assert len(rows) == len(set(rows))
     assert sorted(set(rows)) == sorted(sites())
+
+
+def test_the_precondition_of_each_action_is_in_the_table() -> None:
+    for site, cells in zip(listed(), table(), strict=True):
+        kind, precondition = ACTIONS.get(site), cells[4]
+        if kind and issubclass(kind, Patch | Delete):
+            assert re.search(r"\buid\b|resourceVersion", precondition)
+            assert ("resourceVersion" in precondition) == kind.at_version
 
 
 def test_only_the_clients_of_kube_send_anything() -> None:
@@ -100,7 +119,7 @@ def test_each_right_is_granted_and_each_policy_exists(cells: list[str]) -> None:
             assert verb in granted(ROOT / file, resource), f"{file}: {resource}"
     for file in re.findall(r"`([a-z-]+\.yaml)`", policy):
         assert (ROOT / "config/components/guard" / file).exists()
-    if re.match(r"`(mpijob_elastic/(act|kube)|webhook)/", cells[0]):
+    if re.match(r"`(mpijob_elastic/(act|decide|kube)|webhook)/", cells[0]):
         assert rights.startswith(("`config/base/", "`config/components/guard/"))
     else:
         assert rights == "the user's"

@@ -7,35 +7,37 @@ from collections.abc import Iterator, Sequence
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling import facts as autoscale
+from mpijob_elastic.capabilities.autoscaling.actions import ChangeAutoscaler, DeleteAutoscaler, MakeAutoscaler
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscaler, Scaling
-from mpijob_elastic.decide.actions import DeleteAutoscaler, Note, WriteAutoscaler, normal, warning
+from mpijob_elastic.decide.actions import Action, Note, normal, warning
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
 
 
-def write(state: JobState, known: Sequence[Autoscaler]) -> WriteAutoscaler | DeleteAutoscaler | None:
+def write(state: JobState, known: Sequence[Autoscaler]) -> Action | None:
     """Return the write that is due, or None."""
     view = state.view
     if state.foreign or view.facts.deleting:
         return None
     mine = next((found for found in known if _is_ours(view, found)), None)
-    ref = mine.metadata if mine else None
     scaling = view.facts.of(Scaling) or Scaling()
     asked, least, most = scaling.autoscale, view.policy.min_replicas, view.policy.max_replicas
     why = _why_not(view, known)
     if why or asked is None or least is None or most is None:
-        if ref is None or (mine and mine.deleting):
+        if mine is None or mine.deleting:
             return None
-        return DeleteAutoscaler(ref=ref, note=normal("AutoscalerDeleted", f"HPA {ref.name} is deleted: {why}"))
+        note = normal("AutoscalerDeleted", f"HPA {mine.metadata.name} is deleted: {why}")
+        return DeleteAutoscaler(ref=mine.metadata, note=note)
     spec = autoscale.spec(asked, view.name, least=least, most=most, paused=state.wishes.stop != "")
     if mine and mine.digest == autoscale.digest(spec):
         return None
     name = names.autoscaler(view.name)
     message = f"HPA {name}: {least} to {most} workers by {asked.name or 'cpu'}"
     paused = ", paused while the job is suspended" if state.wishes.stop else ""
-    note = normal("AutoscalerChanged" if mine else "AutoscalerCreated", message + paused)
-    return WriteAutoscaler(job=view.ref, ref=ref, spec=spec, note=note)
+    if mine:
+        return ChangeAutoscaler(ref=mine.metadata, spec=spec, note=normal("AutoscalerChanged", message + paused))
+    return MakeAutoscaler(job=view.ref, spec=spec, note=normal("AutoscalerCreated", message + paused))
 
 
 def notes(view: JobView, known: Sequence[Autoscaler]) -> Iterator[Note]:

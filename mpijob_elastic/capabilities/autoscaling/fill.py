@@ -8,8 +8,9 @@ pause after it. It gives back as many workers as other jobs wait for, in one ste
 from collections.abc import Sequence
 
 from mpijob_elastic.capabilities.autoscaling import autoscaler, growth
+from mpijob_elastic.capabilities.autoscaling.actions import Fill
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscaler
-from mpijob_elastic.decide.actions import Fill, normal
+from mpijob_elastic.decide.actions import normal
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.model.job import JobView
 

@@ -5,8 +5,9 @@ worker counts as soon as it is Ready, whether it is published already or not, an
 """
 
 from mpijob_elastic.capabilities.autoscaling import growth
+from mpijob_elastic.capabilities.autoscaling.actions import RollBack
 from mpijob_elastic.capabilities.autoscaling.facts import Scaling
-from mpijob_elastic.decide.actions import RollBack, warning
+from mpijob_elastic.decide.actions import warning
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.phrases import listed

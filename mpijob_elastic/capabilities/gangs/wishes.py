@@ -15,8 +15,9 @@ from collections.abc import Iterator
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.gangs import facts as gang
+from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
 from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
-from mpijob_elastic.decide.actions import LowerPodGroup, MakePodGroup, Note, TunePodGroup, normal, warning
+from mpijob_elastic.decide.actions import Note, normal, warning
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.wishes import How, Leave, Relaunch
 from mpijob_elastic.kube.resources import KUBERNETES_POD_GROUPS
@@ -62,7 +63,7 @@ def match(view: JobView, group: PodGroup) -> TunePodGroup | None:
         return None
     how = "further pods start alone" if view.driver_running else "the pods start together again"
     note = normal("PodGroupChanged", f"PodGroup {group.metadata.name}: {how}")
-    return TunePodGroup(ref=group.metadata, queue="", annotations=due, note=note)
+    return TunePodGroup(resource=gang.pod_groups(asked), ref=group.metadata, queue="", annotations=due, note=note)
 
 
 def is_forgotten(view: JobView, group: PodGroup, pod: Worker) -> bool:
@@ -118,7 +119,8 @@ def _make(view: JobView, asked: Gang) -> MakePodGroup:
     count = _members(view)
     queue = f" in queue {asked.queue}" if asked.queue else ""
     message = f"PodGroup {view.name}: the pods start together, {count} at least{queue}"
-    return MakePodGroup(job=view.ref, min_member=count, gang=asked, note=normal("PodGroupCreated", message))
+    note = normal("PodGroupCreated", message)
+    return MakePodGroup(resource=gang.pod_groups(asked), job=view.ref, min_member=count, gang=asked, note=note)
 
 
 def _lower(state: JobState, group: PodGroup) -> LowerPodGroup | None:
@@ -129,7 +131,8 @@ def _lower(state: JobState, group: PodGroup) -> LowerPodGroup | None:
         f"PodGroup {group.metadata.name}: minMember {group.min_member} → {count}, so that the job needs fewer workers"
     )
     note = normal("PodGroupLowered", message)
-    return LowerPodGroup(ref=group.metadata, before=group.min_member, after=count, note=note)
+    groups = gang.pod_groups(view.facts.of(Gang))
+    return LowerPodGroup(resource=groups, ref=group.metadata, before=group.min_member, after=count, note=note)
 
 
 def _is_fixed(view: JobView) -> bool:
@@ -144,7 +147,8 @@ def _tune(group: PodGroup, asked: Gang) -> TunePodGroup | None:
         return None
     message = f"PodGroup {group.metadata.name}: queue {queue}, and the task topology of the job's annotations"
     note = normal("PodGroupChanged", message)
-    return TunePodGroup(ref=group.metadata, queue=queue, annotations=asked.annotations, note=note)
+    groups = gang.pod_groups(asked)
+    return TunePodGroup(resource=groups, ref=group.metadata, queue=queue, annotations=asked.annotations, note=note)
 
 
 def _members(view: JobView) -> int:

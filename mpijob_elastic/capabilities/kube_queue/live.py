@@ -1,4 +1,4 @@
-"""Writes to KubeQueue's QueueUnits, and of the annotation by which it holds a job, one function each.
+"""Writes to KubeQueue's QueueUnits, and the release of a job, one function each.
 
 What a unit asks for is read live from the pods that wait: defaults, overhead and the priority are in them only. So is
 the turn of a job before it is released.
@@ -13,11 +13,11 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.owners import controller, owner
 from mpijob_elastic.act.writer import Seen
 from mpijob_elastic.capabilities.kube_queue import KubeQueue, wire
+from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit, MarkRunning, ReleaseJob
 from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, GRANTED, RUNNING, Held, QueueUnit
-from mpijob_elastic.decide.actions import Action, CreateUnit, DeleteUnit, HoldJob, MarkRunning, ReleaseJob, Ungate
+from mpijob_elastic.decide.actions import Action, Ungate
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader
@@ -25,6 +25,7 @@ from mpijob_elastic.kube.resources import MPI_JOBS, PODS, QUEUE_UNITS, Resource
 from mpijob_elastic.model import requests
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.owners import controller, owner
 from mpijob_elastic.model.wire import timestamp
 from mpijob_elastic.observe.watching import ByJob, JobKey, Watching
 
@@ -58,7 +59,7 @@ def of(job: JobFacts, found: Iterable[QueueUnit]) -> KubeQueue | None:
 class QueueUnits:
     """Carries out the writes of KubeQueue's extension; now: returns seconds since the epoch."""
 
-    kinds = (CreateUnit, DeleteUnit, MarkRunning, ReleaseJob, HoldJob)
+    kinds = (CreateUnit, MarkRunning, ReleaseJob)
 
     def __init__(self, client: ApiReader, gate: Gate, seen: Seen, *, events: Events, now: Callable[[], float]) -> None:
         self._client = client
@@ -75,12 +76,10 @@ class QueueUnits:
         match action:
             case CreateUnit():
                 await self._create(view, action)
-            case DeleteUnit():
-                await self._delete(view, action.unit)
             case MarkRunning():
                 await self._mark(view, action.unit)
-            case ReleaseJob() | HoldJob():
-                await self._hold(view, action)
+            case ReleaseJob():
+                await self._release(view, action)
 
     def forget(self, namespace: str, name: str) -> None:
         """Nothing is kept of a job."""
@@ -96,12 +95,6 @@ class QueueUnits:
         answer = await self._gate.create_object(QUEUE_UNITS, namespace=view.namespace, body=body)
         self._seen.see(QUEUE_UNITS, answer)
 
-    async def _delete(self, view: JobView, unit: QueueUnit) -> None:
-        found = unit.metadata
-        with suppress(errors.NotFound):
-            await self._gate.delete_object(QUEUE_UNITS, namespace=view.namespace, name=found.name, uid=found.uid)
-        self._forget(view, unit)
-
     async def _mark(self, view: JobView, unit: QueueUnit) -> None:
         found = unit.metadata
         status = {"phase": RUNNING, "message": "the job runs", "lastUpdateTime": timestamp(self._now())}
@@ -113,23 +106,17 @@ class QueueUnits:
                     QUEUE_UNITS, namespace=view.namespace, name=found.name, subresource=kind, body=body
                 )
                 return self._seen.see(QUEUE_UNITS, answer)
-        return self._forget(view, unit)
+        return self._seen.see_gone(QUEUE_UNITS, view.namespace, found)
 
-    async def _hold(self, view: JobView, action: ReleaseJob | HoldJob) -> None:
-        if isinstance(action, ReleaseJob):
-            live = await self._read(QUEUE_UNITS, view, action.unit.metadata.name)
-            if (live.get("status") or {}).get("phase") not in GRANTED:
-                # A former leader has seen the job run since then, and somebody holds it again.
-                return self._seen.see(QUEUE_UNITS, msgspec.json.encode(live))
-        annotations = {names.KUBEQUEUE_SUSPEND: None if isinstance(action, ReleaseJob) else "true"}
-        body = {"metadata": {"uid": view.ref.uid, "annotations": annotations}}
+    async def _release(self, view: JobView, action: ReleaseJob) -> None:
+        live = await self._read(QUEUE_UNITS, view, action.unit.metadata.name)
+        if (live.get("status") or {}).get("phase") not in GRANTED:
+            # A former leader has seen the job run since then, and somebody holds it again.
+            return self._seen.see(QUEUE_UNITS, msgspec.json.encode(live))
+        body = {"metadata": {"uid": view.ref.uid, "annotations": {names.KUBEQUEUE_SUSPEND: None}}}
         answer = await self._gate.patch_object(MPI_JOBS, namespace=view.namespace, name=view.name, body=body)
         self._seen.see(MPI_JOBS, answer)
         return self._events.emit(view, action.note)
-
-    def _forget(self, view: JobView, unit: QueueUnit) -> None:
-        found = unit.metadata
-        self._seen.see_gone(QUEUE_UNITS, view.namespace, found)
 
     async def _read(self, resource: Resource, view: JobView, name: str) -> Object:
         found: Object = msgspec.json.decode(await self._client.get(resource.path(view.namespace, name)))

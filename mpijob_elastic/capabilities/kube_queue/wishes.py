@@ -8,25 +8,16 @@ then, which tells it from one whose turn has come; nothing runs any more, so it 
 from collections.abc import Iterator, Sequence
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit, DeleteUnit, HoldJob, MarkRunning, ReleaseJob
 from mpijob_elastic.capabilities.kube_queue.facts import GRANTED, OVER, RUNNING, TAKEN_BACK, QueueUnit
 from mpijob_elastic.decide import demand
-from mpijob_elastic.decide.actions import (
-    CreateUnit,
-    DeleteUnit,
-    HoldJob,
-    MarkRunning,
-    Note,
-    ReleaseJob,
-    UnitAction,
-    normal,
-    warning,
-)
+from mpijob_elastic.decide.actions import Action, Note, normal, warning
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
 
 
-def due(state: JobState, unit: QueueUnit | None, rivals: Sequence[str], *, is_held: bool) -> UnitAction | None:
+def due(state: JobState, unit: QueueUnit | None, rivals: Sequence[str], *, is_held: bool) -> Action | None:
     """Return the write that is due, or None. is_held: KubeQueue alone holds the job."""
     view = state.view
     if view.facts.deleting or state.foreign:
@@ -34,7 +25,7 @@ def due(state: JobState, unit: QueueUnit | None, rivals: Sequence[str], *, is_he
     if unit is None:
         return _asked(view) if is_held and not rivals else None
     if rivals or view.facts.finished:
-        return None if view.facts.finished and demand.ending(view) else DeleteUnit(unit=unit)
+        return None if view.facts.finished and demand.ending(view) else DeleteUnit(ref=unit.metadata)
     return _while_it_waits(view, unit) if is_held and _waits(view) else _while_it_runs(state, unit, is_held=is_held)
 
 
@@ -49,7 +40,7 @@ def notes(view: JobView, unit: QueueUnit | None, rivals: Sequence[str]) -> Itera
 
 def _while_it_waits(view: JobView, unit: QueueUnit) -> DeleteUnit | ReleaseJob | None:
     if unit.phase in OVER or unit.workers != view.replicas:
-        return DeleteUnit(unit=unit)
+        return DeleteUnit(ref=unit.metadata)
     note = normal("Dequeued", f"{view.name} is released: {unit.words}")
     return ReleaseJob(unit=unit, note=note) if unit.phase in GRANTED else None
 
@@ -57,11 +48,8 @@ def _while_it_waits(view: JobView, unit: QueueUnit) -> DeleteUnit | ReleaseJob |
 def _while_it_runs(state: JobState, unit: QueueUnit, *, is_held: bool) -> HoldJob | MarkRunning | None:
     if unit.phase in TAKEN_BACK:
         why = f"{unit.words}{': ' if unit.said else ''}{unit.said}"
-        return (
-            None
-            if state.wishes.stop
-            else HoldJob(unit=unit, note=warning("QuotaWanted", f"{state.view.name} stops: {why}"))
-        )
+        note = warning("QuotaWanted", f"{state.view.name} stops: {why}")
+        return None if state.wishes.stop else HoldJob(ref=state.view.ref, note=note)
     is_started = unit.phase in GRANTED if is_held else state.view.driver_running
     return MarkRunning(unit=unit) if is_started and unit.phase != RUNNING else None
 

@@ -8,16 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.act.owners import controller, owner
-from mpijob_elastic.decide.actions import (
-    ClearWorkload,
-    CreateWorkload,
-    FinishWorkload,
-    MarkReady,
-    PodSet,
-)
+from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, FinishWorkload, MarkReady
+from mpijob_elastic.decide.actions import PodSet
 from mpijob_elastic.kube.resources import PODS, WORKLOAD_PRIORITIES, WORKLOADS
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.owners import controller, owner
 from mpijob_elastic.model.wire import timestamp
 
 Object = dict[str, Any]

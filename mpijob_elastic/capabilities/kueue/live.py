@@ -4,28 +4,18 @@ What a Workload asks for, its conditions and its flavors are read live, because 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 
 import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.owners import controller
 from mpijob_elastic.act.writer import Seen
 from mpijob_elastic.capabilities.kueue import Kueue, bodies, wire, words
+from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, FinishWorkload, MarkReady
 from mpijob_elastic.capabilities.kueue.bodies import Object
 from mpijob_elastic.capabilities.kueue.facts import Asked, Queue, Workload, named
-from mpijob_elastic.decide.actions import (
-    Action,
-    AdoptWorkload,
-    ClearWorkload,
-    CreateWorkload,
-    DeleteWorkload,
-    FinishWorkload,
-    MarkReady,
-    Ungate,
-)
+from mpijob_elastic.decide.actions import Action, Ungate
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader
@@ -75,7 +65,7 @@ def _is_sent(found: Workload, asked: Asked) -> bool:
 class Workloads:
     """Carries out the writes of Workloads; now: returns seconds since the epoch."""
 
-    kinds = (AdoptWorkload, CreateWorkload, MarkReady, ClearWorkload, FinishWorkload, DeleteWorkload)
+    kinds = (CreateWorkload, MarkReady, ClearWorkload, FinishWorkload)
 
     def __init__(
         self,
@@ -106,10 +96,6 @@ class Workloads:
         match action:
             case CreateWorkload():
                 await self._create(view, action)
-            case DeleteWorkload():
-                await self._delete(view, action)
-            case AdoptWorkload():
-                await self._adopt(view, action)
             case MarkReady() | FinishWorkload() | ClearWorkload():
                 await self._mark(view, action)
 
@@ -150,7 +136,7 @@ class Workloads:
         found = action.workload.metadata
         workload = await self._read(resources.WORKLOADS, found.name, view.namespace)
         if workload["metadata"]["uid"] != found.uid:
-            return self._forget(view, action)
+            return self._seen.see_gone(resources.WORKLOADS, view.namespace, found)
         if isinstance(action, ClearWorkload) and not bodies.is_preempted(workload):
             # A former leader has given it back already. Kueue may have granted it again, so pods may run.
             return self._seen.see(resources.WORKLOADS, msgspec.json.encode(workload))
@@ -163,30 +149,6 @@ class Workloads:
             body=body,
         )
         return self._seen.see(resources.WORKLOADS, answer)
-
-    async def _adopt(self, view: JobView, action: AdoptWorkload) -> None:
-        found = action.workload.metadata
-        same = {"uid": found.uid, "resourceVersion": found.resource_version}
-        body = {"metadata": {**same, "ownerReferences": [controller(view.ref)]}}
-        answer = await self._gate.patch_object(
-            resources.WORKLOADS, namespace=view.namespace, name=found.name, body=body
-        )
-        self._seen.see(resources.WORKLOADS, answer)
-
-    async def _delete(self, view: JobView, action: DeleteWorkload) -> None:
-        found = action.workload.metadata
-        with suppress(errors.NotFound):
-            await self._gate.delete_object(
-                resources.WORKLOADS,
-                namespace=view.namespace,
-                name=found.name,
-                uid=found.uid,
-            )
-        self._forget(view, action)
-
-    def _forget(self, view: JobView, action: MarkReady | ClearWorkload | FinishWorkload | DeleteWorkload) -> None:
-        found = action.workload.metadata
-        self._seen.see_gone(resources.WORKLOADS, view.namespace, found)
 
     async def _read(self, resource: Resource, name: str, namespace: str | None = None) -> Object:
         found: Object = msgspec.json.decode(await self._client.get(resource.path(namespace, name)))

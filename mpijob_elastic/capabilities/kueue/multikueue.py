@@ -9,18 +9,20 @@ It copies the status back, and never looks at the specs again.
 from collections.abc import Sequence
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.actions import AdoptWorkload, ClearWorkload
 from mpijob_elastic.capabilities.kueue.facts import Queue, Workload
-from mpijob_elastic.decide.actions import AdoptWorkload, ClearWorkload, QueueAction, normal
+from mpijob_elastic.decide.actions import Action, normal
 from mpijob_elastic.decide.wishes import Manage
+from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model.job import JobView
 
 
-def due(queue: Queue, base: Workload | None) -> Sequence[QueueAction] | None:
+def due(job: Identity, queue: Queue, base: Workload | None) -> Sequence[Action] | None:
     """Return the writes that are due instead of those of a queue of this cluster; None if those are."""
     if base is None:
         return () if queue.prebuilt else None
     if not base.metadata.job_uid:
-        return (AdoptWorkload(workload=base),)
+        return (AdoptWorkload(ref=base.metadata, job=job),)
     if queue.elsewhere:
         return (ClearWorkload(workload=base),) if base.preempted else ()
     return None

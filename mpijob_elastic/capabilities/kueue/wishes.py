@@ -10,17 +10,16 @@ from collections.abc import Iterator
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue import multikueue
-from mpijob_elastic.capabilities.kueue.facts import Queue, Workload
-from mpijob_elastic.decide import demand
-from mpijob_elastic.decide.actions import (
+from mpijob_elastic.capabilities.kueue.actions import (
     ClearWorkload,
     CreateWorkload,
     DeleteWorkload,
     FinishWorkload,
     MarkReady,
-    PodSet,
-    QueueAction,
 )
+from mpijob_elastic.capabilities.kueue.facts import Queue, Workload
+from mpijob_elastic.decide import demand
+from mpijob_elastic.decide.actions import Action, PodSet
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.wishes import Hold, How, Keep, Leave, Place, Ration, Relaunch, Stop, Wish
 from mpijob_elastic.model import policy
@@ -51,25 +50,25 @@ def of(view: JobView, queue: Queue | None, *, now: float) -> Iterator[Wish]:
         yield from _wanted_back(view, queue, now=now)
 
 
-def due(state: JobState, queue: Queue) -> Iterator[QueueAction]:
+def due(state: JobState, queue: Queue) -> Iterator[Action]:
     """Yield the writes that are due now."""
     view = state.view
     if view.facts.deleting:
         return
     base, workloads = queue.base(view.name), queue.workloads.values()
-    instead = multikueue.due(queue, base)
+    instead = multikueue.due(view.ref, queue, base)
     if view.facts.finished and not instead:
         yield from _finished(view, queue)
     elif instead is not None:
         yield from instead
     elif not queue.name or (base and _is_stale(view, queue, base)):
-        yield from (DeleteWorkload(workload=found) for found in workloads)
+        yield from (DeleteWorkload(ref=found.metadata) for found in workloads)
     elif state.wishes.stop:
         if demand.nothing_runs(view):
             cleared = [ClearWorkload(workload=base)] if base and base.preempted else []
             yield from cleared
             kept = base if cleared or queue.prebuilt else None  # without MultiKueue's own it would send the job again
-            yield from (DeleteWorkload(workload=found) for found in workloads if found is not kept)
+            yield from (DeleteWorkload(ref=found.metadata) for found in workloads if found is not kept)
     elif base is None:
         yield from _base(view, queue)
     else:
@@ -197,7 +196,7 @@ def _finished(view: JobView, queue: Queue) -> Iterator[FinishWorkload]:
             yield FinishWorkload(workload=found)
 
 
-def _extras(view: JobView, queue: Queue, base: Workload) -> Iterator[QueueAction]:
+def _extras(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]:
     """Yield what is due for workers beyond the base, lowest index first."""
     for worker in view.workers:
         if not is_extra(view, base, worker) or worker.facts.deleting:
@@ -211,7 +210,7 @@ def _extras(view: JobView, queue: Queue, base: Workload) -> Iterator[QueueAction
             yield MarkReady(workload=found)
 
 
-def _given_back(view: JobView, queue: Queue, base: Workload) -> Iterator[QueueAction]:
+def _given_back(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]:
     """Yield what is due for extras whose worker has gone, or waits, and for a base of which nothing runs."""
     if base.preempted and not view.facts.elastic and demand.nothing_runs(view):  # else it is suspended
         yield ClearWorkload(workload=base)
@@ -223,7 +222,7 @@ def _given_back(view: JobView, queue: Queue, base: Workload) -> Iterator[QueueAc
             continue
         is_over = index is None or is_covered or index >= view.replicas
         if not base.reserved or (is_over and pod is None):
-            yield DeleteWorkload(workload=found)
+            yield DeleteWorkload(ref=found.metadata)
         elif found.preempted and not is_over:
             yield ClearWorkload(workload=found)
 

@@ -8,7 +8,8 @@ attempt that succeeds.
 A finished job is deleted at the very version that was decided on, so that an edit of the field in time is obeyed.
 """
 
-from mpijob_elastic.decide.actions import DeleteJob, EndLauncher, normal, warning
+from mpijob_elastic.capabilities.run_policy.actions import DeleteJob
+from mpijob_elastic.decide.actions import EndLauncher, normal, warning
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import End
 from mpijob_elastic.model import durations

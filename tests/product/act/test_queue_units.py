@@ -8,16 +8,10 @@ from prometheus_client import CollectorRegistry
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue import wire as queue_units
+from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit, MarkRunning, ReleaseJob
 from mpijob_elastic.capabilities.kube_queue.facts import QueueUnit
 from mpijob_elastic.capabilities.kube_queue.live import QueueUnits, created
-from mpijob_elastic.decide.actions import (
-    CreateUnit,
-    DeleteUnit,
-    HoldJob,
-    MarkRunning,
-    PodSet,
-    ReleaseJob,
-)
+from mpijob_elastic.decide.actions import PodSet
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS, QUEUE_UNITS
 from mpijob_elastic.kube.writer import ApiWriter
@@ -101,8 +95,6 @@ async def test_a_job_is_released_only_while_its_turn_has_come(
     await units.perform(job(2), ReleaseJob(unit=unit, note=NOTE))
     assert api.objects[JOB]["metadata"]["annotations"] == {}
     assert told.notes == ["Because"]
-    await units.perform(job(2), HoldJob(unit=unit, note=NOTE))
-    assert api.objects[JOB]["metadata"]["annotations"] == {names.KUBEQUEUE_SUSPEND: "true"}
 
 
 @pytest.mark.parametrize("has_subresource", [True, False])
@@ -117,13 +109,8 @@ async def test_running_is_said_where_the_definition_keeps_the_status(
     assert api.objects[UNIT]["status"]["phase"] == ("Dequeued" if has_subresource else "Running")
 
 
-async def test_a_unit_is_deleted_by_its_uid_and_forgotten_once_it_is_gone(
-    api: TinyApi, units: QueueUnits, taken: Taken
-) -> None:
+async def test_a_unit_that_is_gone_is_forgotten(api: TinyApi, units: QueueUnits, taken: Taken) -> None:
     unit = await stored(api)
-    await units.perform(job(2), DeleteUnit(unit=unit))
-    assert api.deletions[0]["preconditions"] == {"uid": unit.metadata.uid}
-    assert UNIT not in api.objects
-    for action in (MarkRunning(unit=unit), DeleteUnit(unit=unit)):
-        await units.perform(job(2), action)
-    assert (taken.gone, taken.answers) == (["j-mpi-qu"] * 3, [])
+    del api.objects[UNIT]
+    await units.perform(job(2), MarkRunning(unit=unit))
+    assert (taken.gone, taken.answers) == (["j-mpi-qu"], [])

@@ -8,9 +8,10 @@ from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.capabilities.kueue import bodies as workload_bodies
 from mpijob_elastic.capabilities.kueue import wire as workloads
+from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, FinishWorkload, MarkReady
 from mpijob_elastic.capabilities.kueue.facts import Workload
 from mpijob_elastic.capabilities.kueue.live import Workloads
-from mpijob_elastic.decide.actions import ClearWorkload, CreateWorkload, FinishWorkload, MarkReady, PodSet
+from mpijob_elastic.decide.actions import PodSet
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.wire import Owned

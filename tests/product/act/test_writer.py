@@ -6,30 +6,47 @@ import math
 import pytest
 from prometheus_client import CollectorRegistry
 
+from mpijob_elastic import names
 from mpijob_elastic.act.gate import Altered, Gate
 from mpijob_elastic.act.writer import Outdated, Writer
+from mpijob_elastic.capabilities.autoscaling.actions import (
+    ChangeAutoscaler,
+    DeleteAutoscaler,
+    Fill,
+    MakeAutoscaler,
+    RollBack,
+)
+from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
 from mpijob_elastic.capabilities.gangs.facts import Gang
+from mpijob_elastic.capabilities.kube_queue.actions import DeleteUnit, HoldJob
+from mpijob_elastic.capabilities.kueue.actions import AdoptWorkload, DeleteWorkload
+from mpijob_elastic.capabilities.run_policy.actions import DeleteJob
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import (
-    DeleteJob,
+    Delete,
     DeleteLauncher,
     DeleteWorkers,
-    Fill,
-    LowerPodGroup,
+    EndLauncher,
+    Patch,
     RefreshLauncher,
+    ReleaseWorker,
     Removal,
-    RollBack,
-    TunePodGroup,
+    TellUser,
+    WriteRole,
+    WriteSelector,
 )
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.resources import MPI_JOBS, PODS
+from mpijob_elastic.kube.resources import AUTOSCALERS, KUBERNETES_POD_GROUPS, MPI_JOBS, POD_GROUPS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model import autoscale, owners
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW, but, config, job, launcher, pods, ref, worker
-from tests.doubles.api import Object, TinyApi
+from tests.doubles.api import Object, TinyApi, merged
 from tests.faults.faults import Answer, writes
 from tests.faults.proxy import FaultProxy
+from tests.kinds import kinds
 from tests.product.act.writes import NOTE, Answered, Everything, Taken, is_there, writer_of
 
 ENDED: Object = {"kind": "Status", "status": "Success"}
@@ -108,33 +125,175 @@ async def test_the_launcher_of_a_job_that_is_no_longer_suspended_stays(api: Tiny
     assert not api.deletions
 
 
-def sized(replicas: int) -> Object:
-    return changed(spec={"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}})
+@pytest.mark.parametrize(
+    "action",
+    [
+        DeleteAutoscaler(ref=ref("x"), note=NOTE),
+        DeleteWorkload(ref=ref("x")),
+        DeleteUnit(ref=ref("x")),
+    ],
+    ids=lambda action: type(action).__name__,
+)
+async def test_what_others_hold_is_deleted_by_its_uid_and_counts_as_gone(
+    api: TinyApi, writer: Writer, taken: Taken, action: Delete
+) -> None:
+    is_there(api, action.resource.path("default", "x"))
+    for _ in range(2):
+        await writer.perform(job(1), action)
+    assert (taken.gone, taken.answers) == (["x", "x"], [])
+    assert [options["preconditions"] for options in api.deletions] == [{"uid": "uid-of-x"}]
+
+
+VOLCANO = Gang(scheduler="volcano", queue="team", annotations={"a": "b"})
+SIZED = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}}
+RULES = {"rules": [{"resources": ["configmaps"]}, {"resources": ["pods/exec"], "resourceNames": ["j-worker-0"]}]}
+COUNTED = {"status": {"replicaStatuses": {"Worker": {"active": 3}}}}
+OWNED = {"ownerReferences": [owners.controller(ref("j"))]}
+DIGEST = {"annotations": {names.SPEC: autoscale.digest({"maxReplicas": 4})}}
+# Each patch, the object that is there, and what of the object then is another.
+AT_VERSION: list[tuple[Patch, Object, Object]] = [
+    (
+        WriteRole(ref=ref("x"), exec_rule=1, exec_names=("j-worker-0", "j-worker-1"), note=NOTE),
+        RULES,
+        {"rules": [RULES["rules"][0], {"resources": ["pods/exec"], "resourceNames": ["j-worker-0", "j-worker-1"]}]},
+    ),
+    (
+        Fill(ref=ref("x"), before=3, after=4, note=NOTE),
+        SIZED,
+        {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 4}}}},
+    ),
+    (
+        RollBack(ref=ref("x"), before=3, after=2, note=NOTE),
+        SIZED,
+        {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 2}}}},
+    ),
+    (EndLauncher(ref=ref("x"), note=NOTE), {"spec": {}}, {"spec": {"activeDeadlineSeconds": 1}}),
+    (
+        LowerPodGroup(resource=POD_GROUPS, ref=ref("x"), before=5, after=3, note=NOTE),
+        {"spec": {"minMember": 5}},
+        {"spec": {"minMember": 3}},
+    ),
+    (
+        TunePodGroup(resource=POD_GROUPS, ref=ref("x"), queue="team", annotations={"a": "b"}, note=NOTE),
+        {"spec": {"minMember": 5}},
+        {"spec": {"minMember": 5, "queue": "team"}, "metadata": {"annotations": {"a": "b"}}},
+    ),
+    (AdoptWorkload(ref=ref("x"), job=ref("j")), {}, {"metadata": OWNED}),
+]
+BY_UID: list[tuple[Patch, Object, Object]] = [
+    (
+        RefreshLauncher(ref=ref("x"), text="d", tries=Tries(count=1, at=0.0, uid="u")),
+        {},
+        {"metadata": {"annotations": {names.REFRESHED: "d"}}},
+    ),
+    (
+        ReleaseWorker(ref=ref("x"), key=names.EVICTION, text="d", note=NOTE),
+        {},
+        {"metadata": {"annotations": {names.EVICTION: "d"}}},
+    ),
+    (TellUser(ref=ref("x"), text="d", notes=(NOTE,)), {}, {"metadata": {"annotations": {names.STATUS: "d"}}}),
+    (HoldJob(ref=ref("x"), note=NOTE), {}, {"metadata": {"annotations": {names.KUBEQUEUE_SUSPEND: "true"}}}),
+    (
+        WriteSelector(ref=ref("x"), selector="a=b"),
+        COUNTED,
+        {"status": {"replicaStatuses": {"Worker": {"active": 3, "selector": "a=b"}}}},
+    ),
+    (
+        ChangeAutoscaler(ref=ref("x"), spec={"maxReplicas": 4}, note=NOTE),
+        {"spec": {"minReplicas": 1}},
+        {"spec": {"minReplicas": 1, "maxReplicas": 4}, "metadata": DIGEST},
+    ),
+]
+PATCHES = [(*found, True) for found in AT_VERSION] + [(*found, False) for found in BY_UID]
+
+
+def kind(value: object) -> str:
+    return type(value).__name__ if isinstance(value, Patch) else ""
+
+
+@pytest.mark.parametrize(("action", "before", "after", "at_version"), PATCHES, ids=kind)
+async def test_a_patch_is_taken_only_by_the_object_that_was_decided_on(
+    api: TinyApi, client: ApiWriter, taken: Taken, action: Patch, before: Object, after: Object, at_version: bool
+) -> None:
+    writer = writer_of(client, taken, Everything())
+    path = action.resource.path("default", "x", action.subresource)
+    for uid, version, fits in [("uid-of-x", "7", True), ("uid-of-x", "8", not at_version), ("another", "9", False)]:
+        api.objects[path] = {"metadata": {"name": "x", "uid": uid, "resourceVersion": version}, **before}
+        with contextlib.nullcontext() if fits else pytest.raises((errors.Conflict, errors.Invalid)):
+            await writer.perform(job(3), action)
+        found = api.objects[path]
+        assert found == merged(found, merged(before, after) if fits else before)
+
+
+def test_each_patch_shows_its_precondition() -> None:
+    assert {type(action) for action, *_ in PATCHES} == {*kinds(Patch)}
 
 
 @pytest.mark.parametrize(
-    ("action", "kept", "altered"),
+    ("action", "there"),
     [
-        (Fill(ref=ref("j"), before=3, after=4, note=NOTE), sized(4), sized(3)),
-        (RollBack(ref=ref("j"), before=3, after=4, note=NOTE), sized(4), sized(3)),
-        (TunePodGroup(ref=ref("j"), queue="team", annotations={}, note=NOTE), changed("8"), changed("7")),
-        (LowerPodGroup(ref=ref("j"), before=5, after=3, note=NOTE), changed("8"), changed("7")),
+        pytest.param(AT_VERSION[0][0], {"rules": RULES["rules"][::-1]}, id="another rule of the Role"),
+        pytest.param(AT_VERSION[1][0], {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 5}}}}, id="another size"),
     ],
 )
-async def test_what_admission_changes_back_is_an_error_and_so_not_written_again_at_once(
-    proxy: FaultProxy,
-    writer: Writer,
-    taken: Taken,
-    action: Fill | RollBack | TunePodGroup | LowerPodGroup,
-    kept: Object,
-    altered: Object,
+async def test_what_is_not_as_it_was_decided_on_stays(
+    api: TinyApi, writer: Writer, action: Patch, there: Object
 ) -> None:
-    view = job(3, gang=Gang(scheduler="volcano"))
-    with proxy.inject(Answered(body=kept), on=writes):
-        await writer.perform(view, action)
-    with proxy.inject(Answered(body=altered), on=writes), pytest.raises(Altered):
-        await writer.perform(view, action)
-    assert taken.versions() == [8] * (1 + isinstance(action, Fill | RollBack))
+    path = action.resource.path("default", "x")
+    is_there(api, path)
+    api.objects[path] |= there
+    with pytest.raises(errors.Invalid):
+        await writer.perform(job(3), action)
+
+
+MADE = MakeAutoscaler(job=ref("j"), spec={"maxReplicas": 4}, note=NOTE)
+
+
+@pytest.mark.parametrize("action", [*(action for action, *_ in PATCHES), MADE], ids=kind)
+async def test_what_admission_changes_back_is_an_error_and_so_not_written_again_at_once(
+    proxy: FaultProxy, writer: Writer, taken: Taken, action: Patch | MakeAutoscaler
+) -> None:
+    with proxy.inject(Answered(body=changed()), on=writes), pytest.raises(Altered):
+        await writer.perform(job(3), action)
+    assert taken.versions() == [8]
+
+
+@pytest.mark.parametrize(
+    ("action", "answer"),
+    [
+        pytest.param(
+            MADE, {"metadata": {**DIGEST, "resourceVersion": "8"}, "spec": {"more": 1}}, id="defaults of a spec"
+        ),
+        pytest.param(TellUser(ref=ref("j"), text=""), changed(), id="an annotation that is removed"),
+    ],
+)
+async def test_what_the_api_server_adds_is_no_error(
+    proxy: FaultProxy, writer: Writer, taken: Taken, action: MakeAutoscaler | TellUser, answer: Object
+) -> None:
+    with proxy.inject(Answered(body=answer), on=writes):
+        await writer.perform(job(3), action)
+    assert taken.versions() == [8]
+
+
+async def test_what_is_made_is_the_jobs(api: TinyApi, writer: Writer) -> None:
+    spec: Object = {"minMember": 3, "queue": "team"}
+    counted = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+    for resource, expected in ((POD_GROUPS, spec), (KUBERNETES_POD_GROUPS, counted)):
+        made = MakePodGroup(resource=resource, job=ref("j"), min_member=3, gang=VOLCANO, note=NOTE)
+        await writer.perform(job(3), made)
+        found = api.objects[resource.path("default", "j")]
+        assert (found["kind"], found["spec"]) == ("PodGroup", expected)
+        assert found["metadata"]["ownerReferences"] == OWNED["ownerReferences"]
+        assert found["metadata"].get("annotations") == ({"a": "b"} if resource is POD_GROUPS else None)
+        with pytest.raises(errors.AlreadyExists):
+            await writer.perform(job(3), made)
+    await writer.perform(job(3), MADE)
+    found = api.objects[AUTOSCALERS.path("default", "mpijob-j")]
+    assert (found["apiVersion"], found["spec"]) == ("autoscaling/v2", {"maxReplicas": 4})
+    assert (
+        merged(found["metadata"], {**OWNED, **DIGEST, "labels": {names.LABEL_MANAGED_BY: names.PROGRAM}})
+        == (found["metadata"])
+    )
 
 
 VIEW = job(known=False)
@@ -156,8 +315,10 @@ async def test_refused_touches_in_a_row_are_counted_and_forgotten_with_the_first
             await writer.perform(view, touch(view, at=NOW + LATER * count))
         view = writer.informed(VIEW)
         assert view.launcher.refused.tries.count == count
-    with proxy.inject(Answered(body=changed()), on=writes):
-        await writer.perform(view, touch(view, at=NOW + 3 * LATER))
+    last = touch(view, at=NOW + 3 * LATER)
+    shown = {"resourceVersion": "8", "annotations": {names.REFRESHED: last.text}}
+    with proxy.inject(Answered(body={"kind": "Pod", "metadata": shown}), on=writes):
+        await writer.perform(view, last)
     assert writer.informed(VIEW) == VIEW
 
 

@@ -1,20 +1,28 @@
 """A plan in words."""
 
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
+from mpijob_elastic.capabilities.autoscaling import actions as of_scaling
+from mpijob_elastic.capabilities.gangs import actions as of_gangs
 from mpijob_elastic.capabilities.gangs.facts import Gang
+from mpijob_elastic.capabilities.kube_queue import actions as of_kube_queue
+from mpijob_elastic.capabilities.kueue import actions as of_kueue
+from mpijob_elastic.capabilities.run_policy import actions as of_runs
 from mpijob_elastic.decide import actions, derive, plan_words
 from mpijob_elastic.decide.actions import LookIntoLauncher, Note, Plan, ProbeWorkers
+from mpijob_elastic.kube.resources import POD_GROUPS
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import NOW, but, config, job, launcher, pods, ref, worker
+from tests.kinds import kinds
 from tests.queues import granted, held, unit, waiting, workload
 
 NOTE = Note(reason="Reason", message="because")
+VOLCANO = Gang(scheduler="volcano")
 TRIES = Tries(count=1, at=0.0, uid="u")
 FROZEN = Exec(pid=7, pod="j-worker-1", started_at=1.0)
 TOUCH = "so that its kubelet refreshes discover_hosts.sh now"
@@ -30,10 +38,10 @@ WORDS: list[tuple[Any, str]] = [
     (config_of(removed=pods(1)), "remove j-worker-1 from discover_hosts.sh"),
     (config_of(), "update hostfile, discover_hosts.sh or the memory in ConfigMap c"),
     (
-        actions.RefreshLauncher(launcher=launcher(), digest="d", tries=TRIES),
+        actions.RefreshLauncher(ref=ref("j-launcher"), text="d", tries=TRIES),
         f"touch j-launcher, {TOUCH}",
     ),
-    (actions.RefreshLauncher(launcher=launcher(), digest="d", again=1, tries=TRIES), AGAIN),
+    (actions.RefreshLauncher(ref=ref("j-launcher"), text="d", again=1, tries=TRIES), AGAIN),
     (actions.TellUser(ref=ref("j"), text="Reason: because"), "update the notices on the job"),
     (actions.TellUser(ref=ref("j"), text=""), "remove the notices from the job"),
     (
@@ -46,35 +54,36 @@ WORDS: list[tuple[Any, str]] = [
     ),
     (actions.WriteSelector(ref=ref("j"), selector="a=b"), "restore the selector of the workers in the job's status"),
     (
-        actions.CreateWorkload(name="j-launcher", queue="team", pods=()),
+        of_kueue.CreateWorkload(name="j-launcher", queue="team", pods=()),
         "ask queue team for quota with the Workload j-launcher",
     ),
-    (actions.MarkReady(workload=granted()), "tell Kueue that the pods of j-launcher run"),
-    (actions.ClearWorkload(workload=granted()), "tell Kueue that the quota of j-launcher is free"),
-    (actions.FinishWorkload(workload=granted()), "tell Kueue that j-launcher has finished"),
-    (actions.DeleteWorkload(workload=granted()), "delete the Workload j-launcher"),
-    (actions.AdoptWorkload(workload=granted()), "make the job the owner of the Workload j-launcher"),
-    (actions.CreateUnit(name="u", pods=(), workers=2), "ask KubeQueue for quota with the QueueUnit u"),
-    (actions.DeleteUnit(unit=unit()), "delete the QueueUnit j-mpi-qu"),
-    (actions.MarkRunning(unit=unit()), "say in the QueueUnit j-mpi-qu that the job runs"),
+    (of_kueue.MarkReady(workload=granted()), "tell Kueue that the pods of j-launcher run"),
+    (of_kueue.ClearWorkload(workload=granted()), "tell Kueue that the quota of j-launcher is free"),
+    (of_kueue.FinishWorkload(workload=granted()), "tell Kueue that j-launcher has finished"),
+    (of_kueue.DeleteWorkload(ref=granted().metadata), "delete the Workload j-launcher"),
+    (of_kueue.AdoptWorkload(ref=granted().metadata, job=ref("j")), "make the job the owner of the Workload j-launcher"),
+    (of_kube_queue.CreateUnit(name="u", pods=(), workers=2), "ask KubeQueue for quota with the QueueUnit u"),
+    (of_kube_queue.DeleteUnit(ref=unit().metadata), "delete the QueueUnit j-mpi-qu"),
+    (of_kube_queue.MarkRunning(unit=unit()), "say in the QueueUnit j-mpi-qu that the job runs"),
 ]
 REMOVAL = actions.Removal(worker=worker(2), outcome="drained", note=NOTE)
 SAY_THEIR_REASON: list[Any] = [
     actions.WriteRole(ref=ref("r"), exec_rule=1, exec_names=(), note=NOTE),
     actions.DeleteWorkers(removals=(REMOVAL,)),
-    actions.DeleteJob(ref=ref("j"), note=NOTE),
-    actions.EndLauncher(launcher=launcher(), note=NOTE),
-    actions.ReleaseWorker(worker=worker(2), annotation="a", mark="released", note=NOTE),
+    of_runs.DeleteJob(ref=ref("j"), note=NOTE),
+    actions.EndLauncher(ref=ref("j-launcher"), note=NOTE),
+    actions.ReleaseWorker(ref=ref("j-worker-2"), key="a", text="released", note=NOTE),
     actions.DeleteLauncher(launcher=launcher(), note=NOTE),
-    actions.LowerPodGroup(ref=ref("g"), before=5, after=3, note=NOTE),
-    actions.MakePodGroup(job=ref("j"), min_member=3, gang=Gang(scheduler="volcano"), note=NOTE),
-    actions.TunePodGroup(ref=ref("g"), queue="team", annotations={}, note=NOTE),
-    actions.Fill(ref=ref("j"), before=2, after=3, note=NOTE),
-    actions.RollBack(ref=ref("j"), before=4, after=2, note=NOTE),
-    actions.DeleteAutoscaler(ref=ref("h"), note=NOTE),
-    actions.WriteAutoscaler(job=ref("j"), ref=None, spec={}, note=NOTE),
-    actions.ReleaseJob(unit=unit(), note=NOTE),
-    actions.HoldJob(unit=unit(), note=NOTE),
+    of_gangs.LowerPodGroup(resource=POD_GROUPS, ref=ref("g"), before=5, after=3, note=NOTE),
+    of_gangs.MakePodGroup(resource=POD_GROUPS, job=ref("j"), min_member=3, gang=VOLCANO, note=NOTE),
+    of_gangs.TunePodGroup(resource=POD_GROUPS, ref=ref("g"), queue="team", annotations={}, note=NOTE),
+    of_scaling.Fill(ref=ref("j"), before=2, after=3, note=NOTE),
+    of_scaling.RollBack(ref=ref("j"), before=4, after=2, note=NOTE),
+    of_scaling.DeleteAutoscaler(ref=ref("h"), note=NOTE),
+    of_scaling.MakeAutoscaler(job=ref("j"), spec={}, note=NOTE),
+    of_scaling.ChangeAutoscaler(ref=ref("h"), spec={}, note=NOTE),
+    of_kube_queue.ReleaseJob(unit=unit(), note=NOTE),
+    of_kube_queue.HoldJob(ref=ref("j"), note=NOTE),
 ]
 ALL = [*WORDS, *((action, NOTE.message) for action in SAY_THEIR_REASON)]
 
@@ -85,7 +94,7 @@ def test_every_write_has_its_words(action: Any, words: str) -> None:
 
 
 def test_no_write_is_without_words() -> None:
-    assert {type(action) for action, _ in ALL} == {*get_args(actions.Action)}
+    assert {type(action) for action, _ in ALL} == {*kinds()}
 
 
 def test_every_look_has_its_words() -> None:
@@ -131,7 +140,11 @@ WAITING = launcher(LauncherPhase.WAITING)
             Plan(),
             "discover_hosts.sh lacks j-worker-1, j-worker-2",
         ),
-        (job(launcher=WAITING, suspended_by="a field"), Plan(), "the job is suspended by a field"),
+        (
+            job(launcher=WAITING, suspended_by="a field"),
+            Plan(),
+            "the job is suspended by annotation mpijob-elastic/suspend",
+        ),
         (waiting(2, workload(said="no quota")), Plan(), "the job waits for quota"),
         (held(unit()), Plan(), "the job waits in KubeQueue"),
         (but(job(deleting=True), foreign="it is another's"), Plan(), "it is another's"),

@@ -51,6 +51,7 @@ def rechecking(
         probes=lambda _uid, _at: Probe(),
         judge=judge,
         timed=timed,
+        read_job=capabilities.read,
         told=capabilities.told,
         is_gone=is_gone,
         now=lambda: NOW,
@@ -149,7 +150,7 @@ async def test_a_pod_that_takes_long_to_read_costs_the_others_nothing(api: TinyA
     live["Pod/scale-worker-1"]["spec"]["containers"] *= MOST_VALUES
     serve(api, live)
     with calls() as counted:
-        fresh = await view_of(client, namespace="default", job="scale")
+        fresh = await view_of(client, namespace="default", job="scale", read_job=capabilities.read)
     assert fresh is not None
     assert [worker.index for worker in fresh.workers] == [0, 2]
     assert counted["shared"] < MOST_VALUES

@@ -11,21 +11,13 @@ import pytest
 
 from mpijob_elastic.act.gate import Altered
 from mpijob_elastic.act.writer import Outdated
+from mpijob_elastic.capabilities.gangs.actions import MakePodGroup
 from mpijob_elastic.capabilities.gangs.facts import Gang
+from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, MarkReady
 from mpijob_elastic.controller import refusals
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.refusals import Refusals
-from mpijob_elastic.decide.actions import (
-    ClearWorkload,
-    CreateWorkload,
-    DeleteLauncher,
-    DeleteWorkers,
-    MakePodGroup,
-    MarkReady,
-    TellUser,
-    WriteConfig,
-    WriteRole,
-)
+from mpijob_elastic.decide.actions import DeleteLauncher, DeleteWorkers, TellUser, WriteConfig, WriteRole
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.model.job import JobView

@@ -8,6 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.autoscaling import actions as of_scaling
+from mpijob_elastic.capabilities.gangs import actions as of_gangs
+from mpijob_elastic.capabilities.kube_queue import actions as of_kube_queue
+from mpijob_elastic.capabilities.kueue import actions as of_kueue
+from mpijob_elastic.capabilities.run_policy import actions as of_runs
 from mpijob_elastic.decide import actions, config_map, decide, derive, next_memory
 from mpijob_elastic.decide.state import JobState, Standing, WorkerState
 from mpijob_elastic.model.job import JobView
@@ -34,8 +39,7 @@ def removals(view: JobView, *, now: float = NOW) -> tuple[actions.Removal, ...]:
 def notes(view: JobView, *, now: float = NOW) -> list[actions.Note]:
     """Return what the plan tells the user, each with its reason and its words."""
     due = decide(view, now=now).actions
-    one_each = [action.note for action in (*removals(view, now=now), *due) if hasattr(action, "note")]
-    return [*one_each, *(note for action in due for note in getattr(action, "notes", ()))]
+    return [*(one.note for one in removals(view, now=now)), *(note for action in due for note in action.notes)]
 
 
 def note(view: JobView, *, now: float = NOW) -> actions.Note:
@@ -135,10 +139,10 @@ _WORDS: Mapping[type, Callable[[Any], str]] = {
     actions.DeleteWorkers: lambda found: (
         f"delete {' '.join(f'{_short(one.worker.name)}:{one.outcome}' for one in found.removals)}"
     ),
-    actions.ReleaseWorker: lambda found: f"release {_short(found.worker.name)}",
+    actions.ReleaseWorker: lambda found: f"release {_short(found.ref.name)}",
     actions.DeleteLauncher: lambda found: f"delete launcher{', suspended' if found.suspends else ''}",
     actions.EndLauncher: lambda _: "end launcher",
-    actions.DeleteJob: lambda _: "delete job",
+    of_runs.DeleteJob: lambda _: "delete job",
     actions.EndExecs: lambda found: f"kill {' '.join(str(one.pid) for one in found.execs)}",
     actions.Ungate: lambda found: (
         f"{'start' if found.note.reason == 'Admitted' else 'ungate'} {_gates(found.pods)}"
@@ -148,26 +152,27 @@ _WORDS: Mapping[type, Callable[[Any], str]] = {
         f"say {' '.join(line.partition(':')[0] for line in told.text.splitlines()) or 'nothing more'}"
     ),
     actions.WriteSelector: lambda _: "restore selector",
-    actions.MakePodGroup: lambda made: f"make gang of {made.min_member}",
-    actions.LowerPodGroup: lambda size: f"lower gang {size.before} to {size.after}",
-    actions.TunePodGroup: lambda tuned: (
+    of_gangs.MakePodGroup: lambda made: f"make gang of {made.min_member}",
+    of_gangs.LowerPodGroup: lambda size: f"lower gang {size.before} to {size.after}",
+    of_gangs.TunePodGroup: lambda tuned: (
         f"tune gang {' '.join(filter(None, [tuned.queue, *tuned.annotations.values()]))}"
     ),
-    actions.RollBack: lambda size: f"return {size.before} to {size.after}",
-    actions.Fill: lambda size: f"fill {size.before} to {size.after}",
-    actions.WriteAutoscaler: lambda write: f"{'change' if write.ref else 'make'} HPA",
-    actions.DeleteAutoscaler: lambda _: "delete HPA",
-    actions.CreateWorkload: lambda asked: (
+    of_scaling.RollBack: lambda size: f"return {size.before} to {size.after}",
+    of_scaling.Fill: lambda size: f"fill {size.before} to {size.after}",
+    of_scaling.MakeAutoscaler: lambda _: "make HPA",
+    of_scaling.ChangeAutoscaler: lambda _: "change HPA",
+    of_scaling.DeleteAutoscaler: lambda _: "delete HPA",
+    of_kueue.CreateWorkload: lambda asked: (
         f"ask {_short(asked.name)}: {_asked(asked.pods)}" + (f", priority {asked.priority}" if asked.priority else "")
     ),
-    actions.MarkReady: lambda found: f"ready {_short(found.workload.metadata.name)}",
-    actions.ClearWorkload: lambda found: f"give back {_short(found.workload.metadata.name)}",
-    actions.FinishWorkload: lambda found: f"finish {_short(found.workload.metadata.name)}",
-    actions.DeleteWorkload: lambda found: f"withdraw {_short(found.workload.metadata.name)}",
-    actions.AdoptWorkload: lambda found: f"adopt {_short(found.workload.metadata.name)}",
-    actions.CreateUnit: lambda asked: f"ask unit of {asked.workers}: {_asked(asked.pods)}",
-    actions.DeleteUnit: lambda _: "withdraw unit",
-    actions.MarkRunning: lambda _: "mark unit running",
-    actions.ReleaseJob: lambda _: "release job",
-    actions.HoldJob: lambda _: "hold job",
+    of_kueue.MarkReady: lambda found: f"ready {_short(found.workload.metadata.name)}",
+    of_kueue.ClearWorkload: lambda found: f"give back {_short(found.workload.metadata.name)}",
+    of_kueue.FinishWorkload: lambda found: f"finish {_short(found.workload.metadata.name)}",
+    of_kueue.DeleteWorkload: lambda found: f"withdraw {_short(found.ref.name)}",
+    of_kueue.AdoptWorkload: lambda found: f"adopt {_short(found.ref.name)}",
+    of_kube_queue.CreateUnit: lambda asked: f"ask unit of {asked.workers}: {_asked(asked.pods)}",
+    of_kube_queue.DeleteUnit: lambda _: "withdraw unit",
+    of_kube_queue.MarkRunning: lambda _: "mark unit running",
+    of_kube_queue.ReleaseJob: lambda _: "release job",
+    of_kube_queue.HoldJob: lambda _: "hold job",
 }

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic.capabilities.autoscaling.facts import Scaling
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import LookIntoLauncher, Plan, ProbeWorkers, WriteSelector
@@ -88,7 +89,9 @@ def unsized(size: int = 2, **facts: Any) -> Story:
         pytest.param(unsized(1, config=config(pods(0, 1, 2))), UNSIZED, id="no size, workers gone"),
         pytest.param(unsized(suspended_by="annotation"), "say Suspended SizeUnknown", id="no size, suspended"),
         pytest.param(
-            unsized(policy=Policy(scale_timeout=1.0, min_replicas=1), queue=NO_QUEUE), UNSIZED, id="no size, timeout"
+            unsized(policy=Policy(min_replicas=1), scaling=Scaling(scale_timeout=1.0), queue=NO_QUEUE),
+            UNSIZED,
+            id="no size, timeout",
         ),
         pytest.param(unsized(finished=True), "nothing", id="no size, ended"),
     ],

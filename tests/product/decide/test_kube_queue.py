@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
+from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit
 from mpijob_elastic.capabilities.kube_queue.facts import HELD, QueueUnit
 from mpijob_elastic.capabilities.kueue.facts import Workload
 from mpijob_elastic.decide import decide, derive
-from mpijob_elastic.decide.actions import CreateUnit
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import NOW, Story, but, job, launcher, pending, worker

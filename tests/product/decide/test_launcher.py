@@ -28,7 +28,7 @@ def shown_at(view: JobView, *, now: float = NOW) -> float | None:
 
 
 def touched(view: Story, touch: RefreshLauncher) -> Story:
-    return view.launched(refreshed=touch.digest)
+    return view.launched(refreshed=touch.text)
 
 
 def test_a_launcher_that_trains_is_touched_once_for_a_change() -> None:

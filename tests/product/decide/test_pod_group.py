@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.capabilities.gangs import Gangs
+from mpijob_elastic.capabilities.gangs.actions import TunePodGroup
 from mpijob_elastic.capabilities.gangs.facts import TOGETHER, Gang, PodGroup
 from mpijob_elastic.decide import derive
-from mpijob_elastic.decide.actions import Note, TunePodGroup
+from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import LauncherPhase
 from mpijob_elastic.model.policy import Policy

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.autoscaling.facts import Scaling
 from mpijob_elastic.capabilities.gangs.facts import PodGroup
 from mpijob_elastic.capabilities.kueue.facts import Queue
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Refusal
-from mpijob_elastic.model.policy import Policy
 from tests.builders import (
     LONG_AGO,
     NOW,
@@ -57,7 +57,7 @@ ALONE = DRAINED.without(1, 2)
 YOUNG = launcher(LauncherPhase.DELIVERING, created_at=NOW - 1, delivering_since=NOW)
 GOING: dict[str, Any] = {"deleting": True, "ends_at": NOW}
 GROWN = grown(2, asked=3)
-TIMED = Policy(scale_timeout=60.0)
+TIMED = Scaling(scale_timeout=60.0)
 AT_ONCE = "say Suspended; delete launcher, suspended"
 
 
@@ -73,7 +73,7 @@ RESUMED = ALONE.but(suspended_by="", notices="Suspended: j is suspended by x")
 BEFORE, AFTER = pending(1, created_at=NOW - 1), pending(2, gates=GATES, created_at=NOW)
 THEIRS = "kueue.x-k8s.io/admission"
 GROWN_LIST = config(pods(0, 1), memory=Memory(own=GROWN))
-GROWS = job(3, policy=TIMED, workers=(worker(0), worker(1), pending(2)), config=GROWN_LIST)
+GROWS = job(3, scaling=TIMED, workers=(worker(0), worker(1), pending(2)), config=GROWN_LIST)
 
 
 def held(*gates: str, **facts: Any) -> Story:
@@ -168,7 +168,7 @@ def test_the_launcher_waits_for_workers_that_drain() -> None:
 
 
 def test_the_user_reads_why() -> None:
-    assert "is suspended by annotation x" in notes(ALONE)[0].message
+    assert "is suspended by annotation mpijob-elastic/suspend" in notes(ALONE)[0].message
     [gone, _] = notes(EMPTY)
     assert (gone.reason, gone.warning, removals(EMPTY)[0].grace) == ("WorkerSuspended", False, 1)
     queued = held(*GATES, names.GATE_QUEUED, queue=Queue(name="team"))
@@ -181,7 +181,7 @@ def test_the_user_reads_why() -> None:
 def test_an_empty_list_forgets_its_hosts_and_the_size_that_was_waited_for() -> None:
     assert change(LISTED).script == "#!/bin/sh\n"
     assert change(LISTED).memory.hosts == {}
-    timed = LISTED.but(policy=TIMED)
+    timed = LISTED.but(scaling=TIMED)
     for view in (timed, timed.remembering(own=GROWN)):
         assert b'"asked":0' in change(view).memory.own["growth"]
 

@@ -6,9 +6,10 @@ import pytest
 
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue import wishes as workloads
+from mpijob_elastic.capabilities.kueue.actions import CreateWorkload
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue, Workload
 from mpijob_elastic.decide import decide, derive
-from mpijob_elastic.decide.actions import CreateWorkload, Note, Ungate
+from mpijob_elastic.decide.actions import Note, Ungate
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker

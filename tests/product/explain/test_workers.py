@@ -304,7 +304,7 @@ def test_a_pod_at_a_gate_names_it_and_a_worker_of_a_stopped_job_is_about_to_go()
     assert (found.cause, found.level) == ("gated", Level.WAITING)
     assert names.GATE_SUSPENDED in found.says
     said = of_job(view)
-    assert "is suspended by annotation x" in said["suspended"].says
+    assert "is suspended by annotation mpijob-elastic/suspend" in said["suspended"].says
     assert names.GATE_SUSPENDED in said["launcher-stuck"].says
 
 

@@ -5,14 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic import names
+from mpijob_elastic import capabilities, names
+from mpijob_elastic.capabilities.kueue.facts import Asked
+from mpijob_elastic.decide import derive
 from mpijob_elastic.model import job_facts
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.wire import is_news
 
 
 def job(**parts: Any) -> job_facts.JobFacts:
     """The facts of a job with these parts."""
-    return job_facts.read(msgspec.json.encode({"metadata": {"name": "j", "namespace": "n"}, **parts}))
+    return capabilities.read(msgspec.json.encode({"metadata": {"name": "j", "namespace": "n"}, **parts}))
 
 
 def annotated(annotations: dict[str, str], **parts: Any) -> job_facts.JobFacts:
@@ -57,8 +60,8 @@ def test_pods_of_a_job_that_another_cluster_runs_wait(value: object, gates: tupl
 
 def test_a_copy_of_multikueue_names_its_workload() -> None:
     for where in ("annotations", "labels"):
-        assert job(metadata={where: {names.PREBUILT: "j-launcher"}}).prebuilt == "j-launcher"
-    assert job().prebuilt == ""
+        assert job(metadata={where: {names.PREBUILT: "j-launcher"}}).of(Asked).prebuilt == "j-launcher"
+    assert job().of(Asked) is None
 
 
 @pytest.mark.parametrize(
@@ -76,8 +79,10 @@ def test_a_copy_of_multikueue_names_its_workload() -> None:
 def test_what_suspends_an_elastic_job(annotations: dict[str, str], spec: dict[str, Any], by: str) -> None:
     for enabled in ("true", "false"):
         found = annotated({**annotations, names.ENABLED: enabled}, spec=spec)
-        assert found.suspended_by == (by if enabled == "true" else "")
-        assert found.gates == ((names.GATE_SUSPENDED,) if found.suspended_by else ())
+        assert found.suspended is (by != "" and enabled == "true")
+        assert found.gates == ((names.GATE_SUSPENDED,) if found.suspended else ())
+        stop = derive(capabilities.told(JobView(facts=found, replicas=0)), now=0.0).wishes.stop
+        assert stop == (by if enabled == "true" else "")
         assert found.problems == ()
 
 

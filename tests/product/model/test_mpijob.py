@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic.model import job_facts, mpijob, seccomp
+from mpijob_elastic import capabilities
+from mpijob_elastic.model import mpijob, seccomp
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.wire import seconds
 from tests.product.webhook.objects import mpi_job
@@ -33,8 +34,8 @@ def test_how_many_workers_a_job_asks_for(specs: dict[str, Any], replicas: int | 
 
 def test_slots_and_clean_pod_policy_have_the_operators_defaults() -> None:
     bare, said = read(), read(spec={"slotsPerWorker": 4, "cleanPodPolicy": "Running"})
-    assert (bare.slots, job_facts.of(bare).clean_pod_policy) == (1, "None")
-    assert (said.slots, job_facts.of(said).clean_pod_policy) == (4, "Running")
+    assert (bare.slots, capabilities.of(bare).clean_pod_policy) == (1, "None")
+    assert (said.slots, capabilities.of(said).clean_pod_policy) == (4, "Running")
 
 
 def test_the_launchers_texts_are_commands_arguments_and_environment_values() -> None:

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpijob_elastic import names
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.autoscaling import facts as autoscale
-from mpijob_elastic.capabilities.autoscaling.facts import Autoscale
+from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.run_policy import facts as run_policy
 from mpijob_elastic.capabilities.run_policy.facts import RunPolicy
 from mpijob_elastic.model import job_facts, policy
-from mpijob_elastic.model.policy import Policy
+from mpijob_elastic.model.policy import Policy, Problem
 
 DEFAULTS = Policy()
 
@@ -26,7 +26,6 @@ DEFAULTS = Policy()
         (names.DRAIN_TIMEOUT, "0s", Policy(drain_timeout=0.0)),
         (names.DRAIN_TIMEOUT, "24h", Policy(drain_timeout=86_400.0)),
         (names.REPLACE_FAILED_WORKERS, "false", Policy(replace_failed_workers=False)),
-        (names.RUN_POLICY, "true", Policy(run_policy=True)),
         ("somebody.else/enabled", "perhaps", DEFAULTS),
     ],
 )
@@ -127,12 +126,12 @@ def test_a_run_policy_that_is_no_object(given: object) -> None:
 
 def facts(asked: str, policy: object) -> job_facts.JobFacts:
     metadata = {"name": "j", "namespace": "n", "annotations": {names.RUN_POLICY: asked}}
-    return job_facts.read(msgspec.json.encode({"metadata": metadata, "spec": {"runPolicy": policy}}))
+    return capabilities.read(msgspec.json.encode({"metadata": metadata, "spec": {"runPolicy": policy}}))
 
 
 def test_a_run_policy_and_its_problems_are_those_of_a_job_that_asks_for_it() -> None:
     for asked in ("false", "yes"):
-        assert facts(asked, {ACTIVE: 60}).run_policy == RunPolicy()
+        assert facts(asked, {ACTIVE: 60}).of(RunPolicy) is None
         assert not any("runPolicy" in problem.field for problem in facts(asked, "x").problems)
     [problem] = facts("true", {ACTIVE: "1h"}).problems
     assert problem.field == f"spec.runPolicy.{ACTIVE}"
@@ -165,13 +164,19 @@ def test_it_does_not_read(text: str) -> None:
     assert autoscale.parse(text) is None
 
 
+def scaled(annotations: dict[str, str]) -> tuple[Autoscale | None, tuple[Problem, ...]]:
+    """What a job is scaled by, and what is wrong with its annotations."""
+    job = capabilities.read(msgspec.json.encode({"metadata": {"name": "j", "annotations": annotations}}))
+    return (job.of(Scaling) or Scaling()).autoscale, job.problems
+
+
 def test_both_bounds_are_needed() -> None:
     asked = {names.AUTOSCALE: "cpu=70"}
-    found, problems = policy.parse(asked | BOUNDS)
-    assert (found.autoscale, problems) == (Autoscale(value=70), [])
+    found, problems = scaled(asked | BOUNDS)
+    assert (found, problems) == (Autoscale(value=70), ())
     for bounds in ({}, {names.MIN_REPLICAS: "2"}, {names.MAX_REPLICAS: "8"}, {**BOUNDS, names.MIN_REPLICAS: "9"}):
-        found, problems = policy.parse(asked | bounds)
-        assert found.autoscale is None
+        found, problems = scaled(asked | bounds)
+        assert found is None
         assert str(problems[-1]) == (
             'metadata.annotations[mpijob-elastic/autoscale]: "cpu=70" is not allowed; use it beside '
             "mpijob-elastic/min-replicas and mpijob-elastic/max-replicas, the bounds of the size"

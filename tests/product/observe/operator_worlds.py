@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from lab.operator import objects
-from mpijob_elastic.model import job_facts
+from mpijob_elastic import capabilities
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.observe import facts_config, facts_pod, views
@@ -38,7 +38,7 @@ def look(
     raw = {name: json.dumps(thing).encode() for name, thing in world.items()}
     config, role = raw.get(f"ConfigMap/{job}-config"), raw.get(f"Role/{job}-launcher")
     return views.view(
-        job_facts.read(raw[f"MPIJob/{job}"]),
+        capabilities.read(raw[f"MPIJob/{job}"]),
         pods=[facts_pod.read(raw[name]) for name in raw if name.startswith("Pod/")],
         config=facts_config.read_config(config) if config else None,
         role=facts_config.read_role(role) if role else None,

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic import names
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities import live
 from mpijob_elastic.capabilities.autoscaling import Autoscaling
 from mpijob_elastic.capabilities.disruption.signs import signs
@@ -43,6 +43,7 @@ async def running(client: ApiWriter, *, node_watch: bool = True) -> AsyncIterato
         namespaces=(),
         enqueue=lambda _: None,
         random=Random(1),
+        read_job=capabilities.read,
         capabilities=live.seeing,
         signs=signs() if node_watch else None,
     )
@@ -54,7 +55,15 @@ async def running(client: ApiWriter, *, node_watch: bool = True) -> AsyncIterato
 def unwatched(client: ApiWriter, woken: list[JobKey] | None = None) -> Caches:
     """Caches that hear only what a test tells them."""
     enqueue = (lambda _: None) if woken is None else woken.append
-    return Caches(client, namespaces=(), enqueue=enqueue, random=Random(1), capabilities=live.seeing, now=lambda: 7.0)
+    return Caches(
+        client,
+        namespaces=(),
+        enqueue=enqueue,
+        random=Random(1),
+        read_job=capabilities.read,
+        capabilities=live.seeing,
+        now=lambda: 7.0,
+    )
 
 
 def view_of(caches: Caches, job: str = "train", probes: views.Probes = views.never_asked) -> JobView:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling import growth
+from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.decide import decide, derive, frozen_execs, moves
 from mpijob_elastic.decide.actions import DeleteWorkers, ProbeWorkers, TellUser
 from mpijob_elastic.model.execs import Exec, Held
@@ -102,7 +103,8 @@ def with_honest_looks(view: JobView) -> JobView:
 
 
 def _honest(one: Worker) -> Worker:
-    marked = one.facts.eviction if one.facts.eviction and one.facts.eviction.at <= NOW else None
+    asked = eviction.parse(one.facts.marks.get(names.EVICTION))
+    marked = asked if asked and asked.at <= NOW else None
     probe = but(one.probe, idle_at=min(one.probe.idle_at or 0.0, NOW) or None)
     return but(one, probe=probe, eviction=marked)
 

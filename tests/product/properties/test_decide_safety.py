@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
-from typing import TypeVar, get_args
+from types import ModuleType
+from typing import TypeVar
 
 import pytest
 from hypothesis import given
@@ -11,29 +12,30 @@ from hypothesis import strategies as st
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling import Autoscaling, fill
+from mpijob_elastic.capabilities.autoscaling import actions as of_scaling
 from mpijob_elastic.capabilities.autoscaling import growth as sizes
+from mpijob_elastic.capabilities.autoscaling.actions import Fill, RollBack
+from mpijob_elastic.capabilities.autoscaling.facts import Scaling
+from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.capabilities.gangs import Gangs
+from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
+from mpijob_elastic.capabilities.gangs.facts import Gang
+from mpijob_elastic.capabilities.kube_queue import actions as of_kube_queue
+from mpijob_elastic.capabilities.kueue import actions as of_kueue
+from mpijob_elastic.capabilities.run_policy.actions import DeleteJob
+from mpijob_elastic.capabilities.run_policy.facts import RunPolicy
 from mpijob_elastic.decide import decide, derive, drain
 from mpijob_elastic.decide.actions import (
     Action,
-    AutoscalerAction,
-    DeleteJob,
     DeleteLauncher,
     DeleteWorkers,
     EndExecs,
     EndLauncher,
-    Fill,
-    LowerPodGroup,
-    MakePodGroup,
     Plan,
-    QueueAction,
     ReleaseWorker,
     Removal,
-    RollBack,
     TellUser,
-    TunePodGroup,
     Ungate,
-    UnitAction,
     WriteConfig,
     WriteRole,
 )
@@ -46,6 +48,7 @@ from mpijob_elastic.model.pod import LauncherPhase, Worker
 from tests import rules
 from tests.builders import KUBEXEC, NOW, but
 from tests.examples import share
+from tests.kinds import kinds
 from tests.product.properties.views import cut_off, cutting_off, filling, fills, jobs, lived
 
 A = TypeVar("A", bound=Action)
@@ -69,7 +72,7 @@ def who_leaves_is_not_freed(_: JobView, plan: Plan) -> None:
 
 def others_are_left_alone(view: JobView, plan: Plan) -> None:
     # Nobody else would take our gates off, or answer Kueue.
-    own = Ungate | TunePodGroup | QueueAction if of(Ungate, plan) else QueueAction
+    own = (Ungate, TunePodGroup, *OF_QUEUES) if of(Ungate, plan) else OF_QUEUES
     plan = but(plan, actions=tuple(action for action in plan.actions if not isinstance(action, own)))
     if view.facts.deleting:
         assert plan == Plan()
@@ -82,6 +85,18 @@ def others_are_left_alone(view: JobView, plan: Plan) -> None:
     elif view.foreign and not view.handed_over:
         assert all(names.is_handed_over(tell.text) for tell in of(TellUser, plan))
         assert len(plan.actions) == len(of(TellUser, plan)) <= 1
+
+
+def kinds_of(room: ModuleType) -> tuple[type[Action], ...]:
+    """The kinds of writes of a capability."""
+    return tuple(kind for kind in kinds() if kind.__module__ == room.__name__)
+
+
+OF_QUEUES = kinds_of(of_kueue)
+
+
+def scaling(view: JobView) -> Scaling:
+    return view.facts.of(Scaling) or Scaling()
 
 
 def stops(view: JobView) -> bool:
@@ -98,7 +113,7 @@ def judged(view: JobView) -> JobView:
 
 
 def _judged(view: JobView, one: Worker) -> Worker:
-    asked = one.facts.eviction
+    asked = eviction.parse(one.facts.marks.get(names.EVICTION))
     if asked is None or not asked.is_live(drain_timeout=view.policy.drain_timeout, now=NOW):
         return but(one, eviction=None)
     return but(one, disruption=one.facts.disruption or "an eviction")
@@ -342,32 +357,32 @@ def a_gang_is_only_made_smaller(view: JobView, plan: Plan) -> None:
 
 def a_gang_is_made_only_for_who_asks(view: JobView, plan: Plan) -> None:
     for action in of(MakePodGroup, plan):
-        assert view.facts.gang is not None
+        assert view.facts.of(Gang) is not None
         assert gang_of(view).group is None
         assert gang_of(view).serves
         assert 1 <= action.min_member <= view.replicas + 1
         assert not any((view.facts.finished, view.facts.deleting, derive(view, now=NOW).foreign))
     for tuned in of(TunePodGroup, plan):
-        assert view.facts.gang is not None
-        assert tuned.queue or view.facts.gang.scheduler == "koordinator"
+        assert view.facts.of(Gang) is not None
+        assert tuned.queue or view.facts.of(Gang).scheduler == "koordinator"
 
 
 def a_size_is_taken_back_to_one_that_works(view: JobView, plan: Plan) -> None:
     for action in of(RollBack, plan):
         assert view.elastic
         assert view.driver_running
-        assert view.policy.scale_timeout is not None
+        assert scaling(view).scale_timeout is not None
         assert max(1, view.policy.min_replicas or 1) <= action.after < action.before == view.replicas
         growth = sizes.remembered(view)
         assert growth is not None
-        assert growth.at + view.policy.scale_timeout <= NOW
+        assert growth.at + (scaling(view).scale_timeout or 0.0) <= NOW
         unready = [one.index for one in view.workers if one.index < action.after and not one.ready]
         assert action.after == growth.worked or not unready or action.after == view.policy.min_replicas
 
 
 def a_job_fills_within_its_bounds_and_with_pauses(view: JobView, plan: Plan) -> None:
     for action in of(Fill, plan):
-        assert view.policy.fill
+        assert scaling(view).fill
         assert view.elastic
         assert view.driver_running
         assert not any((view.facts.finished, stops(view), derive(view, now=NOW).foreign))
@@ -378,7 +393,7 @@ def a_job_fills_within_its_bounds_and_with_pauses(view: JobView, plan: Plan) -> 
         assert action.before == view.replicas != action.after
         assert action.after >= least or action.after > action.before
         assert action.after <= most or action.after < action.before
-        if not derive(view, now=NOW).wishes.rationed:
+        if not derive(view, now=NOW).wishes.is_rationed:
             changes = (growth.at, view.memory.added_at, view.memory.removed_at)
             assert max(min(at, NOW) for at in changes if at <= NOW + SKEW) + fill.COOLDOWN <= NOW
             assert action.after <= action.before + 1
@@ -394,7 +409,7 @@ def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:
     reads = pod is not None and (pod.facts.mounts_discovery or pod.facts.names_discovery)
     plain = not view.elastic or (started and not reads)
     if plain and not (view.ended or stops(view) or view.gated):
-        asked = WriteConfig | TellUser | MakePodGroup | TunePodGroup | EndLauncher | QueueAction
+        asked = (WriteConfig, TellUser, MakePodGroup, TunePodGroup, EndLauncher, *OF_QUEUES)
         assert all(isinstance(action, asked) for action in plan.actions)
         assert all(view.config and change.hostfile == view.config.facts.hostfile for change in of(WriteConfig, plan))
 
@@ -436,16 +451,18 @@ def a_job_is_deleted_only_when_it_has_ended_and_expired(view: JobView, plan: Pla
         assert not view.foreign
         assert view.launcher is None or view.launcher.phase is LauncherPhase.FINISHED or view.launcher.facts.gates
         assert view.facts.ended_at is not None
-        assert view.facts.run_policy.ttl is not None
-        assert view.facts.ended_at + view.facts.run_policy.ttl <= NOW
+        assert (view.facts.of(RunPolicy) or RunPolicy()).ttl is not None
+        assert view.facts.ended_at + (view.facts.of(RunPolicy) or RunPolicy()).ttl <= NOW
         assert len(plan.actions) == 1
 
 
 def a_launcher_is_ended_only_beyond_its_backoff_limit_while_it_does_not_run(view: JobView, plan: Plan) -> None:
     for action in of(EndLauncher, plan):
-        assert view.facts.run_policy.backoff_limit
-        assert action.launcher.facts.failures > view.facts.run_policy.backoff_limit
-        assert action.launcher.phase is LauncherPhase.STARTED
+        assert (view.facts.of(RunPolicy) or RunPolicy()).backoff_limit
+        assert view.launcher is not None
+        assert view.launcher.ref == action.ref
+        assert view.launcher.facts.failures > (view.facts.of(RunPolicy) or RunPolicy()).backoff_limit
+        assert view.launcher.phase is LauncherPhase.STARTED
         assert not view.facts.finished
         assert not view.foreign
 
@@ -476,11 +493,13 @@ def nobody_who_is_evicted_is_deleted_by_us(view: JobView, plan: Plan) -> None:
         # A stopped job's next workers wait at the gate, and nothing evicts what no node has.
         going = [removal for removal in removals(plan) if removal.outcome != "suspended"]
         deleted = [removal.worker for removal in going if removal.worker.index < size]
-        assert all(
-            one.terminated or one.facts.deleting or one.facts.node_gone_at for one in deleted if one.facts.eviction
-        )
-    released = of(ReleaseWorker, plan)
-    assert all(one.worker.name not in view.host_of and one.worker.facts.eviction for one in released)
+        assert all(one.terminated or one.facts.deleting or one.facts.node_gone_at for one in deleted if one.facts.marks)
+    for release in of(ReleaseWorker, plan):
+        released = view.worker(release.ref.name)
+        assert released is not None
+        assert released.ref == release.ref
+        assert released.name not in view.host_of
+        assert released.facts.marks
 
 
 def we_never_wake_at_once_for_nothing(view: JobView, plan: Plan) -> None:
@@ -584,10 +603,10 @@ def leaves_at_once_with_its_node(view: JobView, plan: Plan) -> bool:
 
 OUTCOMES = ("finished", "idle", "unused", "unscheduled", "drained", "timeout", "failed", "lost", "suspended")
 # What these views do not lead to.
-OWN = (Fill, *get_args(UnitAction), *get_args(QueueAction), *get_args(AutoscalerAction))
+OWN = (Fill, *kinds_of(of_kube_queue), *OF_QUEUES, *kinds_of(of_scaling))
 # What the rules judge must be among the plans: of which views, and how a plan shows it.
 AMONG: dict[str, tuple[Callable[[Random], JobView], Shows]] = {
-    **{kind.__name__: (lived, acts(kind)) for kind in get_args(Action) if kind not in OWN},
+    **{kind.__name__: (lived, acts(kind)) for kind in kinds() if kind not in OWN},
     **{f"deletes, {outcome}": (lived, deletes(outcome)) for outcome in OUTCOMES},
     **{f"moves, {outcome}": (lived, moves(outcome)) for outcome in ("unused", "drained", "timeout", "idle")},
     **{f"says {reason}": (lived, says(reason)) for reason in ("HostRenamed", "RankLost", "HostNameKept")},

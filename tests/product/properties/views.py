@@ -13,7 +13,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.autoscaling.facts import Autoscale
+from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.disruption.eviction import Eviction
 from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue
@@ -159,14 +159,15 @@ def _looked(view: JobView, random: Random) -> JobView:
     return but(view, launcher=but(look.launcher, held=Held(asked_at=NOW, about=look.about)))
 
 
-def _policy(random: Random) -> Policy:
-    return Policy(
-        min_replicas=random.choice([None, None, random.randint(1, MOST)]),
-        scale_timeout=random.choice([None, None, 1.0, 60.0]),
+def _policy(random: Random) -> tuple[Policy, Scaling | None]:
+    least, timeout = random.choice([None, None, random.randint(1, MOST)]), random.choice([None, None, 1.0, 60.0])
+    policy = Policy(
+        min_replicas=least,
         drain_timeout=random.choice([0.0, 1.0, 60.0]),
         replace_failed_workers=random.choice([None, True, False]),
         enabled=random.choice([None, None, None, True, False]),
     )
+    return policy, Scaling(scale_timeout=timeout) if timeout else None
 
 
 def _config(random: Random) -> Config:
@@ -187,7 +188,7 @@ def _config(random: Random) -> Config:
 
 def _job(random: Random) -> JobView:
     exec_names = random.choice([NAMES, tuple(_subset(NAMES, random))])
-    policy = _policy(random)
+    policy, scaling = _policy(random)
     view: JobView = but(
         JobView(facts=FACTS, replicas=0),
         replicas=random.randint(0, MOST),
@@ -196,6 +197,7 @@ def _job(random: Random) -> JobView:
         np_workers=random.choice([0, 0, random.randint(0, MOST)]),
         min_np_workers=random.choice([0, 0, random.randint(0, MOST)]),
         policy=policy,
+        scaling=scaling,
         clean_pod_policy=random.choice(["None", "Running", "All"]),
         deleting=random.random() < 0.05,
         finished=random.random() < 0.1,
@@ -300,7 +302,8 @@ def filling(random: Random) -> JobView:
     waiting = [random.choice([LONG_AGO, NOW - 5]) for _ in range(random.choice([0, 0, 1, 4]))]
     return but(
         view,
-        policy=but(bounded, autoscale=Autoscale(fill=True)),
+        policy=bounded,
+        scaling=Scaling(autoscale=Autoscale(fill=True)),
         config=config,
         queue=random.choice([None, NO_QUEUE, NO_QUEUE, Queue(name="team")]),
         others_wait=tuple(waiting),

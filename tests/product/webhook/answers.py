@@ -8,7 +8,7 @@ import jsonpatch
 import msgspec
 
 from lab.operator.objects import Object
-from mpijob_elastic.model import job_facts
+from mpijob_elastic import capabilities
 from mpijob_elastic.model.job_facts import JobFacts
 from tests.product.webhook.objects import body, mpi_job
 from webhook.rules import handlers, mutate, review
@@ -23,7 +23,7 @@ PodRule = Callable[[mutate.Pod, JobFacts | None], Patch]
 
 
 def facts(job: Object) -> JobFacts:
-    return job_facts.read(json.dumps(job).encode())
+    return capabilities.read(json.dumps(job).encode())
 
 
 def patch_of(rule: PodRule, pod: Object, job: Object | None) -> Patch:

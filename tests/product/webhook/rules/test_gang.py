@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic import names
-from mpijob_elastic.model import job_facts, mpijob
+from mpijob_elastic import capabilities, names
+from mpijob_elastic.model import mpijob
 from tests.product.webhook.answers import facts, patched
 from tests.product.webhook.objects import PLAIN, Object, launcher_pod, mpi_job, worker_pod
 from webhook.rules import gang
@@ -96,12 +96,12 @@ def test_a_pod_gets_the_marks_of_its_gang(made: Object, job: Object, marks: dict
 
 def refused(job: Object, old: Object | None = None) -> list[str]:
     decoded, before = mpijob.decode(json.dumps(job).encode()), facts(old) if old else None
-    return [str(found) for found in gang.refusals(decoded, job_facts.of(decoded), before, queue=QUEUES.get)]
+    return [str(found) for found in gang.refusals(decoded, capabilities.of(decoded), before, queue=QUEUES.get)]
 
 
 def warned(job: Object, *, queue: QueueState = QUEUES.get) -> list[str]:
     decoded = mpijob.decode(json.dumps(job).encode())
-    return list(gang.warnings(decoded, job_facts.of(decoded), queue=queue))
+    return list(gang.warnings(decoded, capabilities.of(decoded), queue=queue))
 
 
 def in_queue(queue: str) -> Object:
@@ -191,7 +191,7 @@ def test_doubts(job: Object, said: str) -> None:
 
 def test_queues_that_cannot_be_read_are_a_doubt_and_refuse_nothing() -> None:
     decoded = mpijob.decode(json.dumps(in_queue("team")).encode())
-    assert list(gang.refusals(decoded, job_facts.of(decoded), None, queue=unreadable)) == []
+    assert list(gang.refusals(decoded, capabilities.of(decoded), None, queue=unreadable)) == []
     said = "queue team could not be checked: the queues of Volcano cannot be read"
     assert warned(in_queue("team"), queue=unreadable) == [said]
 

@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic import names
-from mpijob_elastic.model import job_facts
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.model.mpijob import MPIJob
 from tests.product.webhook import answers
 from tests.product.webhook.objects import PLAIN, Object, mpi_job
@@ -20,7 +19,7 @@ ELASTIC, MIN, MAX = {names.ENABLED: "true"}, names.MIN_REPLICAS, names.MAX_REPLI
 
 def said(job: Object) -> tuple[str, ...]:
     read = msgspec.convert(job, MPIJob)
-    return lint.created(read, job_facts.of(read))
+    return lint.created(read, capabilities.of(read))
 
 
 def good(*, sidecar: bool = False, labels: Object | None = None, **fields: Any) -> Object:

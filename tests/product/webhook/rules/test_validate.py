@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic import names
-from mpijob_elastic.model import job_facts
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.model.mpijob import MPIJob
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, mpi_job
 from webhook.rules import validate
@@ -15,12 +14,12 @@ from webhook.rules.review import LONGEST_WARNING, Refusal, Verdict
 
 def on_create(job: Object) -> Verdict:
     read = msgspec.convert(job, MPIJob)
-    return validate.created(read, job_facts.of(read))
+    return validate.created(read, capabilities.of(read))
 
 
 def on_update(job: Object, before: Object) -> Verdict:
     after, earlier = msgspec.convert(job, MPIJob), msgspec.convert(before, MPIJob)
-    return validate.updated(after, earlier, new=job_facts.of(after), old=job_facts.of(earlier))
+    return validate.updated(after, earlier, new=capabilities.of(after), old=capabilities.of(earlier))
 
 
 def sized(replicas: int = 3, **facts: Any) -> Object:
