@@ -91,7 +91,7 @@ def _job(view: JobView, **facts: Any) -> JobView:
     seen: dict[type, Any] = {type(one): one for one in view.capabilities}
     gang, scaling = view.of(Gangs) or Gangs(), view.of(Autoscaling) or Autoscaling()
     rooms: dict[type, Callable[[dict[str, Any]], Any]] = {
-        Kueue: lambda asked: Kueue(asked["queue"]) if asked["queue"] else None,
+        Kueue: lambda asked: Kueue(asked["queue"]),
         KubeQueue: lambda asked: asked["kube_queue"],
         Gangs: lambda asked: replace(
             gang, **{{"pod_group": "group", "serves_gangs": "serves"}[k]: v for k, v in asked.items()}
@@ -109,7 +109,7 @@ def _job(view: JobView, **facts: Any) -> JobView:
     for room, make in rooms.items():
         if asked := {name: facts.pop(name) for name in list(facts) if words.get(name) is room}:
             seen[room] = make(asked)
-    known = [one for one in seen.values() if one is not None and one not in (Gangs(), Kueue(None))]
+    known = [one for one in seen.values() if one is not None and one != Gangs()]
     return told(_replaced(view, **facts), seen=known)
 
 

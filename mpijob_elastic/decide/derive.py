@@ -20,7 +20,7 @@ from mpijob_elastic.decide import (
 )
 from mpijob_elastic.decide.retries import MOVED, RENAMED, REPLACED, of_this_pod
 from mpijob_elastic.decide.state import JobState, LauncherState, Moment, Standing, WorkerState, honest
-from mpijob_elastic.decide.wishes import How, Leave, Wishes, gather
+from mpijob_elastic.decide.wishes import NOTHING, How, Leave, Wishes, gather
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Worker
 
@@ -31,9 +31,11 @@ UNCOUNTED_AFTER = 10.0
 
 def derive(view: JobView, *, now: float) -> JobState:
     """Return the state of the job at time `now` (seconds since the epoch)."""
-    wishes = gather(view, now=now)
-    size = stop.size(view, wishes)
-    view = view if size == view.replicas else replace(view, replicas=size)
+    wishes = NOTHING
+    if view.capabilities:
+        wishes = gather(view, now=now)
+        size = stop.size(view, wishes)
+        view = view if size == view.replicas else replace(view, replicas=size)
     moment = _moment(view, wishes, now=now)
     idle = lost_ranks.idle(moment)
     going = leaving = _NOBODY

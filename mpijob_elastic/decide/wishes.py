@@ -4,10 +4,11 @@ A capability says what it wants and why. The mechanisms of the core carry that o
 from facts alone: no capability sees what another wants, so one pass does, and their order decides only who speaks first.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.model.capability import Known
@@ -133,7 +134,6 @@ class Ration:
 
 
 Wish = Manage | Stop | Size | Hold | Place | Leave | Relaunch | End | Keep | Ration
-W = TypeVar("W", bound=Wish)
 
 
 class Capability(Known):
@@ -221,26 +221,30 @@ NOTHING = Wishes()
 def gather(view: JobView, *, now: float) -> Wishes:
     """Return what the capabilities of a job want of it."""
     capabilities = cast("tuple[Capability, ...]", view.capabilities)
-    if not capabilities:
-        return NOTHING
-    wished = [(one, wish) for one in capabilities for wish in one.wishes(view, now=now)]
-    stops = [(one, wish) for one, wish in wished if isinstance(wish, Stop)] if view.facts.elastic else []
-    found = [wish for _, wish in wished]
-    leaves, rations = _leaves(_all(found, Leave), stops=bool(stops)), _all(found, Ration)
+    found: dict[type[Wish], list[Any]] = defaultdict(list)
+    stopped_by: Capability | None = None
+    for one in capabilities:
+        for wish in one.wishes(view, now=now):
+            if isinstance(wish, Stop):
+                if not view.facts.elastic:
+                    continue
+                stopped_by = stopped_by or one
+            found[type(wish)].append(wish)
+    leaves = _leaves(found[Leave], stops=stopped_by is not None)
     return Wishes(
         capabilities=capabilities,
-        manage=_first(found, Manage),
-        stop=stops[0][1].why if stops else "",
-        stopped_by=stops[0][0] if stops else None,
-        most=min((wish.most for wish in _all(found, Size)), default=None),
+        manage=next(iter(found[Manage]), None),
+        stop=found[Stop][0].why if stopped_by else "",
+        stopped_by=stopped_by,
+        most=min((wish.most for wish in found[Size]), default=None),
         leaves=leaves,
-        held={wish.pod: wish.why for wish in _all(found, Hold)},
-        places={wish.pod: wish for wish in _all(found, Place)},
-        relaunch=None if stops else _first(found, Relaunch),
-        end=_first(found, End),
-        keeps=_first(found, Keep) is not None,
-        rationed_by=tuple(filter(None, (wish.by for wish in rations))),
-        is_rationed=None if any(not wish.by for wish in rations) else bool(rations),
+        held={wish.pod: wish.why for wish in found[Hold]},
+        places={wish.pod: wish for wish in found[Place]},
+        relaunch=None if stopped_by else next(iter(found[Relaunch]), None),
+        end=next(iter(found[End]), None),
+        keeps=bool(found[Keep]),
+        rationed_by=tuple(wish.by for wish in found[Ration] if wish.by),
+        is_rationed=None if any(not wish.by for wish in found[Ration]) else bool(found[Ration]),
         until=min((leave.until for leave in leaves.values() if leave.until is not None), default=None),
     )
 
@@ -253,11 +257,3 @@ def _leaves(wished: Iterable[Leave], *, stops: bool) -> Mapping[str, Leave]:
             before = leaves.get(leave.pod)
             leaves[leave.pod] = before.over(leave) if before else leave
     return leaves
-
-
-def _all(wished: Iterable[Wish], kind: type[W]) -> list[W]:
-    return [wish for wish in wished if isinstance(wish, kind)]
-
-
-def _first(wished: Iterable[Wish], kind: type[W]) -> W | None:
-    return next((wish for wish in wished if isinstance(wish, kind)), None)

@@ -8,6 +8,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities import told
+from mpijob_elastic.capabilities.suspension import Suspended
 from mpijob_elastic.decide import config_map, derive, frozen_execs, lost_ranks, next_memory, rank0_loss
 from mpijob_elastic.model import job as model
 from mpijob_elastic.model import kubexec, memory
@@ -92,7 +93,7 @@ def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
         policy=setup.policy if seen.job.elastic else replace(setup.policy, enabled=False),
         clean_pod_policy=setup.clean_pod_policy,
         finished=seen.job.over,
-        suspended_by="a field" if seen.job.stops else "",
+        asked=(Suspended(),) if seen.job.stops else (),
         notices="Suspended: by a field" if seen.job.told else "",
     )
     found = model.JobView(

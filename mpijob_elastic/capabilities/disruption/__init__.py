@@ -35,7 +35,8 @@ class Disruption(Capability):
         for worker in view.workers:
             if worker.facts.disruption:
                 yield Leave(pod=worker.name, how=How.MOVE, why=worker.facts.disruption)
-            asked = eviction.parse(worker.facts.marks.get(names.EVICTION))
+            mark = worker.facts.marks.get(names.EVICTION)
+            asked = eviction.parse(mark) if mark else None
             if asked and asked.is_live(drain_timeout=view.policy.drain_timeout, now=now):
                 release = Release(annotation=names.EVICTION, mark=eviction.released(now), done=asked.released)
                 until = asked.ends_at(drain_timeout=view.policy.drain_timeout)

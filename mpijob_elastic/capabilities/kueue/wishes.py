@@ -142,11 +142,12 @@ def asked(view: JobView) -> int:
 def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
     """Yield who waits for quota, and where those are placed that have it."""
     base = queue.base(view.name)
+    is_granted = base is not None and base.granted and base.metadata.job_uid != ""
     for pod in view.pods:
         if not waits(pod):
             continue
         found = workload_of(view, queue, pod)
-        if base is None or found is None or not found.granted:
+        if base is None or found is None or not (is_granted and found.granted):
             said = f": {found.line}" if found and found.said else ""
             yield Hold(pod=pod.ref.name, why=f"it waits in queue {found.queue if found else queue.name}{said}")
         else:

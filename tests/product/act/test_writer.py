@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from mpijob_elastic import names
 from mpijob_elastic.act.gate import Altered, Gate
 from mpijob_elastic.act.writer import Outdated, Writer
+from mpijob_elastic.capabilities.autoscaling import facts as autoscale
 from mpijob_elastic.capabilities.autoscaling.actions import (
     ChangeAutoscaler,
     DeleteAutoscaler,
@@ -38,7 +39,7 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import AUTOSCALERS, KUBERNETES_POD_GROUPS, MPI_JOBS, POD_GROUPS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model import autoscale, owners
+from mpijob_elastic.model import owners
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.telemetry.metrics import Metrics

@@ -10,7 +10,7 @@ from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
 from tests.builders import NOW, Story, config, failed, job, launcher, left, pending, pods, tries, worker
-from tests.product.decide.plans import change, does, note, notes, remembered, those
+from tests.product.decide.plans import change, does, note, remembered, those
 from tests.queues import granted, preempted, queue
 
 TAINT = "taint aws-node-termination-handler/spot-itn"
@@ -169,7 +169,9 @@ def test_a_pod_that_comes_back_to_such_nodes_again_and_again_trains_there() -> N
 
 
 def reasons(view: JobView) -> list[str]:
-    return [note.reason for note in notes(view) if "Disrupt" in note.reason]
+    state = derive(view, now=NOW)
+    own = (note for one in state.wishes.capabilities for note in one.notes(state))
+    return [note.reason for note in (*moves.notes(state), *own)]
 
 
 @pytest.mark.parametrize(

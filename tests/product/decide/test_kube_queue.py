@@ -10,6 +10,7 @@ from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit
 from mpijob_elastic.capabilities.kube_queue.facts import HELD, QueueUnit
 from mpijob_elastic.capabilities.kueue.facts import Workload
 from mpijob_elastic.decide import decide, derive
+from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import NOW, Story, but, job, launcher, pending, worker
@@ -114,8 +115,14 @@ def test_the_unit_has_the_name_and_the_parts_of_the_job() -> None:
     ],
 )
 def test_the_user_reads_what_the_queue_says(view: JobView, line: str) -> None:
-    assert line in [note.line for note in notes(view)]
+    assert line in [note.line for note in (*notes(view), *told(view))]
     assert bool(waiting_unit(view)) is line.startswith("Enqueued")
+
+
+def told(view: JobView) -> list[Note]:
+    """What KubeQueue makes the job say."""
+    found = view.of(KubeQueue)
+    return list(found.notes(derive(view, now=NOW))) if found else []
 
 
 def waiting_unit(view: JobView) -> QueueUnit | None:
@@ -124,12 +131,10 @@ def waiting_unit(view: JobView) -> QueueUnit | None:
 
 
 def test_a_rival_is_told() -> None:
-    [note] = [
-        one for one in notes(held(kube_queue=queued(None, RIVAL, "queue team of Kueue"))) if "Yields" in one.reason
-    ]
+    [note] = told(held(kube_queue=queued(None, RIVAL, "queue team of Kueue")))
     assert (note.reason, note.warning) == ("KubeQueueYields", True)
     assert "QueueUnit own, queue team of Kueue queues it already" in note.message
-    assert not [*notes(running(kube_queue=queued(None, RIVAL)))]
+    assert not told(running(kube_queue=queued(None, RIVAL)))
 
 
 @pytest.mark.parametrize("view", [running(unit()), held(unit("Dequeued")), held(unit(), finished=True)])

@@ -113,7 +113,7 @@ def test_when_it_looks_again() -> None:
 
 def test_a_new_size_is_remembered_before_the_next() -> None:
     view = filling(config=config(pods(0, 1, 2), memory=Memory()))
-    assert does(view, but="wake") == "remember growth"
+    assert does(view, but="wake") == "remember own"
     assert change(view).memory.own == sizes(3, asked=3, at=NOW)
 
 
@@ -144,7 +144,7 @@ def grown(*running: int, own: dict[str, bytes] | None = BEFORE, **facts: Any) ->
         pytest.param(grown(0, 1, **timed(least=4)), "nothing", id="at its least size"),
         pytest.param(grown(0, 1, **timed(61.0)), "wake 1", id="not yet"),
         pytest.param(grown(0, 1, 2, 3), "nothing", id="all came"),
-        pytest.param(grown(0, 1, policy=Policy()), "nothing", id="no timeout"),
+        pytest.param(grown(0, 1, scaling=None), "nothing", id="no timeout"),
         pytest.param(grown(0, 1, elastic=False), "nothing", id="not elastic"),
         pytest.param(grown(0, 1, launcher=DELIVERING), "nothing", id="not started"),
         # Nothing worked yet: the first size is what its author asked for.

@@ -51,8 +51,10 @@ def test_an_annotation_sets_its_part_of_the_policy(key: str, value: str, expecte
     ],
 )
 def test_a_bad_value_leaves_the_default_and_is_named(key: str, value: str) -> None:
-    parsed, [problem] = policy.parse({key: value})
-    assert (parsed, problem.field, problem.value) == (DEFAULTS, f"metadata.annotations[{key}]", value[:64])
+    job = capabilities.read(msgspec.json.encode({"metadata": {"name": "j", "annotations": {key: value}}}))
+    [problem] = job.problems
+    assert (job.policy, job.asked) == (DEFAULTS, ())
+    assert (problem.field, problem.value) == (f"metadata.annotations[{key}]", value[:64])
     assert f'{problem.field}: "{problem.value}" is not allowed; use {problem.allowed}' == str(problem)
 
 

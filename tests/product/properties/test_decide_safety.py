@@ -230,7 +230,8 @@ def whoever_leaves_is_remembered(view: JobView, plan: Plan) -> None:
 def a_worker_goes_for_a_reason_and_after_its_rank(view: JobView, plan: Plan) -> None:
     for removal in removals(plan):
         worker, outcome = removal.worker, removal.outcome
-        assert worker in view.workers
+        assert worker.ref in [one.ref for one in view.workers]
+        worker = next(one for one in view.workers if one.ref == worker.ref)
         # On a node that is gone nobody ends a pod, unless it is deleted without a grace period.
         assert not worker.facts.deleting or (outcome == "lost" and not worker.facts.forced)
         assert (outcome == "lost") == (removal.grace == 0)
@@ -451,17 +452,21 @@ def a_job_is_deleted_only_when_it_has_ended_and_expired(view: JobView, plan: Pla
         assert not view.foreign
         assert view.launcher is None or view.launcher.phase is LauncherPhase.FINISHED or view.launcher.facts.gates
         assert view.facts.ended_at is not None
-        assert (view.facts.of(RunPolicy) or RunPolicy()).ttl is not None
-        assert view.facts.ended_at + (view.facts.of(RunPolicy) or RunPolicy()).ttl <= NOW
+        asked = view.facts.of(RunPolicy)
+        assert asked is not None
+        assert asked.ttl is not None
+        assert view.facts.ended_at + asked.ttl <= NOW
         assert len(plan.actions) == 1
 
 
 def a_launcher_is_ended_only_beyond_its_backoff_limit_while_it_does_not_run(view: JobView, plan: Plan) -> None:
     for action in of(EndLauncher, plan):
-        assert (view.facts.of(RunPolicy) or RunPolicy()).backoff_limit
+        asked = view.facts.of(RunPolicy)
+        assert asked is not None
+        assert asked.backoff_limit
         assert view.launcher is not None
         assert view.launcher.ref == action.ref
-        assert view.launcher.facts.failures > (view.facts.of(RunPolicy) or RunPolicy()).backoff_limit
+        assert view.launcher.facts.failures > asked.backoff_limit
         assert view.launcher.phase is LauncherPhase.STARTED
         assert not view.facts.finished
         assert not view.foreign
