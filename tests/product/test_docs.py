@@ -150,13 +150,13 @@ def test_each_annotation_of_users_is_in_the_first_table_and_no_other() -> None:
     table = rows(DOCS / "annotations.md", f"`{names.PREFIX}[a-z-]+`")
     of_users = {cells[0].strip("`") for cells in table if len(cells) == 4}
     of_ours = {cells[0].strip("`") for cells in table if len(cells) == 3}
-    assert of_users == policy.KEYS
+    assert of_users == capabilities.KEYS
     assert of_ours == {names.STATUS, names.REFRESHED, names.EVICTION, names.SPEC, names.MEMORY}
 
 
 def test_annotations_that_pages_name_exist() -> None:
     ours = {names.STATUS, names.REFRESHED, names.EVICTION, names.SPEC, names.MEMORY, names.NAMESPACE_OPT_OUT}
-    known = policy.KEYS | ours | {names.GATE_SUSPENDED, names.GATE_QUEUED}
+    known = capabilities.KEYS | ours | {names.GATE_SUSPENDED, names.GATE_QUEUED}
     for page in (ROOT / "README.md", *DOCS.glob("*.md")):
         named = set(re.findall(rf"(?<![\w/.-]){names.PREFIX}(?!{names.PROGRAM})[a-z-]+", page.read_text()))
         assert named <= known, page.name
@@ -200,7 +200,8 @@ def test_each_alert_is_in_the_table() -> None:
 
 def test_each_event_and_notice_is_explained() -> None:
     """Reasons are the only CamelCase words of two or more parts among the strings of decide."""
-    sources = [path.read_text() for path in (ROOT / "mpijob_elastic" / "decide").glob("*.py")]
+    rooms = (path for room in ("decide", "capabilities") for path in (ROOT / "mpijob_elastic" / room).rglob("*.py"))
+    sources = [path.read_text() for path in rooms]
     reasons = set(re.findall(r'"((?:[A-Z][a-z]+){2,})"', "\n".join(sources)))
     of_one_part = {"Draining", "Disruption", "Suspended", "Resumed", "Queued", "Admitted", "Enqueued", "Dequeued"}
     assert "HostsPublished" in reasons

@@ -608,7 +608,7 @@ def leaves_at_once_with_its_node(view: JobView, plan: Plan) -> bool:
 
 OUTCOMES = ("finished", "idle", "unused", "unscheduled", "drained", "timeout", "failed", "lost", "suspended")
 # What these views do not lead to.
-OWN = (Fill, *kinds_of(of_kube_queue), *OF_QUEUES, *kinds_of(of_scaling))
+OWN = {Fill, *kinds_of(of_kube_queue), *OF_QUEUES, *kinds_of(of_scaling)} - {RollBack}
 # What the rules judge must be among the plans: of which views, and how a plan shows it.
 AMONG: dict[str, tuple[Callable[[Random], JobView], Shows]] = {
     **{kind.__name__: (lived, acts(kind)) for kind in kinds() if kind not in OWN},
