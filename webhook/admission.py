@@ -7,16 +7,17 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from typing import Protocol
 
 from aiohttp import web
 
 from mpijob_elastic import names
 from mpijob_elastic.model import durations
 from webhook.bodies import Bodies, Crowded
-from webhook.evictions import Evictions
 from webhook.metrics import Metrics
 from webhook.rules import handlers, review
-from webhook.rules.handlers import NOTHING, Answer, Handler, Kind, ReviewContext
+from webhook.rules.context import NOTHING, Answer, ReviewContext
+from webhook.rules.handlers import Handler, Kind
 from webhook.rules.review import Malformed, Request
 from webhook.settings import Limits
 
@@ -26,6 +27,16 @@ Answering = Callable[[Request], Awaitable[Answer]]
 
 # The longest name that Kubernetes allows; a longer, hostile name must not fill the log.
 _LOGGED = 253
+
+
+class Hook(Protocol):
+    """Answers reviews at a path that is a secret, because an answer there changes an object."""
+
+    def is_at(self, path: str) -> bool:
+        """Return True if a request to that path comes from the API server."""
+
+    async def answer(self, request: Request) -> Answer:
+        """Answer a review."""
 
 
 class _Refused(Exception):
@@ -47,13 +58,13 @@ class Admission:
         metrics: Metrics,
         draining: asyncio.Event,
         context: ReviewContext = NOTHING,
-        evictions: Evictions | None = None,
+        hook: Hook | None = None,
     ) -> None:
         self._limits = limits
         self._metrics = metrics
         self._draining = draining
         self._context = context
-        self._evictions = evictions
+        self._hook = hook
         self._bodies = Bodies(most=limits.bodies_bytes)
         self._answering: set[asyncio.Task[object]] = set()
 
@@ -63,7 +74,7 @@ class Admission:
         application = web.Application()
         for path, table in ((names.PATH_MUTATE, mutating), (names.PATH_VALIDATE, validating)):
             application.router.add_post(path, partial(self._respond, partial(_by, table)))
-        application.router.add_post(f"{names.PATH_EVICT}{{secret}}", self._respond_to_eviction)
+        application.router.add_post(f"{names.PATH_EVICT}{{secret}}", self._respond_in_secret)
         return application
 
     async def finished(self, *, within: float) -> None:
@@ -74,10 +85,10 @@ class Admission:
         if self._answering:
             await asyncio.wait(self._answering, timeout=within)
 
-    async def _respond_to_eviction(self, http: web.Request) -> web.Response:
-        if self._evictions is None or not self._evictions.is_at(http.path):
+    async def _respond_in_secret(self, http: web.Request) -> web.Response:
+        if self._hook is None or not self._hook.is_at(http.path):
             raise web.HTTPNotFound
-        return await self._respond(self._evictions.answer, http)
+        return await self._respond(self._hook.answer, http)
 
     async def _respond(self, answering: Answering, http: web.Request) -> web.Response:
         task = asyncio.current_task()

@@ -1,4 +1,4 @@
-"""What the webhook sees of the cluster: MPIJobs, quotas, Volcano's queues, the API server's version.
+"""What the webhook sees of the cluster: MPIJobs, quotas, and what capabilities look up.
 
 A replica that cannot watch still answers reviews.
 """
@@ -9,14 +9,15 @@ from functools import partial
 from random import Random
 
 from mpijob_elastic import capabilities
+from mpijob_elastic.capabilities import admission
+from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import MPI_JOBS, QUEUES, RESOURCE_QUOTAS
+from mpijob_elastic.kube.resources import MPI_JOBS, RESOURCE_QUOTAS, Resource
 from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.watches import watches
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules import gang, quota
-from webhook.rules.gang import QueueFacts
+from webhook.rules import quota
 from webhook.rules.quota import QuotaFacts
 
 
@@ -28,8 +29,11 @@ class Watched:
         self._jobs = watches(jobs, namespaces)
         quotas = partial(WatchCache[QuotaFacts], client, RESOURCE_QUOTAS, decode=quota.read, random=random)
         self._quotas = watches(quotas, namespaces)
-        self._queues: WatchCache[QueueFacts] = WatchCache(client, QUEUES, decode=gang.read_queue, random=random)
-        self._queues_served = WhileServed(client, QUEUES, self._queues)
+        looked_up = {resource: read for one in admission.ALL for resource, read in one.watches.items()}
+        self._others = {
+            resource: WatchCache(client, resource, decode=read, random=random) for resource, read in looked_up.items()
+        }
+        self._served = {resource: WhileServed(client, resource, cache) for resource, cache in self._others.items()}
 
     def job(self, namespace: str, name: str) -> JobFacts | None:
         """Return the job as last seen; None if it is not known (yet)."""
@@ -39,12 +43,11 @@ class Watched:
         """Return the ResourceQuotas of a namespace, as last seen."""
         return [found for found in self._quotas.store.values() if found.metadata.namespace == namespace]
 
-    def queue(self, name: str) -> str | None:
-        """Return the state of a queue, None if there is none. Raises LookupError while queues cannot be read."""
-        if not self._queues_served.known:
+    def lookup(self, resource: Resource, name: str) -> KubeObject | None:
+        """Return a cluster-wide object, None if there is none. Raises LookupError while they cannot be read."""
+        if not self._served[resource].known:
             raise LookupError
-        found = self._queues.store.get("", name)
-        return found.state if found else None
+        return self._others[resource].store.get("", name)
 
     def unreadable(self) -> int:
         """Return the number of jobs that cannot be read."""
@@ -53,5 +56,5 @@ class Watched:
     async def run(self) -> None:
         """Watch for ever."""
         async with asyncio.TaskGroup() as group:
-            for cache in (self._jobs, self._quotas, self._queues_served):
+            for cache in (self._jobs, self._quotas, *self._served.values()):
                 group.create_task(cache.run())

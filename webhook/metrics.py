@@ -2,11 +2,12 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
+from mpijob_elastic.capabilities import admission
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
-from webhook.rules import eviction, review
+from webhook.rules import review
 from webhook.rules.scale import SCALES
 
-_KINDS = frozenset({PODS.kind, CONFIG_MAPS.kind, MPI_JOBS.kind, SCALES.kind, eviction.KIND})
+_KINDS = admission.KINDS | {PODS.kind, CONFIG_MAPS.kind, MPI_JOBS.kind, SCALES.kind}
 _OPERATIONS = frozenset({review.CREATE, review.UPDATE})
 _OTHER = "other"
 # Seconds; the target is a p99 of 10 ms, the API server gives up after timeoutSeconds (2).

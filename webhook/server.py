@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities import admission as optional
 from mpijob_elastic.kube import client
 from mpijob_elastic.kube.writer import ApiWriter
 from webhook import health
@@ -23,12 +24,11 @@ from webhook.admission import Admission
 from webhook.certificates.files import Files
 from webhook.certificates.rotation import Clocks, Rotation
 from webhook.certificates.serving import Serving
-from webhook.evictions import Evictions
 from webhook.job_cache import Watched
 from webhook.listener import listening
 from webhook.metrics import Metrics
 from webhook.rules.certificates.decision import Policy
-from webhook.rules.handlers import ReviewContext
+from webhook.rules.context import ReviewContext
 from webhook.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -80,14 +80,13 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
             job=watched.job,
             quotas=watched.quotas,
             now=time.time,
-            queue=watched.queue,
+            lookup=watched.lookup,
+            rooms=optional.ALL,
         )
         metrics.unreadable.set_function(watched.unreadable)
         certificates = _certificates(settings, serving, clocks, cluster)
-        evictions = Evictions(cluster, context=context, secret_path=lambda: certificates.secret_path)
-        admission = Admission(
-            limits=settings.limits, metrics=metrics, draining=draining, context=context, evictions=evictions
-        )
+        hook = optional.hook(cluster, context, lambda: certificates.secret_path)
+        admission = Admission(limits=settings.limits, metrics=metrics, draining=draining, context=context, hook=hook)
         listen = partial(listening, host=settings.host, limits=settings.limits, finish_seconds=settings.finish_seconds)
         health_port = await stack.enter_async_context(listen(health_paths, port=settings.health_port))
         port = await stack.enter_async_context(listen(admission.application(), port=settings.port, tls=serving.context))

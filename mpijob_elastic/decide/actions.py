@@ -74,6 +74,8 @@ class Action:
 
 @dataclass(frozen=True, kw_only=True)
 class Noted(Action):
+    """A write that is told in one note."""
+
     note: Note
 
     @property
@@ -346,7 +348,10 @@ class Gated:
 
 @dataclass(frozen=True, kw_only=True)
 class Ungate(Noted):
-    """Take scheduling gates of ours off pods, in this order; adds: what a capability puts into each by the same write."""
+    """Take scheduling gates of ours off pods, in this order.
+
+    adds: what a capability puts into each by the same write.
+    """
 
     pods: tuple[Gated, ...]
     adds: tuple[str, ...] = ()
@@ -396,6 +401,8 @@ class WriteSelector(Patch):
 
 @dataclass(frozen=True, kw_only=True)
 class SetSize(Noted, Patch):
+    """A size, from `before` to `after`."""
+
     before: int
     after: int
 

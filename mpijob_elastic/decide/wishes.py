@@ -1,8 +1,11 @@
 """What capabilities want of a job, and how several wishes combine: the whole truth about two capabilities that meet.
 
-A capability says what it wants and why. The mechanisms of the core carry that out, with their safety rules. A wish comes
-from facts alone: no capability sees what another wants, so one pass does, and their order decides only who speaks first.
+A capability says what it wants and why. The mechanisms of the core carry that out, with their safety rules. A wish
+comes from facts alone: no capability sees what another wants, so one pass does, and their order decides only who speaks
+first.
 """
+
+from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -96,7 +99,7 @@ class Leave:
     until: float | None = None
     release: Release | None = None
 
-    def over(self, other: "Leave") -> "Leave":
+    def over(self, other: Leave) -> Leave:
         """Return the wish that counts of two for one worker; `self` was wished first."""
         if self.how is not other.how:
             return min(self, other, key=lambda one: one.how)
@@ -147,39 +150,39 @@ class Capability(Known):
         return None, ()
 
     @classmethod
-    def told(cls, _view: JobView) -> "Capability | None":
+    def told(cls, _view: JobView) -> Capability | None:
         """Return what the job's own objects tell; None where they tell nothing."""
         return None
 
-    def wishes(self, _view: JobView, *, now: float) -> Iterable[Wish]:
+    def wishes(self, _view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002 - asked for by name
         """Yield what it wants, from facts alone; `now` in seconds since the epoch."""
         return ()
 
-    def prepare(self, _state: "JobState") -> Action | None:
+    def prepare(self, _state: JobState) -> Action | None:
         """Return the own write that must be done before pods start, or None."""
         return None
 
-    def due(self, _state: "JobState") -> Iterable[Action]:
+    def due(self, _state: JobState) -> Iterable[Action]:
         """Yield the own writes that are due, whoever manages the job."""
         return ()
 
-    def remember(self, _state: "JobState", _published: Collection[str]) -> Iterable[tuple[str, bytes]]:
+    def remember(self, _state: JobState, _published: Collection[str]) -> Iterable[tuple[str, bytes]]:
         """Yield what to remember once these pods are published: a name, and JSON of at most 1 KiB."""
         return ()
 
-    def resize(self, _state: "JobState") -> tuple[Action | None, float | None]:
+    def resize(self, _state: JobState) -> tuple[Action | None, float | None]:
         """Return the write of another size, or None; and when to look again. Asked while a driver may train."""
         return None, None
 
-    def remove(self, _state: "JobState") -> tuple[Action | None, float | None]:
+    def remove(self, _state: JobState) -> tuple[Action | None, float | None]:
         """Return the deletion of a finished job, or None; and when to look again."""
         return None, None
 
-    def notes(self, _state: "JobState") -> Iterable[Note]:
+    def notes(self, _state: JobState) -> Iterable[Note]:
         """Yield what the user is told while it holds."""
         return ()
 
-    def waits_for(self, _state: "JobState") -> str:
+    def waits_for(self, _state: JobState) -> str:
         """Return what the job waits for, in words, "" for nothing."""
         return ""
 
@@ -189,9 +192,9 @@ class Wishes:
     """What is wanted of a job, combined.
 
     stop: by what it is suspended, "" if it is not; stopped_by: who said so first. most: its largest size, None for any.
-    leaves: by worker. held: pods that may not start, and why; places: what the others get when they do. rationed_by: who lets
-    workers start one by one; is_rationed: None while that is not known. until: when the first
-    wish ends by itself.
+    leaves: by worker. held: pods that may not start, and why; places: what the others get when they do. rationed_by:
+    who lets workers start one by one; is_rationed: None while that is not known. until: when the first wish ends by
+    itself.
     """
 
     capabilities: tuple[Capability, ...] = ()

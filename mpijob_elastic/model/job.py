@@ -118,7 +118,8 @@ class JobView:
     """A job and its objects.
 
     replicas: the size asked for or, where the MPIJob says none, one that covers the workers that are there.
-    foreign: why it is not ours to manage, "" if it is. foreign_at: last sign of life of the operator that manages it; infinite if its silence means nothing.
+    foreign: why it is not ours to manage, "" if it is. foreign_at: last sign of life of the operator that manages it;
+    infinite if its silence means nothing.
     refused: what the API server refuses to write, by the kind of the action: what to say of it, "" until it has been
     refused often. selector_due: the MPIJob definition keeps a selector of the workers, and the status lacks it.
     workers: in numeric order. former: probes of pods that left the host list and are gone, by name.

@@ -40,7 +40,7 @@ class Problem:
 
 
 class Annotation(NamedTuple):
-    """An annotation that users write: its key, its parser, which returns None for an unusable value, and what it takes."""
+    """An annotation that users write: its key, its parser, None for what it cannot use, and what it takes in words."""
 
     key: str
     convert: Callable[[str], object]

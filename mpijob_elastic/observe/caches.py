@@ -38,10 +38,10 @@ class _ByJob(Generic[F]):
     """Objects by their job, while their resource is served."""
 
     def __init__(
-        self, served: WhileServed, store: Callable[[], Collection[F]], index: dict[JobKey, dict[str, F]]
+        self, served: WhileServed, cache: WatchCache[F] | Watches[F], index: dict[JobKey, dict[str, F]]
     ) -> None:
         self._served = served
-        self._store = store
+        self._cache = cache
         self._index = index
 
     @property
@@ -52,14 +52,15 @@ class _ByJob(Generic[F]):
         return self._index.get(key, {})
 
     def values(self) -> Collection[F]:
-        return self._store()
+        return self._cache.store.values()
 
 
 class Caches:
     """The caches; `enqueue` is called with the key of each job whose objects changed.
 
-    namespaces: none for all. read_job: returns the facts in an MPIJob's JSON. capabilities: returns what sees them, once it has said what to watch. signs: the signs that a node is about to go; None if nodes are not watched. now: returns
-    seconds since the epoch.
+    namespaces: none for all. read_job: returns the facts in an MPIJob's JSON. capabilities: returns what sees them,
+    once it has said what to watch. signs: the signs that a node is about to go; None if nodes are not watched. now:
+    returns seconds since the epoch.
     """
 
     def __init__(
@@ -168,7 +169,7 @@ class Caches:
         cache = self._watch(resource, read, partial(self._on_indexed, index), selector)
         served = WhileServed(self._client, resource, cache, on_change=self._wake_all)
         self._served.append(served)
-        return _ByJob(served, lambda: cache.store.values(), index)
+        return _ByJob(served, cache, index)
 
     def unplaced(self) -> Iterator[tuple[JobFacts, Mapping[str, PodFacts]]]:
         """Yield each job with those of its pods that the scheduler has found no node for."""

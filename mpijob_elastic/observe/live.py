@@ -26,7 +26,8 @@ async def view(
 ) -> JobView | None:
     """Return the job's view as the API server has its objects now (three reads); None if the job is gone.
 
-    read_job: returns the facts in an MPIJob's JSON. judge: marks the pods that go with their nodes (see `nodes`). The Role is left out: no deletion depends on it.
+    read_job: returns the facts in an MPIJob's JSON. judge: marks the pods that go with their nodes (see `nodes`). The
+    Role is left out: no deletion depends on it.
     """
     selector = f"{names.POD_SELECTOR},{names.LABEL_JOB_NAME}={job}"
     try:

@@ -23,6 +23,7 @@ import jsonpatch
 from lab.operator import objects
 from mpijob_elastic import capabilities
 from mpijob_elastic.capabilities import live
+from mpijob_elastic.capabilities.disruption.hook import Evictions
 from mpijob_elastic.decide import decide
 from mpijob_elastic.kube import wire
 from mpijob_elastic.kube.reader import ApiReader
@@ -35,10 +36,9 @@ from tests.campaign.part import Options, Outcome
 from tests.doubles.direct import DirectClient, Sent
 from tests.json_places import places
 from tests.product.webhook.objects import ELASTIC, Object, mpi_job, review
-from webhook.evictions import Evictions
 from webhook.rules import handlers
 from webhook.rules import review as reviews
-from webhook.rules.handlers import ReviewContext
+from webhook.rules.context import ReviewContext
 from webhook.rules.review import Malformed
 
 # A run is a batch of so many cases; all runs together make more than a million.

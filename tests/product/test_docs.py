@@ -200,8 +200,12 @@ def test_each_alert_is_in_the_table() -> None:
 
 def test_each_event_and_notice_is_explained() -> None:
     """Reasons are the only CamelCase words of two or more parts among the strings of decide."""
-    rooms = (path for room in ("decide", "capabilities") for path in (ROOT / "mpijob_elastic" / room).rglob("*.py"))
-    sources = [path.read_text() for path in rooms]
+    package, quiet = (
+        ROOT / "mpijob_elastic",
+        {"facts", "wire", "bodies", "live", "signs", "actions", "eviction", "admission"},
+    )
+    rooms = (path for path in (package / "capabilities").rglob("*.py") if path.stem not in quiet)
+    sources = [path.read_text() for path in (*(package / "decide").glob("*.py"), *rooms)]
     reasons = set(re.findall(r'"((?:[A-Z][a-z]+){2,})"', "\n".join(sources)))
     of_one_part = {"Draining", "Disruption", "Suspended", "Resumed", "Queued", "Admitted", "Enqueued", "Dequeued"}
     assert "HostsPublished" in reasons

@@ -5,8 +5,8 @@ ours, and a job that stops the operator for all jobs. Any other object that we c
 the API server accepts must not fail because of us.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 
@@ -17,8 +17,8 @@ from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model import mpijob
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules import (
-    gang,
     mutate,
     operator_faults,
     pod_security,
@@ -31,42 +31,12 @@ from webhook.rules import (
     validate,
     worker_grace,
 )
-from webhook.rules.quota import QuotaFacts
+from webhook.rules.context import Answer, ReviewContext, answered
 from webhook.rules.review import CREATE, UPDATE, Refusal, Request, Verdict
 
 Handler = Callable[[Request], Verdict]
 # Group, version, kind, the subresource or "", and the operation.
 Kind = tuple[str, str, str, str, str]
-
-
-def _no_queues(_name: str) -> str | None:
-    raise LookupError
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReviewContext:
-    """The facts that a review lacks: the cluster as last seen, and the time; passed in, so that answers stay pure.
-
-    job: returns the MPIJob of a namespace and name, None while it is not known. quotas: returns the ResourceQuotas of a
-    namespace. now: returns seconds since the epoch. queue: see `gang.QueueState`.
-    """
-
-    job: Callable[[str, str], JobFacts | None]
-    now: Callable[[], float]
-    quotas: Callable[[str], Sequence[QuotaFacts]] = lambda _namespace: ()
-    queue: gang.QueueState = _no_queues
-
-
-# For a webhook that watches nothing.
-NOTHING = ReviewContext(job=lambda _namespace, _name: None, now=lambda: 0.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """A verdict and a word for it, for metrics and logs."""
-
-    verdict: Verdict
-    outcome: str
 
 
 def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:
@@ -83,11 +53,6 @@ def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:
         warning = f"mpijob-elastic could not read this {request.kind.kind[:32]} and let it pass: {error}"
         return Answer(verdict=Verdict(warnings=(warning,)), outcome="unreadable")
     return answered(verdict)
-
-
-def answered(verdict: Verdict) -> Answer:
-    """Return the verdict with its word."""
-    return Answer(verdict=verdict, outcome=_outcome(verdict))
 
 
 def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
@@ -108,14 +73,13 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
         job = context.job(request.namespace, owner.name) if owner else None
         changes = (
             mutate.launcher(pod, job),
-            mutate.run_policy(pod, job),
             template_labels.missing(pod, job),
             pod_security.restored(pod, job),
             scheduling_gates.missing(pod, job),
-            gang.marked(pod, job),
             worker_grace.fitting(pod, job),
         )
-        return Verdict(patch=tuple(chain(*changes)))
+        own = (one.patched(pod, job) for one in context.rooms) if job else ()
+        return Verdict(patch=tuple(chain(*changes, *own)))
 
     def status_updated(request: Request) -> Verdict:
         return Verdict(patch=mutate.selector(mpijob.decode(request.object)))
@@ -134,18 +98,19 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
     def job_created(request: Request) -> Verdict:
         job = mpijob.decode(request.object)
         new = capabilities.of(job)
-        verdict = _with(validate.created(job, new), tuple(gang.warnings(job, new, queue=context.queue)))
+        doubts = (said for one in context.rooms for said in one.warnings(job, new, context.lookup))
+        verdict = _with(validate.created(job, new, context.rooms), tuple(doubts))
         verdict = _with(verdict, _shortages(context, request, new, more=new.replicas))
-        return _refusing(verdict, gang.refusals(job, new, None, queue=context.queue))
+        return _refusing(verdict, _mistakes(context, job, new, None))
 
     def job_updated(request: Request) -> Verdict:
         job, before = mpijob.decode(request.object), mpijob.decode(request.old_object)
         if job.metadata.deleting or before.finished:
             return review.UNCHANGED
         new, old = capabilities.of(job), capabilities.of(before)
-        verdict = validate.updated(job, before, new=new, old=old, dry_run=request.dry_run)
+        verdict = validate.updated(job, before, new=new, old=old, rooms=context.rooms, dry_run=request.dry_run)
         verdict = _with(verdict, _shortages(context, request, new, more=new.replicas - old.replicas))
-        verdict = _refusing(verdict, gang.refusals(job, new, old, queue=context.queue))
+        verdict = _refusing(verdict, _mistakes(context, job, new, old))
         matters = old.reported and (old.elastic or new.elastic)
         if not matters:
             return verdict
@@ -168,18 +133,15 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
     }
 
 
+def _mistakes(context: ReviewContext, job: MPIJob, new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:
+    for one in context.rooms:
+        yield from one.refusals(job, new, old, context.lookup)
+
+
 def _shortages(context: ReviewContext, request: Request, job: JobFacts | None, *, more: int) -> tuple[str, ...]:
     if job is None or more <= 0:  # most edits leave the size alone, and a cluster may have many quotas
         return ()
     return tuple(quota.shortages(job, context.quotas(request.namespace), more=more))
-
-
-def _outcome(verdict: Verdict) -> str:
-    if not verdict.allowed:
-        return "postponed" if verdict.postponed else "rejected"
-    if verdict.patch:
-        return "patched"
-    return "warned" if verdict.warnings else "unchanged"
 
 
 def _kind(operation: str, resource: Resource, sub_resource: str = "") -> Kind:

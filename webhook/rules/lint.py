@@ -5,17 +5,14 @@ value has at most 63 characters, and so has a hostname, to which the kubelet cut
 (https://kubernetes.io/docs/concepts/overview/working-with-objects/names/).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kube_queue.facts import Held
-from mpijob_elastic.capabilities.kueue.facts import Asked
-from mpijob_elastic.capabilities.run_policy import facts as run_policy
-from mpijob_elastic.model import phrases
 from mpijob_elastic.model.horovodrun import HOROVODRUN, Launch
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules import review, size
+from webhook.rules.optional import Admission
 
 # Nobody reads more than a handful.
 MOST = 5
@@ -33,33 +30,31 @@ _ASKING = (
 )
 
 
-def created(job: MPIJob, facts: JobFacts) -> tuple[str, ...]:
-    """Return the warnings about a new job."""
-    return tuple(_findings(job, facts))[:MOST]
+def created(job: MPIJob, facts: JobFacts, rooms: Sequence[Admission]) -> tuple[str, ...]:
+    """Return the warnings about a new job; rooms: those of capabilities."""
+    return tuple(_findings(job, facts, rooms))[:MOST]
 
 
-def updated(job: MPIJob, before: MPIJob, *, new: JobFacts, old: JobFacts) -> tuple[str, ...]:
+def updated(
+    job: MPIJob, before: MPIJob, *, new: JobFacts, old: JobFacts, rooms: Sequence[Admission]
+) -> tuple[str, ...]:
     """Return the warnings that an update brings in; `new` and `old` are the facts of both versions."""
     if (job.spec, job.metadata.annotations) == (before.spec, before.metadata.annotations):
         return ()
-    return review.new_warnings(_findings(job, new), _findings(before, old))[:MOST]
+    return review.new_warnings(_findings(job, new, rooms), _findings(before, old, rooms))[:MOST]
 
 
-def _findings(job: MPIJob, about: JobFacts) -> Iterator[str]:
+def _findings(job: MPIJob, about: JobFacts, rooms: Sequence[Admission]) -> Iterator[str]:
     asks = any(key in job.metadata.annotations for key in _ASKING) and about.policy.enabled is not False
     if about.elastic:
         yield from _command(about)
         yield from size.doubts(about, about.replicas)
         yield from _sidecars(job)
         yield from _name(about)
-        yield from _run_policy(job, about)
     elif asks:
         yield f"this job is not elastic: {_reason(about.launch)}"
-    queue = (about.of(Asked) or Asked()).queue
-    if queue and about.clean_pod_policy not in ("Running", "All"):
-        yield "workers stay when this job has ended, but others get its quota; set spec.cleanPodPolicy to Running"
-    if queue and about.of(Held):
-        yield f"{names.KUBEQUEUE_SUSPEND} holds a job with a queue of Kueue for ever: it gets no QueueUnit"
+    for one in rooms:
+        yield from one.findings(job, about)
 
 
 def _reason(launch: Launch | None) -> str:
@@ -109,13 +104,6 @@ def _sidecars(job: MPIJob) -> Iterator[str]:
     if len(workers) > 1 and not main:
         first = (workers[0].name or "")[:_LONGEST_NAME]
         yield f"workers have {len(workers)} containers and no spec.mainContainer: ranks start in the first, {first}"
-
-
-def _run_policy(job: MPIJob, about: JobFacts) -> Iterator[str]:
-    ignored = run_policy.ignored(job.spec.run_policy) if job.spec and about.of(run_policy.RunPolicy) is None else []
-    if ignored:
-        listed = phrases.listed(ignored)
-        yield f'mpi-operator v0.2.3 ignores {listed} of spec.runPolicy; annotate the job {names.RUN_POLICY}: "true"'
 
 
 def _name(job: JobFacts) -> Iterator[str]:

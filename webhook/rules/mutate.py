@@ -7,7 +7,6 @@ unchanged. An object that is not clearly v0.2.3's is left alone; the controller 
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.run_policy.facts import RunPolicy
 from mpijob_elastic.kube.meta import ObjectMeta, OwnerReference
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import policy
@@ -74,24 +73,6 @@ def launcher(pod: Pod, job: JobFacts | None) -> Patch:
         if volume.name == names.CONFIG_VOLUME and volume.config_map:
             return _with_item(volume.config_map, owner.name, at=f"/spec/volumes/{index}/configMap/items")
     return ()
-
-
-def run_policy(pod: Pod, job: JobFacts | None) -> Patch:
-    """Return a patch that gives the operator's launcher what its job's run policy asks for, elastic or not.
-
-    A deadline of its own comes first. [operator] A launcher that its kubelet ends for a deadline fails the job: Failed,
-    reason DeadlineExceeded. One that may fail and be tried again is restarted in place (decide/backoff_limit).
-    """
-    owner = job_of(pod.metadata)
-    if owner is None or job is None or job.metadata.uid != owner.uid or not _is_launcher(pod.metadata, owner.name):
-        return ()
-    asked, spec = job.of(RunPolicy) or RunPolicy(), pod.spec
-    patch: Patch = ()
-    if asked.active_deadline is not None and spec.active_deadline_seconds is None:
-        patch = json_patch.adding(at="/spec/activeDeadlineSeconds", value=asked.active_deadline)
-    if asked.backoff_limit and spec.restart_policy == "Never":
-        patch = (*patch, *json_patch.replacing(at="/spec/restartPolicy", value="OnFailure"))
-    return patch
 
 
 def config_map(config: ConfigMap) -> Patch:

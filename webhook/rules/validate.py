@@ -6,22 +6,19 @@ refused for a finished or deleted job. The controller checks every rule again, w
 """
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from mpijob_elastic import names
-from mpijob_elastic.capabilities.autoscaling.facts import Scaling
-from mpijob_elastic.capabilities.kueue.facts import Asked
-from mpijob_elastic.capabilities.suspension import Suspended
-from mpijob_elastic.model import policy
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules import lint, size
+from webhook.rules.optional import Admission
 from webhook.rules.review import Refusal, Verdict
 
 REPLICAS_FIELD = "spec.mpiReplicaSpecs.Worker.replicas"
 SLOTS_FIELD = "spec.slotsPerWorker"
 # Annotations that users or the controller write.
-_KNOWN = policy.KEYS | {names.STATUS}
+_KNOWN = capabilities.KEYS | {names.STATUS}
 # Annotations of earlier versions, and what takes their place.
 _REMOVED = {
     names.DELETE_UNSEEN: "delete workers beyond the size yourself, such as `kubectl delete pod JOB-worker-2`, and the "
@@ -29,19 +26,26 @@ _REMOVED = {
 }
 
 
-def created(job: MPIJob, new: JobFacts) -> Verdict:
-    """Return the verdict on a new MPIJob; `new` are its facts."""
+def created(job: MPIJob, new: JobFacts, rooms: Sequence[Admission] = ()) -> Verdict:
+    """Return the verdict on a new MPIJob; `new` are its facts. rooms: what capabilities say."""
     return Verdict(
         refusals=(*_bad_annotations(new, None), *_out_of_bounds(new, None)),
         warnings=(
             *_unknown_annotations(job.metadata.annotations, {}),
-            *_no_effect(new, None),
-            *lint.created(job, new),
+            *lint.created(job, new, rooms),
         ),
     )
 
 
-def updated(job: MPIJob, before: MPIJob, *, new: JobFacts, old: JobFacts, dry_run: bool = False) -> Verdict:
+def updated(
+    job: MPIJob,
+    before: MPIJob,
+    *,
+    new: JobFacts,
+    old: JobFacts,
+    rooms: Sequence[Admission] = (),
+    dry_run: bool = False,
+) -> Verdict:
     """Return the verdict on a changed MPIJob; `new` and `old` are the facts of both versions.
 
     A dry run also shows the effect of a change of size.
@@ -52,9 +56,8 @@ def updated(job: MPIJob, before: MPIJob, *, new: JobFacts, old: JobFacts, dry_ru
         refusals=(*_bad_annotations(new, old), *_out_of_bounds(new, old)),
         warnings=(
             *_unknown_annotations(job.metadata.annotations, before.metadata.annotations),
-            *_no_effect(new, old),
-            *((*_changes(new, old), *_queued(new, old)) if old.reported else ()),
-            *lint.updated(job, before, new=new, old=old),
+            *((*_changes(new, old), *(said for one in rooms for said in one.edits(new, old))) if old.reported else ()),
+            *lint.updated(job, before, new=new, old=old, rooms=rooms),
             *_resized(new, old, dry_run=dry_run),
         ),
     )
@@ -79,21 +82,8 @@ def _unknown_annotations(new: Mapping[str, str], old: Mapping[str, str]) -> Iter
         if key in _REMOVED:
             yield f"metadata.annotations[{key}] has no effect any more: {_REMOVED[key]}"
             continue
-        near = difflib.get_close_matches(key[:64], policy.KEYS, n=1, cutoff=0.0)
+        near = difflib.get_close_matches(key[:64], capabilities.KEYS, n=1, cutoff=0.0)
         yield f"metadata.annotations[{key[:64]}] is not known and has no effect; did you mean {near[0]}?"
-
-
-def _no_effect(new: JobFacts, old: JobFacts | None) -> Iterator[str]:
-    if new.elastic:
-        return
-    if new.of(Suspended) and not (old and old.of(Suspended)):
-        yield f"{names.SUSPEND} has no effect: this job is not elastic"
-    if _scales(new) and not (old and _scales(old)):
-        yield f"{names.AUTOSCALE} has no effect: this job is not elastic"
-
-
-def _scales(job: JobFacts) -> bool:
-    return (job.of(Scaling) or Scaling()).autoscale is not None
 
 
 def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
@@ -112,23 +102,6 @@ def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
         yield (
             f"{SLOTS_FIELD} {old.slots} to {new.slots}: the running job keeps {old.slots} until it has a new launcher: "
             "suspend and resume it, or, if it is not elastic, delete and recreate it (this restarts training)"
-        )
-
-
-def _queued(new: JobFacts, old: JobFacts) -> Iterator[str]:
-    """Yield what an edit does to the quota of a job that Kueue has admitted, or may have."""
-    queue, former = (new.of(Asked) or Asked()).queue, (old.of(Asked) or Asked()).queue
-    if queue != former:
-        after = f"an admitted job keeps its quota of {former}; to move it, suspend and resume it"
-        if not former:
-            after = "pods that run go on outside the quota until Kueue admits the job"
-        elif not queue:
-            after = "the job leaves its queue: others get its quota at once, and its pods go on"
-        yield f"metadata.labels[{names.LABEL_QUEUE}]: {after}"
-    elif queue and new.elastic and new.policy.min_replicas != old.policy.min_replicas:
-        yield (
-            f"{names.MIN_REPLICAS}: an admitted job keeps the quota of its least size at the start; to ask again, "
-            "suspend and resume it"
         )
 
 

@@ -40,6 +40,11 @@ class Asked(Known):
         """The gate of a job that waits for quota."""
         return names.GATE_QUEUED if self.queue or self.elsewhere else ""
 
+    @property
+    def rations(self) -> bool:  # type: ignore[override]
+        """True if it is in a queue here."""
+        return self.queue != ""
+
 
 def asked(job: MPIJob) -> Asked | None:
     """Return what an MPIJob asks for."""

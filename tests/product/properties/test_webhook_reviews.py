@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.json_places import places
+from tests.product.webhook.answers import NOTHING
 from tests.product.webhook.objects import ELASTIC, Object, body, config_map, launcher_pod, mpi_job, review, worker_pod
 from webhook.rules import handlers
 from webhook.rules import review as reviews
-from webhook.rules.handlers import NOTHING
 from webhook.rules.review import Malformed
 
 JSON = st.recursive(

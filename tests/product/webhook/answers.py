@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jsonpatch
@@ -9,14 +10,18 @@ import msgspec
 
 from lab.operator.objects import Object
 from mpijob_elastic import capabilities
+from mpijob_elastic.capabilities import admission
 from mpijob_elastic.model.job_facts import JobFacts
 from tests.product.webhook.objects import body, mpi_job
-from webhook.rules import handlers, mutate, review
-from webhook.rules.handlers import NOTHING, Answer, ReviewContext
+from webhook.rules import context, handlers, mutate, review
+from webhook.rules.context import Answer, ReviewContext
 from webhook.rules.json_patch import Patch
+from webhook.rules.optional import Admission
 from webhook.rules.quota import QuotaFacts
 from webhook.rules.review import Verdict
 
+# What a webhook answers that has seen nothing of the cluster.
+NOTHING = replace(context.NOTHING, rooms=admission.ALL)
 # The time of every context here.
 NOW = 1_700_000_000.0
 PodRule = Callable[[mutate.Pod, JobFacts | None], Patch]
@@ -28,6 +33,11 @@ def facts(job: Object) -> JobFacts:
 
 def patch_of(rule: PodRule, pod: Object, job: Object | None) -> Patch:
     return rule(msgspec.convert(pod, mutate.Pod), facts(job) if job else None)
+
+
+def own(room: Admission) -> PodRule:
+    """The rule by which a capability patches a pod; nothing while its job is not known."""
+    return lambda pod, job: room.patched(pod, job) if job else ()
 
 
 def patched(rule: PodRule, pod: Object, job: Object | None) -> Object:
@@ -44,6 +54,7 @@ def knowing(job: Object | None = None, *, quotas: Sequence[QuotaFacts] = ()) -> 
         job=lambda _namespace, name: found if name == "train" else None,
         quotas=lambda _namespace: quotas,
         now=lambda: NOW,
+        rooms=admission.ALL,
     )
 
 

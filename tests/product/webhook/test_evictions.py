@@ -12,13 +12,13 @@ import pytest
 from lab.operator import objects
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption import eviction as marks
+from mpijob_elastic.capabilities.disruption.hook import Evictions
 from mpijob_elastic.kube import errors
 from tests.doubles.direct import DirectClient, Sent
 from tests.product.webhook.answers import NOW, knowing, running
 from tests.product.webhook.evicted import EVICTION, request, worker
 from tests.product.webhook.objects import Object, body, mpi_job
 from webhook.admission import Admission
-from webhook.evictions import Evictions
 from webhook.listener import listening
 from webhook.metrics import Metrics
 from webhook.settings import Limits as Bounds
@@ -107,7 +107,7 @@ async def test_a_pod_that_cannot_be_read_passes(spoiled: Any) -> None:
 
 @asynccontextmanager
 async def serving(answering: Evictions | None) -> AsyncIterator[aiohttp.ClientSession]:
-    admission = Admission(limits=Bounds(), metrics=Metrics(), draining=asyncio.Event(), evictions=answering)
+    admission = Admission(limits=Bounds(), metrics=Metrics(), draining=asyncio.Event(), hook=answering)
     listen = partial(listening, host="127.0.0.1", port=0, limits=Bounds(), finish_seconds=1.0)
     async with (
         listen(admission.application()) as port,

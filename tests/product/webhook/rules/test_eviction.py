@@ -8,12 +8,13 @@ import pytest
 from lab.operator import objects
 from lab.operator.objects import Object
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.disruption import admission as eviction
 from mpijob_elastic.capabilities.disruption import eviction as marks
+from mpijob_elastic.capabilities.disruption.admission import Step
 from tests.product.webhook.answers import NOW, facts, running
 from tests.product.webhook.evicted import READY, request, worker
 from tests.product.webhook.objects import mpi_job
-from webhook.rules import eviction, review
-from webhook.rules.eviction import Step
+from webhook.rules import review
 
 GOING: Object = {"deletionTimestamp": "2026-11-23T00:00:00Z"}
 JOB = running()

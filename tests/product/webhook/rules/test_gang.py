@@ -6,17 +6,27 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.capabilities.gangs.admission import GANG_FIELD, QUEUE_FIELD, GangAdmission, QueueFacts, read_queue
+from mpijob_elastic.kube.meta import KubeObject, ObjectMeta
+from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model import mpijob
-from tests.product.webhook.answers import facts, patched
+from tests.product.webhook.answers import facts, own, patched
 from tests.product.webhook.objects import PLAIN, Object, launcher_pod, mpi_job, worker_pod
-from webhook.rules import gang
-from webhook.rules.gang import GANG_FIELD, QUEUE_FIELD, QueueState
+from webhook.rules.optional import Lookup, unknown
 
 VOLCANO, COSCHEDULING, KOORDINATOR, KUBERNETES = (
     {"mpijob-elastic/gang": scheduler} for scheduler in ("volcano", "coscheduling", "koordinator", "kubernetes")
 )
 LEAST = {"mpijob-elastic/min-replicas": "2"}
 QUEUES = {"team": "Open", "new": "", "shut": "Closed", "ending": "Closing"}
+
+
+def seen(_resource: Resource, name: str) -> KubeObject | None:
+    """The queues that the webhook has seen."""
+    state = QUEUES.get(name)
+    return None if state is None else QueueFacts(metadata=ObjectMeta(name=name), state=state)
+
+
 QUOTA = "quota.scheduling.koordinator.sh/name"
 PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 
@@ -91,17 +101,17 @@ IN_SCHEDULING_GROUP = {"schedulingGroup": {"podGroupName": "train"}}
     ],
 )
 def test_a_pod_gets_the_marks_of_its_gang(made: Object, job: Object, marks: dict[str, Any]) -> None:
-    assert patched(gang.marked, made, job) == marked(made, **marks)
+    assert patched(own(GangAdmission()), made, job) == marked(made, **marks)
 
 
 def refused(job: Object, old: Object | None = None) -> list[str]:
     decoded, before = mpijob.decode(json.dumps(job).encode()), facts(old) if old else None
-    return [str(found) for found in gang.refusals(decoded, capabilities.of(decoded), before, queue=QUEUES.get)]
+    return [str(found) for found in GangAdmission().refusals(decoded, capabilities.of(decoded), before, seen)]
 
 
-def warned(job: Object, *, queue: QueueState = QUEUES.get) -> list[str]:
+def warned(job: Object, *, lookup: Lookup = seen) -> list[str]:
     decoded = mpijob.decode(json.dumps(job).encode())
-    return list(gang.warnings(decoded, capabilities.of(decoded), queue=queue))
+    return list(GangAdmission().warnings(decoded, capabilities.of(decoded), lookup))
 
 
 def in_queue(queue: str) -> Object:
@@ -156,10 +166,6 @@ def test_marks_of_two_schedulers_are_refused(scheduler: str, kind: str, mark: st
     assert refused(asking({}, template=template)) == []
 
 
-def unreadable(_name: str) -> str | None:
-    raise LookupError
-
-
 def scheduled_by(scheduler: str, asked: Object) -> Object:
     """A job whose workers name a scheduler."""
     job = asking(asked)
@@ -191,11 +197,11 @@ def test_doubts(job: Object, said: str) -> None:
 
 def test_queues_that_cannot_be_read_are_a_doubt_and_refuse_nothing() -> None:
     decoded = mpijob.decode(json.dumps(in_queue("team")).encode())
-    assert list(gang.refusals(decoded, capabilities.of(decoded), None, queue=unreadable)) == []
+    assert list(GangAdmission().refusals(decoded, capabilities.of(decoded), None, unknown)) == []
     said = "queue team could not be checked: the queues of Volcano cannot be read"
-    assert warned(in_queue("team"), queue=unreadable) == [said]
+    assert warned(in_queue("team"), lookup=unknown) == [said]
 
 
 @pytest.mark.parametrize(("more", "state"), [({}, ""), ({"status": {"state": "Open"}}, "Open")])
 def test_a_queue_is_read_with_or_without_a_state(more: Object, state: str) -> None:
-    assert gang.read_queue(json.dumps({"metadata": {"name": "q"}, **more}).encode()).state == state
+    assert read_queue(json.dumps({"metadata": {"name": "q"}, **more}).encode()).state == state

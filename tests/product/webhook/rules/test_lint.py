@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.capabilities import admission
 from mpijob_elastic.model.mpijob import MPIJob
 from tests.product.webhook import answers
 from tests.product.webhook.objects import PLAIN, Object, mpi_job
@@ -19,7 +20,7 @@ ELASTIC, MIN, MAX = {names.ENABLED: "true"}, names.MIN_REPLICAS, names.MAX_REPLI
 
 def said(job: Object) -> tuple[str, ...]:
     read = msgspec.convert(job, MPIJob)
-    return lint.created(read, capabilities.of(read))
+    return lint.created(read, capabilities.of(read), admission.ALL)
 
 
 def good(*, sidecar: bool = False, labels: Object | None = None, **fields: Any) -> Object:

@@ -10,7 +10,9 @@ import pytest
 
 from lab.operator import objects
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
 from tests.product.webhook.answers import knowing, patch_of, patched
+from tests.product.webhook.answers import own as capability
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, body, config_map, launcher_pod, mpi_job
 from webhook.rules import handlers, json_patch, mutate, review
 from webhook.rules.json_patch import ForeignField, Patch
@@ -92,7 +94,7 @@ BOTH: Object = {"activeDeadlineSeconds": 60, "backoffLimit": 1}
 def test_a_launcher_gets_what_its_jobs_run_policy_asks_for(own: Object, job: Object, patch: Patch) -> None:
     pod = launcher_pod(command=PLAIN)
     pod["spec"] |= own
-    assert patch_of(mutate.run_policy, pod, job) == patch
+    assert patch_of(capability(RunPolicyAdmission()), pod, job) == patch
 
 
 def test_a_config_map_gets_a_script_that_names_no_host() -> None:

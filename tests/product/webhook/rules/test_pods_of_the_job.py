@@ -5,17 +5,19 @@ from collections.abc import Callable
 import pytest
 
 from mpijob_elastic import names
-from tests.product.webhook.answers import PodRule, patch_of
+from mpijob_elastic.capabilities.gangs.admission import GangAdmission
+from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
+from tests.product.webhook.answers import PodRule, own, patch_of
 from tests.product.webhook.objects import PLAIN, Object, launcher_pod, mpi_job, worker_pod
-from webhook.rules import gang, mutate, pod_security, scheduling_gates, template_labels, worker_grace
+from webhook.rules import mutate, pod_security, scheduling_gates, template_labels, worker_grace
 
 RULES = [
     pytest.param(mutate.launcher, names.ROLE_LAUNCHER, id="discover_hosts"),
-    pytest.param(mutate.run_policy, names.ROLE_LAUNCHER, id="run policy"),
+    pytest.param(own(RunPolicyAdmission()), names.ROLE_LAUNCHER, id="run policy"),
     pytest.param(worker_grace.fitting, names.ROLE_WORKER, id="grace period"),
     *(
         pytest.param(rule, role, id=f"{rule.__module__} {role}")
-        for rule in (template_labels.missing, pod_security.restored, scheduling_gates.missing, gang.marked)
+        for rule in (template_labels.missing, pod_security.restored, scheduling_gates.missing, own(GangAdmission()))
         for role in (names.ROLE_LAUNCHER, names.ROLE_WORKER)
     ),
 ]
@@ -70,14 +72,14 @@ def test_another_pod_is_left_alone(rule: PodRule, role: str, change: Callable[[O
     assert patch_of(rule, pod, asking()) == ()
 
 
-@pytest.mark.parametrize("rule", [gang.marked, worker_grace.fitting])
+@pytest.mark.parametrize("rule", [own(GangAdmission()), worker_grace.fitting])
 def test_what_a_newer_operator_numbers_is_its_own(rule: PodRule) -> None:
     pod = worker_pod()
     pod["metadata"]["labels"][names.LABEL_REPLICA_INDEX] = "0"
     assert patch_of(rule, pod, asking()) == ()
 
 
-@pytest.mark.parametrize("rule", [mutate.launcher, mutate.run_policy, worker_grace.fitting])
+@pytest.mark.parametrize("rule", [mutate.launcher, own(RunPolicyAdmission()), worker_grace.fitting])
 def test_what_only_one_role_gets_the_other_does_not(rule: PodRule) -> None:
     pod = launcher_pod() if rule is worker_grace.fitting else worker_pod()
     assert patch_of(rule, pod, asking()) == ()

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.product.webhook.answers import knowing, verdict
+from tests.product.webhook.answers import NOTHING, knowing, verdict
 from tests.product.webhook.objects import Object, mpi_job
 from webhook.rules import quota, review
-from webhook.rules.handlers import NOTHING
 from webhook.rules.quota import QuotaFacts
 
 GPUS = "requests.nvidia.com/gpu"

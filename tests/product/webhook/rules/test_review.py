@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.product.webhook.answers import NOTHING
 from tests.product.webhook.objects import Object, body, config_map, launcher_pod, mpi_job, review
 from webhook.rules import handlers
 from webhook.rules import review as reviews
-from webhook.rules.handlers import NOTHING, Answer
+from webhook.rules.context import Answer
 from webhook.rules.review import Malformed, Refusal, Verdict
 
 

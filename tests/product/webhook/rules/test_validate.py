@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.capabilities import admission
 from mpijob_elastic.model.mpijob import MPIJob
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, mpi_job
 from webhook.rules import validate
@@ -14,12 +15,14 @@ from webhook.rules.review import LONGEST_WARNING, Refusal, Verdict
 
 def on_create(job: Object) -> Verdict:
     read = msgspec.convert(job, MPIJob)
-    return validate.created(read, capabilities.of(read))
+    return validate.created(read, capabilities.of(read), admission.ALL)
 
 
 def on_update(job: Object, before: Object) -> Verdict:
     after, earlier = msgspec.convert(job, MPIJob), msgspec.convert(before, MPIJob)
-    return validate.updated(after, earlier, new=capabilities.of(after), old=capabilities.of(earlier))
+    return validate.updated(
+        after, earlier, new=capabilities.of(after), old=capabilities.of(earlier), rooms=admission.ALL
+    )
 
 
 def sized(replicas: int = 3, **facts: Any) -> Object:

@@ -1,6 +1,6 @@
 """Evictions of workers: which of them wait while the worker drains; pure.
 
-See model/eviction for the mark on the pod, by which webhook and controller agree. In doubt an eviction passes.
+See `eviction` for the mark on the pod, by which webhook and controller agree. In doubt an eviction passes.
 """
 
 from enum import Enum, auto

@@ -16,14 +16,15 @@ from collections.abc import Callable
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.disruption import admission as eviction
 from mpijob_elastic.capabilities.disruption import eviction as marks
+from mpijob_elastic.capabilities.disruption.admission import Step
 from mpijob_elastic.kube import cost, errors
 from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from webhook.rules import eviction, handlers, review
-from webhook.rules.eviction import Step
-from webhook.rules.handlers import Answer, ReviewContext
+from webhook.rules import context, review
+from webhook.rules.context import Answer, ReviewContext
 from webhook.rules.review import Request, Verdict
 
 # Seconds: the API server has given up then (timeoutSeconds).
@@ -54,12 +55,12 @@ class Evictions:
                 verdict = await self._verdict(request)
         except (errors.NotFound, errors.Forbidden) as error:
             _log.info("an eviction of %s/%s passes: %s", request.namespace, request.name, error)
-            return handlers.answered(review.UNCHANGED)
+            return context.answered(review.UNCHANGED)
         except (errors.KubeError, TimeoutError, msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             why = str(error) or type(error).__name__
             _log.warning("an eviction of %s/%s passes: %s", request.namespace, request.name, why)
             return Answer(verdict=review.UNCHANGED, outcome="error")
-        return handlers.answered(verdict)
+        return context.answered(verdict)
 
     async def _verdict(self, request: Request) -> Verdict:
         name = names.job_of_worker(request.name)

@@ -1,0 +1,31 @@
+"""The optional capabilities of a job at admission: the only place that names what each adds to an answer."""
+
+from collections.abc import Callable
+
+from mpijob_elastic.capabilities.autoscaling.admission import AutoscalingAdmission
+from mpijob_elastic.capabilities.disruption import admission as disruption
+from mpijob_elastic.capabilities.disruption.hook import Evictions
+from mpijob_elastic.capabilities.gangs.admission import GangAdmission
+from mpijob_elastic.capabilities.kube_queue.admission import KubeQueueAdmission
+from mpijob_elastic.capabilities.kueue.admission import KueueAdmission
+from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
+from mpijob_elastic.capabilities.suspension.admission import SuspensionAdmission
+from mpijob_elastic.kube.writer import ApiWriter
+from webhook.rules.context import ReviewContext
+from webhook.rules.optional import Admission
+
+ALL: tuple[Admission, ...] = (
+    SuspensionAdmission(),
+    RunPolicyAdmission(),
+    KubeQueueAdmission(),
+    KueueAdmission(),
+    GangAdmission(),
+    AutoscalingAdmission(),
+)
+# Kinds of objects that only a capability has reviewed.
+KINDS = frozenset({disruption.KIND})
+
+
+def hook(client: ApiWriter, context: ReviewContext, secret_path: Callable[[], str]) -> Evictions:
+    """Return what answers reviews at a secret path."""
+    return Evictions(client, context=context, secret_path=secret_path)

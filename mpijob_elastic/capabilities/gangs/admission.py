@@ -1,0 +1,138 @@
+"""Gangs: the marks of a job's pods, and mistakes in what an MPIJob asks of a gang scheduler; pure."""
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.gangs import facts as gang
+from mpijob_elastic.capabilities.gangs.facts import Gang
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.resources import QUEUES
+from mpijob_elastic.model import policy
+from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.mpijob import MPIJob
+from webhook.rules import json_patch
+from webhook.rules.json_patch import Patch
+from webhook.rules.mutate import Pod, role_of
+from webhook.rules.optional import Admission, Lookup
+from webhook.rules.review import Refusal
+
+GANG_FIELD = f"metadata.annotations[{names.GANG}]"
+QUEUE_FIELD = f"metadata.annotations[{names.VOLCANO_QUEUE}]"
+_CLOSED = ("Closed", "Closing")
+# What the API server writes into a pod whose template names no scheduler.
+_NO_SCHEDULER = ("", None, "default-scheduler")
+# By these labels and annotations gang schedulers know their pods.
+_MARKS = {
+    names.VOLCANO_GROUP: names.VOLCANO,
+    names.COSCHEDULING_GROUP: names.COSCHEDULING,
+    names.KOORDINATOR_GROUP: names.KOORDINATOR,
+    names.KOORDINATOR_GANG: names.KOORDINATOR,
+}
+
+
+class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue of Volcano; state: "" if nobody has said."""
+
+    metadata: ObjectMeta
+    state: str
+
+
+class _Status(msgspec.Struct, frozen=True):
+    state: str = ""
+
+
+class _Queue(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+    status: _Status = _Status()
+
+
+_queues = msgspec.json.Decoder(_Queue)
+
+
+def read_queue(raw: bytes) -> QueueFacts:
+    """Return the facts in a Queue's JSON. Raises msgspec.DecodeError if it is none."""
+    queue = _queues.decode(raw)
+    return QueueFacts(metadata=queue.metadata, state=queue.status.state)
+
+
+class GangAdmission(Admission):
+    """What the webhook does for a gang."""
+
+    watches: ClassVar = {QUEUES: read_queue}
+
+    def patched(self, pod: Pod, job: JobFacts) -> Patch:
+        """Return a patch that gives a launcher or worker the marks of its gang; what its template says stays."""
+        asked, metadata, role = job.of(Gang), pod.metadata, role_of(pod, job)
+        # [v0.3.0] numbers its workers, and makes PodGroups of its own.
+        if asked is None or not role or names.LABEL_REPLICA_INDEX in metadata.labels:
+            return ()
+        name = job.metadata.name
+        least = policy.least_workers(job.policy, job.replicas, elastic=job.elastic)
+        marks = gang.marks(asked, name, role, index=names.worker_index(metadata.name, job=name), least=least)
+        patch = json_patch.annotating(metadata.annotations, marks.annotations)
+        said = {**job.pod_labels[role], **metadata.labels}
+        for key, value in marks.labels.items():
+            patch += json_patch.labelling(key, said.get(key, value))
+        if marks.scheduler and pod.spec.scheduler_name in _NO_SCHEDULER:
+            patch += json_patch.scheduling(marks.scheduler)
+        if marks.group and pod.spec.scheduling_group is None:
+            patch += json_patch.grouping(marks.group)
+        return patch
+
+    def refusals(self, job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup) -> Iterator[Refusal]:
+        """Yield the mistakes that a new or changed MPIJob brings in."""
+        was, now = old.of(Gang) if old else None, new.of(Gang)
+        if old and old.reported and (now and now.scheduler) != (was and was.scheduler):
+            message = "cannot change once the job has started: its pods keep their marks; delete and recreate the job"
+            yield Refusal(field=GANG_FIELD, message=message)
+        if now is None:
+            return
+        if foreign := [] if was else sorted(_foreign_marks(job, now.scheduler)):
+            message = f"{now.scheduler} and {foreign[0]} in a template are marks of two schedulers; remove one"
+            yield Refusal(field=GANG_FIELD, message=message)
+        if now.queue and (was is None or was.queue != now.queue):
+            yield from _queue(now.queue, lookup)
+
+    def warnings(self, job: MPIJob, new: JobFacts, lookup: Lookup) -> Iterator[str]:
+        """Yield doubts about what an MPIJob asks for, or leaves out."""
+        roles, asked = (names.ROLE_LAUNCHER, names.ROLE_WORKER), new.of(Gang)
+        scheduler = asked.scheduler if asked else ""
+        if asked is None and any(job.pod(role).scheduler_name == names.VOLCANO for role in roles):
+            yield (
+                f'schedulerName is volcano without {names.GANG}: "volcano": each pod is a gang of its own, unless '
+                "mpi-operator runs with --gang-scheduling"
+            )
+        if scheduler == names.COSCHEDULING and job.pod(names.ROLE_WORKER).scheduler_name in _NO_SCHEDULER:
+            yield "no schedulerName in the templates: they are a gang only if the default scheduler runs Coscheduling"
+        if scheduler == names.KUBERNETES and len({job.pod(role).scheduler_name or "" for role in roles}) > 1:
+            yield "launcher and workers name different schedulers: Kubernetes then starts no pod of the gang"
+        if asked and asked.queue:
+            try:
+                lookup(QUEUES, asked.queue)
+            except LookupError:
+                yield f"queue {asked.queue} could not be checked: the queues of Volcano cannot be read"
+
+
+def _queue(name: str, lookup: Lookup) -> Iterator[Refusal]:
+    try:
+        found = lookup(QUEUES, name)
+    except LookupError:
+        return  # see `warnings`
+    if found is None:
+        yield Refusal(
+            field=QUEUE_FIELD, message=f"there is no queue {name}; see `kubectl get queues.scheduling.volcano.sh`"
+        )
+    elif isinstance(found, QueueFacts) and found.state in _CLOSED:
+        yield Refusal(field=QUEUE_FIELD, message=f"queue {name} is {found.state} and takes no more jobs")
+
+
+def _foreign_marks(job: MPIJob, scheduler: str) -> set[str]:
+    found: set[str] = set()
+    for role in (names.ROLE_LAUNCHER, names.ROLE_WORKER):
+        said: Mapping[str, str] = {**job.pod_labels(role), **job.pod_annotations(role)}
+        ours = {mark for mark, of in _MARKS.items() if of == scheduler and said.get(mark) == job.metadata.name}
+        found |= said.keys() & _MARKS.keys() - ours
+    return found

@@ -1,0 +1,34 @@
+"""Kueue at admission: what an edit does to the quota of a job that it has admitted, or may have."""
+
+from collections.abc import Iterator
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.facts import Asked
+from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.mpijob import MPIJob
+from webhook.rules.optional import Admission
+
+
+class KueueAdmission(Admission):
+    """What the webhook says of it."""
+
+    def findings(self, _job: MPIJob, about: JobFacts) -> Iterator[str]:
+        """Yield that workers which stay run without quota."""
+        if (about.of(Asked) or Asked()).queue and about.clean_pod_policy not in ("Running", "All"):
+            yield "workers stay when this job has ended, but others get its quota; set spec.cleanPodPolicy to Running"
+
+    def edits(self, new: JobFacts, old: JobFacts) -> Iterator[str]:
+        """Yield what an edit does to its quota."""
+        queue, former = (new.of(Asked) or Asked()).queue, (old.of(Asked) or Asked()).queue
+        if queue != former:
+            after = f"an admitted job keeps its quota of {former}; to move it, suspend and resume it"
+            if not former:
+                after = "pods that run go on outside the quota until Kueue admits the job"
+            elif not queue:
+                after = "the job leaves its queue: others get its quota at once, and its pods go on"
+            yield f"metadata.labels[{names.LABEL_QUEUE}]: {after}"
+        elif queue and new.elastic and new.policy.min_replicas != old.policy.min_replicas:
+            yield (
+                f"{names.MIN_REPLICAS}: an admitted job keeps the quota of its least size at the start; to ask again, "
+                "suspend and resume it"
+            )

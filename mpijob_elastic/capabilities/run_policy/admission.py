@@ -1,0 +1,42 @@
+"""The run policy at admission: what a launcher gets of it, and that the operator ignores it."""
+
+from collections.abc import Iterator
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.run_policy import facts
+from mpijob_elastic.capabilities.run_policy.facts import RunPolicy
+from mpijob_elastic.model import phrases
+from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.mpijob import MPIJob
+from webhook.rules import json_patch
+from webhook.rules.json_patch import Patch
+from webhook.rules.mutate import Pod, role_of
+from webhook.rules.optional import Admission
+
+
+class RunPolicyAdmission(Admission):
+    """What the webhook does for it."""
+
+    def patched(self, pod: Pod, job: JobFacts) -> Patch:
+        """Return a patch that gives the operator's launcher what its job's run policy asks for, elastic or not.
+
+        A deadline of its own comes first. [operator] A launcher that its kubelet ends for a deadline fails the job:
+        Failed, reason DeadlineExceeded. One that may fail and be tried again is restarted in place (wishes.end).
+        """
+        asked, spec = job.of(RunPolicy), pod.spec
+        is_operators = pod.metadata.labels.get(names.LABEL_GROUP_NAME) == names.GROUP
+        if asked is None or not is_operators or role_of(pod, job) != names.ROLE_LAUNCHER:
+            return ()
+        patch: Patch = ()
+        if asked.active_deadline is not None and spec.active_deadline_seconds is None:
+            patch = json_patch.adding(at="/spec/activeDeadlineSeconds", value=asked.active_deadline)
+        if asked.backoff_limit and spec.restart_policy == "Never":
+            patch = (*patch, *json_patch.replacing(at="/spec/restartPolicy", value="OnFailure"))
+        return patch
+
+    def findings(self, job: MPIJob, about: JobFacts) -> Iterator[str]:
+        """Yield that the operator ignores the run policy of an elastic job that does not ask for it."""
+        ignored = facts.ignored(job.spec.run_policy) if job.spec and about.of(RunPolicy) is None else []
+        if ignored and about.elastic:
+            listed = phrases.listed(ignored)
+            yield f'mpi-operator v0.2.3 ignores {listed} of spec.runPolicy; annotate the job {names.RUN_POLICY}: "true"'

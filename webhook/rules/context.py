@@ -1,0 +1,51 @@
+"""What a review needs beside its request, and what it is answered with; pure."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mpijob_elastic.model.job_facts import JobFacts
+from webhook.rules import optional
+from webhook.rules.optional import Admission, Lookup
+from webhook.rules.quota import QuotaFacts
+from webhook.rules.review import Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewContext:
+    """The facts that a review lacks: the cluster as last seen, and the time; passed in, so that answers stay pure.
+
+    job: returns the MPIJob of a namespace and name, None while it is not known. quotas: returns the ResourceQuotas of a
+    namespace. now: returns seconds since the epoch. lookup: returns a cluster-wide object (see `optional`). rooms: what
+    capabilities add.
+    """
+
+    job: Callable[[str, str], JobFacts | None]
+    now: Callable[[], float]
+    quotas: Callable[[str], Sequence[QuotaFacts]] = lambda _namespace: ()
+    lookup: Lookup = optional.unknown
+    rooms: Sequence[Admission] = ()
+
+
+# For a webhook that watches nothing.
+NOTHING = ReviewContext(job=lambda _namespace, _name: None, now=lambda: 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A verdict and a word for it, for metrics and logs."""
+
+    verdict: Verdict
+    outcome: str
+
+
+def answered(verdict: Verdict) -> Answer:
+    """Return the verdict with its word."""
+    return Answer(verdict=verdict, outcome=_outcome(verdict))
+
+
+def _outcome(verdict: Verdict) -> str:
+    if not verdict.allowed:
+        return "postponed" if verdict.postponed else "rejected"
+    if verdict.patch:
+        return "patched"
+    return "warned" if verdict.warnings else "unchanged"
