@@ -5,9 +5,8 @@ After a fault of our own the object passes, as with failurePolicy Ignore, but at
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
 
 from aiohttp import web
 
@@ -16,7 +15,7 @@ from mpijob_elastic.model import durations
 from webhook.bodies import Bodies, Crowded
 from webhook.metrics import Metrics
 from webhook.rules import handlers, review
-from webhook.rules.context import NOTHING, Answer, ReviewContext
+from webhook.rules.context import NOTHING, Answer, Hook, ReviewContext
 from webhook.rules.handlers import Handler, Kind
 from webhook.rules.review import Malformed, Request
 from webhook.settings import Limits
@@ -27,16 +26,6 @@ Answering = Callable[[Request], Awaitable[Answer]]
 
 # The longest name that Kubernetes allows; a longer, hostile name must not fill the log.
 _LOGGED = 253
-
-
-class Hook(Protocol):
-    """Answers reviews at a path that is a secret, because an answer there changes an object."""
-
-    def is_at(self, path: str) -> bool:
-        """Return True if a request to that path comes from the API server."""
-
-    async def answer(self, request: Request) -> Answer:
-        """Answer a review."""
 
 
 class _Refused(Exception):
@@ -58,13 +47,13 @@ class Admission:
         metrics: Metrics,
         draining: asyncio.Event,
         context: ReviewContext = NOTHING,
-        hook: Hook | None = None,
+        hooks: Sequence[Hook] = (),
     ) -> None:
         self._limits = limits
         self._metrics = metrics
         self._draining = draining
         self._context = context
-        self._hook = hook
+        self._hooks = hooks
         self._bodies = Bodies(most=limits.bodies_bytes)
         self._answering: set[asyncio.Task[object]] = set()
 
@@ -86,9 +75,10 @@ class Admission:
             await asyncio.wait(self._answering, timeout=within)
 
     async def _respond_in_secret(self, http: web.Request) -> web.Response:
-        if self._hook is None or not self._hook.is_at(http.path):
-            raise web.HTTPNotFound
-        return await self._respond(self._hook.answer, http)
+        for hook in self._hooks:
+            if hook.is_at(http.path):
+                return await self._respond(hook.answer, http)
+        raise web.HTTPNotFound
 
     async def _respond(self, answering: Answering, http: web.Request) -> web.Response:
         task = asyncio.current_task()

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from mpijob_elastic.capabilities.autoscaling.admission import AutoscalingAdmission
-from mpijob_elastic.capabilities.disruption import admission as disruption
 from mpijob_elastic.capabilities.disruption.hook import Evictions
 from mpijob_elastic.capabilities.gangs.admission import GangAdmission
 from mpijob_elastic.capabilities.kube_queue.admission import KubeQueueAdmission
@@ -11,7 +10,7 @@ from mpijob_elastic.capabilities.kueue.admission import KueueAdmission
 from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
 from mpijob_elastic.capabilities.suspension.admission import SuspensionAdmission
 from mpijob_elastic.kube.writer import ApiWriter
-from webhook.rules.context import ReviewContext
+from webhook.rules.context import Hook, ReviewContext
 from webhook.rules.optional import Admission
 
 ALL: tuple[Admission, ...] = (
@@ -22,10 +21,12 @@ ALL: tuple[Admission, ...] = (
     GangAdmission(),
     AutoscalingAdmission(),
 )
-# Kinds of objects that only a capability has reviewed.
-KINDS = frozenset({disruption.KIND})
+# Reviews at a secret path, because an answer there changes an object.
+HOOKS = (Evictions,)
+# Kinds of objects that only these review.
+KINDS = frozenset(hook.KIND for hook in HOOKS)
 
 
-def hook(client: ApiWriter, context: ReviewContext, secret_path: Callable[[], str]) -> Evictions:
-    """Return what answers reviews at a secret path."""
-    return Evictions(client, context=context, secret_path=secret_path)
+def hooks(client: ApiWriter, context: ReviewContext, secret_path: Callable[[], str]) -> tuple[Hook, ...]:
+    """Return what answers there."""
+    return tuple(hook(client, context=context, secret_path=secret_path) for hook in HOOKS)

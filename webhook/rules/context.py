@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from mpijob_elastic.model.job_facts import JobFacts
 from webhook.rules import optional
 from webhook.rules.optional import Admission, Lookup
 from webhook.rules.quota import QuotaFacts
-from webhook.rules.review import Verdict
+from webhook.rules.review import Request, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,3 +50,13 @@ def _outcome(verdict: Verdict) -> str:
     if verdict.patch:
         return "patched"
     return "warned" if verdict.warnings else "unchanged"
+
+
+class Hook(Protocol):
+    """Answers reviews at a path that is a secret, because an answer there changes an object."""
+
+    def is_at(self, path: str) -> bool:
+        """Return True if a request to that path comes from the API server."""
+
+    async def answer(self, request: Request) -> Answer:
+        """Answer a review."""

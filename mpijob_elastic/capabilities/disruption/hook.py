@@ -24,7 +24,7 @@ from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from webhook.rules import context, review
-from webhook.rules.context import Answer, ReviewContext
+from webhook.rules.context import Answer, Hook, ReviewContext
 from webhook.rules.review import Request, Verdict
 
 # Seconds: the API server has given up then (timeoutSeconds).
@@ -34,8 +34,10 @@ _ONCE = Limits(attempt=_LIMIT, throttled=0.0)
 _log = logging.getLogger(__name__)
 
 
-class Evictions:
+class Evictions(Hook):
     """Answers reviews of evictions. secret_path: returns the path at which they come, "" while nobody knows it."""
+
+    KIND = eviction.KIND
 
     def __init__(self, client: ApiWriter, *, context: ReviewContext, secret_path: Callable[[], str]) -> None:
         self._client = client

@@ -107,7 +107,9 @@ async def test_a_pod_that_cannot_be_read_passes(spoiled: Any) -> None:
 
 @asynccontextmanager
 async def serving(answering: Evictions | None) -> AsyncIterator[aiohttp.ClientSession]:
-    admission = Admission(limits=Bounds(), metrics=Metrics(), draining=asyncio.Event(), hook=answering)
+    admission = Admission(
+        limits=Bounds(), metrics=Metrics(), draining=asyncio.Event(), hooks=(answering,) if answering else ()
+    )
     listen = partial(listening, host="127.0.0.1", port=0, limits=Bounds(), finish_seconds=1.0)
     async with (
         listen(admission.application()) as port,
