@@ -7,6 +7,7 @@ namespace gets one, then each again; within a namespace, each job.
 
 import asyncio
 import math
+import sys
 from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -33,9 +34,13 @@ class Places:
 
 
 class FairTurns:
-    """`a_second` turns in a second, evenly spaced or `together` with longer pauses; `at_once` of them at a time."""
+    """`a_second` turns in a second, evenly spaced or `together` with longer pauses; `at_once` of them at a time.
 
-    def __init__(self, *, at_once: int, a_second: float, together: int = 1) -> None:
+    asked: places for who has a turn or waits for one, `most` of them. They are taken by who asks.
+    """
+
+    def __init__(self, *, at_once: int, a_second: float, together: int = 1, most: int = sys.maxsize) -> None:
+        self.asked = Places(most)
         self._places = Places(at_once)
         self._together = together
         self._pause = together / a_second

@@ -43,7 +43,7 @@ class Looks:
 
     @property
     def held(self) -> Held:
-        return self.execs.held(LAUNCHER.ref.uid)
+        return self.execs.held(("n", "j"), LAUNCHER.ref.uid)
 
     def begin(self, view: JobView = VIEW, at: Launcher = LAUNCHER) -> None:
         self.execs.begin(view, LookIntoLauncher(launcher=at, about=ABOUT))
@@ -208,7 +208,7 @@ async def test_a_job_that_is_gone_is_forgotten_even_during_a_look() -> None:
         found.execs.forget("n", "j")
         assert found.held == Held()
         await found.done()
-        assert (found.execs._held, found.execs._launchers, len(found.woken)) == ({}, {}, 1)
+        assert (found.execs.jobs, len(found.woken)) == ({}, 1)
 
 
 DEAD = Exec(pid=41, pod="j-worker-2", started_at=LONG_AGO, ticks=5000)

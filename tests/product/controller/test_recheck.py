@@ -48,7 +48,7 @@ def rechecking(
 
     return LiveRecheck(
         client,
-        probes=lambda _uid, _at: Probe(),
+        probes=lambda _job, _pod, _at: Probe(),
         judge=judge,
         timed=timed,
         read_job=capabilities.read,
