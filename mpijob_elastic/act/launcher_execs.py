@@ -1,7 +1,7 @@
 """Look by exec into a launcher for the `kubectl exec`s that hold its ranks.
 
 The script prints only the name of the pod from a command line, because the rest contains a secret of Horovod. Looks are
-seldom (decide/frozen_execs), and a few at once (act/looks).
+seldom (decide/frozen_execs), and a few at once (looks).
 """
 
 import re
@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from mpijob_elastic.act.looks import Job, Looks, look_into
-from mpijob_elastic.act.turns import FairTurns
+from mpijob_elastic.act.looks import FairTurns, Job, Looks, look_into
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher
 from mpijob_elastic.kube.reader import ApiReader

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from mpijob_elastic import names
-from mpijob_elastic.act.looks import Job, Looks, look_into
-from mpijob_elastic.act.turns import FairTurns
+from mpijob_elastic.act.looks import FairTurns, Job, Looks, look_into
 from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.kube import errors, resources, wire
 from mpijob_elastic.kube.reader import ApiReader, Limits

@@ -20,7 +20,7 @@ from lab.ports import free_ports
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
 from mpijob_elastic.controller import process
-from mpijob_elastic.controller.settings import Settings
+from mpijob_elastic.controller.process import Settings
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
