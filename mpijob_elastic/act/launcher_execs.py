@@ -14,8 +14,8 @@ from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.bounds import BYTES_AN_EXEC, MOST_EXECS
-from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.pod import Launcher
 
 # Seconds for a look.

@@ -10,9 +10,9 @@ from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Removal
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.capability import Known
-from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.observe import live
 

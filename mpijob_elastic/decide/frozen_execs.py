@@ -17,8 +17,8 @@ from itertools import islice
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, Note, normal, warning
 from mpijob_elastic.decide.state import SKEW, JobState, honest
-from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.memory import Left
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker

@@ -17,8 +17,8 @@ from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.bounds import BYTES_AN_EXEC, MOST_EXECS
-from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.pod import Launcher
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import LONG_AGO, but, job, launcher, ref, role, worker
