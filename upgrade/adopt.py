@@ -3,9 +3,8 @@
 import contextlib
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.install import rollout
-from mpijob_elastic.install.changes import Ask, Say
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused, rollout
+from mpijob_elastic.install.objects import Ask, Say
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader

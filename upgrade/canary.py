@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, rollout
-from mpijob_elastic.install.changes import Say
+from mpijob_elastic.install import rollout, server
+from mpijob_elastic.install.objects import Say
 from mpijob_elastic.install.preflight import Right, check_rights
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.reader import ApiReader
@@ -76,8 +76,8 @@ async def remove(client: ApiWriter, namespace: str) -> None:
 
 async def remove_all(client: ApiWriter) -> None:
     """Remove the canaries of interrupted runs, in any namespace. Raises `errors.KubeError`."""
-    jobs = await inventory.metadata(client, MPI_JOBS.path(), _SELECTOR)
-    created = await inventory.metadata(client, NAMESPACES.path(), _SELECTOR)
+    jobs = await server.metadata(client, MPI_JOBS.path(), _SELECTOR)
+    created = await server.metadata(client, NAMESPACES.path(), _SELECTOR)
     for namespace in {job.namespace for job in jobs} | {one.name for one in created}:
         await remove(client, namespace)
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, cast
 
 from mpijob_elastic import names
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.resources import MPI_JOBS
 from upgrade import owners, schema
 

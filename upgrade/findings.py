@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from enum import IntEnum
 from typing import Any
 
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused
 from mpijob_elastic.install.server import OLDEST, OPTIONAL_KINDS
 from upgrade import crd
 from upgrade.crd import Crd, Form

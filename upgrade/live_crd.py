@@ -4,10 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mpijob_elastic.install import changes, objects, rollout
-from mpijob_elastic.install.changes import Change, Say
-from mpijob_elastic.install.objects import identity
-from mpijob_elastic.install.refusal import ATTEMPTS, Refused, contended
+from mpijob_elastic.install import ATTEMPTS, Refused, contended, objects, rollout
+from mpijob_elastic.install.objects import Change, Say, identity
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, MPI_JOBS
@@ -38,7 +36,7 @@ async def change(client: ApiWriter, wanted: Wanted, *, dry_run: bool = False) ->
         live = await read(client)
         after = wanted(live)
         if after == live:
-            return changes.changed(identity(live), live, live)
+            return objects.changed(identity(live), live, live)
         # The API server refuses an old version with a conflict, as in an update.
         version = live["metadata"]["resourceVersion"]
         guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
@@ -51,7 +49,7 @@ async def change(client: ApiWriter, wanted: Wanted, *, dry_run: bool = False) ->
         except errors.Invalid as error:
             raise Refused(f"the API server does not accept the change of {crd.NAME}: {error}") from error
         else:
-            return changes.changed(identity(live), live, objects.read(body))
+            return objects.changed(identity(live), live, objects.read(body))
     raise contended(crd.NAME)
 
 

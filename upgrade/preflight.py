@@ -4,9 +4,8 @@ Nothing is written; a question that cannot be answered is reported as open.
 """
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.install import installer, inventory, server
+from mpijob_elastic.install import Refused, installer, server
 from mpijob_elastic.install.installer import Plan
-from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
@@ -21,7 +20,7 @@ from upgrade.findings import Finding, Report, Verdict
 
 async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
     """Look at everything; `now` in seconds since the epoch. Raises `errors.KubeError` if nothing can be asked."""
-    found = await server.examine(client, [*plan.manifests(), *inventory.manifests()])
+    found = await server.examine(client, [*plan.manifests(), *server.every_manifest()])
     jobs = await _jobs(client)
     adoptions = None if jobs is None else [job_impact.adoption(view, now=now) for view in jobs]
     return Report(

@@ -6,11 +6,9 @@ The definition before is recorded in a Secret beside the installation.
 from functools import partial
 
 from mpijob_elastic import names
-from mpijob_elastic.install import changes
-from mpijob_elastic.install.changes import Say
-from mpijob_elastic.install.objects import identity
+from mpijob_elastic.install import Refused, objects
+from mpijob_elastic.install.objects import Say, identity
 from mpijob_elastic.install.preflight import Right, check_rights
-from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, SECRETS
@@ -30,7 +28,7 @@ async def offer(client: ApiWriter, *, dry_run: bool, seconds: float, say: Say) -
     """
     live = await live_crd.read(client)
     if crd.is_scalable(live):
-        say(changes.changed(identity(live), live, live))
+        say(objects.changed(identity(live), live, live))
         return ""
     await check(client)
     trial = await live_crd.change(client, crd.upgraded, dry_run=True)

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from mpijob_elastic import names
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused
 from mpijob_elastic.telemetry.terminal import printable
 from upgrade import crd
 from upgrade.conversion import mpi_job, training_job

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from mpijob_elastic.install.changes import Change, Outcome
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused
+from mpijob_elastic.install.objects import Change, Outcome
 from tests.doubles.api import TinyApi, refused
 from tests.doubles.direct import DirectClient, Sent
 from tests.product.upgrade.definitions import STAY, Object, definition, v1

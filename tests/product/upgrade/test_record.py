@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, SECRETS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi

@@ -8,7 +8,7 @@ import pytest
 from lab.operator import objects
 from lab.operator.objects import Object
 from mpijob_elastic import names
-from mpijob_elastic.install.refusal import ATTEMPTS
+from mpijob_elastic.install import ATTEMPTS
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import kubexec, mpijob
