@@ -14,7 +14,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import operator_types
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import registration, views
-from upgrade import canary, findings, job_impact, kueue, live_crd, operators, scale, traces
+from upgrade import canary, findings, kueue, operators, scale, traces
 from upgrade.findings import Finding, Report, Verdict
 
 
@@ -22,7 +22,7 @@ async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
     """Look at everything; `now` in seconds since the epoch. Raises `errors.KubeError` if nothing can be asked."""
     found = await server.examine(client, [*plan.manifests(), *server.every_manifest()])
     jobs = await _jobs(client)
-    adoptions = None if jobs is None else [job_impact.adoption(view, now=now) for view in jobs]
+    adoptions = None if jobs is None else [findings.adoption(view, now=now) for view in jobs]
     return Report(
         findings=(
             findings.kubernetes(found.version, found.minor),
@@ -40,7 +40,7 @@ async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
 
 async def _definition(client: ApiReader) -> Finding:
     try:
-        return findings.definition(await live_crd.read(client))
+        return findings.definition(await scale.read_definition(client))
     except Refused:
         return findings.definition(None)
     except errors.Forbidden:

@@ -55,7 +55,7 @@ class Plan:
 class Options:
     """Options of an installation: dry_run and force as in `Applier`; wait: for readiness, `timeout` seconds at most.
 
-    uncover: see `coverage.check`.
+    uncover: see `removal.check_coverage`.
     """
 
     dry_run: bool = False
