@@ -11,9 +11,8 @@ from pathlib import Path
 import yaml
 
 from mpijob_elastic.install import overlays
-from mpijob_elastic.install.customize import NAMESPACE_PLACEHOLDER, RIGHTS_TO_EVICT
 from mpijob_elastic.install.objects import Identity, Manifest, by_identity
-from mpijob_elastic.install.overlays import DEFAULT, Overlay
+from mpijob_elastic.install.overlays import DEFAULT, NAMESPACE_PLACEHOLDER, RIGHTS_TO_EVICT, Overlay
 
 CHART = Path(__file__).parents[1] / "charts" / "mpijob-elastic"
 GENERATED = CHART / "templates" / "generated"

@@ -14,7 +14,7 @@ from lab.ports import free_ports
 from lab.registration import at_address
 from lab.versions import KubernetesVersion
 from mpijob_elastic import names
-from mpijob_elastic.install import customize
+from mpijob_elastic.install import overlays
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.install.server import OPTIONAL_KINDS
@@ -56,7 +56,7 @@ def uninstall_from(cluster: Cluster, installed: Installed) -> None:
 
 def _manifests(cluster: Cluster, namespaces: tuple[str, ...]) -> list[Manifest]:
     minor = KubernetesVersion.parse(cluster.options.kubernetes_version).minor
-    manifests = customize.for_version(Plan(jobs_namespaces=namespaces).manifests(), minor)
+    manifests = overlays.for_version(Plan(jobs_namespaces=namespaces).manifests(), minor)
     served = [manifest for manifest in manifests if OPTIONAL_KINDS.get(manifest["kind"], 0) <= minor]
     return [manifest for manifest in served if manifest["kind"] not in WORKLOADS]
 

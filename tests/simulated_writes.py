@@ -30,9 +30,9 @@ from mpijob_elastic.decide.actions import (
     WriteRole,
     WriteSelector,
 )
-from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, JobView, Role
+from mpijob_elastic.model.memory import parse_memory, render_memory
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Probe, Worker
 from tests.builders import but, ref
 
@@ -112,7 +112,7 @@ def grant(role: Role, action: WriteRole) -> Role:
 
 def publish(config: Config, action: WriteConfig) -> Config:
     """Return the ConfigMap after this write, its memory as the next look reads it."""
-    memory = memory_text.parse(memory_text.render(action.memory))
+    memory = parse_memory(render_memory(action.memory))
     assert memory == action.memory
     return but(
         config,

@@ -2,6 +2,6 @@
 
 `install` and `uninstall` use the parts about the definition of MPIJobs, the canary and our traces on jobs. The
 definition before is recorded first (`record`). Each step can be interrupted and run again. Pure decisions (`crd`,
-`findings`, `job_impact`, `traces.find`, `conversion`) stand apart from reads and writes of the API. Functions that are
+`findings`, `traces.find`, `conversion`) stand apart from reads and writes of the API. Functions that are
 given a client raise `errors.KubeError`; `Refused` is one.
 """

@@ -3,9 +3,8 @@
 import contextlib
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.install import rollout
-from mpijob_elastic.install.changes import Ask, Say
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused, rollout
+from mpijob_elastic.install.objects import Ask, Say
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader
@@ -13,8 +12,8 @@ from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import live
-from upgrade import canary, job_impact
-from upgrade.job_impact import Readiness
+from upgrade import canary, findings
+from upgrade.findings import Readiness
 
 
 async def adopt(client: ApiWriter, namespace: str, job: str, *, ask: Ask, say: Say, now: float, timeout: float) -> bool:  # noqa: ASYNC109
@@ -23,7 +22,7 @@ async def adopt(client: ApiWriter, namespace: str, job: str, *, ask: Ask, say: S
     `now` in seconds since the epoch, `timeout` in seconds. Raises `Refused` and `errors.KubeError`.
     """
     view = await _view(client, namespace, job)
-    found = job_impact.adoption(view, now=now)
+    found = findings.adoption(view, now=now)
     if found.readiness in (Readiness.ELASTIC, Readiness.LIVE):
         say(f"{namespace}/{job} needs no restart: {found.why}")
         return True
@@ -35,7 +34,7 @@ async def adopt(client: ApiWriter, namespace: str, job: str, *, ask: Ask, say: S
             "an administrator runs `mpijob-elastic upgrade preflight`, or `mpijob-elastic install` first"
         )
     say(f"pod {namespace}/{view.launcher.ref.name} will be deleted, and mpi-operator will recreate it")
-    say(f"lost: {job_impact.cost(view.launcher, now=now)}; its {len(view.workers)} workers stay, their ranks end")
+    say(f"lost: {findings.cost(view.launcher, now=now)}; its {len(view.workers)} workers stay, their ranks end")
     if not ask():
         return False
     old = view.launcher.ref

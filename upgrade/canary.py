@@ -10,15 +10,15 @@ from functools import partial
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, rollout
-from mpijob_elastic.install.changes import Say
+from mpijob_elastic.install import rollout, server
+from mpijob_elastic.install.objects import Say
 from mpijob_elastic.install.preflight import Right, check_rights
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from mpijob_elastic.observe import facts_config, facts_pod
-from upgrade import crd, live_crd, operators
+from upgrade import crd, operators, scale
 
 JOB = "mpijob-elastic-canary"
 RIGHTS: tuple[Right, ...] = tuple((MPI_JOBS, "", verb) for verb in ("get", "list", "create", "patch", "delete"))
@@ -36,7 +36,7 @@ _ADVICE = (
 async def check(client: ApiReader) -> None:
     """Raise `Refused` if this cluster's jobs are resized by somebody else, or if this account may not try one."""
     await operators.check(client)
-    crd.form(await live_crd.read(client))
+    crd.form(await scale.read_definition(client))
     await check_rights(client, RIGHTS)
 
 
@@ -55,11 +55,11 @@ async def run(client: ApiWriter, namespace: str, *, image: str, seconds: float, 
         say(f"canary: job {namespace}/{JOB}")
         await client.create_object(MPI_JOBS.path(namespace), body=_job(image, names.ENABLED, "true"))
         await wait(partial(_unprepared, client, namespace))
-        scale = MPI_JOBS.path(namespace, JOB, "scale")
-        if await client.find(scale) is None:
+        subresource = MPI_JOBS.path(namespace, JOB, "scale")
+        if await client.find(subresource) is None:
             say("canary: launcher and ConfigMap are as they should be; the scale subresource is not served")
             return
-        await client.patch_object(scale, body={"spec": {"replicas": 2}}, content_type=MERGE_PATCH)
+        await client.patch_object(subresource, body={"spec": {"replicas": 2}}, content_type=MERGE_PATCH)
         await wait(partial(_unscaled, client, namespace))
         say("canary: launcher, ConfigMap and scale subresource are as they should be")
     finally:
@@ -76,8 +76,8 @@ async def remove(client: ApiWriter, namespace: str) -> None:
 
 async def remove_all(client: ApiWriter) -> None:
     """Remove the canaries of interrupted runs, in any namespace. Raises `errors.KubeError`."""
-    jobs = await inventory.metadata(client, MPI_JOBS.path(), _SELECTOR)
-    created = await inventory.metadata(client, NAMESPACES.path(), _SELECTOR)
+    jobs = await server.metadata(client, MPI_JOBS.path(), _SELECTOR)
+    created = await server.metadata(client, NAMESPACES.path(), _SELECTOR)
     for namespace in {job.namespace for job in jobs} | {one.name for one in created}:
         await remove(client, namespace)
 

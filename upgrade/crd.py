@@ -13,15 +13,17 @@ from enum import StrEnum
 from typing import Any, cast
 
 from mpijob_elastic import names
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.resources import MPI_JOBS
-from upgrade import owners, schema
+from upgrade import owners
 
 NAME = f"{MPI_JOBS.plural}.{MPI_JOBS.group}"
 
 Crd = Mapping[str, Any]
 Version = Mapping[str, Any]
+Schema = Mapping[str, Any]
 
+PRESERVE = "x-kubernetes-preserve-unknown-fields"
 # [training-operator] has the selector at this path too.
 SCALE = {
     "specReplicasPath": ".spec.mpiReplicaSpecs.Worker.replicas",
@@ -178,5 +180,25 @@ def _without_columns(version: dict[str, Any], former: Version) -> dict[str, Any]
 
 def _keeping_selector(version: Version) -> dict[str, Any]:
     was = version["schema"]["openAPIV3Schema"]
-    kept = schema.keeping(was, SELECTOR, {"type": "string"})
+    kept = _schema_keeping(was, SELECTOR, {"type": "string"})
     return {**version, "schema": {**version["schema"], "openAPIV3Schema": kept}}
+
+
+def _schema_keeping(schema: Schema, path: tuple[str, ...], leaf: Schema) -> dict[str, Any]:
+    """Return the schema with which the field at `path` is stored; `leaf` is the schema of a new field.
+
+    A structural schema prunes each field that it does not name, unless PRESERVE says otherwise.
+    https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
+    """
+    if not path:
+        return dict(schema)
+    name, *rest = path
+    properties = schema.get("properties", {})
+    if name in properties:
+        return {**schema, "properties": {**properties, name: _schema_keeping(properties[name], tuple(rest), leaf)}}
+    if isinstance(schema.get("additionalProperties"), Mapping):
+        return {**schema, "additionalProperties": _schema_keeping(schema["additionalProperties"], tuple(rest), leaf)}
+    if schema.get(PRESERVE) or schema.get("additionalProperties") is True:
+        return dict(schema)
+    new = {"type": "object", PRESERVE: True} if rest else dict(leaf)
+    return {**schema, "properties": {**properties, name: new}}

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from mpijob_elastic.install import objects
+from mpijob_elastic.install import Refused, objects
 from mpijob_elastic.install.objects import Manifest
-from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader

@@ -4,9 +4,8 @@ Nothing is written; a question that cannot be answered is reported as open.
 """
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.install import installer, inventory, server
+from mpijob_elastic.install import Refused, installer, server
 from mpijob_elastic.install.installer import Plan
-from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
@@ -15,15 +14,15 @@ from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import operator_types
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import registration, views
-from upgrade import canary, findings, job_impact, kueue, live_crd, operators, scale, traces
+from upgrade import canary, findings, kueue, operators, scale, traces
 from upgrade.findings import Finding, Report, Verdict
 
 
 async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
     """Look at everything; `now` in seconds since the epoch. Raises `errors.KubeError` if nothing can be asked."""
-    found = await server.examine(client, [*plan.manifests(), *inventory.manifests()])
+    found = await server.examine(client, [*plan.manifests(), *server.every_manifest()])
     jobs = await _jobs(client)
-    adoptions = None if jobs is None else [job_impact.adoption(view, now=now) for view in jobs]
+    adoptions = None if jobs is None else [findings.adoption(view, now=now) for view in jobs]
     return Report(
         findings=(
             findings.kubernetes(found.version, found.minor),
@@ -41,7 +40,7 @@ async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
 
 async def _definition(client: ApiReader) -> Finding:
     try:
-        return findings.definition(await live_crd.read(client))
+        return findings.definition(await scale.read_definition(client))
     except Refused:
         return findings.definition(None)
     except errors.Forbidden:

@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.install import objects
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused, objects
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import SECRETS

@@ -1,26 +1,80 @@
 """The scale subresource: `install` offers it, `uninstall` takes it back.
 
-The definition before is recorded in a Secret beside the installation.
+The definition before is recorded in a Secret beside the installation. The live definition is changed only if it still
+is the version that was read.
 """
 
+import asyncio
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.install import changes
-from mpijob_elastic.install.changes import Say
-from mpijob_elastic.install.objects import identity
+from mpijob_elastic.install import ATTEMPTS, Refused, contended, objects, rollout
+from mpijob_elastic.install.objects import Change, Say, identity
 from mpijob_elastic.install.preflight import Right, check_rights
-from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, SECRETS
-from mpijob_elastic.kube.writer import ApiWriter
-from upgrade import crd, live_crd, owners, record
+from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, MPI_JOBS, NAMESPACES, SECRETS
+from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
+from upgrade import crd, owners, record
+
+DEFINITION = CUSTOM_RESOURCE_DEFINITIONS.path(name=crd.NAME)
 
 COMMAND = f"{names.PROGRAM} upgrade scale"
 _ON_DEFINITION: tuple[Right, ...] = tuple((CUSTOM_RESOURCE_DEFINITIONS, "", verb) for verb in ("get", "patch"))
 _ON_RECORD: tuple[Right, ...] = tuple((SECRETS, names.NAMESPACE, verb) for verb in ("get", "delete"))
 _TO_RECORD: tuple[Right, ...] = ((SECRETS, names.NAMESPACE, "create"),)
+
+Object = dict[str, Any]
+# From the live definition to the wanted definition.
+Wanted = Callable[[Mapping[str, Any]], Object]
+
+
+async def read_definition(client: ApiReader) -> Object:
+    """Return the definition. Raises `Refused` if there is none, and `errors.KubeError`."""
+    body = await client.find(DEFINITION)
+    if body is None:
+        raise Refused(
+            f"there is no CustomResourceDefinition {crd.NAME}: install mpi-operator v0.2.3 and its definition"
+        )
+    return objects.read(body)
+
+
+async def change_definition(client: ApiWriter, wanted: Wanted, *, dry_run: bool = False) -> Change:
+    """Turn the definition into what `wanted` returns; dry_run: the API server checks it and stores nothing."""
+    query = {"dryRun": "All"} if dry_run else None
+    for _ in range(ATTEMPTS):
+        live = await read_definition(client)
+        after = wanted(live)
+        if after == live:
+            return objects.changed(identity(live), live, live)
+        # The API server refuses an old version with a conflict, as in an update.
+        version = live["metadata"]["resourceVersion"]
+        guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
+        spec = {"op": "replace", "path": "/spec", "value": after["spec"]}
+        try:
+            body = await client.patch_object(DEFINITION, query=query, body=[guard, spec], content_type=JSON_PATCH)
+        except errors.Conflict:
+            # Somebody else was faster: look again.
+            await asyncio.sleep(0.1)
+        except errors.Invalid as error:
+            raise Refused(f"the API server does not accept the change of {crd.NAME}: {error}") from error
+        else:
+            return objects.changed(identity(live), live, objects.read(body))
+    raise contended(crd.NAME)
+
+
+async def wait_for_scale(client: ApiReader, *, seconds: float, say: Say) -> None:
+    """Wait until the API server serves the scale subresource. Raises `Refused` and `errors.KubeError`."""
+
+    async def missing() -> str:
+        served = objects.read(await client.get(f"/apis/{MPI_JOBS.api_version}"))["resources"]
+        there = any(one["name"] == f"{MPI_JOBS.plural}/scale" for one in served)
+        return "" if there else f"{MPI_JOBS.plural}/scale is not served yet"
+
+    advice = "the API server's log says why. Run the same command again"
+    await rollout.wait(missing, seconds=seconds, say=say, advice=advice)
 
 
 async def offer(client: ApiWriter, *, dry_run: bool, seconds: float, say: Say) -> str:
@@ -28,18 +82,18 @@ async def offer(client: ApiWriter, *, dry_run: bool, seconds: float, say: Say) -
 
     Waits at most `seconds` until the subresource is served. Raises `Refused` and `errors.KubeError`.
     """
-    live = await live_crd.read(client)
+    live = await read_definition(client)
     if crd.is_scalable(live):
-        say(changes.changed(identity(live), live, live))
+        say(objects.changed(identity(live), live, live))
         return ""
     await check(client)
-    trial = await live_crd.change(client, crd.upgraded, dry_run=True)
+    trial = await change_definition(client, crd.upgraded, dry_run=True)
     if dry_run:
         say(trial)
     else:
         await _record(client)
-        say(await live_crd.change(client, crd.upgraded))
-        await live_crd.wait_for_scale(client, seconds=seconds, say=say)
+        say(await change_definition(client, crd.upgraded))
+        await wait_for_scale(client, seconds=seconds, say=say)
     return _undone_by(owners.writers(live))
 
 
@@ -56,9 +110,9 @@ async def take_back(client: ApiWriter, *, dry_run: bool, say: Say) -> None:
     before = await record.read(client)
     if before is None:
         return
-    if await client.find(live_crd.PATH) is not None:
+    if await client.find(DEFINITION) is not None:
         former = partial(crd.reverted, before=before)
-        say(await live_crd.change(client, former, dry_run=dry_run))
+        say(await change_definition(client, former, dry_run=dry_run))
     if not dry_run:
         await record.delete(client)
 
@@ -66,7 +120,7 @@ async def take_back(client: ApiWriter, *, dry_run: bool, say: Say) -> None:
 async def left_out(client: ApiReader, why: str) -> str:
     """Return what does not work, why, and the command that mends it; "" if the definition is scalable anyway."""
     try:
-        if crd.is_scalable(await live_crd.read(client)):
+        if crd.is_scalable(await read_definition(client)):
             return ""
     except (Refused, errors.ApiError):
         pass  # a definition that cannot be read or changed is not scalable for us
@@ -87,7 +141,7 @@ async def _record(client: ApiWriter) -> None:
             f"there is no namespace {names.NAMESPACE} in which to record the definition before; run "
             f"`{names.PROGRAM} install` first"
         )
-    await record.keep(client, await live_crd.read(client))
+    await record.keep(client, await read_definition(client))
 
 
 def _undone_by(writers: list[str]) -> str:

@@ -14,9 +14,9 @@ from typing import Any
 from jsonpatch import JsonPointer
 
 from mpijob_elastic import names
-from mpijob_elastic.install.changes import Say
+from mpijob_elastic.install import ATTEMPTS
+from mpijob_elastic.install.objects import Say
 from mpijob_elastic.install.preflight import Right, check_rights
-from mpijob_elastic.install.refusal import ATTEMPTS
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.meta import Identity

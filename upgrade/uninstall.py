@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mpijob_elastic.install import removal
-from mpijob_elastic.install.changes import Say
-from mpijob_elastic.install.inventory import Found
-from mpijob_elastic.install.refusal import Refused
-from mpijob_elastic.install.server import Server
+from mpijob_elastic.install import Refused, removal
+from mpijob_elastic.install.objects import Say
+from mpijob_elastic.install.server import Found, Server
 from mpijob_elastic.kube.writer import ApiWriter
 from upgrade import canary, scale, traces
 from upgrade.traces import Traces

@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from mpijob_elastic.capabilities import admission
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from webhook.rules import review
-from webhook.rules.scale import SCALES
+from webhook.rules.size import SCALES
 
 _KINDS = admission.KINDS | {PODS.kind, CONFIG_MAPS.kind, MPI_JOBS.kind, SCALES.kind}
 _OPERATIONS = frozenset({review.CREATE, review.UPDATE})

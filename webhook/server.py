@@ -21,13 +21,12 @@ from mpijob_elastic.kube import client
 from mpijob_elastic.kube.writer import ApiWriter
 from webhook import health
 from webhook.admission import Admission
-from webhook.certificates.files import Files
+from webhook.certificates.decision import Policy
 from webhook.certificates.rotation import Clocks, Rotation
-from webhook.certificates.serving import Serving
+from webhook.certificates.serving import Files, Serving
 from webhook.job_cache import Watched
 from webhook.listener import listening
 from webhook.metrics import Metrics
-from webhook.rules.certificates.decision import Policy
 from webhook.rules.context import ReviewContext
 from webhook.settings import Settings
 

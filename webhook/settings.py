@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mpijob_elastic import names
+from webhook.certificates.pairs import Lifetimes, canonical
 from webhook.certificates.rotation import Timing
-from webhook.rules.certificates.pairs import Lifetimes, canonical
 
 
 @dataclass(frozen=True, kw_only=True)

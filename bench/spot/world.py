@@ -13,8 +13,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import CONFIG_MAPS, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiWriter
-from mpijob_elastic.model import memory_text
-from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.memory import Memory, parse_memory, render_memory
 
 # Seconds since the epoch. A smaller number is not a time, or an unset time.
 EARLIEST = 1e9
@@ -101,10 +100,10 @@ def _is_time(key: str, value: object) -> bool:
 
 async def _shift_memory(client: ApiWriter, namespace: str, seconds: float) -> None:
     metadata = (await _config(client, namespace)).get("metadata", {})
-    memory = memory_text.parse(metadata.get("annotations", {}).get(names.MEMORY))
+    memory = parse_memory(metadata.get("annotations", {}).get(names.MEMORY))
     if memory is not None:
         moved = msgspec.convert(_shifted(msgspec.to_builtins(memory), seconds), Memory)
-        annotations = {names.MEMORY: memory_text.render(moved)}
+        annotations = {names.MEMORY: render_memory(moved)}
         change = {"resourceVersion": metadata["resourceVersion"], "annotations": annotations}
         await client.patch_object(_config_path(namespace), body={"metadata": change}, content_type=MERGE_PATCH)
 

@@ -15,7 +15,7 @@ from lab.install import install_into
 from lab.operator.process import HEALTH_PORT, Operator
 from lab.registration import called
 from lab.replicas import Controller, Webhook
-from mpijob_elastic.install.changes import Change
+from mpijob_elastic.install.objects import Change
 from mpijob_elastic.kube.client import connect
 from upgrade import scale
 

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.decide.actions import EndExecs
 from mpijob_elastic.kube import errors
-from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from mpijob_elastic import names
 from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.backoff import Backoff
+from mpijob_elastic.kube.queue import Backoff
 from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.wire import timestamp

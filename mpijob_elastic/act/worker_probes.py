@@ -1,9 +1,8 @@
 """Probe workers by exec for processes beside the main process: leaving workers often, published workers seldom.
 
-Probes run beside the reconcile loop, bounded in time, number and rate, and fairly shared (act/turns), because a shell
-may hang; an answer with news wakes the job. A failed probe is only counted: the next comes later (decide/retries), the
-drain-timeout decides, and nothing follows for a published worker. Results are kept in memory alone: a restart costs
-another probe, and perhaps a number in a host name (decide/host_names).
+Probes are looks (act/looks), bounded in time, number and rate; an answer with news wakes the job. A failed probe is
+only counted: the next comes later (decide/retries), the drain-timeout decides, and nothing follows for a published
+worker. A restart costs another probe, and perhaps a number in a host name (decide/host_names).
 """
 
 import logging
@@ -12,8 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from mpijob_elastic import names
-from mpijob_elastic.act.exec_looks import Tasks, look_into
-from mpijob_elastic.act.turns import FairTurns, Places
+from mpijob_elastic.act.looks import FairTurns, Job, Looks, look_into
 from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.kube import errors, resources, wire
 from mpijob_elastic.kube.reader import ApiReader, Limits
@@ -81,8 +79,7 @@ _ANSWERS = {SCRIPT: ("idle", "busy"), TELL: ("told",), END: ("told",)}
 class _Look:
     """A worker to look into, the containers that may hold its ranks, and the occasion (`Config.occasion`)."""
 
-    namespace: str
-    job: str
+    job: Job
     pod: str
     key: str
     uid: str
@@ -97,8 +94,11 @@ class _Look:
         return f"{self.key} {self.occasion}"
 
 
-class Prober:
-    """Probes and remembers; calls `wake` with the namespace and name of a job when there is news."""
+class Prober(Looks[dict[str, tuple[str, Probe]]]):
+    """Probes and remembers, by job and pod: the last occasion on which it was asked, and what is known of that.
+
+    An answer about any other occasion comes too late.
+    """
 
     def __init__(
         self,
@@ -108,23 +108,16 @@ class Prober:
         now: Callable[[], float],
         wake: Callable[[str, str], None],
     ) -> None:
-        self._client = client
+        super().__init__(client, now=now, wake=wake)
         self._metrics = metrics
-        self._now = now
-        self._wake = wake
         self._leaving = FairTurns(at_once=LEAVING_AT_ONCE, a_second=LEAVING_A_SECOND)
-        self._published = FairTurns(at_once=PUBLISHED_AT_ONCE, a_second=PUBLISHED_A_SECOND, together=PUBLISHED_TOGETHER)
-        self._watched = Places(MOST_WATCHED)
-        self._seen: dict[str, tuple[str, Probe]] = {}
-        # The last occasion of each pod that was asked, by job. Any other answer comes too late.
-        self._asked: dict[tuple[str, str], dict[str, str]] = {}
-        self._asking = Tasks()
-        # Looks that have an answer for their job, until they have ended.
-        self._news: set[str] = set()
+        self._published = FairTurns(
+            at_once=PUBLISHED_AT_ONCE, a_second=PUBLISHED_A_SECOND, together=PUBLISHED_TOGETHER, most=MOST_WATCHED
+        )
 
-    def seen(self, pod: str, occasion: str) -> Probe:
+    def seen(self, job: Job, pod: str, occasion: str) -> Probe:
         """Return the result of probing a pod (`Worker.key`) on this occasion (`Config.occasion`)."""
-        since, probe = self._seen.get(pod, ("", Probe()))
+        since, probe = self.jobs.get(job, {}).get(pod, ("", Probe()))
         return probe if since == occasion else Probe()
 
     def begin(self, view: JobView, action: ProbeWorkers) -> None:
@@ -132,8 +125,7 @@ class Prober:
         for worker in action.workers:
             # Keep no view: a look may wait for its turn, and the views of a large job would fill the memory.
             look = _Look(
-                namespace=view.namespace,
-                job=view.name,
+                job=(view.namespace, view.name),
                 pod=worker.name,
                 key=worker.key,
                 uid=worker.ref.uid,
@@ -142,16 +134,16 @@ class Prober:
                 published=action.published,
                 script=TELL if action.drained else SCRIPT,
             )
-            if look.occasion and look.name not in self._asking and self._take(look):
-                self._asked.setdefault((look.namespace, look.job), {})[look.key] = look.occasion
-                self._begin(look)
+            if look.occasion:
+                before = self.seen(look.job, look.key, look.occasion)
+                self.jobs.setdefault(look.job, {})[look.key] = look.occasion, before
+                self._look(look)
 
     def end(self, namespace: str, job: str, pod: PodFacts) -> None:
         """End the ranks of a worker, unless that is under way. The main process tells which container has them."""
         for container in pod.containers:
             look = _Look(
-                namespace=namespace,
-                job=job,
+                job=(namespace, job),
                 pod=pod.metadata.name,
                 key=pod_key(pod.metadata.name, pod_fingerprint(pod.metadata.uid)),
                 uid=pod.metadata.uid,
@@ -160,64 +152,38 @@ class Prober:
                 published=False,
                 script=END,
             )
-            if look.name not in self._asking:
-                self._begin(look)
+            self._look(look)
 
     def tidy(self, view: JobView) -> None:
         """Forget pods of a job that are gone and not in its memory, and results of past occasions."""
-        job = view.namespace, view.name
         config = view.config
         occasions = {worker.key: config.occasion(worker.name) for worker in view.workers} if config else {}
         left = {pod_key(pod, left.pod) for pod, left in view.memory.left.items()}
-        for key, occasion in list(self._asked.get(job, {}).items()):
-            if occasions.get(key, occasion) != occasion or not (key in occasions or key in left):
-                self._seen.pop(key, None)
-                del self._asked[job][key]
-        if not self._asked.get(job):
-            self._asked.pop(job, None)
+        known = self.jobs.pop((view.namespace, view.name), {})
+        kept = {
+            key: (occasion, probe)
+            for key, (occasion, probe) in known.items()
+            if occasions.get(key, occasion if key in left else "") == occasion
+        }
+        if kept:
+            self.jobs[view.namespace, view.name] = kept
 
-    def forget(self, namespace: str, name: str) -> None:
-        """Forget a job that is gone."""
-        for key in self._asked.pop((namespace, name), ()):
-            self._seen.pop(key, None)
+    def _look(self, look: _Look) -> None:
+        self._begin(look.name, look.job, self._published if look.published else self._leaving, partial(self._ask, look))
 
-    async def close(self) -> None:
-        """Stop every look that is under way."""
-        await self._asking.close()
-
-    def _begin(self, look: _Look) -> None:
-        self._asking.begin(look.name, self._ask(look), ended=partial(self._end, look))
-
-    def _take(self, look: _Look) -> bool:
-        if not look.published:
-            return True
-        is_free = self._watched.free_for(look.namespace, look.job)
-        if is_free:
-            self._watched.take(look.namespace, look.job)
-        return is_free
-
-    def _end(self, look: _Look) -> None:
-        if look.published:
-            self._watched.take(look.namespace, look.job, count=-1)
-        # Not before: the next look may be due already, and would be dropped while this look is under way.
-        if look.name in self._news:
-            self._news.remove(look.name)
-            self._wake(look.namespace, look.job)
-
-    async def _ask(self, look: _Look) -> None:
-        async with (self._published if look.published else self._leaving).turn(look.namespace, look.job):
-            asked_at = self._now()
-            outcome = await self._look(look)
+    async def _ask(self, look: _Look) -> bool:
+        asked_at = self._now()
+        outcome = await self._answer(look)
         self._metrics.probes.labels("published" if look.published else "draining", outcome).inc()
-        if self._asked.get((look.namespace, look.job), {}).get(look.key) != look.occasion:
-            return
-        before = self.seen(look.key, look.occasion)
+        pods = self.jobs.get(look.job, {})
+        occasion, before = pods.get(look.key, ("", Probe()))
+        if occasion != look.occasion:
+            return False
         after = _with(before, outcome, asked_at=asked_at)
-        self._seen[look.key] = look.occasion, after
-        if not look.published or _tells(before, after):
-            self._news.add(look.name)
+        pods[look.key] = occasion, after
+        return not look.published or _tells(before, after)
 
-    async def _look(self, look: _Look) -> str:
+    async def _answer(self, look: _Look) -> str:
         # What was seen can be dropped afterwards; what was said to a successor stays said.
         if look.script in (TELL, END) and not await self._is_there(look):
             return "error"
@@ -225,7 +191,7 @@ class Prober:
         for container in look.containers:  # idle only if all of them are
             result = await look_into(
                 self._client,
-                look.namespace,
+                look.job[0],
                 look.pod,
                 container=container,
                 command=["/bin/sh", "-c", look.script],
@@ -241,9 +207,9 @@ class Prober:
     async def _is_there(self, look: _Look) -> bool:
         """Tell whether exec leads to this pod: it goes by the name, and our watch may lag behind a successor."""
         try:
-            found = await self._client.find(resources.PODS.path(look.namespace, look.pod), limits=_CHECK)
+            found = await self._client.find(resources.PODS.path(look.job[0], look.pod), limits=_CHECK)
         except errors.KubeError as error:
-            log.debug("no second look at %s/%s: %s", look.namespace, look.pod, error)
+            log.debug("no second look at %s/%s: %s", look.job[0], look.pod, error)
             return False
         return found is not None and wire.read_stub(found).metadata.uid == look.uid
 

@@ -41,9 +41,9 @@ from mpijob_elastic.decide.actions import (
 )
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.meta import Identity
-from mpijob_elastic.model import memory_text
-from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import Exec
+from mpijob_elastic.model.memory import render_memory
 from mpijob_elastic.model.pod import Refusal
 from mpijob_elastic.telemetry.metrics import Metrics
 
@@ -183,7 +183,7 @@ class Writer:
         metadata = {
             "uid": action.ref.uid,
             "resourceVersion": action.ref.resource_version,
-            "annotations": {names.MEMORY: memory_text.render(action.memory)},
+            "annotations": {names.MEMORY: render_memory(action.memory)},
         }
         patch = {"metadata": metadata, "data": data}
         answer = await self._gate.patch_object(

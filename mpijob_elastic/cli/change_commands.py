@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.install.changes import Change, Outcome
+from mpijob_elastic.install.objects import Change, Outcome
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.telemetry.terminal import say
 

@@ -39,7 +39,7 @@ def controller(
 
     from mpijob_elastic.capabilities.disruption.signs import BadSign, signs  # noqa: PLC0415
     from mpijob_elastic.controller import process  # noqa: PLC0415
-    from mpijob_elastic.controller.settings import Settings  # noqa: PLC0415
+    from mpijob_elastic.controller.process import Settings  # noqa: PLC0415
     from mpijob_elastic.telemetry import logs  # noqa: PLC0415
 
     logs.configure(log_format=log_format, level=log_level)

@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from mpijob_elastic.install.refusal import NotInTime
+from mpijob_elastic.install import NotInTime
 from mpijob_elastic.kube import errors
 
 

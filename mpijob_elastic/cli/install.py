@@ -9,12 +9,12 @@ import typer
 
 from mpijob_elastic.cli import change_commands as common
 from mpijob_elastic.cli.options import Context, Kubeconfig
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.telemetry import terminal
 
 if TYPE_CHECKING:
-    from mpijob_elastic.install.changes import Say
+    from mpijob_elastic.install.objects import Say
     from mpijob_elastic.kube.writer import ApiWriter
     from upgrade.uninstall import Uninstallation
 

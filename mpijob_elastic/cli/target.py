@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpijob_elastic import __version__
-from mpijob_elastic.kube import kubeconfig
-from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.client import connect, load_kubeconfig
 from mpijob_elastic.kube.reader import ApiReader
 
 DEFAULT_NAMESPACE = "default"
@@ -57,5 +56,5 @@ def default_namespace(file: Path | None, context: str | None) -> str:
     if file is None:
         inside = _IN_CLUSTER_NAMESPACE
         return inside.read_text().strip() if inside.exists() else DEFAULT_NAMESPACE
-    chosen = kubeconfig.load(str(file), context).current_context
+    chosen = load_kubeconfig(str(file), context).current_context
     return str(chosen["context"].get("namespace") or DEFAULT_NAMESPACE)

@@ -7,7 +7,8 @@ import time
 from asyncio import sslproto
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from random import Random
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
@@ -24,15 +25,15 @@ from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.scale_metrics import ScaleTimes
 from mpijob_elastic.controller.seen_times import SeenTimes
-from mpijob_elastic.controller.settings import Settings
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
-from mpijob_elastic.kube.lease import Lease
+from mpijob_elastic.kube.lease import Lease, LeaseTimes
 from mpijob_elastic.kube.queue import WorkQueue, work
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.observe import definition
 from mpijob_elastic.observe.caches import Caches
+from mpijob_elastic.observe.nodes import Signs
 from mpijob_elastic.observe.watching import JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
 
@@ -45,6 +46,26 @@ CONNECTION_BUFFER = 64 * 2**10
 FLUSH_TIME = 2.0
 # Caches that lag cause these for a moment; the next try succeeds, so they are worth no warning.
 _EXPECTED = (errors.Conflict, Outdated, NotLeader)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings, as `mpijob-elastic controller --help` explains them.
+
+    identity: new for each process. signs: signs that a node is about to go, None if nodes may not be read. health_host:
+    None for all addresses, of IPv4 and IPv6.
+    """
+
+    identity: str
+    kubeconfig: Path | None = None
+    context: str | None = None
+    jobs_namespaces: tuple[str, ...] = ()  # none for all
+    lease_namespace: str = names.NAMESPACE
+    workers: int = 16
+    signs: Signs | None = None
+    health_host: str | None = None
+    health_port: int = 8080
+    lease_times: LeaseTimes = field(default_factory=LeaseTimes)
 
 
 async def run(settings: Settings) -> None:

@@ -1,6 +1,7 @@
 """The second decision before a pod is deleted or an exec is ended: the same rules on live objects (safety rule 2)."""
 
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Protocol
 
 from mpijob_elastic.act.writer import Outdated
@@ -9,10 +10,11 @@ from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Removal
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.capability import Known
-from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.observe import live, views
+from mpijob_elastic.model.kubexec import Exec
+from mpijob_elastic.model.pod import Probe
+from mpijob_elastic.observe import live
 
 
 class Told(Protocol):
@@ -25,8 +27,8 @@ class Told(Protocol):
 class LiveRecheck:
     """Decides again.
 
-    now: returns seconds since the epoch. probes, judge: as live.view takes them. timed: adds how long each
-    drain has been seen. read_job: returns the facts in an MPIJob's JSON.
+    now: returns seconds since the epoch. probes: answers of a job's pods. judge: as live.view takes it. timed: adds how
+    long each drain has been seen. read_job: returns the facts in an MPIJob's JSON.
     told: adds the capabilities. is_gone: reads live if a node is gone.
     """
 
@@ -34,7 +36,7 @@ class LiveRecheck:
         self,
         client: ApiReader,
         *,
-        probes: views.Probes,
+        probes: Callable[[tuple[str, str], str, str], Probe],
         judge: live.Judge,
         timed: Callable[[JobView], JobView],
         read_job: Callable[[bytes], JobFacts],
@@ -85,7 +87,7 @@ class LiveRecheck:
             namespace=view.namespace,
             job=view.name,
             read_job=self._read_job,
-            probes=self._probes,
+            probes=partial(self._probes, (view.namespace, view.name)),
             judge=self._judge,
         )
         if fresh is None or fresh.ref.uid != view.ref.uid or fresh.facts.deleting:

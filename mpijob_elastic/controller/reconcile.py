@@ -9,6 +9,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.launcher_execs import Execs
@@ -88,7 +89,7 @@ class Reconciler:
 
     def _see(self, key: JobKey) -> JobState | None:
         self.queue.caught_up(key)
-        view = self.caches.view(key, probes=self.prober.seen, holds=self.execs.held)
+        view = self.caches.view(key, probes=partial(self.prober.seen, key), holds=partial(self.execs.held, key))
         if view is None:
             return None
         if refused := self.refusals.seen(key):

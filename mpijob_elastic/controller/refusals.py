@@ -11,7 +11,7 @@ from random import Random
 from mpijob_elastic.decide.actions import Action, Note, Occasion, occasion, warning
 from mpijob_elastic.decide.notices import LONGEST_REASON, REFUSED
 from mpijob_elastic.decide.retries import REFUSED_OFTEN
-from mpijob_elastic.kube.backoff import Backoff
+from mpijob_elastic.kube.queue import Backoff
 from mpijob_elastic.observe.watching import JobKey
 
 # Each try costs a write and what the API server asks for it, and what a policy refuses may stay refused.

@@ -20,7 +20,6 @@ from mpijob_elastic.decide import (
     handover,
     hold,
     launcher_start,
-    lost_nodes,
     lost_ranks,
     moves,
     notices,
@@ -102,7 +101,7 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
     if any(worker.going for worker in state.workers):
         wakes.append(moves.wake_at(state))
     if any(worker.pod.facts.node_gone_at for worker in state.workers):
-        wakes.append(lost_nodes.wake_at(state))
+        wakes.append(lost_ranks.lost_nodes_wake_at(state))
     if change is None or WriteConfig in view.refused:  # everything below relies on what is published now
         touch, wake = config_map.refresh(state, config)
         actions.append(touch)

@@ -18,7 +18,7 @@ from mpijob_elastic.kube.resources import (
     ROLES,
     Resource,
 )
-from mpijob_elastic.model.execs import Exec
+from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker

@@ -12,7 +12,6 @@ from mpijob_elastic.decide import (
     handover,
     host_list,
     host_names,
-    lost_nodes,
     lost_ranks,
     moves,
     rank0_loss,
@@ -52,7 +51,7 @@ def derive(view: JobView, *, now: float) -> JobState:
         by_name={worker.name: worker for worker in workers},
         leaving=_leaving(moment, workers),
         idle=idle,
-        cut_off=lost_nodes.leaving(moment, workers, resume_at=resume_at) if node_gone else _NOBODY,
+        cut_off=lost_ranks.on_lost_nodes(moment, workers, resume_at=resume_at) if node_gone else _NOBODY,
         settled_at=host_list.settled_at(moment),
         resume_at=resume_at,
     )

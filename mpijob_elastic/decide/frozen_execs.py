@@ -17,8 +17,8 @@ from itertools import islice
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, Note, normal, warning
 from mpijob_elastic.decide.state import SKEW, JobState, honest
-from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.memory import Left
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker
@@ -156,7 +156,7 @@ def _reasons(state: JobState) -> Mapping[str, float]:
     numbered = (view.worker(pod) for pod, host in view.memory.hosts.items() if host.incarnation > 0)
     new = {f"{worker.name} is {worker.ref.uid}": worker.facts.created_at for worker in numbered if worker}
     due = {reason: at + FIRST_LOOK for reason, at in {**left, **new}.items() if now - PAST_AFTER < at <= now}
-    # At once: its exec does not end by itself, and the worker leaves the list only after that (see lost_nodes).
+    # At once: its exec does not end by itself, and the worker leaves the list only after that (see lost_ranks).
     cut = (worker.pod for worker in state.workers if worker.pod.facts.node_gone_at and worker.published)
     return due | {_cut_off_reason(worker): now for worker in cut}
 

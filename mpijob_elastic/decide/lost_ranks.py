@@ -1,4 +1,4 @@
-"""Lost ranks: the rank of a published worker was killed or crashed, and its pod runs on.
+"""Lost ranks: the rank of a published worker was killed or crashed, and its pod runs on; or its node is gone.
 
 Horovod blacklists the host and trains on without it. Nobody says so, but it can be seen: where ranks ran under this
 host name, nothing but the main process does any more, look after look, while others train. Such a worker leaves the
@@ -8,14 +8,25 @@ while.
 A worker in which no rank was ever seen may wait for the others' next commit, or for nothing at all (--max-np), or have
 lost its rank before we looked. It gets one new name, after a long wait. Where fewer than half of the workers train, the
 training may be ending or beginning, so more time must pass; but Horovod may also have lost several ranks at once.
+
+Nothing runs in a pod any more whose Node is gone, so it is deleted as soon as it is not listed (see drain). The garbage
+collector of pods would take a minute or more, and until then no pod can be created under its name. The list has to wait
+for the driver:
+- It must know that the ranks are dead. Its `kubectl exec` into the pod outlives the node, until we end it (see
+  frozen_execs).
+- If rank 0 may be among them, the others must have formed their ring again: the driver calls rank 0 after each change
+  of the list, and a machine that is gone does not answer (see rank0_loss). Nobody then waits a second time for the pod
+  that comes in its place (`Host.reformed`).
+
+If this takes longer than the garbage collector, the list follows that, as for any pod that is gone.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from mpijob_elastic.decide import retries
+from mpijob_elastic.decide import frozen_execs, retries
 from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.decide.retries import RENAMED
-from mpijob_elastic.decide.state import JobState, Moment, honest
+from mpijob_elastic.decide.state import JobState, Moment, WorkerState, honest
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.pod import Worker
 
@@ -33,6 +44,8 @@ NEW_FOR = 120.0
 # Workers that are due within so many seconds are looked at together, so that a large job is not woken for each; much
 # less than the pause between two looks, or each answer would bring about the next question.
 TOGETHER = 3.0
+
+_NOBODY: frozenset[str] = frozenset()
 
 
 def losses(before: Mapping[str, Tries], workers: Collection[Worker], *, now: float) -> Mapping[str, Tries]:
@@ -128,3 +141,20 @@ def _probe_at(worker: Worker, often: Collection[str], *, now: float) -> float:
         return 0.0
     usual = LOOK_SOON if worker.ref.name in often else LOOK_SELDOM
     return asked_at + retries.probe_pause(usual, worker.probe.failed, most=retries.PUBLISHED_PROBES_APART)
+
+
+def on_lost_nodes(moment: Moment, workers: Iterable[WorkerState], *, resume_at: float) -> frozenset[str]:
+    """Return the listed pods whose node is gone and that may leave the list now."""
+    if not moment.view.elastic or moment.now < resume_at:
+        return _NOBODY
+    lost = (worker for worker in workers if _is_node_lost(worker))
+    return frozenset(worker.name for worker in lost if frozen_execs.is_over(moment.view, worker.pod))
+
+
+def lost_nodes_wake_at(state: JobState) -> float | None:
+    """Return when such a pod may leave the list, if it waits for the other ranks."""
+    return state.resume_at if state.resume_at > state.now and any(map(_is_node_lost, state.workers)) else None
+
+
+def _is_node_lost(worker: WorkerState) -> bool:
+    return worker.pod.facts.node_gone_at > 0.0 and bool(worker.published)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mpijob_elastic import names
-from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.horovodrun import Launch
+from mpijob_elastic.model.kubexec import Exec
 
 
 @dataclass(frozen=True, kw_only=True)

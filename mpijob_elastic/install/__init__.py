@@ -3,3 +3,21 @@
 Every step can be repeated: run an interrupted command again to finish it. Functions that are given a client raise
 `errors.KubeError`; `Refused` is one.
 """
+
+from mpijob_elastic.kube.errors import KubeError
+
+# Attempts at a change that somebody else may interfere with.
+ATTEMPTS = 5
+
+
+class Refused(KubeError):
+    """Says what was found, where, why that prevents the request, what is allowed, and what to do next."""
+
+
+class NotInTime(Refused):
+    """The cluster was still at work when the timeout had passed."""
+
+
+def contended(what: object) -> Refused:
+    """Return the error for an object that somebody else changed before each of our attempts."""
+    return Refused(f"{what} was changed by somebody else {ATTEMPTS} times in a row; find out who, and run this again")

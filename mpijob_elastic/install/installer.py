@@ -10,21 +10,9 @@
 from dataclasses import dataclass, replace
 
 from mpijob_elastic import __version__, names
-from mpijob_elastic.install import (
-    coverage,
-    customize,
-    inventory,
-    overlays,
-    preflight,
-    removal,
-    rollout,
-    server,
-    server_side_apply,
-)
-from mpijob_elastic.install.changes import Say
-from mpijob_elastic.install.objects import Manifest, identity, read
+from mpijob_elastic.install import Refused, overlays, preflight, removal, rollout, server, server_side_apply
+from mpijob_elastic.install.objects import Manifest, Say, identity, read
 from mpijob_elastic.install.overlays import Overlay
-from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS, Applier
 from mpijob_elastic.kube.list import list_objects
@@ -57,9 +45,9 @@ class Plan:
         narrow = (Overlay.SINGLE_NAMESPACE,) if self.jobs_namespaces else ()
         manifests = overlays.combined(dict.fromkeys((*self.overlays, *narrow)))
         if self.image:
-            manifests = customize.with_image(manifests, self.image)
+            manifests = overlays.with_image(manifests, self.image)
         if self.jobs_namespaces:
-            manifests = customize.for_jobs_in(manifests, self.jobs_namespaces)
+            manifests = overlays.for_jobs_in(manifests, self.jobs_namespaces)
         return sorted(manifests, key=lambda manifest: server_side_apply.order(manifest["kind"]))
 
 
@@ -67,7 +55,7 @@ class Plan:
 class Options:
     """Options of an installation: dry_run and force as in `Applier`; wait: for readiness, `timeout` seconds at most.
 
-    uncover: see `coverage.check`.
+    uncover: see `removal.check_coverage`.
     """
 
     dry_run: bool = False
@@ -81,7 +69,7 @@ async def with_image(client: ApiReader, plan: Plan) -> Plan:
     """Return the plan with an image: the one that runs, unless the plan names one. Raises `Refused` if none runs."""
     if plan.image:
         return plan
-    found = await list_objects(client, DEPLOYMENTS.path(names.NAMESPACE), read, selector=inventory.SELECTOR)
+    found = await list_objects(client, DEPLOYMENTS.path(names.NAMESPACE), read, selector=server.SELECTOR)
     images = {container["image"] for one in found for container in one["spec"]["template"]["spec"]["containers"]}
     if len(images) != 1:
         running = f"the images {listed(sorted(images))} run" if images else "no image runs yet"
@@ -93,11 +81,11 @@ async def install(client: ApiWriter, plan: Plan, options: Options, *, say: Say) 
     """Install, and tell `say` of each object. Raises `Refused` and `errors.KubeError`."""
     plan = await with_image(client, plan)
     wanted = plan.manifests()
-    found = await server.examine(client, [*wanted, *inventory.manifests()])
+    found = await server.examine(client, [*wanted, *server.every_manifest()])
     stale = await check(client, found, plan, uncover=options.uncover)
     applier = Applier(client=client, server=found, dry_run=options.dry_run, force=options.force)
     waits = options.wait and not options.dry_run
-    manifests = customize.for_version(wanted, found.minor)
+    manifests = overlays.for_version(wanted, found.minor)
     hooks = [manifest for manifest in manifests if manifest["kind"] in HOOKS]
     rest = [manifest for manifest in manifests if manifest["kind"] not in HOOKS]
     for manifest in rest:
@@ -112,13 +100,13 @@ async def install(client: ApiWriter, plan: Plan, options: Options, *, say: Say) 
     await removal.delete(client, found, stale, say, dry_run=options.dry_run)
 
 
-async def check(client: ApiReader, found: Server, plan: Plan, *, uncover: bool) -> list[inventory.Found]:
+async def check(client: ApiReader, found: Server, plan: Plan, *, uncover: bool) -> list[server.Found]:
     """Return our objects that are to go, after a check of everything that can fail. Raises as `install` does."""
     wanted = plan.manifests()
     await preflight.check(client, found, wanted, jobs_namespaces=plan.jobs_namespaces)
     kept = {identity(manifest) for manifest in wanted}
-    others = [manifest for manifest in inventory.manifests() if identity(manifest) not in kept]
-    stale = [one for one in await inventory.find(client, found, others) if one.identity not in kept]
+    others = [manifest for manifest in server.every_manifest() if identity(manifest) not in kept]
+    stale = [one for one in await server.find(client, found, others) if one.identity not in kept]
     await preflight.check_deletions(client, found, stale)
-    await coverage.check(client, stale, plan.jobs_namespaces, uncover=uncover)
+    await removal.check_coverage(client, stale, plan.jobs_namespaces, uncover=uncover)
     return stale

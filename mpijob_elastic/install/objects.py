@@ -1,10 +1,13 @@
-"""Kubernetes objects as plain data, and their identity."""
+"""Kubernetes objects as plain data, their identity, and the outcome for each with its difference."""
 
-from collections.abc import Iterable, Mapping
+import difflib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import msgspec
+import yaml
 
 Manifest = Mapping[str, Any]
 
@@ -46,3 +49,48 @@ def own_metadata(manifest: Manifest) -> dict[str, Any]:
 def by_identity(manifests: Iterable[Manifest]) -> dict[Identity, Manifest]:
     """Return the manifests by identity, in the same order."""
     return {identity(manifest): manifest for manifest in manifests}
+
+
+class Outcome(StrEnum):
+    """The words of `kubectl apply`; skipped: the API server does not serve the kind, or the object was left alone."""
+
+    CREATED = "created"
+    CONFIGURED = "configured"
+    UNCHANGED = "unchanged"
+    SKIPPED = "skipped"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One object's outcome. difference: a unified diff of an object that changed; note: anything to add."""
+
+    identity: Identity
+    outcome: Outcome
+    difference: str = ""
+    note: str = ""
+
+
+# Tells the user of an object, or of anything else in words.
+Say = Callable[[Change | str], None]
+# Asks the user to confirm.
+Ask = Callable[[], bool]
+
+
+def changed(one: Identity, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Change:
+    """Return the change from the live object `before` (None: there was none) to `after`."""
+    if before is None:
+        return Change(identity=one, outcome=Outcome.CREATED)
+    old, new = _compared(before), _compared(after)
+    if old == new:
+        return Change(identity=one, outcome=Outcome.UNCHANGED)
+    difference = "\n".join(difflib.unified_diff(_lines(old), _lines(new), "live", "wanted", lineterm=""))
+    return Change(identity=one, outcome=Outcome.CONFIGURED, difference=difference)
+
+
+def _compared(live: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in live.items() if key != "status"} | {"metadata": own_metadata(live)}
+
+
+def _lines(content: Mapping[str, Any]) -> list[str]:
+    return yaml.safe_dump(content, sort_keys=True).splitlines()

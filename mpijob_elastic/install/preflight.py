@@ -3,10 +3,9 @@
 import asyncio
 from collections.abc import Iterable
 
-from mpijob_elastic.install.inventory import Found
+from mpijob_elastic.install import Refused
 from mpijob_elastic.install.objects import Identity, Manifest, identity, read
-from mpijob_elastic.install.refusal import Refused
-from mpijob_elastic.install.server import OLDEST, OPTIONAL_KINDS, Server, resources
+from mpijob_elastic.install.server import OLDEST, OPTIONAL_KINDS, Found, Server, resources
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, Resource
 

@@ -1,17 +1,15 @@
 """Remove an installation: webhook configurations first, so that no gone webhook is called; workloads; the rest.
 
 Jobs stay, with everything that the controller wrote on their objects. Objects in our namespace go with the namespace.
+Where only some objects go, the installation must still cover its namespaces: those where our controller has its rights.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, preflight, rollout, server_side_apply
-from mpijob_elastic.install.changes import Change, Outcome, Say
-from mpijob_elastic.install.inventory import Found
-from mpijob_elastic.install.objects import Identity
-from mpijob_elastic.install.refusal import Refused
-from mpijob_elastic.install.server import Server
+from mpijob_elastic.install import Refused, preflight, rollout, server, server_side_apply
+from mpijob_elastic.install.objects import Change, Identity, Outcome, Say
+from mpijob_elastic.install.server import Found, Server
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects
@@ -27,19 +25,20 @@ STAYS = (
     f"Jobs, their pods and their ConfigMaps stay as they are. The annotations {names.PREFIX}* and the key "
     f"{names.KEY_DISCOVER_HOSTS} on them do no harm. A change of replicas no longer affects a running launcher."
 )
+_BINDINGS = ("RoleBinding", "ClusterRoleBinding")
 _AGAIN = "`kubectl describe` says why. Run the same command again"
 
 
 async def prepare(client: ApiWriter) -> tuple[Server, list[Found]]:
     """Return our objects in the order in which they go, after a check that they can. Raises as `stop` does."""
-    server, everything = await inventory.look(client)
+    where, everything = await server.look(client)
     found = sorted((one for one in everything if not goes_with_namespace(one.identity)), key=order)
-    await preflight.check_deletions(client, server, found)
+    await preflight.check_deletions(client, where, found)
     if found:
         check_none_waits(await held(client))
     if _holds_namespace(found):
         await check_no_jobs(client)
-    return server, found
+    return where, found
 
 
 async def stop(client: ApiWriter, server: Server, found: Iterable[Found], *, seconds: float, say: Say) -> None:
@@ -78,7 +77,7 @@ async def wait_for_pods(client: ApiReader, *, seconds: float, say: Say) -> None:
     """Wait until our pods are gone. Raises `Refused` and `errors.KubeError`."""
 
     async def ending() -> str:
-        count = len(await inventory.metadata(client, PODS.path(names.NAMESPACE), inventory.SELECTOR))
+        count = len(await server.metadata(client, PODS.path(names.NAMESPACE), server.SELECTOR))
         return f"{count} pods in {names.NAMESPACE} are still ending" if count else ""
 
     await rollout.wait(ending, seconds=seconds, say=say, advice=_AGAIN)
@@ -97,7 +96,7 @@ async def wait_for_namespace(client: ApiReader, *, seconds: float, say: Say) -> 
 async def check_no_jobs(client: ApiReader) -> None:
     """Raise `Refused` if our namespace holds MPIJobs, which would go with it."""
     try:
-        jobs = await inventory.metadata(client, MPI_JOBS.path(names.NAMESPACE))
+        jobs = await server.metadata(client, MPI_JOBS.path(names.NAMESPACE))
     except errors.NotFound:
         return
     if jobs:
@@ -148,3 +147,31 @@ def order(one: Found) -> tuple[int, Identity]:
 
 def _holds_namespace(found: Iterable[Found]) -> bool:
     return any(one.identity.kind == NAMESPACES.kind for one in found)
+
+
+async def check_coverage(client: ApiReader, stale: Iterable[Found], kept: Collection[str], *, uncover: bool) -> None:
+    """Raise `Refused` if objects that are to go cover more than the namespaces `kept`, unless `uncover` allows that.
+
+    kept: none for all namespaces.
+    Nothing allows it while pods wait at a gate there, because they would wait for ever.
+    """
+    bindings = [one.identity for one in stale if one.identity.kind in _BINDINGS]
+    going = {one.namespace for one in bindings if one.name == names.CONTROLLER}
+
+    def is_left(namespace: str) -> bool:
+        return namespace not in kept and not going.isdisjoint({namespace, ""})
+
+    if not going or not kept:
+        return
+    waiting = [pod for pod in await held(client) if is_left(pod.namespace)]
+    if uncover:
+        check_none_waits(waiting)
+        return
+    jobs = [job for job in await server.metadata(client, MPI_JOBS.path()) if is_left(job.namespace)]
+    where = "all other namespaces" if "" in going else f"namespace {listed(sorted(going))}"
+    pods = f", and with pods that would wait at a gate of ours for ever: {named(waiting)}" if waiting else ""
+    raise Refused(
+        f"{where} would not be covered any more, with these MPIJobs: {named(jobs) or 'none today'}{pods}. "
+        "A cluster has one installation: name each of its namespaces by --jobs-namespace, or none to cover all. "
+        "--uncover lets the others go"
+    )

@@ -7,9 +7,8 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.install.changes import Say
-from mpijob_elastic.install.objects import Identity
-from mpijob_elastic.install.refusal import NotInTime
+from mpijob_elastic.install import NotInTime
+from mpijob_elastic.install.objects import Identity, Say
 from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects

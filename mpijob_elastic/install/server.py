@@ -1,4 +1,6 @@
-"""The API server: its version, and where each kind is served.
+"""The API server: its version, where each kind is served, and our objects in it.
+
+Ours have our label and a name from the manifests of any overlay.
 
 https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api
 """
@@ -10,7 +12,13 @@ from dataclasses import dataclass
 
 import msgspec
 
+from mpijob_elastic import names
+from mpijob_elastic.install import overlays
 from mpijob_elastic.install.objects import Identity, Manifest, identity, read
+from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.kube import wire
+from mpijob_elastic.kube.list import list_objects
+from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 
@@ -18,6 +26,7 @@ from mpijob_elastic.kube.resources import Resource
 OLDEST = 28
 # The optional kinds, and the first minor version of Kubernetes 1 that serves each; every other kind is needed.
 OPTIONAL_KINDS = {"FlowSchema": 29, "ValidatingAdmissionPolicy": 30, "ValidatingAdmissionPolicyBinding": 30}
+SELECTOR = f"app.kubernetes.io/name={names.PROGRAM}"
 
 
 class _Version(msgspec.Struct, rename={"git": "gitVersion"}, kw_only=True):
@@ -67,3 +76,42 @@ async def resources(client: ApiReader, api_version: str) -> dict[tuple[str, str]
         for one in read(body).get("resources") or ()
         if "/" not in one["name"]
     }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """An object in the cluster."""
+
+    identity: Identity
+    uid: str
+
+
+def every_manifest() -> list[Manifest]:
+    """Return every manifest of every overlay."""
+    return [manifest for name in (overlays.DEFAULT, *Overlay) for manifest in overlays.rendered(name)]
+
+
+async def look(client: ApiReader, others: Iterable[Manifest] = ()) -> tuple[Server, list[Found]]:
+    """Return the API server, with the kinds of `others` too, and our objects in it. Raises `errors.KubeError`."""
+    known = every_manifest()
+    found = await examine(client, [*known, *others])
+    return found, await find(client, found, known)
+
+
+async def find(client: ApiReader, where: Server, known: Iterable[Manifest]) -> list[Found]:
+    """Return the objects of these manifests that exist, in any namespace. Raises `errors.KubeError`."""
+    # The namespace is left out: the user chooses where the Role for the jobs is.
+    wanted = {(one.api_version, one.kind, one.name) for one in map(identity, known)}
+    kinds = sorted({(version, kind) for version, kind, _ in wanted} & where.served.keys())
+    lists = await asyncio.gather(*(metadata(client, where.served[kind].path(), SELECTOR) for kind in kinds))
+    return [
+        Found(identity=Identity(api_version=version, kind=kind, namespace=meta.namespace, name=meta.name), uid=meta.uid)
+        for (version, kind), found in zip(kinds, lists, strict=True)
+        for meta in found
+        if (version, kind, meta.name) in wanted
+    ]
+
+
+async def metadata(client: ApiReader, path: str, selector: str = "") -> list[ObjectMeta]:
+    """Return the metadata of every object in a collection. Raises `errors.KubeError`."""
+    return [found.metadata for found in await list_objects(client, path, wire.read_stub, selector=selector)]

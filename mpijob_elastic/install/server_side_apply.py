@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.install import changes, objects
-from mpijob_elastic.install.changes import Change, Outcome
-from mpijob_elastic.install.objects import Identity, Manifest, identity
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused, objects
+from mpijob_elastic.install.objects import Change, Identity, Manifest, Outcome, identity
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import NAMESPACES
@@ -53,10 +51,10 @@ class Applier:
         if live is None and self.dry_run and one.namespace and await self.client.find(home) is None:
             return Change(identity=one, outcome=Outcome.CREATED, note="not checked: its namespace does not exist yet")
         try:
-            return changes.changed(one, live, await self._write(one, manifest))
+            return objects.changed(one, live, await self._write(one, manifest))
         except errors.AlreadyExists:
             # Somebody created it since we looked. An apply of an existing object never ends this way.
-            return changes.changed(one, await self.read(one), await self._write(one, manifest))
+            return objects.changed(one, await self.read(one), await self._write(one, manifest))
 
     async def read(self, one: Identity) -> dict[str, Any] | None:
         """Return the live object, None if there is none. Raises `errors.KubeError`."""

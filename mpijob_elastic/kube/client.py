@@ -1,15 +1,99 @@
-"""Connect to a cluster."""
+"""Connect to a cluster, as kubectl would: with its kubeconfig files, and through the proxy that client-go chooses.
+
+The library finds server, credentials, `proxy-url` and `tls-server-name`. It takes the last `current-context` of several
+files where kubectl takes the first, and ignores `as`, by which a user acts as another. Python's own choice of a proxy
+(urllib.request.proxy_bypass) ignores networks such as 10.0.0.0/8 in NO_PROXY, which clusters use, and sends loopback to
+the proxy.
+"""
 
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from ipaddress import ip_address, ip_network
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
+import yaml
 from kubernetes.aio import config
 from kubernetes.aio.client import Configuration
+from kubernetes.aio.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
-from mpijob_elastic.kube import kubeconfig as files
-from mpijob_elastic.kube import proxy
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
+
+# Hosts that are reached without a proxy.
+_NEVER = "localhost,127.0.0.0/8,::1"
+# In the name of a header, all but these are written as %XX (client-go, transport/round_trippers.go).
+_IN_HEADERS = "!#$&'*+-.^_`|~"
+# What the library raises on YAML that holds something else.
+_OTHER_CONTENT = (TypeError, AttributeError, LookupError)
+
+
+def proxy_to(server: str, environment: Mapping[str, str]) -> str | None:
+    """Return the URL of the proxy to a server, None for none, as golang.org/x/net/http/httpproxy does."""
+    url = urlsplit(server)
+    variables = (f"{url.scheme}_proxy", "no_proxy")
+    proxy, direct = (environment.get(name.upper()) or environment.get(name, "") for name in variables)
+    host, port = url.hostname or "", url.port or (80 if url.scheme == "http" else 443)
+    if not proxy or any(_covers(entry.strip(), host, port) for entry in f"{_NEVER},{direct}".lower().split(",")):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _covers(entry: str, host: str, port: int) -> bool:
+    """Return True if an entry of NO_PROXY covers a host: `*`, a network, or an address or domain, perhaps with port."""
+    with suppress(ValueError):
+        return ip_address(host) in ip_network(entry, strict=False)
+    with suppress(ValueError):
+        named = urlsplit(f"//{entry}")
+        name = (named.hostname or "").removeprefix("*" if entry.startswith("*.") else "")
+        inside = host.endswith(name) if name.startswith(".") else f".{host}".endswith(f".{name}")
+        return entry == "*" or (inside and named.port in (None, port))
+    return False
+
+
+def load_kubeconfig(files: str, context: str | None) -> KubeConfigLoader:
+    """Return the configuration in one or more files. Raises `errors.Unconfigured` with what is wrong with them."""
+    with usable(files):
+        if not any(Path(file).expanduser().exists() for file in files.split(os.pathsep) if file):
+            raise config.ConfigException("there is no such file")
+        merger = KubeConfigMerger(files)
+        named = (context, *(content.get("current-context") for content in merger.config_files.values()))
+        current = next(filter(None, named), None)
+        if current not in [one.value["name"] for one in merger.config.value["contexts"]]:
+            raise config.ConfigException(f"it has no context {current}" if current else "choose one with --context")
+        return KubeConfigLoader(merger.config, active_context=current, config_base_path=None)
+
+
+def impersonation(loader: KubeConfigLoader) -> list[tuple[str, str]]:
+    """Return the headers by which a user acts as another. Raises ConfigException where that is half said.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
+    """
+    user = loader._user.value if loader._user else {}  # noqa: SLF001 - the library has no public name for it
+    extra = user.get("as-user-extra") or {}
+    headers = [
+        ("Impersonate-User", user.get("as")),
+        ("Impersonate-Uid", user.get("as-uid")),
+        *(("Impersonate-Group", group) for group in user.get("as-groups") or ()),
+        *((f"Impersonate-Extra-{quote(key, _IN_HEADERS)}", one) for key, several in extra.items() for one in several),
+    ]
+    found = [(name, str(value)) for name, value in headers if value]
+    if found and not user.get("as"):
+        raise config.ConfigException("as-uid, as-groups and as-user-extra of a user need `as`")
+    return found
+
+
+@contextmanager
+def usable(where: str) -> Iterator[None]:
+    """Turn whatever is wrong with a configuration into one sentence: an `errors.Unconfigured`."""
+    try:
+        yield
+    except (*_OTHER_CONTENT, config.ConfigException, OSError, ValueError, yaml.YAMLError) as error:
+        reason = "it is no kubeconfig" if isinstance(error, _OTHER_CONTENT) else " ".join(str(error).split())
+        raise errors.Unconfigured(
+            f"no usable cluster configuration in {where}: {reason}; pass --kubeconfig or set KUBECONFIG"
+        ) from error
 
 
 async def connect(*, user_agent: str, kubeconfig: Path | None = None, context: str | None = None) -> ApiWriter:
@@ -20,14 +104,14 @@ async def connect(*, user_agent: str, kubeconfig: Path | None = None, context: s
     where = str(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
     configuration = Configuration()
     headers = list[tuple[str, str]]()
-    with files.usable(where):
+    with usable(where):
         if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
             config.load_incluster_config(client_configuration=configuration)
         else:
-            loader = files.load(where, context)
+            loader = load_kubeconfig(where, context)
             await loader.load_and_set(configuration)
-            headers = files.impersonation(loader)
-        configuration.proxy = configuration.proxy or proxy.chosen(configuration.host, os.environ)
+            headers = impersonation(loader)
+        configuration.proxy = configuration.proxy or proxy_to(configuration.host, os.environ)
         scheme = urlsplit(configuration.proxy or "http:").scheme
         if scheme not in ("http", "https"):
             raise config.ConfigException(f"a proxy must be http://HOST:PORT or https://HOST:PORT, not {scheme}://")

@@ -30,9 +30,9 @@ from typing import Generic, Never, TypeVar
 import msgspec
 
 from mpijob_elastic.kube import cost, errors, wire
-from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.list import PAGE, pages
 from mpijob_elastic.kube.meta import Identity, KubeObject
+from mpijob_elastic.kube.queue import Backoff
 from mpijob_elastic.kube.reader import ApiReader, Limits
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.store import Key, StaleList, Store

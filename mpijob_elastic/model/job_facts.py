@@ -6,7 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.model import horovodrun, mpijob, policy, seccomp
+from mpijob_elastic.model import containers, horovodrun, mpijob, policy
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.mpijob import Container, MPIJob
@@ -59,7 +59,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     notices: str
     lacks_selector: bool
     pod_labels: Mapping[str, Mapping[str, str]]
-    seccomp_profiles: Mapping[str, Mapping[str, seccomp.Profile]]
+    seccomp_profiles: Mapping[str, Mapping[str, containers.Profile]]
     place: str
     worker_counts: Mapping[str, int]
     asked: tuple[Known, ...] = ()
@@ -127,7 +127,7 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
         notices=job.metadata.annotations.get(names.STATUS, ""),
         lacks_selector=job.lacks_selector,
         pod_labels={role: job.pod_labels(role) for role in _ROLES},
-        seccomp_profiles={role: seccomp.profiles(job.pod(role)) for role in _ROLES},
+        seccomp_profiles={role: containers.seccomp_profiles(job.pod(role)) for role in _ROLES},
         place=job.place,
         worker_counts=job.worker_counts,
         asked=tuple(known for known, _ in asked if known is not None),

@@ -1,10 +1,14 @@
 """kubexec.sh, which the launcher's mpirun or horovodrun runs instead of ssh, and our line that finds a host's pod.
 
 [operator] writes it once, with or without `--container`. Only that exact text is edited, by a line that takes `.rN` off
-a host name: a script that a user changed may rely on the name it gets.
+a host name: a script that a user changed may rely on the name it gets. Its `kubectl exec`s hold the ranks, one process
+in the launcher for each.
 """
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from mpijob_elastic.model.bounds import LONGEST_KUBEXEC
 
@@ -19,6 +23,8 @@ _NAME = "POD_NAME=$1\n"
 # Only builtins of a POSIX shell, because the launcher's image may have nothing else. Only our host names have a number
 # after the last `.r`: pod names end in `-worker-N`.
 MAPPING = 'n=${POD_NAME##*.r}; case "$n" in ""|*[!0-9]*) ;; *) POD_NAME=${POD_NAME%.r*} ;; esac\n'
+# How often an exec is tried to be ended, each time after another look (decide/frozen_execs).
+MOST_TRIES = 6
 
 
 def container(script: str | None) -> str | None:
@@ -57,3 +63,38 @@ def _readable(script: str | None) -> str:
 def _own(script: str | None) -> str | None:
     before = _readable(script).replace(_NAME + MAPPING, _NAME, 1)
     return before if OPERATORS.fullmatch(before) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exec:
+    """A running exec: its process id in the launcher, its pod, and its start (seconds since the epoch).
+
+    ticks: its start in field 22 of /proc/PID/stat, which differs for a later process of the same id.
+    """
+
+    pid: int
+    pod: str
+    started_at: float
+    ticks: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """The result of looks into a launcher. asked_at: time of the last look, 0 if never; about: its reasons.
+
+    suspects: execs without a peer at the last look. frozen: suspects of two looks that were not ended since. tries: how
+    often ending a suspect was tried; tried_at: time of the last try.
+    """
+
+    asked_at: float = 0.0
+    about: frozenset[str] = frozenset()
+    suspects: tuple[Exec, ...] = ()
+    frozen: tuple[Exec, ...] = ()
+    tries: Mapping[Exec, int] = field(default_factory=dict)
+    tried_at: float = 0.0
+
+    @cached_property
+    def unended(self) -> frozenset[str]:
+        """Pods of suspects that we have not ended."""
+        frozen = {*self.frozen}
+        return frozenset(one.pod for one in self.suspects if one in frozen or self.tries.get(one, 0) < MOST_TRIES)

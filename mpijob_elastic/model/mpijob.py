@@ -39,7 +39,7 @@ class Container(Wire, frozen=True):
     args: list[str | None] | None = None
     env: list[EnvVar | None] | None = None
     resources: Resources | None = None
-    security_context: Any = None  # any value, see model/seccomp
+    security_context: Any = None  # any value, see model/containers
 
     def words(self) -> list[str]:
         """Return command and arguments as one list."""

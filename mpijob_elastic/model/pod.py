@@ -12,7 +12,7 @@ import msgspec
 
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model.bounds import MOST_CONTAINERS
-from mpijob_elastic.model.execs import Held
+from mpijob_elastic.model.kubexec import Held
 from mpijob_elastic.model.memory import Tries, pod_fingerprint, pod_key
 from mpijob_elastic.model.taints import Toleration
 from mpijob_elastic.model.wire import Owned

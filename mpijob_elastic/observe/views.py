@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from mpijob_elastic import names
-from mpijob_elastic.model import containers, hosts, kubexec, memory_text
-from mpijob_elastic.model.execs import Held
+from mpijob_elastic.model import containers, hosts, kubexec
 from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.memory import pod_key
+from mpijob_elastic.model.kubexec import Held
+from mpijob_elastic.model.memory import parse_memory, pod_key
 from mpijob_elastic.model.pod import Launcher, PodFacts, Probe, Worker
 from mpijob_elastic.observe import operators
 
@@ -138,7 +138,7 @@ def _config(config: ConfigFacts) -> Config:
     found = Config(
         facts=config,
         published=hosts.parse_script(config.script) if config.script is not None else None,
-        memory=memory_text.parse(config.memory),
+        memory=parse_memory(config.memory),
     )
     # Whom somebody else's list names, in our form, need not exist: then it is no better than garbage.
     job = config.metadata.job

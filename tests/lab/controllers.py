@@ -11,8 +11,7 @@ from bench.audit import Tail, Write
 from lab.replicas import Controller as Replica
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption.signs import Signs
-from mpijob_elastic.controller.process import Controller
-from mpijob_elastic.controller.settings import Settings
+from mpijob_elastic.controller.process import Controller, Settings
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import LeaseTimes
 

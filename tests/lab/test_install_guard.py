@@ -38,7 +38,7 @@ from mpijob_elastic.kube.resources import (
 from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.bounds import MOST_WORKERS
-from mpijob_elastic.model.execs import Exec
+from mpijob_elastic.model.kubexec import Exec
 from tests.builders import KUBEXEC
 from tests.lab.kube_queue import served
 from tests.lab.versions import needs

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.queue import Backoff
 from mpijob_elastic.kube.resources import CONFIG_MAPS
 from mpijob_elastic.kube.watch import WatchCache, WatchTimes
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter

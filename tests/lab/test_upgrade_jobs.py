@@ -21,11 +21,9 @@ from lab.ports import free_ports
 from lab.registration import by_service, called, register
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
-from mpijob_elastic.install import installer, inventory
-from mpijob_elastic.install.changes import Ask, Change
+from mpijob_elastic.install import Refused, installer, server
 from mpijob_elastic.install.installer import Plan
-from mpijob_elastic.install.objects import Manifest
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install.objects import Ask, Change, Manifest
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
@@ -282,7 +280,7 @@ async def test_removal_leaves_no_pod_at_a_gate(lab: Lab, client: ApiWriter, name
     await job.until(lambda state: held(state, 1), "gated pods, after the user was asked")
     with pytest.raises(Refused, match=waiting):
         await planned.run(seconds=PATIENCE, say=lab.say)
-    _, found = await inventory.look(client)
+    _, found = await server.look(client)
     assert set(planned.found) <= set(found)
     await job.annotate(suspend=None)
     after = await job.settled(1)

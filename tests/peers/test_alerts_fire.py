@@ -20,7 +20,7 @@ from lab.ports import free_ports
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
 from mpijob_elastic.controller import process
-from mpijob_elastic.controller.settings import Settings
+from mpijob_elastic.controller.process import Settings
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
@@ -32,8 +32,8 @@ from tests.lab.waiting import PATIENCE
 from tests.peers.watch import Watch
 from tests.product.webhook.certificates.material import authority
 from tests.product.webhook.objects import body, mpi_job
-from webhook.rules.certificates import pairs
-from webhook.rules.certificates.pairs import Lifetimes, Pair
+from webhook.certificates import pairs
+from webhook.certificates.pairs import Lifetimes, Pair
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.campaign]
 SLOW = 1.5  # seconds for a body; the webhook waits 2 s

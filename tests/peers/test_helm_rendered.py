@@ -11,9 +11,8 @@ import yaml
 from lab import chart, release
 from mpijob_elastic import __version__
 from mpijob_elastic.install import overlays
-from mpijob_elastic.install.customize import RIGHTS_TO_EVICT, for_jobs_in, with_image
 from mpijob_elastic.install.objects import by_identity
-from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.install.overlays import RIGHTS_TO_EVICT, Overlay, for_jobs_in, with_image
 from mpijob_elastic.install.server import OLDEST
 from tests.peers.chart import refusal, rendered, run
 

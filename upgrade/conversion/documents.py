@@ -6,11 +6,11 @@ from typing import Any
 import yaml
 
 from mpijob_elastic import names
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused
 from mpijob_elastic.telemetry.terminal import printable
 from upgrade import crd
 from upgrade.conversion import mpi_job, training_job
-from upgrade.conversion.results import Converted, Notes, Object, Source
+from upgrade.conversion.elastic import Converted, Notes, Object, Source
 
 ET = "kai.alibabacloud.com/v1alpha1"
 _CONVERTERS: Mapping[tuple[str, str], Callable[[Source, Notes], Object]] = {

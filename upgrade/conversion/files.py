@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from upgrade.conversion import documents
-from upgrade.conversion.results import Converted
+from upgrade.conversion.elastic import Converted
 
 STANDARD_INPUT = Path("-")
 _SUFFIXES = (".yaml", ".yml", ".json")

@@ -1,8 +1,8 @@
 """Convert a MPIJob v1alpha2 to v1 (mpi-operator v0.2.3, pkg/apis/kubeflow/v1alpha2/types.go and v1/types.go)."""
 
 from mpijob_elastic import names
-from upgrade.conversion import commands, elastic
-from upgrade.conversion.results import Notes, Object, Source
+from upgrade.conversion import elastic
+from upgrade.conversion.elastic import Notes, Object, Source
 
 _KEPT = ("slotsPerWorker", "cleanPodPolicy", "mainContainer")
 _MOVED = ("backoffLimit", "activeDeadlineSeconds")
@@ -27,5 +27,5 @@ def convert(source: Source, notes: Notes) -> Object:
         kept = f"{', '.join(sorted(run_policy))} kept, but mpi-operator v0.2.3 does not act on it"
         notes.add("spec.runPolicy", f'{kept}: annotate the job {names.RUN_POLICY}: "true"')
     template = specs.get("Launcher", {}).get("template", {})
-    bounds = commands.sizes(template, slots=int(spec.get("slotsPerWorker", 1)))
+    bounds = elastic.sizes(template, slots=int(spec.get("slotsPerWorker", 1)))
     return elastic.mpi_job(source, result, bounds, notes)

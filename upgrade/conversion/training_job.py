@@ -1,7 +1,7 @@
 """Convert et-operator's TrainingJob to an elastic MPIJob v1 (et-operator, api/v1alpha1/trainingjob_types.go)."""
 
-from upgrade.conversion import commands, elastic
-from upgrade.conversion.results import Notes, Object, Source
+from upgrade.conversion import elastic
+from upgrade.conversion.elastic import Notes, Object, Source
 
 _KNOWN = frozenset(
     {"cleanPodPolicy", "etReplicaSpecs", "launcherAttachMode", "slotsPerWorker", "restartPolicy", "backoffLimit"}
@@ -21,7 +21,7 @@ def convert(source: Source, notes: Notes) -> Object:
     worker = replicas.get("worker", {})
     notes.unknown(replicas, frozenset({"launcher", "worker"}), "spec.etReplicaSpecs")
     launcher = elastic.replica(replicas.get("launcher", {}), notes, _LAUNCHER)
-    launcher["template"] = commands.moved(launcher.get("template", {}), notes, f"{_LAUNCHER}.template")
+    launcher["template"] = elastic.moved(launcher.get("template", {}), notes, f"{_LAUNCHER}.template")
     workers = elastic.replica(worker, notes, _WORKER, known=frozenset({"minReplicas", "maxReplicas"}))
     result = {
         "slotsPerWorker": _slots(spec, worker),
@@ -45,7 +45,7 @@ def _note_job_fields(spec: Source, notes: Notes) -> None:
 
 def _slots(spec: Source, worker: Source) -> int:
     """Count as et-operator does: as given, else the GPUs of a worker's first container, else 1."""
-    containers = commands.containers(worker.get("template", {}))
+    containers = elastic.containers(worker.get("template", {}))
     gpus = containers[0].get("resources", {}).get("limits", {}).get(_GPU, 1) if containers else 1
     return int(spec.get("slotsPerWorker") or gpus)
 

@@ -2,7 +2,7 @@
 
 A call succeeds only if three places agree: the caBundles of the webhook configurations (trusted by the API server), the
 Secret (shared by all replicas) and the certificate that each replica serves. They change at different times, so the
-order matters. The rules, each with its module:
+order matters. `content`, `decision` and `pairs` are pure. The rules, each with its module:
 
 - A new CA is only trusted at first. It comes together with a certificate that its predecessor signs, and signs the
   next one, weeks later (`decision`). If its predecessor is lost it signs at once, and whoever has a valid certificate

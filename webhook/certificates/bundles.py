@@ -15,7 +15,7 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
-from webhook.rules.certificates import pairs
+from webhook.certificates import pairs
 
 
 class _Service(msgspec.Struct, frozen=True, kw_only=True):

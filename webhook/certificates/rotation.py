@@ -11,12 +11,11 @@ from cryptography import x509
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
-from webhook.certificates import bundles, secret
+from webhook.certificates import bundles, content, decision, secret
+from webhook.certificates.content import Content
+from webhook.certificates.decision import Action, Policy, Step, Trust
 from webhook.certificates.secret import Stored
 from webhook.certificates.serving import Serving
-from webhook.rules.certificates import content, decision
-from webhook.rules.certificates.content import Content
-from webhook.rules.certificates.decision import Action, Policy, Step, Trust
 
 # More than a look can need (BEGIN, then nothing), but no endless race with another writer of the Secret.
 MOST_STEPS = 8

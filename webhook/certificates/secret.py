@@ -9,8 +9,8 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import SECRETS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from webhook.rules.certificates import content
-from webhook.rules.certificates.content import Content
+from webhook.certificates import content
+from webhook.certificates.content import Content
 
 
 @dataclass(frozen=True, kw_only=True)

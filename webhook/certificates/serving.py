@@ -1,19 +1,25 @@
-"""The served certificate, replaced without a restart.
+"""The served certificate, replaced without a restart, and the files from which cert-manager has it.
 
 The server listens with a context without a certificate. At each handshake that context hands over to the current
 context, which never changes. So a pair that does not load leaves the old pair in place, and open connections go on.
 """
 
+import asyncio
 import logging
 import os
 import ssl
+from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 from cryptography import x509
 
-from webhook.rules.certificates import pairs
+from webhook.certificates import pairs
 
 _log = logging.getLogger(__name__)
+
+CERTIFICATE = "tls.crt"
+KEY = "tls.key"
 
 
 class Unusable(ValueError):
@@ -73,3 +79,35 @@ def _load(context: ssl.SSLContext, pem: bytes) -> None:
         context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=b"")
     finally:
         os.close(descriptor)
+
+
+@dataclass(kw_only=True)
+class Files:
+    """Keeps `serving` at the pair in the directory's tls.crt and tls.key; nobody tells the API server a secret path.
+
+    cert-manager renews them. The kubelet replaces a mounted Secret as a whole, but its files are read one by one, so a
+    mixed pair may be read. It is refused, and the next look finds the right pair. cert-manager's injector maintains the
+    caBundle.
+    """
+
+    directory: Path
+    serving: Serving
+    look_every: float
+    secret_path: str = field(default="", init=False)
+    _last: tuple[bytes, bytes] | None = field(default=None, init=False)
+
+    async def run(self) -> None:
+        """Look every few seconds, until cancelled."""
+        while True:
+            self.look()
+            await asyncio.sleep(self.look_every)
+
+    def look(self) -> None:
+        """Load the files if they have changed; an unusable pair is logged and skipped."""
+        try:
+            found = (self.directory / CERTIFICATE).read_bytes(), (self.directory / KEY).read_bytes()
+            if found != self._last:
+                self._last = found
+                self.serving.load(*found)
+        except (OSError, Unusable) as error:
+            _log.warning("certificate files in %s not used: %s", self.directory, error)

@@ -25,9 +25,8 @@ from webhook.rules import (
     pod_templates,
     quota,
     review,
-    scale,
     scheduling_gates,
-    template_labels,
+    size,
     validate,
     worker_grace,
 )
@@ -73,7 +72,7 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
         job = context.job(request.namespace, owner.name) if owner else None
         changes = (
             mutate.launcher(pod, job),
-            template_labels.missing(pod, job),
+            pod_templates.missing_labels(pod, job),
             pod_security.restored(pod, job),
             scheduling_gates.missing(pod, job),
             worker_grace.fitting(pod, job),
@@ -93,7 +92,7 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
 
 def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
     """Return the handlers for /validate."""
-    scales = msgspec.json.Decoder(scale.Scale)
+    scales = msgspec.json.Decoder(size.Scale)
 
     def job_created(request: Request) -> Verdict:
         job = mpijob.decode(request.object)
@@ -123,13 +122,13 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
     def scaled(request: Request) -> Verdict:
         after, before = scales.decode(request.object), scales.decode(request.old_object)
         job = context.job(request.namespace, request.name)
-        verdict = scale.updated(after, before, job, dry_run=request.dry_run)
+        verdict = size.scaled(after, before, job, dry_run=request.dry_run)
         return _with(verdict, _shortages(context, request, job, more=after.spec.replicas - before.spec.replicas))
 
     return {
         _kind(CREATE, MPI_JOBS): job_judged,
         _kind(UPDATE, MPI_JOBS): job_judged,
-        _kind(UPDATE, scale.SCALES, "scale"): scaled,
+        _kind(UPDATE, size.SCALES, "scale"): scaled,
     }
 
 

@@ -1,10 +1,28 @@
-"""Warn about edits of a pod template: mpi-operator v0.2.3 never changes an existing pod; pure."""
+"""The pod templates of a job: warn about edits, and give the pods their labels; pure.
+
+mpi-operator v0.2.3 never changes an existing pod. [operator] newWorker and newLauncher
+(pkg/controllers/v1/mpi_job_controller.go) mean to keep a template's labels, and drop them.
+"""
+
+import re
 
 import msgspec
 
+from mpijob_elastic import names
+from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.wire import Wire
+from webhook.rules import json_patch
+from webhook.rules.json_patch import Patch
+from webhook.rules.mutate import Pod, role_of
 
 _EMPTY = msgspec.Raw(b"null")
+# Labels that somebody reads as their own: newer operators, and Kueue, whose webhook has run before ours.
+_TAKEN = ("training.kubeflow.org/", "kueue.x-k8s.io/", names.PREFIX)
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
+_WORD = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+_DOMAIN = r"(?=.{1,253}/)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*/"
+_KEY = re.compile(rf"(?:{_DOMAIN})?{_WORD}")
+_VALUE = re.compile(rf"(?:{_WORD})?")
 
 
 class Spec(Wire, frozen=True):
@@ -45,3 +63,22 @@ def changed(after: msgspec.Raw, before: msgspec.Raw, *, queued: bool = False) ->
 def _differ(new: msgspec.Raw, old: msgspec.Raw) -> bool:
     # The API server writes both objects alike; differing bytes may still differ only in the order of keys.
     return bytes(new) != bytes(old) and msgspec.json.decode(new) != msgspec.json.decode(old)
+
+
+def missing_labels(pod: Pod, job: JobFacts | None) -> Patch:
+    """Return a patch that adds the labels of its template that a launcher or worker lacks; what it has stays.
+
+    job: the MPIJob as last seen, elastic or not; `enabled: "false"` leaves its pods as they are.
+    """
+    role = role_of(pod, job) if job and job.policy.enabled is not False else ""
+    if job is None or not role:
+        return ()
+    lacking = {key: value for key, value in job.pod_labels[role].items() if key not in pod.metadata.labels}
+    wanted = ((key, value) for key, value in lacking.items() if _may_be_copied(key, value))
+    return tuple(operation for key, value in wanted for operation in json_patch.labelling(key, value))
+
+
+def _may_be_copied(key: str, value: str) -> bool:
+    # The API server does not check an MPIJob's templates, and would refuse a pod with a malformed label.
+    is_taken = key.startswith(_TAKEN) or key == names.LABEL_REPLICA_INDEX
+    return not is_taken and bool(_KEY.fullmatch(key) and _VALUE.fullmatch(value))

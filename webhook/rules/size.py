@@ -2,22 +2,32 @@
 
 Texts are short, because kubectl shows each warning on one line: https://kubernetes.io/blog/2020/09/03/warnings/
 recommends 120 characters.
+
+The review of a scale, by `kubectl scale`, an HPA, or any other client of mpijobs/scale, holds only the size, so the job
+comes from the watch cache. An unknown job is let through with a warning: the controller checks every rule that safety
+needs.
 """
 
 from collections.abc import Iterator
 
 from mpijob_elastic import names
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.horovodrun import HOROVODRUN
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules.review import Refusal
+from mpijob_elastic.model.wire import Wire
+from webhook.rules.review import Refusal, Verdict
 
 # So many workers are named; the rest is counted.
 _NAMED = 3
 # The largest size of an elastic job that names none: so many workers, or so many times its --max-np if that is more.
 # [operator] makes all workers of a size in one go, 5 a second: a typing error in it holds up all jobs for hours.
 _LARGE, _LARGER = 1_000, 10
+SCALES = Resource(group="autoscaling", version="v1", plural="mpijobs/scale", kind="Scale")
+SCALE_FIELD = "spec.replicas"
+UNKNOWN = "mpijob-elastic does not know this job yet, so its bounds were not checked"
 
 
 def bounds(job: JobFacts) -> tuple[int, int]:
@@ -109,3 +119,44 @@ def _verb(indices: range, singular: str, plural: str) -> str:
 def _count(indices: range) -> int:
     # len() fails beyond 2**63, and a size may be any number.
     return abs(indices.stop - indices.start)
+
+
+class ScaleSpec(Wire, frozen=True):
+    """`spec`; an absent size means 0."""
+
+    replicas: int = 0
+
+
+class Scale(Wire, frozen=True):
+    """An autoscaling/v1 Scale: its metadata is the job's."""
+
+    metadata: ObjectMeta
+    spec: ScaleSpec = ScaleSpec()
+
+
+def scaled(scale: Scale, before: Scale, job: JobFacts | None, *, dry_run: bool) -> Verdict:
+    """Return the verdict on a changed Scale; `job` is its MPIJob as last seen."""
+    after = scale.spec.replicas
+    if after == before.spec.replicas:
+        return Verdict()
+    if job is None or job.metadata.uid != scale.metadata.uid:
+        return Verdict(warnings=(UNKNOWN,))
+    if job.deleting:
+        return Verdict()
+    refused = _scale_refusal(job, after, before=before.spec.replicas)
+    if refused:
+        return Verdict(refusals=(refused,))
+    shown = change(job, before=before.spec.replicas, after=after) if dry_run else None
+    if not shown and after < before.spec.replicas and job.reported and not job.elastic:
+        shown = "this job is not elastic, so its surplus workers keep running"
+    return Verdict(warnings=(*((shown,) if shown else ()), *doubts(job, after)))
+
+
+def _scale_refusal(job: JobFacts, replicas: int, *, before: int) -> Refusal | None:
+    if job.finished:
+        over = f"{replicas} is too late: the job has finished; create it again to run it at that size"
+        return Refusal(field=SCALE_FIELD, message=over)
+    if replicas < 1:
+        few = f"{replicas} is below 1, the smallest size that mpi-operator accepts; delete the job to stop it"
+        return Refusal(field=SCALE_FIELD, message=few)
+    return refusal(replicas, job, before=excess(before, job), field=SCALE_FIELD)

@@ -15,8 +15,8 @@ from mpijob_elastic.explain.facts import Look
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.pod import Worker
 
 # Seconds for a look, looks in all, and looks at once.

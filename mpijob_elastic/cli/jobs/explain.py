@@ -12,8 +12,8 @@ from mpijob_elastic.explain import explain as find
 from mpijob_elastic.explain.facts import Facts, Look
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe import registration
 from mpijob_elastic.observe.registration import Registration

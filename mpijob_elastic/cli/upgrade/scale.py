@@ -9,7 +9,7 @@ import typer
 from mpijob_elastic import names
 from mpijob_elastic.cli import change_commands as common
 from mpijob_elastic.cli.options import Context, Kubeconfig
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused
 from mpijob_elastic.telemetry import terminal
 
 if TYPE_CHECKING:

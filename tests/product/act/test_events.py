@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from mpijob_elastic.act import events
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.decide.actions import Note
-from mpijob_elastic.kube.backoff import Backoff
+from mpijob_elastic.kube.queue import Backoff
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW, job

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mpijob_elastic.act import end_execs, launcher_execs
-from mpijob_elastic.model.execs import Exec
+from mpijob_elastic.model.kubexec import Exec
 from tests.builders import NOW, but
 
 SHELLS = [["sh"], ["dash"], ["bash", "--posix"], ["busybox", "sh"]]

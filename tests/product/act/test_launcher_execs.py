@@ -17,8 +17,8 @@ from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.bounds import BYTES_AN_EXEC, MOST_EXECS
-from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.pod import Launcher
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import LONG_AGO, but, job, launcher, ref, role, worker
@@ -43,7 +43,7 @@ class Looks:
 
     @property
     def held(self) -> Held:
-        return self.execs.held(LAUNCHER.ref.uid)
+        return self.execs.held(("n", "j"), LAUNCHER.ref.uid)
 
     def begin(self, view: JobView = VIEW, at: Launcher = LAUNCHER) -> None:
         self.execs.begin(view, LookIntoLauncher(launcher=at, about=ABOUT))
@@ -208,7 +208,7 @@ async def test_a_job_that_is_gone_is_forgotten_even_during_a_look() -> None:
         found.execs.forget("n", "j")
         assert found.held == Held()
         await found.done()
-        assert (found.execs._held, found.execs._launchers, len(found.woken)) == ({}, {}, 1)
+        assert (found.execs.jobs, len(found.woken)) == ({}, 1)
 
 
 DEAD = Exec(pid=41, pod="j-worker-2", started_at=LONG_AGO, ticks=5000)

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 
-from mpijob_elastic.act.turns import FairTurns
+from mpijob_elastic.act.looks import FairTurns
 from tests.product.kube.virtual_time import in_no_time
 
 

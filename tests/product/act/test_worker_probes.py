@@ -63,7 +63,8 @@ class World:
     def seen(self, view: JobView = LEAVING, pod: str = SECOND) -> Probe:
         """Return what is known of a pod on its occasion in that view."""
         assert view.config is not None
-        return self.prober.seen(worker(names.worker_index(pod, job="j") or 0).key, view.config.occasion(pod))
+        key = worker(names.worker_index(pod, job="j") or 0).key
+        return self.prober.seen(("default", "j"), key, view.config.occasion(pod))
 
     def asked(self, what: Callable[[Asked], str] = lambda asked: asked.pod) -> list[str]:
         """Return the pods that were asked."""
@@ -93,7 +94,7 @@ async def test_a_look_is_remembered_for_its_occasion_and_wakes_the_job(world: Wo
     world.says(second="idle")
     await world.look()
     assert world.seen() == Probe(idle_at=NOW, asked_at=NOW, idle_since=NOW)
-    assert world.prober.seen(worker(1).key, "left at 1.0") == Probe()
+    assert world.prober.seen(("default", "j"), worker(1).key, "left at 1.0") == Probe()
     assert world.woken == [("default", "j")]
     assert world.containers() == ["main-1"]
 
@@ -226,8 +227,7 @@ async def test_a_look_that_ends_after_its_job_is_forgotten_or_its_pod_is_tidied_
     world.prober.tidy(but(GONE, config=config(pods(0)))) if tidied else world.prober.forget("default", "j")
     await world.done()
     assert world.asked() == [SECOND]
-    assert not world.prober._seen
-    assert not world.prober._asked
+    assert not world.prober.jobs
     assert tidied or not world.woken
 
 

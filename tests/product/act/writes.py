@@ -17,8 +17,8 @@ from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Note, Removal
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW
 from tests.doubles.api import Object, TinyApi

@@ -18,7 +18,7 @@ from lab.ports import free_ports
 from mpijob_elastic.cli import app, exit_codes, main
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.upgrade import app as upgrade
-from mpijob_elastic.install.refusal import NotInTime, Refused
+from mpijob_elastic.install import NotInTime, Refused
 from mpijob_elastic.kube.errors import Unconfigured, Unreachable
 from tests.faults.kubeconfig import write_plain
 

@@ -9,7 +9,7 @@ import pytest
 
 from mpijob_elastic.cli.jobs import exec_probes
 from mpijob_elastic.explain.facts import Look
-from mpijob_elastic.model.execs import Exec
+from mpijob_elastic.model.kubexec import Exec
 from tests.builders import LONG_AGO, but, failed, job, ref, worker
 from tests.doubles.shells import Shells, connected, prints
 from tests.product.kube.virtual_time import run

@@ -13,8 +13,8 @@ from mpijob_elastic.capabilities.run_policy import actions as of_runs
 from mpijob_elastic.decide import actions, derive, plan_words
 from mpijob_elastic.decide.actions import LookIntoLauncher, Note, Plan, ProbeWorkers
 from mpijob_elastic.kube.resources import POD_GROUPS
-from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import NOW, but, config, job, launcher, pods, ref, worker

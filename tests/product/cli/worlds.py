@@ -15,10 +15,10 @@ from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, snapshots
 from mpijob_elastic.decide import next_memory
 from mpijob_elastic.decide.config_map import mark
-from mpijob_elastic.model import kubexec, memory_text
+from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config
-from mpijob_elastic.model.memory import Host, Memory, pod_fingerprint
+from mpijob_elastic.model.memory import Host, Memory, parse_memory, pod_fingerprint, render_memory
 from mpijob_elastic.observe import facts_config
 from tests.builders import KUBEXEC
 
@@ -81,7 +81,7 @@ def config_map(
     known = {names.pod_of(host): _named(host, namespace) for host in hosts}
     memory = memory or Memory()
     signed = next_memory.signed(msgspec.structs.replace(memory, hosts={**known, **memory.hosts}), script=script)
-    metadata["annotations"] = {names.MEMORY: memory_text.render(signed)}
+    metadata["annotations"] = {names.MEMORY: render_memory(signed)}
     hostfile = names.hostfile([names.pod_of(host) for host in hosts], slots=1)
     numbered = any(names.incarnation_of(host) for host in hosts)
     reaching = kubexec.mapped(KUBEXEC) if numbered else KUBEXEC
@@ -105,7 +105,7 @@ def shown(config: Object, *, at: float) -> str:
     """Return the launcher's annotation after a touch for this ConfigMap."""
     facts = facts_config.read_config(json.dumps(config).encode())
     return mark(
-        Config(facts=facts, published=parse_script(facts.script or ""), memory=memory_text.parse(facts.memory)), at=at
+        Config(facts=facts, published=parse_script(facts.script or ""), memory=parse_memory(facts.memory)), at=at
     )
 
 

@@ -13,8 +13,7 @@ import pytest
 from bench import jobs
 from mpijob_elastic import names
 from mpijob_elastic.controller import namespaces
-from mpijob_elastic.controller.process import Controller, spare_memory
-from mpijob_elastic.controller.settings import Settings
+from mpijob_elastic.controller.process import Controller, Settings, spare_memory
 from mpijob_elastic.kube.lease import LeaseTimes
 from mpijob_elastic.kube.resources import LEASES, MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter

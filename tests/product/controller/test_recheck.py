@@ -15,10 +15,9 @@ from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Removal, norm
 from mpijob_elastic.kube.cost import MOST_VALUES
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model import memory_text
-from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.kubexec import Exec
+from mpijob_elastic.model.memory import Memory, render_memory
 from mpijob_elastic.model.pod import PodFacts, Probe
 from mpijob_elastic.observe.live import view as view_of
 from tests.builders import NOW, but, ref
@@ -48,7 +47,7 @@ def rechecking(
 
     return LiveRecheck(
         client,
-        probes=lambda _uid, _at: Probe(),
+        probes=lambda _job, _pod, _at: Probe(),
         judge=judge,
         timed=timed,
         read_job=capabilities.read,
@@ -131,7 +130,7 @@ async def test_a_worker_is_deleted_for_its_node_only_if_a_live_read_agrees(
     live = created()
     script = names.discover_hosts(["scale-worker-0"], slots=1)
     live["ConfigMap/scale-config"]["data"][names.KEY_DISCOVER_HOSTS] = script
-    memory = memory_text.render(next_memory.signed(Memory(), script=script))
+    memory = render_memory(next_memory.signed(Memory(), script=script))
     live["ConfigMap/scale-config"]["metadata"]["annotations"] = {names.MEMORY: memory}
     items = [{"key": names.KEY_DISCOVER_HOSTS, "path": names.KEY_DISCOVER_HOSTS}]
     for volume in live["Pod/scale-launcher"]["spec"]["volumes"]:  # as the webhook gives it the list

@@ -69,7 +69,7 @@ class Api:
             pass
 
         anything: Any = SimpleNamespace(
-            watch=ignore, forget=ignore, tidy=ignore, seen=None, held=None, timed=lambda view: view
+            watch=ignore, forget=ignore, tidy=ignore, seen=ignore, held=ignore, timed=lambda view: view
         )
         anything.informed, anything.begin = anything.timed, lambda _, look: self.looks.append(look)
         anything.perform = self._perform

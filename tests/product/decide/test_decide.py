@@ -9,8 +9,8 @@ from mpijob_elastic.capabilities.autoscaling.facts import Scaling
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import LookIntoLauncher, Plan, ProbeWorkers, WriteSelector
-from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import Exec, Held
 from mpijob_elastic.model.pod import LauncherPhase, Probe
 from mpijob_elastic.model.policy import Policy, Problem
 from tests.builders import NOW, Story, config, failed, job, launcher, pods, ref, role, worker

@@ -7,8 +7,8 @@ import pytest
 from mpijob_elastic.decide import derive, frozen_execs
 from mpijob_elastic.decide.actions import LookIntoLauncher
 from mpijob_elastic.decide.state import SKEW
-from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.memory import Host
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import LONG_AGO, NOW, Story, but, config, failed, job, launcher, pods, role, worker

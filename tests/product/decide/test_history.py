@@ -8,10 +8,9 @@ import pytest
 from mpijob_elastic import names
 from mpijob_elastic.decide import drain, next_memory
 from mpijob_elastic.decide.state import Drain, Standing
-from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import Config, JobView
-from mpijob_elastic.model.memory import Left, Memory, Scale, Tries, pod_fingerprint
+from mpijob_elastic.model.memory import Left, Memory, Scale, Tries, parse_memory, pod_fingerprint, render_memory
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
 from tests.builders import (
@@ -161,7 +160,7 @@ def test_what_is_written_can_be_read_whatever_the_role_names() -> None:
     """Else it would be written again and again."""
     found = change(job(2, role=role(*range(MOST_WORKERS + 100))).configured(memory=None)).memory
     assert len(found.left) == MOST_WORKERS - 2
-    assert memory_text.parse(memory_text.render(found)) == found
+    assert parse_memory(render_memory(found)) == found
 
 
 SHOWN_AT = NOW - 60

@@ -8,8 +8,8 @@ import pytest
 from mpijob_elastic.decide import decide, drain, rank0_loss
 from mpijob_elastic.decide.actions import LookIntoLauncher, WriteConfig
 from mpijob_elastic.decide.state import SETTLE
-from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy

@@ -6,9 +6,9 @@ import pytest
 
 from mpijob_elastic.explain import explain
 from mpijob_elastic.explain.facts import Facts, Pod, Stuck
-from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.memory import Memory, Mended, Scale
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import LONG_AGO, NOW, but, config, job, launcher, pending, pods, worker

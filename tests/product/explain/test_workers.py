@@ -10,9 +10,9 @@ from mpijob_elastic.decide.retries import RENAMED
 from mpijob_elastic.explain import explain
 from mpijob_elastic.explain.facts import Facts, Look, Pod, Stuck
 from mpijob_elastic.explain.findings import Level
-from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy

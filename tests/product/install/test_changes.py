@@ -7,12 +7,9 @@ import pytest
 import yaml
 
 from mpijob_elastic import names
-from mpijob_elastic.install import removal, rollout
-from mpijob_elastic.install.changes import Outcome, changed
-from mpijob_elastic.install.inventory import Found
-from mpijob_elastic.install.objects import Identity
-from mpijob_elastic.install.refusal import Refused
-from mpijob_elastic.install.server import Server
+from mpijob_elastic.install import Refused, removal, rollout
+from mpijob_elastic.install.objects import Identity, Outcome, changed
+from mpijob_elastic.install.server import Found, Server
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import DEPLOYMENTS, PODS
 from mpijob_elastic.kube.writer import ApiWriter

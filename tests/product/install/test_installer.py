@@ -7,15 +7,11 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.install import overlays, preflight, removal
-from mpijob_elastic.install.changes import Outcome
-from mpijob_elastic.install.customize import for_jobs_in, for_version
+from mpijob_elastic.install import Refused, overlays, preflight, removal
 from mpijob_elastic.install.installer import Plan
-from mpijob_elastic.install.inventory import Found
-from mpijob_elastic.install.objects import Manifest, identity
-from mpijob_elastic.install.overlays import Overlay
-from mpijob_elastic.install.refusal import Refused
-from mpijob_elastic.install.server import OPTIONAL_KINDS, Server, examine
+from mpijob_elastic.install.objects import Manifest, Outcome, identity
+from mpijob_elastic.install.overlays import Overlay, for_jobs_in, for_version
+from mpijob_elastic.install.server import OPTIONAL_KINDS, Found, Server, examine
 from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube.resources import CONFIG_MAPS
 from mpijob_elastic.kube.writer import ApiWriter

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpijob_elastic.kube import proxy
+from mpijob_elastic.kube import client
 
 PROXY = "http://proxy.example:3128"
 
@@ -31,7 +31,7 @@ PROXY = "http://proxy.example:3128"
     ],
 )
 def test_no_proxy_is_read_as_client_go_reads_it(server: str, no_proxy: str, goes_direct: bool) -> None:
-    found = proxy.chosen(server, {"HTTPS_PROXY": PROXY, "NO_PROXY": no_proxy})
+    found = client.proxy_to(server, {"HTTPS_PROXY": PROXY, "NO_PROXY": no_proxy})
     assert found == (None if goes_direct else PROXY)
 
 
@@ -47,9 +47,9 @@ def test_no_proxy_is_read_as_client_go_reads_it(server: str, no_proxy: str, goes
     ],
 )
 def test_the_variables(environment: dict[str, str], expected: str | None) -> None:
-    assert proxy.chosen("https://api.example", environment) == expected
+    assert client.proxy_to("https://api.example", environment) == expected
 
 
 def test_plain_http_has_its_own_variable() -> None:
-    assert proxy.chosen("http://api.example", {"HTTPS_PROXY": PROXY}) is None
-    assert proxy.chosen("http://api.example", {"HTTP_PROXY": PROXY, "NO_PROXY": "example:443"}) == PROXY
+    assert client.proxy_to("http://api.example", {"HTTPS_PROXY": PROXY}) is None
+    assert client.proxy_to("http://api.example", {"HTTP_PROXY": PROXY, "NO_PROXY": "example:443"}) == PROXY

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.backoff import Backoff
-from mpijob_elastic.kube.queue import WorkQueue, work
+from mpijob_elastic.kube.queue import Backoff, WorkQueue, work
 from tests.examples import share
 from tests.product.kube.virtual_time import in_no_time, run
 

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from mpijob_elastic.kube import cost
-from mpijob_elastic.kube.backoff import Backoff
+from mpijob_elastic.kube.queue import Backoff
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import DEEP, TinyApi
 from tests.faults.faults import Answer, EventError, Fault, Freeze, LoseEvents, Request, StaleAnswers, lists, watches

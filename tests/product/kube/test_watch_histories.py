@@ -9,8 +9,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.queue import Backoff
 from mpijob_elastic.kube.watch import WatchCache, WatchTimes
 from tests.doubles.api import TinyApi
 from tests.examples import share

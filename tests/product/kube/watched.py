@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.queue import Backoff
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.watch import WatchCache, WatchTimes
 from mpijob_elastic.kube.writer import ApiWriter

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.bounds import LARGEST_MEMORY, MOST_WORKERS
-from mpijob_elastic.model.memory import Host, Left, Memory, Scale, Tries
-from mpijob_elastic.model.memory_text import COMPRESSED
+from mpijob_elastic.model.memory import COMPRESSED, PLAIN, Host, Left, Memory, Scale, Tries, parse_memory, render_memory
 from tests.examples import share
 
 TIMES = st.floats(0.0, 1e10)
@@ -37,16 +35,16 @@ MEMORIES = st.builds(
 
 @given(MEMORIES)
 def test_what_is_written_is_read_back_and_the_same_memory_gives_the_same_text(kept: Memory) -> None:
-    assert memory_text.parse(memory_text.render(kept)) == kept
-    upside_down = memory_text.parse(json.dumps(dict(reversed(json.loads(memory_text.render(kept)).items()))))
-    assert memory_text.render(upside_down or Memory()) == memory_text.render(kept)
+    assert parse_memory(render_memory(kept)) == kept
+    upside_down = parse_memory(json.dumps(dict(reversed(json.loads(render_memory(kept)).items()))))
+    assert render_memory(upside_down or Memory()) == render_memory(kept)
 
 
 def test_what_somebody_else_remembers_is_kept_as_it_is() -> None:
-    assert memory_text.parse('{"added_at": 1.0, "colour": ["red"]}') == Memory(added_at=1.0, own={"colour": b'["red"]'})
-    assert memory_text.render(Memory()) == "{}"
+    assert parse_memory('{"added_at": 1.0, "colour": ["red"]}') == Memory(added_at=1.0, own={"colour": b'["red"]'})
+    assert render_memory(Memory()) == "{}"
     small = Memory(left={"j-worker-1": Left(pod="u", at=1.0)})
-    assert json.loads(memory_text.render(small)) == {"left": {"j-worker-1": {"pod": "u", "at": 1.0}}}
+    assert json.loads(render_memory(small)) == {"left": {"j-worker-1": {"pod": "u", "at": 1.0}}}
 
 
 @pytest.mark.parametrize(
@@ -68,12 +66,12 @@ def test_what_somebody_else_remembers_is_kept_as_it_is() -> None:
     ids=lambda text: str(text).encode("unicode_escape").decode()[:30],
 )
 def test_hostile_text_is_no_memory(text: str | None) -> None:
-    assert memory_text.parse(text) is None
+    assert parse_memory(text) is None
 
 
 @given(st.text() | st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists).map(json.dumps))
 def test_any_text_is_read_without_an_error(text: str) -> None:
-    memory_text.parse(text)
+    parse_memory(text)
 
 
 # All annotations of an object may have 256 KiB.
@@ -105,17 +103,17 @@ def everybody_left(seed: int, *, waves: int) -> Memory:
 @given(SEEDS, st.integers(1, MOST_TIMES))
 def test_10000_leaving_workers_and_2000_host_names_fit_and_come_back(seed: int, waves: int) -> None:
     kept = everybody_left(seed, waves=waves)
-    text = memory_text.render(kept)
+    text = render_memory(kept)
     assert len(text) < WANTED
-    assert memory_text.parse(text) == kept
+    assert parse_memory(text) == kept
 
 
 @given(MEMORIES)
 def test_a_compressed_memory_comes_back(kept: Memory) -> None:
-    kept = msgspec.structs.replace(kept, script="x" * memory_text.PLAIN)
-    text = memory_text.render(kept)
+    kept = msgspec.structs.replace(kept, script="x" * PLAIN)
+    text = render_memory(kept)
     assert text.startswith(COMPRESSED)
-    assert memory_text.parse(text) == kept
+    assert parse_memory(text) == kept
 
 
 def compressed(plain: bytes) -> str:
@@ -123,8 +121,8 @@ def compressed(plain: bytes) -> str:
 
 
 def test_the_hostile_texts_are_wrong_in_one_place_only() -> None:
-    assert memory_text.parse(compressed(b'{"added_at": 1.0}')) == Memory(added_at=1.0)
-    assert memory_text.parse(compressed(b'{"added_at": 1.0}'.ljust(LARGEST_MEMORY))) == Memory(added_at=1.0)
+    assert parse_memory(compressed(b'{"added_at": 1.0}')) == Memory(added_at=1.0)
+    assert parse_memory(compressed(b'{"added_at": 1.0}'.ljust(LARGEST_MEMORY))) == Memory(added_at=1.0)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +143,7 @@ def test_the_hostile_texts_are_wrong_in_one_place_only() -> None:
     ids=lambda text: text[:30],
 )
 def test_a_bomb_or_a_broken_value_is_no_memory(text: str) -> None:
-    assert memory_text.parse(text) is None
+    assert parse_memory(text) is None
 
 
 @pytest.mark.parametrize("part", ["left", "hosts", "replaced", "moved", "renamed", "elders"])
@@ -153,5 +151,5 @@ def test_a_memory_of_more_than_all_workers_is_not_ours(part: str) -> None:
     entry: dict[str, object] = {"pod": "", "at": 1, "count": 1, "uid": ""}
     for size in (MOST_WORKERS, MOST_WORKERS + 1):
         found = [""] * size if part == "elders" else dict.fromkeys(map(str, range(size)), entry)
-        memory = memory_text.parse(compressed(json.dumps({part: found}, separators=(",", ":")).encode()))
+        memory = parse_memory(compressed(json.dumps({part: found}, separators=(",", ":")).encode()))
         assert (memory is not None) is (size == MOST_WORKERS)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from mpijob_elastic import capabilities
-from mpijob_elastic.model import mpijob, seccomp
+from mpijob_elastic.model import containers, mpijob
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.wire import seconds
 from tests.product.webhook.objects import mpi_job
@@ -98,7 +98,7 @@ def test_the_size_is_as_old_as_the_last_write_of_a_manager_that_has_it() -> None
 def profiles(spec: Any) -> Any:
     job = mpi_job()
     job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"] = spec
-    return seccomp.profiles(mpijob.decode(json.dumps(job).encode()).pod("worker"))
+    return containers.seccomp_profiles(mpijob.decode(json.dumps(job).encode()).pod("worker"))
 
 
 def with_profile(profile: Any, **more: Any) -> Any:

@@ -17,9 +17,8 @@ from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NODES, PODS, QUEUE_UNITS
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, render_memory
 from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.observe import nodes, views
 from mpijob_elastic.observe.caches import Caches
@@ -31,7 +30,7 @@ from tests.faults.proxy import FaultProxy
 from tests.faults.waiting import eventually
 from tests.product.kube.watched import running as task_of
 
-REMEMBERS = memory_text.render(Memory(left={"train-worker-0": Left(pod=pod_fingerprint("pod"), at=1.0)}))
+REMEMBERS = render_memory(Memory(left={"train-worker-0": Left(pod=pod_fingerprint("pod"), at=1.0)}))
 LATER = "2026-11-23T05:00:00Z"
 NEEDED = {"mpijobs", "pods", "configmaps", "roles"}
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.model.job import script_fingerprint
-from mpijob_elastic.model.memory import Memory
-from mpijob_elastic.model.memory_text import render as render_memory
+from mpijob_elastic.model.memory import Memory, render_memory
 from tests.product.observe.operator_worlds import World, created, look, pods_of
 
 THEIRS = "#!/bin/sh\necho scale-worker-0:1\necho scale-worker-1:1"

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.model.bounds import MOST_CONTAINERS
-from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, pod_key
-from mpijob_elastic.model.memory_text import render as render_memory
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, pod_key, render_memory
 from mpijob_elastic.model.pod import LauncherPhase, Probe
 from tests.counted import calls
 from tests.product.observe.operator_worlds import created, look, pods_of

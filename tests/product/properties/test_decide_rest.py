@@ -12,8 +12,8 @@ from mpijob_elastic.capabilities.autoscaling import growth
 from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.decide import decide, derive, frozen_execs, moves
 from mpijob_elastic.decide.actions import DeleteWorkers, ProbeWorkers, TellUser
-from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import Exec, Held
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy

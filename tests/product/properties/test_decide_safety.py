@@ -40,10 +40,10 @@ from mpijob_elastic.decide.actions import (
     WriteRole,
 )
 from mpijob_elastic.decide.state import SETTLE, SKEW, Standing
-from mpijob_elastic.model import kubexec, memory_text
+from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Left
+from mpijob_elastic.model.memory import Left, parse_memory, render_memory
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from tests import rules
 from tests.builders import KUBEXEC, NOW, but
@@ -219,7 +219,7 @@ def is_gone(worker: Worker | None) -> bool:
 
 def whoever_leaves_is_remembered(view: JobView, plan: Plan) -> None:
     for change in of(WriteConfig, plan):
-        assert memory_text.parse(memory_text.render(change.memory)) == change.memory
+        assert parse_memory(render_memory(change.memory)) == change.memory
         for worker in view.workers:
             if worker.name in change.removed:
                 assert change.memory.left[worker.name] == Left(pod=worker.fingerprint, at=NOW)

@@ -8,8 +8,8 @@ from mpijob_elastic.decide import derive, frozen_execs
 from mpijob_elastic.explain import explain
 from mpijob_elastic.explain.facts import Facts, Look
 from mpijob_elastic.explain.findings import Level
-from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import Held
 from tests.builders import NOW, but
 from tests.product.properties.views import MOST, NAMES, jobs
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused
 from tests.examples import share
 from tests.product.upgrade.definitions import definition, v1
 from upgrade import crd

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.examples import share
 from tests.product.webhook.certificates.material import NOON, POLICY, authority, healthy
 from tests.product.webhook.certificates.replicas import CONFIGURATIONS, SECRET, TIMING, Replica, World, configuration
+from webhook.certificates import content, decision, pairs
+from webhook.certificates.content import Content
+from webhook.certificates.decision import KEEP
 from webhook.certificates.serving import Serving
-from webhook.rules.certificates import content, decision, pairs
-from webhook.rules.certificates.content import Content
-from webhook.rules.certificates.decision import KEEP
 
 DILIGENT = 2
 SLOW = 2

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from mpijob_elastic import names
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused
 from mpijob_elastic.model import policy
 from upgrade.conversion import documents, files
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from mpijob_elastic.install.changes import Change, Outcome
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused
+from mpijob_elastic.install.objects import Change, Outcome
 from tests.doubles.api import TinyApi, refused
 from tests.doubles.direct import DirectClient, Sent
 from tests.product.upgrade.definitions import STAY, Object, definition, v1
-from upgrade import crd, live_crd, owners
+from upgrade import crd, owners, scale
 from upgrade.crd import Form
 
 
@@ -127,24 +127,24 @@ class Edited(TinyApi):
     def __init__(self, edits: int) -> None:
         super().__init__()
         self.edits = edits
-        self.put(live_crd.PATH, definition("administrator"))
+        self.put(scale.DEFINITION, definition("administrator"))
 
     def upgraded(self, live: Any) -> Object:
         if self.edits > 0:
             self.edits -= 1
             names = {**live["spec"]["names"], "categories": [f"edit-{self.edits}"]}
-            self.put(live_crd.PATH, {**live, "spec": {**live["spec"], "names": names}})
+            self.put(scale.DEFINITION, {**live, "spec": {**live["spec"], "names": names}})
         return crd.upgraded(live)
 
     async def change(self) -> Change:
-        return await live_crd.change(DirectClient(self.answer), self.upgraded)
+        return await scale.change_definition(DirectClient(self.answer), self.upgraded)
 
 
 async def test_an_edit_between_our_read_and_our_write_stays() -> None:
     api = Edited(edits=2)
     change = await api.change()
     assert change.outcome is Outcome.CONFIGURED
-    stored = api.objects[live_crd.PATH]
+    stored = api.objects[scale.DEFINITION]
     assert stored["spec"]["names"]["categories"] == ["edit-0"]
     assert v1(stored)["subresources"]["scale"] == crd.SCALE
     assert (await api.change()).outcome is Outcome.UNCHANGED

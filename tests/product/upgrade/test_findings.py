@@ -11,9 +11,8 @@ from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer
 from tests.faults.proxy import FaultProxy
 from tests.product.upgrade.definitions import definition
-from upgrade import findings, job_impact, kueue, operators
-from upgrade.findings import Finding, Report, Verdict
-from upgrade.job_impact import Adoption, Readiness
+from upgrade import findings, kueue, operators
+from upgrade.findings import Adoption, Finding, Readiness, Report, Verdict
 from upgrade.operators import Kind, Operator
 
 
@@ -87,11 +86,11 @@ JOB = but(job(2), workers=(), launcher=STARTED, config=None, role=None)
     ],
 )
 def test_readiness(view: JobView, readiness: Readiness) -> None:
-    assert job_impact.adoption(view, now=2000.0).readiness is readiness
+    assert findings.adoption(view, now=2000.0).readiness is readiness
 
 
 def test_a_restart_says_what_it_costs_and_how_it_is_done() -> None:
-    why = job_impact.adoption(JOB, now=1000.0 + 3 * 3600).why
+    why = findings.adoption(JOB, now=1000.0 + 3 * 3600).why
     for said in ("has run for 3h", "last checkpoint", "mpijob-elastic upgrade adopt j -n default"):
         assert said in why
 

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, SECRETS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer
 from tests.faults.proxy import FaultProxy
 from tests.product.upgrade.definitions import definition, recorded_by_upgrade_apply
-from upgrade import crd, live_crd, record, scale
+from upgrade import crd, record, scale
 
 HOME = SECRETS.path(names.NAMESPACE)
 BEFORE = {"spec": {"x": [1, True, None]}}
@@ -58,7 +58,7 @@ async def test_the_record_of_upgrade_apply_puts_the_definition_back(
     await api.create(HOME, former, data=recorded_by_upgrade_apply(defined))
     await record.keep(client, {"spec": {}})
     await scale.take_back(client, dry_run=False, say=lambda _: None)
-    assert api.objects[live_crd.PATH]["spec"] == defined["spec"]
+    assert api.objects[scale.DEFINITION]["spec"] == defined["spec"]
     assert await record.read(client) is None
 
 

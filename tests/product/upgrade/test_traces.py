@@ -8,11 +8,11 @@ import pytest
 from lab.operator import objects
 from lab.operator.objects import Object
 from mpijob_elastic import names
-from mpijob_elastic.install.refusal import ATTEMPTS
+from mpijob_elastic.install import ATTEMPTS
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model import kubexec, memory_text, mpijob
-from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model import kubexec, mpijob
+from mpijob_elastic.model.memory import Memory, render_memory
 from mpijob_elastic.observe import facts_config, facts_pod
 from tests.builders import KUBEXEC
 from tests.doubles.api import TinyApi
@@ -32,7 +32,7 @@ def job(annotations: dict[str, str] | None = None, **fields: Any) -> Object:
 
 def config_map(*, script: str | None = SCRIPT, managed: bool = True, owner: bool = True) -> Object:
     made = objects.stored(objects.config_map(job()))
-    memory = {names.MEMORY: memory_text.render(Memory())} if managed else {}
+    memory = {names.MEMORY: render_memory(Memory())} if managed else {}
     made["metadata"] |= {"annotations": memory | {"theirs": "1"}} | ({} if owner else {"ownerReferences": []})
     made["data"] |= {names.KEY_DISCOVER_HOSTS: script} if script is not None else {}
     return made

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
-from webhook.rules.certificates import pairs
-from webhook.rules.certificates.content import Content
-from webhook.rules.certificates.decision import Policy
-from webhook.rules.certificates.pairs import Lifetimes, Pair
+from webhook.certificates import pairs
+from webhook.certificates.content import Content
+from webhook.certificates.decision import Policy
+from webhook.certificates.pairs import Lifetimes, Pair
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -18,12 +18,12 @@ from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING
 from tests.doubles.api import Object, TinyApi, refused
 from tests.doubles.direct import DirectClient, Sent
 from tests.product.webhook.certificates.material import HOST, NOON
+from webhook.certificates import pairs
+from webhook.certificates.content import Content, parse
+from webhook.certificates.decision import Policy
+from webhook.certificates.pairs import Lifetimes
 from webhook.certificates.rotation import Clocks, Rotation, Timing
 from webhook.certificates.serving import Serving
-from webhook.rules.certificates import pairs
-from webhook.rules.certificates.content import Content, parse
-from webhook.rules.certificates.decision import Policy
-from webhook.rules.certificates.pairs import Lifetimes
 
 # A look is due every 10 s. A certificate is renewed after 50 s, a CA replaced after 150 s; the next signs after 190 s.
 TIMING = Timing(look_every=10.0, settled=5.0)

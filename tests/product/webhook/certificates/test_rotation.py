@@ -17,8 +17,8 @@ from tests.product.webhook.certificates.replicas import (
     configuration,
     look,
 )
+from webhook.certificates import pairs
 from webhook.certificates.rotation import Timing
-from webhook.rules.certificates import pairs
 
 
 @pytest.fixture

@@ -13,9 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
 
 from tests.product.webhook.certificates.material import DAY, HOST, authority, leaf
-from webhook.certificates.files import Files
-from webhook.certificates.serving import Serving, Unusable
-from webhook.rules.certificates.pairs import Pair
+from webhook.certificates.pairs import Pair
+from webhook.certificates.serving import Files, Serving, Unusable
 
 NOW = datetime.now(UTC)
 CA = authority(now=NOW)

@@ -9,7 +9,7 @@ from lab.operator import objects
 from mpijob_elastic import names
 from tests.product.webhook.answers import patched
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, launcher_pod, mpi_job, worker_pod
-from webhook.rules import pod_security, scheduling_gates, template_labels
+from webhook.rules import pod_security, pod_templates, scheduling_gates
 
 SUSPENDED = {"name": names.GATE_SUSPENDED}
 THEIRS = {"name": "kueue.x-k8s.io/admission"}
@@ -70,7 +70,7 @@ def labelled(labels: Any, *, role: str = "Worker", **job: Any) -> Object:
 )
 def test_a_pod_gets_the_labels_of_its_template_only(pod: Object, job: Object, added: dict[str, str]) -> None:
     metadata = {**pod["metadata"], "labels": pod["metadata"]["labels"] | added}
-    assert patched(template_labels.missing, pod, job) == {**pod, "metadata": metadata}
+    assert patched(pod_templates.missing_labels, pod, job) == {**pod, "metadata": metadata}
 
 
 NEWER = "training.kubeflow.org/replica-type"
@@ -80,17 +80,17 @@ MALFORMED = ("", "a b", "a/b/c", "/a", "Upper.Case/a", "a" * 64, f"{'a.' * 127}b
 
 @pytest.mark.parametrize("key", ["mpi-job-name", NEWER, "replica-index", names.LABEL_QUEUE, names.ENABLED, *MALFORMED])
 def test_what_others_read_as_their_own_and_what_is_no_label_is_left_out(key: str) -> None:
-    assert patched(template_labels.missing, worker_pod(), labelled({key: "x"})) == worker_pod()
+    assert patched(pod_templates.missing_labels, worker_pod(), labelled({key: "x"})) == worker_pod()
 
 
 @pytest.mark.parametrize("value", ["x y", "x" * 64, "-x", "x\n"])
 def test_a_label_with_no_value_that_may_be_is_left_out(value: str) -> None:
-    assert patched(template_labels.missing, worker_pod(), labelled({"team": value})) == worker_pod()
+    assert patched(pod_templates.missing_labels, worker_pod(), labelled({"team": value})) == worker_pod()
 
 
 @pytest.mark.parametrize(("key", "value"), [("a", ""), ("a.b-c/D_e.f", "x" * 63), ("a" * 63, "1"), ("team", None)])
 def test_any_other_label_is_copied(key: str, value: str | None) -> None:
-    changed = patched(template_labels.missing, worker_pod(), labelled({key: value}))
+    changed = patched(pod_templates.missing_labels, worker_pod(), labelled({key: value}))
     assert changed["metadata"]["labels"][key] == (value or "")
 
 

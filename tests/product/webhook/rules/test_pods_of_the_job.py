@@ -9,7 +9,7 @@ from mpijob_elastic.capabilities.gangs.admission import GangAdmission
 from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
 from tests.product.webhook.answers import PodRule, own, patch_of
 from tests.product.webhook.objects import PLAIN, Object, launcher_pod, mpi_job, worker_pod
-from webhook.rules import mutate, pod_security, scheduling_gates, template_labels, worker_grace
+from webhook.rules import mutate, pod_security, pod_templates, scheduling_gates, worker_grace
 
 RULES = [
     pytest.param(mutate.launcher, names.ROLE_LAUNCHER, id="discover_hosts"),
@@ -17,7 +17,12 @@ RULES = [
     pytest.param(worker_grace.fitting, names.ROLE_WORKER, id="grace period"),
     *(
         pytest.param(rule, role, id=f"{rule.__module__} {role}")
-        for rule in (template_labels.missing, pod_security.restored, scheduling_gates.missing, own(GangAdmission()))
+        for rule in (
+            pod_templates.missing_labels,
+            pod_security.restored,
+            scheduling_gates.missing,
+            own(GangAdmission()),
+        )
         for role in (names.ROLE_LAUNCHER, names.ROLE_WORKER)
     ),
 ]

@@ -7,7 +7,7 @@ import pytest
 from mpijob_elastic import names
 from tests.product.webhook.answers import knowing, running, verdict
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object
-from webhook.rules import scale
+from webhook.rules import size
 from webhook.rules.review import Refusal, Verdict
 
 BOUNDS = {names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "5"}
@@ -64,8 +64,8 @@ MANY = "horovodrun's --max-np is 4, but 6 slots are asked for: 2 stay unused"
         pytest.param(OVER, (3, 3), (), id="a finished job keeps its size"),
         pytest.param(GOING, (3, 9), (), id="the job is being deleted"),
         pytest.param(running(annotations={**BOUNDS, names.ENABLED: "false"}), (3, 6), (), id="bounds switched off"),
-        pytest.param(None, (3, 9), (scale.UNKNOWN,), id="the job is not known"),
-        pytest.param(running(annotations=BOUNDS, uid="the last"), (3, 9), (scale.UNKNOWN,), id="the last of that name"),
+        pytest.param(None, (3, 9), (size.UNKNOWN,), id="the job is not known"),
+        pytest.param(running(annotations=BOUNDS, uid="the last"), (3, 9), (size.UNKNOWN,), id="the last of that name"),
         pytest.param(running(command=LIMITED), (3, 4), (), id="within horovodrun's limits"),
         pytest.param(running(command=LIMITED), (3, 6), (MANY,), id="above --max-np"),
         pytest.param(running(command=LIMITED, slots=2), (3, 1), (), id="enough slots"),

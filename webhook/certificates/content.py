@@ -12,8 +12,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from mpijob_elastic import names
-from webhook.rules.certificates import pairs
-from webhook.rules.certificates.pairs import Pair
+from webhook.certificates import pairs
+from webhook.certificates.pairs import Pair
 
 # A CA is retired once in months, or after the Secret was lost; more than a few mean that something is stuck.
 MOST_RETIRED = 6

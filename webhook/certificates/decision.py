@@ -14,9 +14,9 @@ from enum import Enum
 
 from cryptography import x509
 
-from webhook.rules.certificates import pairs
-from webhook.rules.certificates.content import MOST_RETIRED, Content
-from webhook.rules.certificates.pairs import Lifetimes, Pair
+from webhook.certificates import pairs
+from webhook.certificates.content import MOST_RETIRED, Content
+from webhook.certificates.pairs import Lifetimes, Pair
 
 
 class Action(Enum):

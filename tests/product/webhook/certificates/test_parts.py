@@ -10,10 +10,10 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.x509 import verification
 
 from tests.product.webhook.certificates.material import DAY, HOST, LIFETIMES, NOON, authority, healthy, leaf
-from webhook.rules.certificates import content, pairs
-from webhook.rules.certificates.content import MOST_RETIRED, Content
-from webhook.rules.certificates.decision import Trust
-from webhook.rules.certificates.pairs import Pair
+from webhook.certificates import content, pairs
+from webhook.certificates.content import MOST_RETIRED, Content
+from webhook.certificates.decision import Trust
+from webhook.certificates.pairs import Pair
 from webhook.settings import Settings
 
 

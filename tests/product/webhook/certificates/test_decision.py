@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from tests.product.webhook.certificates.material import DAY, HOST, NOON, POLICY, authority, healthy, leaf
-from webhook.rules.certificates import decision, pairs
-from webhook.rules.certificates.content import Content
-from webhook.rules.certificates.decision import KEEP, Action, Policy, Step
-from webhook.rules.certificates.pairs import Pair
+from webhook.certificates import decision, pairs
+from webhook.certificates.content import Content
+from webhook.certificates.decision import KEEP, Action, Policy, Step
+from webhook.certificates.pairs import Pair
 
 GOOD = healthy()
 assert GOOD.authority is not None
