@@ -108,7 +108,7 @@ class Queue:
     """The queue that a job asks for, "" if it asks for none or no Kueue is there, and its Workloads by name.
 
     ignored: the queue that it asks for where no Kueue is there. prebuilt: MultiKueue makes the first of
-    them. elsewhere: MultiKueue runs the job in another cluster.
+    them. elsewhere: MultiKueue runs the job in another cluster. places: of Workloads that wait, by uid, where known.
     """
 
     name: str = ""
@@ -117,6 +117,7 @@ class Queue:
     workloads: Mapping[str, Workload] = field(default_factory=dict)
     prebuilt: bool = False
     elsewhere: bool = False
+    places: Mapping[str, int] = field(default_factory=dict)
 
     def base(self, job: str) -> Workload | None:
         """Return the Workload of the launcher and the least workers."""

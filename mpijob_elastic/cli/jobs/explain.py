@@ -3,8 +3,11 @@
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from mpijob_elastic import names
+import msgspec
+
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.cli.jobs import dependencies, exec_probes, get, reasons
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.target import Where, reached
@@ -12,9 +15,9 @@ from mpijob_elastic.explain import explain as find
 from mpijob_elastic.explain.facts import Facts, Look
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.model.execs import Exec
+from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.pod import PodFacts
+from mpijob_elastic.model.pod import Launcher, PodFacts, Worker
 from mpijob_elastic.observe import registration
 from mpijob_elastic.observe.registration import Registration
 from mpijob_elastic.telemetry.terminal import say
@@ -31,8 +34,8 @@ async def explain(where: Where, *, job: str, worker: str | None, output: str, lo
         pod = worker_name(snapshot.view, worker) if worker else ""
         registered = await registration.read(client)
         home = registration.home(registered)
-        facts = await _facts(client, snapshot, registered, pod=pod, look=look, home=home)
-    found = find(snapshot.view, facts, now=time.time(), worker=pod)
+        view, facts = await _facts(client, snapshot, registered, pod=pod, look=look, home=home)
+    found = find(view, facts, now=time.time(), worker=pod)
     write = get.WRITERS.get(output)
     say(*(write(found).split("\n") if write else reasons.text(found)))
     return found.all_train
@@ -52,7 +55,8 @@ def worker_name(view: JobView, worker: str) -> str:
 
 async def _facts(
     client: ApiReader, snapshot: Snapshot, registered: Registration | None, *, pod: str, look: bool, home: str
-) -> Facts:
+) -> tuple[JobView, Facts]:
+    """Return the view with what nodes and execs show, and the other facts."""
     view, now = snapshot.view, time.time()
     controller, webhook, events, threats, surplus, (looks, frozen) = await asyncio.gather(
         dependencies.controller_trouble(lambda: dependencies.lease(client, home), namespace=home, now=now),
@@ -62,13 +66,12 @@ async def _facts(
         dependencies.surplus(client, view),
         _by_exec(client, view, pod, look=look and not (view.facts.finished or view.facts.deleting or view.foreign)),
     )
-    return Facts(
+    facts = Facts(
         state=snapshot.job.state,
         created_at=snapshot.job.facts.created_at,
         resized_at=snapshot.job.resized_at,
         pods={name: seen.state for name, seen in snapshot.pods.items()},
         events=events,
-        threats=threats,
         surplus=surplus,
         home=home,
         controller=controller,
@@ -76,9 +79,23 @@ async def _facts(
         launch=snapshot.job.facts.launch,
         role_readable=snapshot.role_readable,
         looks=looks,
-        frozen=frozen,
-        places=snapshot.places,
     )
+    return _marked(view, threats, frozen), facts
+
+
+def _marked(view: JobView, threats: Mapping[str, str], frozen: tuple[Exec, ...]) -> JobView:
+    """Return the view with the threats to pods by their nodes, and the frozen execs of the launcher."""
+
+    def facts(pod: Launcher | Worker) -> PodFacts:
+        why = pod.facts.disruption or threats.get(pod.ref.name, "")
+        return msgspec.structs.replace(pod.facts, disruption=why)
+
+    launcher = view.launcher
+    if launcher:
+        launcher = replace(launcher, facts=facts(launcher), held=Held(frozen=frozen))
+    workers = (replace(worker, facts=facts(worker)) for worker in view.workers)
+    marked = replace(view, launcher=launcher, workers=tuple(workers))
+    return capabilities.told(marked, seen=view.capabilities)
 
 
 async def _webhook(client: ApiReader, view: JobView, registered: Registration | None) -> str:

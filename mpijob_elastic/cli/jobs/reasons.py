@@ -19,8 +19,10 @@ def text(report: Explanation) -> list[str]:
     for worker in report.workers:
         is_renamed = worker.host not in {"", worker.name}
         lines += ["", *_paragraph(worker.cause, host=worker.host if is_renamed else "")]
-    if report.notices:
-        lines += ["", "Notices of the controller:", *(f"{_INDENT}{notice}" for notice in report.notices)]
+    said = " ".join(finding.says for finding in (*report.job, *(worker.cause for worker in report.workers)))
+    notices = [notice for notice in report.notices if notice.partition(": ")[2] not in said]
+    if notices:
+        lines += ["", "Notices of the controller:", *(f"{_INDENT}{notice}" for notice in notices)]
     return lines
 
 

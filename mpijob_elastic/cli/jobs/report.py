@@ -191,7 +191,7 @@ def _queue(snapshot: Snapshot, queue: Queue) -> QueueReport:
         base = queue.base(snapshot.view.name)
         return QueueReport(name=base.queue if base else queue.name)
     name = found.metadata.name
-    return QueueReport(name=found.queue, workload=name, place=snapshot.places.get(found.metadata.uid), says=found.line)
+    return QueueReport(name=found.queue, workload=name, place=queue.places.get(found.metadata.uid), says=found.line)
 
 
 def _kube_queue(state: JobState) -> QueueReport | None:

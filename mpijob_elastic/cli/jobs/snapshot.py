@@ -3,7 +3,7 @@
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -24,13 +24,12 @@ from mpijob_elastic.observe import views
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """pods: by name. role_readable: this user may read Roles. places: of Workloads that wait in a queue, by uid."""
+    """pods: by name. role_readable: this user may read Roles."""
 
     view: JobView
     job: SeenJob
     pods: Mapping[str, SeenPod]
     role_readable: bool
-    places: Mapping[str, int]
 
 
 def snapshots(
@@ -52,7 +51,6 @@ def snapshots(
     ordered = sorted(jobs, key=lambda job: (job.metadata.namespace, job.metadata.name))
     facts = [pod.facts for pod in pods]
     found = views.each([job.facts for job in ordered], pods=facts, configs=configs, roles=roles or ())
-    places = queue.places(workloads or ())
     units_of: dict[tuple[str, str], list[QueueUnit]] = defaultdict(list)
     for unit in units:
         units_of[unit.metadata.namespace, unit.metadata.job].append(unit)
@@ -62,7 +60,6 @@ def snapshots(
             job=_named(job, view),
             pods=pods_of[view.namespace, view.name],
             role_readable=roles is not None,
-            places=places,
         )
         for job, view in zip(ordered, _queued(ordered, found, workloads, units_of), strict=True)
     ]
@@ -75,13 +72,15 @@ def _queued(
     units_of: Mapping[tuple[str, str], list[QueueUnit]],
 ) -> Iterator[JobView]:
     """Yield the views with what Kueue and KubeQueue say of their jobs; without `workloads` nobody knows of Kueue."""
+    places = queue.places(workloads or ())
     of_job: dict[str, list[Workload]] = defaultdict(list)
     for one in workloads or ():
         of_job[one.metadata.job_uid].append(one)
     for job, view in zip(jobs, found, strict=True):
         seen: list[Known] = []
         if workloads is not None and (job.facts.of(Asked) or Asked()).queue:
-            seen.append(Kueue(kueue.queue(job.facts, of_job[view.ref.uid], all_known=workloads)))
+            mine = kueue.queue(job.facts, of_job[view.ref.uid], all_known=workloads)
+            seen.append(Kueue(replace(mine, places=places)))
         if units := units_of.get((view.namespace, view.name)):
             seen += [queued] if (queued := kube_queue.of(job.facts, units)) else []
         yield capabilities.told(view, seen=seen)
