@@ -1,18 +1,21 @@
 """`explain`: read the job and what it depends on, look into its pods, explain, print."""
 
 import asyncio
+import textwrap
 import time
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import msgspec
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.cli.jobs import dependencies, exec_probes, get, reasons
+from mpijob_elastic.cli.jobs import dependencies, exec_probes, get
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.explain import explain as find
 from mpijob_elastic.explain.facts import Facts, Look
+from mpijob_elastic.explain.findings import Explanation, Finding, Level
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.execs import Exec, Held
@@ -21,6 +24,10 @@ from mpijob_elastic.model.pod import Launcher, PodFacts, Worker
 from mpijob_elastic.observe import registration
 from mpijob_elastic.observe.registration import Registration
 from mpijob_elastic.telemetry.terminal import say
+
+# Text is wrapped at so many columns, whatever the terminal: it is read in logs and mails too.
+WIDTH = 110
+_INDENT = "    "
 
 
 class NoSuchWorker(errors.KubeError):
@@ -37,7 +44,7 @@ async def explain(where: Where, *, job: str, worker: str | None, output: str, lo
         view, facts = await _facts(client, snapshot, registered, pod=pod, look=look, home=home)
     found = find(view, facts, now=time.time(), worker=pod)
     write = get.WRITERS.get(output)
-    say(*(write(found).split("\n") if write else reasons.text(found)))
+    say(*(write(found).split("\n") if write else text(found)))
     return found.all_train
 
 
@@ -137,3 +144,42 @@ async def _by_exec(
         exec_probes.into_workers(client, view, running),
         exec_probes.look_for_frozen(view, lambda: exec_probes.into_launcher(client, view)),
     )
+
+
+def text(report: Explanation) -> list[str]:
+    """Return the lines of a page, a paragraph for each finding."""
+    lines = _wrapped(f"{report.namespace}/{report.name}: {report.state}{_counts(report)}")
+    for finding in report.job:
+        lines += ["", *_paragraph(finding)]
+    for worker in report.workers:
+        is_renamed = worker.host not in {"", worker.name}
+        lines += ["", *_paragraph(worker.cause, host=worker.host if is_renamed else "")]
+    said = " ".join(finding.says for finding in (*report.job, *(worker.cause for worker in report.workers)))
+    notices = [notice for notice in report.notices if notice.partition(": ")[2] not in said]
+    if notices:
+        lines += ["", "Notices of the controller:", *(f"{_INDENT}{notice}" for notice in notices)]
+    return lines
+
+
+def _counts(report: Explanation) -> str:
+    levels = Counter(worker.cause.level for worker in report.workers if worker.wanted)
+    training, unseen = levels[Level.FINE], levels[Level.UNKNOWN]
+    if not levels or report.desired is None or levels.total() < report.desired:  # asked about one of them
+        return ""
+    said = "workers train" if training or not unseen else "listed"
+    rest = f"; whether {'the others' if training else 'they'} train is not known: {report.not_known}" if unseen else ""
+    return f", {training or unseen} of {report.desired} {said}{rest}"
+
+
+def _paragraph(finding: Finding, *, host: str = "") -> Iterator[str]:
+    yield from _wrapped(finding.says)
+    if host:
+        yield f"{_INDENT}host name: {host}"
+    if finding.level is not Level.FINE:
+        yield f"{_INDENT}cause: {finding.cause}"
+    if finding.next_step:
+        yield f"{_INDENT}next: {finding.next_step}"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False)

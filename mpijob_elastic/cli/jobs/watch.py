@@ -13,10 +13,8 @@ from rich.text import Text
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import changes, get, table
-from mpijob_elastic.cli.jobs.fetch import Selection
-from mpijob_elastic.cli.jobs.follow import follow
 from mpijob_elastic.cli.jobs.report import JobReport, build
-from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot, follow
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.telemetry.terminal import printable, say
 

@@ -12,7 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import reasons, table
+from mpijob_elastic.cli.jobs import explain as explain_command
+from mpijob_elastic.cli.jobs import table
 from mpijob_elastic.cli.jobs.report import JobReport
 from mpijob_elastic.decide import derive, notices
 from mpijob_elastic.explain import explain
@@ -132,8 +133,8 @@ def test_get_shows(world: str) -> None:
 
 @pytest.mark.parametrize("world", EXPLANATIONS)
 def test_explain_says(world: str) -> None:
-    lines = reasons.text(EXPLANATIONS[world])
-    assert max(map(len, lines)) <= reasons.WIDTH
+    lines = explain_command.text(EXPLANATIONS[world])
+    assert max(map(len, lines)) <= explain_command.WIDTH
     holds("explain", world, lines, report=EXPLANATIONS[world])
 
 
