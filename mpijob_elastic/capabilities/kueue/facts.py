@@ -15,6 +15,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.model.capability import Known
+from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.wire import Owned
 
@@ -130,6 +131,24 @@ class Queue:
 
 
 NO_QUEUE = Queue()
+
+
+def of(job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workload]) -> Queue:
+    """Return what Kueue says of a job. found: Workloads that may be its own; all_known: those whose names may help."""
+    asked = job.of(Asked) or Asked()
+    mine = (one for one in found if one.metadata.job_uid == job.metadata.uid or _is_sent(one, asked))
+    return Queue(
+        name=asked.queue,
+        priority_class=asked.priority_class,
+        workloads={one.metadata.name: one for one in named(mine, all_known)},
+        prebuilt=bool(asked.prebuilt),
+        elsewhere=asked.elsewhere,
+    )
+
+
+def _is_sent(found: Workload, asked: Asked) -> bool:
+    """Tell whether MultiKueue made a Workload for this job, and nobody owns it yet."""
+    return not found.metadata.job_uid and found.metadata.name == asked.prebuilt
 
 
 def places(found: Iterable[Workload]) -> dict[str, int]:

@@ -1,9 +1,8 @@
 """Read what a user asks for (one job, the jobs of a namespace, all jobs), once or live.
 
-Each job comes as a snapshot: the controller's view, and some facts for people. Once: four to six paged lists. Jobs come
-first, because they show what is wrong. A list that this user may not read ends the command with a message, except
-Roles, Workloads and QueueUnits: few users may read those, and not much depends on them. Live: the watch caches that the
-controller has, too.
+Each job comes as a snapshot: the controller's view, and some facts for people. Once: paged lists, jobs first, because
+they show what is wrong. A list that this user may not read ends the command with a message, except Roles and what shows
+capabilities: few users may read those, and not much depends on them. Live: the watch caches that the controller has.
 """
 
 import asyncio
@@ -11,22 +10,13 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Generic, TypeVar
 
 import msgspec
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.capabilities.kube_queue import KubeQueue
-from mpijob_elastic.capabilities.kube_queue import live as kube_queue
-from mpijob_elastic.capabilities.kube_queue import wire as queue_units
-from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, Held, QueueUnit
-from mpijob_elastic.capabilities.kueue import Kueue
-from mpijob_elastic.capabilities.kueue import facts as queue
-from mpijob_elastic.capabilities.kueue import live as kueue
-from mpijob_elastic.capabilities.kueue import wire as workloads_wire
-from mpijob_elastic.capabilities.kueue.facts import Asked, Workload
 from mpijob_elastic.cli.jobs import shown_facts
 from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
 from mpijob_elastic.decide import derive
@@ -38,11 +28,11 @@ from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import ConfigFacts, JobView, Role
-from mpijob_elastic.model.wire import Fact
 from mpijob_elastic.observe import facts_config, views
 
 T = TypeVar("T", bound=KubeObject)
-K = TypeVar("K")
+# What the objects of a capability say of a job.
+See = Callable[[JobView], Known | None]
 # Seconds that the streams may take to end: the job has been shown, so nobody should wait for them.
 CLOSING = 2.0
 
@@ -101,10 +91,6 @@ class Selection:
         return Source(resource=resource, read=read, label=names.LABEL_APP)
 
 
-_WORKLOADS = Source(resource=resources.WORKLOADS, read=workloads_wire.read)
-_UNITS = Source(resource=resources.QUEUE_UNITS, read=queue_units.read)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """pods: by name. role_readable: this user may read Roles."""
@@ -123,15 +109,13 @@ async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
     roles: list[Role] | None = None
     with suppress(errors.Forbidden):
         roles = await _list(client, selection.namespace, selection.roles)
-    workloads: list[Workload] | None = None
-    if any(job.facts.of(Asked) for job in found):
-        with suppress(errors.Forbidden, errors.NotFound):  # of others, too, because they tell the place in the queue
-            workloads = await _list(client, selection.namespace, _WORKLOADS)
-    units: list[QueueUnit] = []
-    if any(job.facts.of(Held) for job in found):
-        with suppress(errors.Forbidden, errors.NotFound):
-            units = await _list(client, selection.namespace, _UNITS)
-    return snapshots(jobs=found, pods=pods, configs=configs, roles=roles, workloads=workloads, units=units)
+    seeing: list[See] = []
+    for each in capabilities.ALL:
+        if reading := next(filter(None, (each.reading(job.facts) for job in found)), None):
+            with suppress(errors.Forbidden, errors.NotFound):
+                source = Source(resource=reading.resource, read=reading.read)
+                seeing.append(reading.seeing(await _list(client, selection.namespace, source)))
+    return snapshots(jobs=found, pods=pods, configs=configs, roles=roles, seeing=seeing)
 
 
 async def jobs(client: ApiReader, selection: Selection) -> list[SeenJob]:
@@ -195,54 +179,32 @@ def snapshots(
     pods: Collection[SeenPod],
     configs: Iterable[ConfigFacts],
     roles: Iterable[Role] | None,
-    workloads: Collection[Workload] | None = None,
-    units: Iterable[QueueUnit] = (),
+    seeing: Collection[See] = (),
 ) -> list[Snapshot]:
     """Return each job with its objects, sorted by namespace and name.
 
-    roles, workloads: None where this user may not read them, or where they are not needed. units: none there either.
+    roles: None where this user may not read them. seeing: what the objects of capabilities say of a job.
     """
     ordered = sorted(jobs, key=lambda job: (job.metadata.namespace, job.metadata.name))
     facts = [pod.facts for pod in pods]
     found = views.each([job.facts for job in ordered], pods=facts, configs=configs, roles=roles or ())
-    pods_of, units_of = _grouped(pods, _job_of), _grouped(units, _job_of)
-    workloads_of = _grouped(workloads or (), lambda one: one.metadata.job_uid)
-    places = queue.places(workloads or ())
+    pods_of: dict[tuple[str, str], dict[str, SeenPod]] = defaultdict(dict)
+    for pod in pods:
+        pods_of[pod.metadata.namespace, pod.metadata.job][pod.metadata.name] = pod
     result = []
     for job, plain in zip(ordered, found, strict=True):
-        key = (plain.namespace, plain.name)
-        seen: list[Known] = []
-        if key in units_of:
-            seen += [queued] if (queued := kube_queue.of(job.facts, units_of[key])) else []
-        if workloads is not None and (job.facts.of(Asked) or Asked()).queue:
-            asked = kueue.queue(job.facts, workloads_of[plain.ref.uid], all_known=workloads)
-            seen.append(Kueue(replace(asked, places=places)))
-        view = capabilities.told(plain, seen=seen)
-        mine = {pod.metadata.name: pod for pod in pods_of[key]}
+        seen = (see(plain) for see in seeing)
+        view = capabilities.told(plain, seen=[known for known in seen if known is not None])
+        mine = pods_of[view.namespace, view.name]
         result.append(Snapshot(view=view, job=_named(job, view), pods=mine, role_readable=roles is not None))
     return result
 
 
-def _grouped(found: Iterable[T], key: Callable[[T], K]) -> Mapping[K, list[T]]:
-    grouped: dict[K, list[T]] = defaultdict(list)
-    for one in found:
-        grouped[key(one)].append(one)
-    return grouped
-
-
-def _job_of(fact: Fact) -> tuple[str, str]:
-    return fact.metadata.namespace, fact.metadata.job
-
-
 def _named(job: SeenJob, view: JobView) -> SeenJob:
-    """Return the job, called queued while nothing of it may run: the operator does not know that."""
+    """Return the job with the state that a capability knows better than the operator."""
     state = derive(view, now=time.time())
-    held, asked = view.of(KubeQueue), view.of(Kueue)
-    if held and (unit := held.waiting(state)):
-        return msgspec.structs.replace(job, state=unit.phase or ENQUEUED)
-    base = asked.queue.base(view.name) if asked and asked.queue else None
-    is_queued = base and base.waits and all(pod.facts.gates for pod in view.pods) and not state.wishes.stop
-    return msgspec.structs.replace(job, state="Queued") if is_queued else job
+    words = (one.state_word(state) for one in state.wishes.capabilities)
+    return msgspec.structs.replace(job, state=next(filter(None, words), job.state))
 
 
 async def _list(client: ApiReader, namespace: str | None, source: Source[T]) -> list[T]:
