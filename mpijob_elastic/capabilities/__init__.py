@@ -20,7 +20,7 @@ from mpijob_elastic.model.mpijob import MPIJob
 ALL: tuple[type[Capability], ...] = (Suspension, Runs, KubeQueue, Kueue, Gangs, Autoscaling, Disruption)
 
 
-def told(view: JobView, *, seen: Iterable[Known] = ()) -> JobView:
+def told(view: JobView, *, seen: Iterable[Known | None] = ()) -> JobView:
     """Return the view with its capabilities: those that were seen, and those that its own objects tell of."""
     found = {type(known): known for known in seen}
     known = [found.get(each) or each.told(view) for each in ALL]

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from mpijob_elastic.decide.state import JobState
 
 F = TypeVar("F", bound=Fact)
+# Returns what is known of a job by the objects that are about it.
+See = Callable[[JobView, Collection[F]], Known | None]
 
 
 class How(IntEnum):
@@ -147,11 +149,11 @@ Wish = Manage | Stop | Size | Hold | Place | Leave | Relaunch | End | Keep | Rat
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Generic[F]):
-    """Objects by which a command knows a capability: their resource, how they are read, and what they say of a job."""
+    """Objects by which a command knows a capability: their resource, how they are read, and what all say of a job."""
 
     resource: Resource
     read: Callable[[bytes], F]
-    seeing: Callable[[Collection[F]], Callable[[JobView], Known | None]]
+    seeing: Callable[[Collection[F]], See[F]]
 
 
 class Turn(NamedTuple):

@@ -1,7 +1,6 @@
 """KubeQueue: quota for a whole job, which its annotation holds until it is granted."""
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from mpijob_elastic import names
@@ -40,16 +39,15 @@ class KubeQueue(Capability):
         return cls(known=False) if view.facts.of(Held) else None
 
     @classmethod
-    def of(cls, job: JobFacts, found: Iterable[QueueUnit]) -> "KubeQueue | None":
+    def of(cls, job: JobFacts, found: Collection[QueueUnit]) -> "KubeQueue | None":
         """Return what KubeQueue says of a job by the QueueUnits that are about it.
 
         The unit of an earlier job of the name goes by itself.
         """
-        units = list(found)
-        if not units and not job.of(Held):
+        if not found and not job.of(Held):
             return None
-        mine = (one for one in units if one.metadata.job_uid == job.metadata.uid)
-        rivals = [f"QueueUnit {one.metadata.name}" for one in units if not one.metadata.job_uid]
+        mine = (one for one in found if one.metadata.job_uid == job.metadata.uid)
+        rivals = [f"QueueUnit {one.metadata.name}" for one in found if not one.metadata.job_uid]
         return cls(unit=next(mine, None), rivals=tuple(sorted(rivals)))
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
@@ -77,7 +75,7 @@ class KubeQueue(Capability):
     @classmethod
     def reading(cls, job: JobFacts) -> Reading[QueueUnit] | None:
         """Return the QueueUnits."""
-        return Reading(resource=QUEUE_UNITS, read=wire.read, seeing=cls._seeing) if job.of(Held) else None
+        return Reading(resource=QUEUE_UNITS, read=wire.read, seeing=lambda _: cls._see) if job.of(Held) else None
 
     def state_word(self, state: JobState) -> str:
         """Return the phase of the QueueUnit for whose turn the job waits."""
@@ -90,17 +88,8 @@ class KubeQueue(Capability):
         return Turn(unit.queue or "KubeQueue", waiting=unit.metadata.name, says=unit.said) if unit else None
 
     @classmethod
-    def _seeing(cls, found: Collection[QueueUnit]) -> Callable[[JobView], Capability | None]:
-        """Return what these QueueUnits say of a job."""
-        of_job = defaultdict[tuple[str, str], list[QueueUnit]](list)
-        for one in found:
-            of_job[one.metadata.namespace, one.metadata.job].append(one)
-
-        def see(view: JobView) -> Capability | None:
-            units = of_job[view.namespace, view.name]
-            return cls.of(view.facts, units) if units else None
-
-        return see
+    def _see(cls, view: JobView, mine: Collection[QueueUnit]) -> Capability | None:
+        return cls.of(view.facts, mine) if mine else None
 
     def _rivals(self, state: JobState) -> Sequence[str]:
         return (*self.rivals, *state.wishes.rationed_by)

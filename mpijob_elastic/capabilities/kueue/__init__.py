@@ -1,7 +1,6 @@
 """Kueue: quota for a job and for each worker beyond its least size, from a queue that many jobs share."""
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mpijob_elastic import names
@@ -9,7 +8,7 @@ from mpijob_elastic.capabilities.kueue import facts, wire, wishes, words
 from mpijob_elastic.capabilities.kueue.facts import Asked, Queue, Workload
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.wishes import Capability, Reading, Turn, Wish
+from mpijob_elastic.decide.wishes import Capability, Reading, See, Turn, Wish
 from mpijob_elastic.kube.resources import WORKLOADS
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
@@ -85,17 +84,12 @@ class Kueue(Capability):
         return Turn(found.queue, waiting=found.metadata.name, place=place, says=found.line)
 
     @classmethod
-    def _seeing(cls, found: Collection[Workload]) -> Callable[[JobView], Capability | None]:
+    def _seeing(cls, found: Collection[Workload]) -> See[Workload]:
         """Return what these Workloads say of a job that asks for a queue."""
-        places, of_job = facts.places(found), defaultdict[str, list[Workload]](list)
-        for one in found:
-            of_job[one.metadata.job_uid].append(one)
+        places = facts.places(found)
 
-        def see(view: JobView) -> Capability | None:
-            asked = view.facts.of(Asked)
-            if asked is None or not asked.queue:
-                return None
-            queue = facts.of(view.facts, of_job[view.ref.uid], all_known=found)
-            return cls(replace(queue, places=places))
+        def see(view: JobView, mine: Collection[Workload]) -> Capability | None:
+            asked, queue = view.facts.of(Asked), facts.of(view.facts, mine, all_known=found)
+            return cls(replace(queue, places=places)) if asked and asked.queue else None
 
         return see

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapp
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -20,19 +20,21 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.cli.jobs import shown_facts
 from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
 from mpijob_elastic.decide import derive
+from mpijob_elastic.decide.wishes import See
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.watch import WatchCache
-from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import ConfigFacts, JobView, Role
+from mpijob_elastic.model.wire import Fact
 from mpijob_elastic.observe import facts_config, views
 
 T = TypeVar("T", bound=KubeObject)
-# What the objects of a capability say of a job.
-See = Callable[[JobView], Known | None]
+F = TypeVar("F", bound=Fact)
+# What the objects of a capability say of a job, and those of each job.
+Seeing = tuple[See[Any], Mapping[tuple[str, str], list[Any]]]
 # Seconds that the streams may take to end: the job has been shown, so nobody should wait for them.
 CLOSING = 2.0
 
@@ -109,12 +111,12 @@ async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
     roles: list[Role] | None = None
     with suppress(errors.Forbidden):
         roles = await _list(client, selection.namespace, selection.roles)
-    seeing: list[See] = []
+    seeing: list[Seeing] = []
     for each in capabilities.ALL:
         if reading := next(filter(None, (each.reading(job.facts) for job in found)), None):
             with suppress(errors.Forbidden, errors.NotFound):
-                source = Source(resource=reading.resource, read=reading.read)
-                seeing.append(reading.seeing(await _list(client, selection.namespace, source)))
+                objects = await list_objects(client, reading.resource.path(selection.namespace), reading.read)
+                seeing.append((reading.seeing(objects), _grouped(objects)))
     return snapshots(jobs=found, pods=pods, configs=configs, roles=roles, seeing=seeing)
 
 
@@ -179,25 +181,30 @@ def snapshots(
     pods: Collection[SeenPod],
     configs: Iterable[ConfigFacts],
     roles: Iterable[Role] | None,
-    seeing: Collection[See] = (),
+    seeing: Collection[Seeing] = (),
 ) -> list[Snapshot]:
     """Return each job with its objects, sorted by namespace and name.
 
-    roles: None where this user may not read them. seeing: what the objects of capabilities say of a job.
+    roles: None where this user may not read them. seeing: by which capabilities are seen.
     """
     ordered = sorted(jobs, key=lambda job: (job.metadata.namespace, job.metadata.name))
     facts = [pod.facts for pod in pods]
     found = views.each([job.facts for job in ordered], pods=facts, configs=configs, roles=roles or ())
-    pods_of: dict[tuple[str, str], dict[str, SeenPod]] = defaultdict(dict)
-    for pod in pods:
-        pods_of[pod.metadata.namespace, pod.metadata.job][pod.metadata.name] = pod
-    result = []
+    pods_of, result = _grouped(pods), []
     for job, plain in zip(ordered, found, strict=True):
-        seen = (see(plain) for see in seeing)
-        view = capabilities.told(plain, seen=[known for known in seen if known is not None])
-        mine = pods_of[view.namespace, view.name]
+        key = (plain.namespace, plain.name)
+        view = capabilities.told(plain, seen=(see(plain, of_job[key]) for see, of_job in seeing))
+        mine = {pod.metadata.name: pod for pod in pods_of[key]}
         result.append(Snapshot(view=view, job=_named(job, view), pods=mine, role_readable=roles is not None))
     return result
+
+
+def _grouped(found: Iterable[F]) -> Mapping[tuple[str, str], list[F]]:
+    """Return the objects of each job, by its namespace and name."""
+    grouped: dict[tuple[str, str], list[F]] = defaultdict(list)
+    for one in found:
+        grouped[one.metadata.namespace, one.metadata.job].append(one)
+    return grouped
 
 
 def _named(job: SeenJob, view: JobView) -> SeenJob:
