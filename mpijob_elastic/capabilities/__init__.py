@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from mpijob_elastic.capabilities.autoscaling import Autoscaling
-from mpijob_elastic.capabilities.disruption import Disruption
+from mpijob_elastic.capabilities.disruption import Disruption, signs
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
 from mpijob_elastic.capabilities.kueue import Kueue
@@ -20,7 +20,7 @@ from mpijob_elastic.model.mpijob import MPIJob
 ALL: tuple[type[Capability], ...] = (Suspension, Runs, KubeQueue, Kueue, Gangs, Autoscaling, Disruption)
 
 
-def told(view: JobView, *, seen: Iterable[Known] = ()) -> JobView:
+def told(view: JobView, *, seen: Iterable[Known | None] = ()) -> JobView:
     """Return the view with its capabilities: those that were seen, and those that its own objects tell of."""
     found = {type(known): known for known in seen}
     known = [found.get(each) or each.told(view) for each in ALL]
@@ -39,3 +39,5 @@ def read(raw: bytes) -> JobFacts:
 
 # The annotations that users write.
 KEYS = policy.KEYS.union(each.key for one in ALL for each in one.annotations)
+# By what is told that a node is about to go: the usual, and what options of the controller name. Raises ValueError.
+node_signs = signs.signs

@@ -21,8 +21,7 @@ def seeing(watching: Watching) -> See:
     watches = [room.Watch(watching) for room in (kube_queue, kueue, gangs, autoscaling)]
 
     def see(key: JobKey, view: JobView) -> JobView:
-        seen = (watch.seen(key, view) for watch in watches)
-        return capabilities.told(view, seen=[known for known in seen if known is not None])
+        return capabilities.told(view, seen=(watch.seen(key, view) for watch in watches))
 
     return see
 

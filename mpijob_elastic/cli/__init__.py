@@ -1,4 +1,4 @@
-"""The command line. Each command is a module and imports heavy modules only when it runs, so that --help is quick."""
+"""The command line. Each command imports heavy modules only when it runs, so that --help is quick."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 
 from mpijob_elastic import __version__
-from mpijob_elastic.cli import controller, exit_codes, explain, get, install, upgrade, watch, webhook
+from mpijob_elastic.cli import controller, exit_codes, install, read_commands, upgrade, webhook
 from mpijob_elastic.kube.errors import KubeError
 from mpijob_elastic.telemetry.terminal import say
 
@@ -21,9 +21,9 @@ app = typer.Typer(
         "Also a kubectl plugin: `kubectl mpijob-elastic get`.\n\n" + exit_codes.HELP
     ),
 )
-app.command(name="get")(get.get)
-app.command(name="watch")(watch.watch)
-app.command(name="explain")(explain.explain)
+app.command(name="get")(read_commands.get)
+app.command(name="watch")(read_commands.watch)
+app.command(name="explain")(read_commands.explain)
 app.command(name="install")(install.install)
 app.command(name="uninstall")(install.uninstall)
 app.add_typer(upgrade.app)

@@ -37,15 +37,15 @@ def controller(
     import socket  # noqa: PLC0415
     from uuid import uuid4  # noqa: PLC0415
 
-    from mpijob_elastic.capabilities.disruption.signs import BadSign, signs  # noqa: PLC0415
+    from mpijob_elastic import capabilities  # noqa: PLC0415
     from mpijob_elastic.controller import process  # noqa: PLC0415
     from mpijob_elastic.controller.process import Settings  # noqa: PLC0415
     from mpijob_elastic.telemetry import logs  # noqa: PLC0415
 
     logs.configure(log_format=log_format, level=log_level)
     try:
-        wanted = signs(more=disruption_sign or (), ignored=ignore_disruption_sign or ())
-    except BadSign as error:
+        signs = capabilities.node_signs(more=disruption_sign or (), ignored=ignore_disruption_sign or ())
+    except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     settings = Settings(
         identity=f"{socket.gethostname()}_{uuid4().hex[:12]}",
@@ -53,7 +53,7 @@ def controller(
         context=context,
         jobs_namespaces=tuple(jobs_namespace or ()),
         workers=workers,
-        signs=wanted if node_watch else None,
+        signs=signs if node_watch else None,
         health_host=health_host,
         health_port=health_port,
     )

@@ -30,11 +30,16 @@ Operations = Sequence[Object]
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """An Event for the user: reason (CamelCase), message, and True for a warning."""
+    """An Event for the user: reason (CamelCase), message, and True for a warning.
+
+    For `explain` alone: next_step, a command to type, and detail, words that may change at any moment.
+    """
 
     reason: str
     message: str
     warning: bool = False
+    next_step: str = ""
+    detail: str = ""
 
     @property
     def line(self) -> str:
@@ -42,14 +47,14 @@ class Note:
         return f"{self.reason}: {self.message}"
 
 
-def normal(reason: str, message: str) -> Note:
+def normal(reason: str, message: str, *, next_step: str = "", detail: str = "") -> Note:
     """Return a note on what happens as it should."""
-    return Note(reason=reason, message=message)
+    return Note(reason=reason, message=message, next_step=next_step, detail=detail)
 
 
-def warning(reason: str, message: str) -> Note:
+def warning(reason: str, message: str, *, next_step: str = "", detail: str = "") -> Note:
     """Return a warning on a single line: the annotation holds a note a line, and a user's value may have several."""
-    return Note(reason=reason, message=" ".join(message.split()), warning=True)
+    return Note(reason=reason, message=" ".join(message.split()), warning=True, next_step=next_step, detail=detail)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,22 +100,17 @@ def notes(state: JobState) -> Iterator[Note]:
     due = {*_due(view, launcher)}
     frozen = [found for found in cut_off(view, launcher.held.frozen, now=state.now) if found not in due]
     if frozen:
-        yield warning("FrozenExec", f"{words(view, frozen)}. To end it: `{remedy(view, frozen)}`")
-
-
-def words(view: JobView, frozen: Iterable[Exec]) -> str:
-    """Return what these execs mean for the job."""
-    return (
-        f"{names.launcher(view.name)} holds a frozen `kubectl exec` into {_pods(view, frozen)}, which no longer "
-        "answers. The driver waits for a rank that is gone, so training may be stuck"
-    )
-
-
-def remedy(view: JobView, frozen: Iterable[Exec]) -> str:
-    """Return the command that ends them, so that the driver goes on."""
-    pids = " ".join(str(found.pid) for found in islice(frozen, MOST_AT_A_TIME))
-    container = f" -c {view.launcher.container}" if view.launcher and view.launcher.container else ""
-    return f"kubectl -n {view.namespace} exec {names.launcher(view.name)}{container} -- /bin/sh -c 'kill {pids}'"
+        pids = " ".join(str(found.pid) for found in islice(frozen, MOST_AT_A_TIME))
+        container = f" -c {launcher.container}" if launcher.container else ""
+        step = f"kubectl -n {view.namespace} exec {launcher.ref.name}{container} -- /bin/sh -c 'kill {pids}'"
+        ends = len(endable(view, frozen)) == len(frozen)
+        yield warning(
+            "FrozenExec",
+            f"{launcher.ref.name} holds a frozen `kubectl exec` into {_pods(view, frozen)}, which no longer answers. "
+            f"The driver waits for a rank that is gone, so training may be stuck. To end it: `{step}`",
+            next_step=step,
+            detail="a controller that runs ends it within a minute" if ends else "",
+        )
 
 
 def _due(view: JobView, launcher: Launcher) -> tuple[Exec, ...]:

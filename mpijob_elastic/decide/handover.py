@@ -130,7 +130,8 @@ def contested(state: JobState) -> tuple[Note | None, float | None]:
         f"{names.config_map(state.view.name)}. It is put right each time, after a pause that grows up to {longest}; "
         "stop the other writer"
     )
-    return warning("HostListContested", message), over_at
+    step = f"kubectl -n {state.view.namespace} get configmap {names.config_map(state.view.name)}"
+    return warning("HostListContested", message, next_step=f"{step} --show-managed-fields -o yaml"), over_at
 
 
 def outlook(view: JobView) -> str:

@@ -11,7 +11,7 @@ from mpijob_elastic.decide import frozen_execs, handover, moves
 from mpijob_elastic.decide.actions import Note, TellUser, normal, warning
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.retries import REFUSED_OFTEN, RELAUNCHED, RENAMED, REPLACED
-from mpijob_elastic.decide.state import SKEW, JobState, Standing, honest
+from mpijob_elastic.decide.state import SKEW, JobState, Standing, WorkerState, honest
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.operator_types import NO_SIZE
@@ -26,13 +26,14 @@ NEWS_FOR = 900.0
 PENDING_AFTER = 120.0
 # A pod that is missing for so many seconds is worth a word: the operator creates pods within milliseconds, or waits.
 REFUSED_AFTER = 30.0
-# Workers given up that are named, of each kind: an annotation has limits.
+# Workers given up that are named: an annotation has limits.
 MOST_GIVEN_UP = 8
 # Characters of the API server's reason: a policy engine may quote whole policies, and an Event holds 1024.
 LONGEST_REASON = 500
 
 REFUSED = "Refused"
 REFRESH_REFUSED = "RefreshRefused"
+NOT_ELASTIC = "NotElastic"
 # [operator] Its queue doubles the pause with each refusal, and with each event of the job, from 5 ms to 1,000 s.
 AGAIN = "The operator tries again at most 1,000 s after each refusal"
 
@@ -54,13 +55,18 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
         return None, None  # by this the webhook holds the next launcher back
     pending_from = list(_pending_from(state))
     terminating = _terminating(view)
-    notes = [*_notes(state), *_stuck(view, [pod for pod in terminating if _late_at(pod) <= now])]
+    gave_up = [given_up(view, worker) for worker in state.workers if worker.standing is Standing.GIVEN_UP]
+    notes = [
+        *of_job(state),
+        *gave_up[:MOST_GIVEN_UP],
+        *_stuck(view, [pod for pod in terminating if _late_at(pod) <= now]),
+    ]
     if any(at <= now for at in pending_from):
         ready = sum(worker.wanted and worker.ready for worker in state.workers)
         message = f"{view.name} continues with {ready} of {view.replicas} desired workers: the others are not Ready"
         notes.append(warning("WorkersNotReady", f"{message}; see `kubectl describe pod` of those workers"))
-    given_up = (last for last in state.losses.values() if RENAMED.is_given_up(last))
-    forgiven_at = (min(last.at, now) + RENAMED.given_up_for for last in given_up)
+    resting = (last for last in state.losses.values() if RENAMED.is_given_up(last))
+    forgiven_at = (min(last.at, now) + RENAMED.given_up_for for last in resting)
     contested, over_at = handover.contested(state) if view.memory.mended else (None, None)
     notes += [note for note in (contested, missing) if note]
     times = [*pending_from, *map(_late_at, terminating), *forgiven_at, over_at or 0.0, missing_at or 0.0]
@@ -96,8 +102,8 @@ def refused(state: JobState) -> tuple[Note | None, float | None]:
     return None, None if seen is None else due_at
 
 
-def after_change(view: JobView) -> float | None:
-    """Return the seconds from a change of the host list to the success of the job; None if it did not succeed soon.
+def suspicious_success(view: JobView) -> Note | None:
+    """Return the notice on a job that succeeded soon after a change of its host list, or None.
 
     Elastic Horovod stops the whole job as a success as soon as any rank exits with 0 (runner/elastic/registration.py).
     A rank whose neighbour goes may do so: TensorFlow 1.15 was seen to (horovod#1994, #3852), and so was `kubectl exec`
@@ -110,29 +116,27 @@ def after_change(view: JobView) -> float | None:
     if view.facts.succeeded_at is None or not changed_at or not view.elastic:
         return None
     waited = view.facts.succeeded_at - changed_at
-    return max(0.0, waited) if -SKEW <= waited <= SUSPICIOUS_WITHIN else None
-
-
-def ended_after_change(name: str, waited: float) -> str:
-    """Return the words on a job that succeeded `waited` seconds after a change of its host list."""
-    return (
-        f"{name} succeeded {durations.render(round(waited))} after its host list changed. If training was not "
-        "complete, a rank may have exited with 0 at the change, which Horovod takes as the end of the whole job; check "
-        "the last steps in the launcher's log"
+    if not -SKEW <= waited <= SUSPICIOUS_WITHIN:
+        return None
+    return warning(
+        "EndedAfterResize",
+        f"{view.name} succeeded {durations.render(round(max(0.0, waited)))} after its host list changed. If training "
+        "was not complete, a rank may have exited with 0 at the change, which Horovod takes as the end of the whole "
+        "job; check the last steps in the launcher's log",
+        next_step=f"kubectl -n {view.namespace} logs {names.launcher(view.name)}",
     )
 
 
 def tell_suspicious_success(state: JobState) -> TellUser | None:
     """Return the notice that is due, once; earlier notices of the job no longer hold."""
-    view = state.view
-    waited = after_change(view)
-    if waited is None or view.facts.succeeded_at is None or not state.now - NEWS_FOR <= view.facts.succeeded_at:
+    view, note = state.view, suspicious_success(state.view)
+    if note is None or view.facts.succeeded_at is None or not state.now - NEWS_FOR <= view.facts.succeeded_at:
         return None
-    note = warning("EndedAfterResize", ended_after_change(view.name, waited))
     return None if note.line == view.facts.notices else TellUser(ref=view.ref, text=note.line, notes=(note,))
 
 
-def _notes(state: JobState) -> Iterable[Note]:
+def of_job(state: JobState) -> Iterator[Note]:
+    """Yield the notices that hold for the job as a whole."""
     view = state.view
     yield from (warning("InvalidAnnotation", f"{problem}; using the default") for problem in view.facts.problems)
     # Not of a refused notice: it would be another one by that, and be tried at once.
@@ -141,20 +145,16 @@ def _notes(state: JobState) -> Iterable[Note]:
         gates = [view.launcher.facts.gates if view.launcher else (), *(worker.facts.gates for worker in view.workers)]
         is_over = not any(names.GATES.isdisjoint(found) for found in gates)
         waits = "its pods wait until that is gone" if is_over else "what runs goes"
-        yield normal(names.REASON_SUSPENDED, f"{view.name} is suspended by {state.wishes.stop}; {waits}")
+        said = f"{view.name} is suspended by {state.wishes.stop}; {waits}"
+        yield normal(names.REASON_SUSPENDED, said, next_step=_edit(view))
     yield from _of_capabilities(state)
     if (view.facts.elastic or view.elastic) and view.launcher:
         yield from _launcher(state, view.launcher)
-    if view.elastic and view.launcher and view.launcher.held.frozen:
+    if view.launcher and view.launcher.held.frozen:
         yield from frozen_execs.notes(state)
     yield from _size(view)
     if state.wishes.leaves:
         yield from moves.notes(state)
-    failed = [worker.pod for worker in state.workers if worker.failed and worker.standing is Standing.GIVEN_UP]
-    for worker in failed[:MOST_GIVEN_UP]:
-        yield _given_up(view, worker.ref.name, _failed(worker))
-    for pod in [pod for pod, last in state.losses.items() if RENAMED.is_given_up(last)][:MOST_GIVEN_UP]:
-        yield _given_up(view, pod, _rank_lost(pod))
 
 
 def _of_capabilities(state: JobState) -> Iterator[Note]:
@@ -165,13 +165,15 @@ def _of_capabilities(state: JobState) -> Iterator[Note]:
 def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
     pod = launcher.ref.name
     if not state.launcher.sees_hosts:
+        adopt = names.adopt(state.view.name, state.view.namespace)
         yield warning(
             "LauncherWithoutDiscovery",
             f"{pod} started without {names.DISCOVER_HOSTS_PATH}: before the job was elastic, before mpijob-elastic was "
             "installed or while its webhook was down. So the running job cannot change its size, and workers are not "
-            f"deleted on a scale-in. It takes a new launcher: `{names.adopt(state.view.name, state.view.namespace)}` "
+            f"deleted on a scale-in. It takes a new launcher: `{adopt}` "
             "makes it (training restarts from its last checkpoint). If you delete the pod instead, the operator fails "
             "the job. Workers beyond the size that you delete yourself are not made again",
+            next_step=adopt,
         )
     elif (
         (tries := state.view.memory.launchers) and RELAUNCHED.is_given_up(tries) and not launcher.facts.mounts_discovery
@@ -192,12 +194,12 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
 
 def _size(view: JobView) -> Iterable[Note]:
     if not view.facts.size_known:
-        yield warning("SizeUnknown", f"{view.name} is left as it is: {NO_SIZE}")
+        yield size_unknown(view)
     if not view.elastic:
         surplus = [worker.ref.name for worker in view.surplus if not worker.facts.deleting]
         if surplus and not view.facts.elastic:
             yield warning(
-                "NotElastic",
+                NOT_ELASTIC,
                 f"{listed(surplus)} kept beyond the {view.replicas} desired workers: the job is not elastic. To make "
                 f"it elastic, {_remedy(view)}",
             )
@@ -212,6 +214,15 @@ def _size(view: JobView) -> Iterable[Note]:
         )
 
 
+def size_unknown(view: JobView) -> Note:
+    """Return the notice on a job that does not say how many workers it wants."""
+    return warning("SizeUnknown", f"{view.name} is left as it is: {NO_SIZE}", next_step=_edit(view))
+
+
+def _edit(view: JobView) -> str:
+    return f"kubectl -n {view.namespace} edit mpijob {view.name}"
+
+
 def _remedy(view: JobView) -> str:
     if view.policy.enabled is False:
         return f'remove its annotation {names.ENABLED}="false"'
@@ -222,9 +233,12 @@ def _remedy(view: JobView) -> str:
     )
 
 
-def _given_up(view: JobView, pod: str, why: str) -> Note:
-    retry = f"To retry now: `kubectl -n {view.namespace} delete pod {pod}`"
-    return warning("WorkerGivenUp", f"{why}; the job continues without it. {retry}")
+def given_up(view: JobView, worker: WorkerState) -> Note:
+    """Return the notice on a worker that failed, or that lost its rank, too often."""
+    why = _failed(worker.pod) if worker.failed else _rank_lost(worker.name)
+    retry = f"kubectl -n {view.namespace} delete pod {worker.name}"
+    message = f"{why}; the job continues without it. To retry now: `{retry}`"
+    return warning("WorkerGivenUp", message, next_step=retry)
 
 
 def _failed(worker: Worker) -> str:

@@ -8,19 +8,27 @@ first.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from mpijob_elastic.decide.actions import Action, Note
+from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.pod import Launcher, Worker
 from mpijob_elastic.model.policy import Annotation, Policy, Problem
+from mpijob_elastic.model.wire import Fact
 
 if TYPE_CHECKING:
     from mpijob_elastic.decide.state import JobState
+
+F = TypeVar("F", bound=Fact)
+# Returns what is known of a job by the objects that are about it.
+See = Callable[[JobView, Collection[F]], Known | None]
 
 
 class How(IntEnum):
@@ -139,6 +147,27 @@ class Ration:
 Wish = Manage | Stop | Size | Hold | Place | Leave | Relaunch | End | Keep | Ration
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reading(Generic[F]):
+    """Objects by which a command knows a capability: their resource, how they are read, and what all say of a job."""
+
+    resource: Resource
+    read: Callable[[bytes], F]
+    seeing: Callable[[Collection[F]], See[F]]
+
+
+class Turn(NamedTuple):
+    """The queue in which a job is, and what of it waits there: "" if nothing does.
+
+    place: 1 is the next, None where that is not known. says: why it waits, in the words of the queue.
+    """
+
+    queue: str
+    waiting: str = ""
+    place: int | None = None
+    says: str = ""
+
+
 class Capability(Known):
     """An optional capability of one job: what it wants of the core, and what it does itself. By default nothing."""
 
@@ -185,6 +214,27 @@ class Capability(Known):
     def waits_for(self, _state: JobState) -> str:
         """Return what the job waits for, in words, "" for nothing."""
         return ""
+
+    @classmethod
+    def reading(cls, _job: JobFacts) -> Reading[Any] | None:
+        """Return what a command reads, once for all such jobs; None if the job needs nothing read."""
+        return None
+
+    def state_word(self, _state: JobState) -> str:
+        """Return the state of a job of which the operator does not know that nothing may run, "" if it knows."""
+        return ""
+
+    def phase_word(self, _pod: Launcher | Worker) -> str:
+        """Return the phase of a pod that the kubelet does not know, "" if it knows."""
+        return ""
+
+    def quota_word(self, _view: JobView, _pod: Worker) -> str:
+        """Return by which quota a worker runs, "" for none."""
+        return ""
+
+    def turn(self, _state: JobState) -> Turn | None:
+        """Return the queue in which the job is, None if it is in none."""
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

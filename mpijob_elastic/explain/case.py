@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from mpijob_elastic import names
+from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.decide.host_list import Next
 from mpijob_elastic.decide.state import JobState, WorkerState
 from mpijob_elastic.explain.facts import Facts, Pod
+from mpijob_elastic.explain.findings import Finding, waiting, wrong
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.pod import Launcher, Worker
+from mpijob_elastic.model.pod import Worker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,14 +49,10 @@ class Case:
         return self.worker.pod if self.worker else None
 
     @property
-    def held(self) -> Worker | Launcher | None:
-        """The worker's or the launcher's pod."""
-        return self.view.launcher if self.name == self.launcher else self.pod
-
-    @property
     def gates(self) -> tuple[str, ...]:
-        """The scheduling gates of that pod."""
-        return self.held.facts.gates if self.held else ()
+        """The scheduling gates of the worker's or the launcher's pod."""
+        pod = self.view.launcher if self.name == self.launcher else self.pod
+        return pod.facts.gates if pod else ()
 
     @property
     def seen(self) -> Pod:
@@ -67,6 +66,12 @@ class Case:
     def on_job(self, verb: str, *options: str) -> str:
         """Return a kubectl command on the job."""
         return self.kubectl(verb, "mpijob", self.view.name, *options)
+
+    def noted(self, note: Note) -> Finding:
+        """Return a notice of the controller as a finding."""
+        cause = re.sub(r"(?<!^)(?=[A-Z])", "-", note.reason).lower()
+        said = f"{note.message}; {note.detail}" if note.detail else note.message
+        return (wrong if note.warning else waiting)(cause, said, note.next_step or self.on_job("describe"))
 
     @property
     def describe(self) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from mpijob_elastic import names
 from mpijob_elastic.model.horovodrun import Launch
-from mpijob_elastic.model.kubexec import Exec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +50,9 @@ class Facts:
     """The facts on one job.
 
     state: the job's, in one word. resized_at: since when it has its size, at the latest. pods: by name. events: the
-    newest warning on an object, by its name. threats: why a node is about to go, by the pod on it. surplus: when
-    workers beyond the size were created, by name. home: the namespace of controller and webhook. controller, webhook:
-    what keeps them from working, "" where nothing does. launch: how horovodrun was started. looks: by worker, none
-    with --no-exec. frozen: `kubectl exec`s of the launcher whose pod is gone. places: of Workloads that wait in
-    a queue, by uid.
+    newest warning on an object, by its name. surplus: when workers beyond the size were created, by name. home: the
+    namespace of controller and webhook. controller, webhook: what keeps them from working, "" where nothing does.
+    launch: how horovodrun was started. looks: by worker, none with --no-exec.
     """
 
     state: str = ""
@@ -63,7 +60,6 @@ class Facts:
     resized_at: float = 0.0
     pods: Mapping[str, Pod] = field(default_factory=dict)
     events: Mapping[str, str] = field(default_factory=dict)
-    threats: Mapping[str, str] = field(default_factory=dict)
     surplus: Mapping[str, float] = field(default_factory=dict)
     home: str = names.NAMESPACE
     controller: str = ""
@@ -71,5 +67,3 @@ class Facts:
     launch: Launch | None = None
     role_readable: bool = True
     looks: Mapping[str, Look] = field(default_factory=dict)
-    frozen: tuple[Exec, ...] = ()
-    places: Mapping[str, int] = field(default_factory=dict)

@@ -28,7 +28,7 @@ class Finding(msgspec.Struct, frozen=True, rename="camel"):
 
     def about(self, name: str) -> Finding:
         """Return the finding with the object's name in front of its words."""
-        return replace(self, says=f"{name} {self.says}")
+        return self if self.says.startswith(f"{name} ") else replace(self, says=f"{name} {self.says}")
 
 
 fine = partial(Finding, level=Level.FINE)

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kube_queue import KubeQueue
-from mpijob_elastic.decide import config_map, frozen_execs, handover, notices
+from mpijob_elastic.decide import config_map, handover, notices
+from mpijob_elastic.decide.notices import REFRESH_REFUSED
 from mpijob_elastic.explain import launchers
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.findings import Finding, fine, waiting, wrong
 from mpijob_elastic.explain.pods import OPERATOR
 from mpijob_elastic.model import durations
-from mpijob_elastic.model.operator_types import NO_SIZE
 
 # The operator writes a job's status within a second (seconds).
 SLOW = 30.0
@@ -23,11 +22,10 @@ _RESTART = "kubectl -n mpi-operator rollout restart deployment/mpi-operator"
 def over(job: Case) -> Finding | None:
     """Return why no worker needs an explanation, or None."""
     if job.view.facts.finished:
-        logs = job.kubectl("logs", job.launcher)
-        waited = notices.after_change(job.view)
-        if waited is not None:
-            return wrong("ended-after-resize", notices.ended_after_change(job.name, waited), next_step=logs)
-        return waiting("ended", f"{job.name} has ended: {job.facts.state}", next_step=logs)
+        if note := notices.suspicious_success(job.view):
+            return job.noted(note)
+        said = f"{job.name} has ended: {job.facts.state}"
+        return waiting("ended", said, next_step=job.kubectl("logs", job.launcher))
     if job.view.facts.deleting:
         return waiting("deleted", f"{job.name} is being deleted", next_step=job.on_job("get", "-o yaml"))
     if why := job.state.foreign:
@@ -35,20 +33,14 @@ def over(job: Case) -> Finding | None:
         said = f"{said}. {handover.outlook(job.view)}"
         return wrong("foreign", said, next_step=job.on_job("describe"))
     if not job.view.facts.size_known:
-        said = f"the size of {job.name} is not known, so it is left as it is: {NO_SIZE}"
-        return wrong("size-unknown", said, next_step=job.on_job("edit"))
+        return job.noted(notices.size_unknown(job.view))
     return None
 
 
 def findings(job: Case) -> Iterator[Finding]:
-    """Yield every finding that holds, in the order in which a job comes to train."""
-    facts = job.facts
-    queued = job.view.of(KubeQueue)
-    if queued and (unit := queued.waiting(job.state)):
-        said = f"{job.name} waits in KubeQueue: {unit.words}{': ' if unit.said else ''}{unit.said}"
-        yield waiting("enqueued", said, next_step=job.kubectl("describe queueunit", unit.metadata.name))
-    elif why := job.state.wishes.stop:
-        yield waiting("suspended", f"{job.name} is suspended by {why}", next_step=job.on_job("edit"))
+    """Yield the notices, and then every other finding that holds, in the order in which a job comes to train."""
+    facts, notes = job.facts, list(notices.of_job(job.state))
+    yield from map(job.noted, notes)
     if not job.view.facts.reported:
         age = job.state.now - facts.created_at
         said = (
@@ -63,12 +55,17 @@ def findings(job: Case) -> Iterator[Finding]:
         said = f"{facts.webhook}, so a launcher created now gets no {names.KEY_DISCOVER_HOSTS}"
         yield wrong("no-webhook", said, next_step=f"kubectl -n {facts.home} get pods,endpoints")
     yield from _edited(job)
-    if not (job.view.elastic or job.view.blind):
+    if not (job.view.elastic or job.view.blind or any(note.reason == notices.NOT_ELASTIC for note in notes)):
         said = (
             f"{job.name} is not elastic: its launcher names neither {names.KEY_DISCOVER_HOSTS} nor "
             f'--host-discovery-script, or the job is annotated {names.ENABLED}="false"'
         )
         yield fine("not-elastic", said)
+    refused = next(
+        (line for line in job.view.facts.notices.splitlines() if line.startswith(f"{REFRESH_REFUSED}: ")), ""
+    )
+    if refused and job.state.launcher.refresh_due:
+        yield wrong("refresh-refused", refused.partition(": ")[2], next_step=job.controller_log)
     yield from launchers.findings(job)
     slots = len(job.view.published_pods) * job.view.facts.slots
     needed = (facts.launch and facts.launch.effective_min_np) or 0
@@ -77,11 +74,6 @@ def findings(job: Case) -> Iterator[Finding]:
             f"{job.launcher} waits for {needed} slots (horovodrun's --min-np, or -np); published workers have {slots}"
         )
         yield wrong("below-min-np", said, next_step=job.on_job("edit"))
-    if facts.frozen:
-        by_itself = not facts.controller and frozen_execs.endable(job.view, facts.frozen) == facts.frozen
-        end = "The controller ends it within a minute" if by_itself else "End it so that the driver continues"
-        said = f"{frozen_execs.words(job.view, facts.frozen)}. {end}"
-        yield wrong("frozen-exec", said, next_step=frozen_execs.remedy(job.view, facts.frozen))
 
 
 def _former_size(job: Case) -> Iterator[Finding]:
@@ -100,11 +92,11 @@ def _former_size(job: Case) -> Iterator[Finding]:
 
 def _edited(job: Case) -> Iterator[Finding]:
     config, at = job.view.config, job.state.mends_at
-    step = job.kubectl("get configmap", names.config_map(job.name), "--show-managed-fields -o yaml")
     contested, _ = handover.contested(job.state)
     if contested:
-        yield wrong("contested", contested.message, next_step=step)
+        yield job.noted(contested)
     elif config and (job.state.edited or at) and config_map.write(job.state, config)[0]:
         when = f"in {durations.render(at - job.state.now)}" if at > job.state.now else "at once"
         said = f"{job.name}: {handover.changed(config)}; the controller puts it right {when}"
+        step = job.kubectl("get configmap", names.config_map(job.name), "--show-managed-fields -o yaml")
         yield waiting("edited", said, next_step=step)

@@ -4,12 +4,9 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from mpijob_elastic import names
-from mpijob_elastic.capabilities import disruption
-from mpijob_elastic.decide.notices import REFRESH_REFUSED
 from mpijob_elastic.explain import pods
 from mpijob_elastic.explain.case import Case
-from mpijob_elastic.explain.findings import Finding, waiting, wrong
+from mpijob_elastic.explain.findings import Finding, waiting
 from mpijob_elastic.model import durations, phrases
 from mpijob_elastic.model.pod import Launcher, LauncherPhase
 
@@ -27,29 +24,12 @@ def findings(job: Case) -> Iterator[Finding]:
     elif launcher.phase is LauncherPhase.WAITING:
         pod = job.of(name)
         if stuck := next(pods.startup(pod), None):
-            cause = stuck.cause if stuck.cause == "queued" else "launcher-stuck"
-            yield replace(stuck.about(name), cause=cause)
+            yield replace(stuck.about(name), cause="launcher-stuck")
         else:
             yield waiting("launcher-starting", f"{name} has not started yet", next_step=pod.describe)
     elif launcher.phase is LauncherPhase.FINISHED:
         said = f"{name} has ended; within seconds the operator reports whether the job has"
         yield waiting("launcher-ended", said, next_step=job.kubectl("logs", name))
-    elif job.view.blind:
-        said = (
-            f"{name} started without {names.DISCOVER_HOSTS_PATH}: before the job was elastic, before mpijob-elastic "
-            "was installed, or while its webhook was down. The running job cannot change its size until it has a new "
-            "launcher; training then restarts from its last checkpoint"
-        )
-        yield wrong("blind-launcher", said, next_step=names.adopt(job.view.name, job.view.namespace))
-    refused = next(
-        (line for line in job.view.facts.notices.splitlines() if line.startswith(f"{REFRESH_REFUSED}: ")), ""
-    )
-    if refused and job.state.launcher.refresh_due:
-        yield wrong("refresh-refused", refused.partition(": ")[2], next_step=job.controller_log)
-    why = launcher and (launcher.facts.disruption or job.facts.threats.get(name, ""))
-    if launcher and why and job.view.elastic and not launcher.facts.deleting:
-        said = f"{name} is about to be deleted ({why}): {disruption.KEEP_LAUNCHER}"
-        yield wrong("launcher-disrupted", said, next_step=job.on_job("edit"))
 
 
 def _delivering(job: Case, launcher: Launcher) -> Finding:

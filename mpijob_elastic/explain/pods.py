@@ -6,10 +6,8 @@ https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
-from mpijob_elastic.decide.notices import AGAIN
-from mpijob_elastic.decide.retries import REPLACED
+from mpijob_elastic.decide.notices import AGAIN, given_up
 from mpijob_elastic.decide.state import Standing, WorkerState
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.facts import Stuck
@@ -53,14 +51,6 @@ def causes(case: Case) -> Iterator[Finding]:
 
 def startup(case: Case) -> Iterator[Finding]:
     """Yield what keeps a pod from starting."""
-    kueue = case.view.of(Kueue)
-    asked = kueue.workload_of(case.view, case.held) if kueue else None
-    if asked and asked.waits and names.GATE_QUEUED in case.gates:
-        place = case.facts.places.get(asked.metadata.uid)
-        said = (
-            f"waits{f' at place {place}' if place else ''} in queue {asked.queue}: {asked.line or 'Kueue says nothing'}"
-        )
-        yield waiting("queued", said, next_step=case.kubectl("describe workload", asked.metadata.name))
     if case.gates:
         yield waiting("gated", f"is held back by scheduling gates: {', '.join(case.gates)}", next_step=case.describe)
     if case.seen.unscheduled:
@@ -98,8 +88,7 @@ def _failed(case: Case, worker: WorkerState) -> Finding:
     wait = durations.render(round(max(0.0, (worker.due_at or case.state.now) - case.state.now)))
     cause = "out-of-memory" if pod.facts.out_of_memory else "failed"
     if worker.standing is Standing.GIVEN_UP:
-        said = f"failed {len(REPLACED.delays) + 1} times {how} and is not replaced for {wait}"
-        return wrong("given-up", said, next_step=case.kubectl("delete pod", case.name))
+        return case.noted(given_up(case.view, worker))
     if worker.standing is Standing.FAILED:
         return waiting(cause, f"has failed {how}; the controller replaces it in {wait}", next_step=case.describe)
     return wrong(cause, f"has ended {how} and is not replaced: {_why_not_replaced(case, pod)}", next_step=case.describe)

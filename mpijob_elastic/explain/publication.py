@@ -14,7 +14,9 @@ def causes(case: Case) -> Iterator[Finding]:
     view, role = case.view, case.view.role
     # A worker of the hostfile has been known to the launcher from its start.
     if view.blind and f"{case.name} " not in (view.config.facts.hostfile if view.config else ""):
-        yield wrong("blind-launcher", "is not used: the launcher has no discover_hosts.sh to find it in (see above)")
+        yield wrong(
+            "launcher-without-discovery", "is not used: the launcher has no discover_hosts.sh to find it in (see above)"
+        )
     if not view.elastic:
         yield from _no_launcher(case)
         yield from ranks.seen(case, "is Ready, and the job is not elastic")
@@ -28,9 +30,9 @@ def causes(case: Case) -> Iterator[Finding]:
 
 
 def _unpublished(case: Case) -> Finding:
-    why = (case.pod.facts.disruption if case.pod else "") or case.facts.threats.get(case.name, "")
-    if why:
-        said = f"is leaving: its node or pod is being removed ({why}); the operator recreates it on another node"
+    if case.pod and case.pod.facts.disruption:
+        why = f"its node or pod is being removed ({case.pod.facts.disruption})"
+        said = f"is leaving: {why}; the operator recreates it on another node"
         return waiting("disrupted", said)
     said = "is not in discover_hosts.sh yet"
     if not case.facts.role_readable:

@@ -8,7 +8,7 @@ HostManager).
 from collections.abc import Iterator
 
 from mpijob_elastic.decide.lost_ranks import LOST_AFTER
-from mpijob_elastic.decide.retries import RENAMED
+from mpijob_elastic.decide.notices import given_up
 from mpijob_elastic.decide.state import Standing
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.findings import Finding, Level, fine, waiting, wrong
@@ -20,7 +20,7 @@ JOINING = 20.0
 
 def causes(case: Case) -> Iterator[Finding]:
     """Yield the causes that hold; the first counts."""
-    if any(held.pod == case.name for held in case.facts.frozen):
+    if case.view.launcher and any(held.pod == case.name for held in case.view.launcher.held.frozen):
         said = "is blocked: the launcher still waits for a rank in a pod of this name that is gone (see above)"
         yield wrong("frozen-exec", said)
     yield from seen(case, "is listed, and the launcher knows it")
@@ -33,13 +33,7 @@ def causes(case: Case) -> Iterator[Finding]:
         said = f"is published, but other workers already fill the {most} slots of horovodrun's --max-np"
         yield wrong("beyond-max-np", said, next_step=case.on_job("edit"))
     if case.worker and case.worker.standing is Standing.GIVEN_UP:
-        said = (
-            f"lost its rank {len(RENAMED.delays) + 1} times under different host names: something is wrong with the "
-            f"pod or its node {case.worker.pod.facts.node}. The controller does not rename it for "
-            f"{durations.render(RENAMED.given_up_for)}, or "
-            "until the pod is replaced"
-        )
-        yield wrong("given-up", said, next_step=case.kubectl("delete pod", case.name))
+        yield case.noted(given_up(case.view, case.worker))
     if training:
         yield _lost(case, training)
     said = (

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.decide.state import Drain
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.findings import Finding, fine, waiting
@@ -16,17 +15,14 @@ def causes(case: Case) -> Iterator[Finding]:
         yield fine("kept", f"keeps running although {case.view.replicas} workers are desired: the job is not elastic")
     if pod and pod.facts.deleting:
         yield waiting("leaving", "is being deleted")
-    kueue = case.view.of(Kueue)
-    asked = kueue.workload_of(case.view, pod) if kueue else None
-    taken = f"; Kueue wants its quota: {asked.line}" if asked and asked.preempted else ""
-    why = "is an extra" if taken else "is surplus"
+    why = "is to leave (see above)" if pod and pod.index < case.view.replicas else "is surplus"
     if case.name in case.view.host_of:
-        yield waiting("leaving", f"{why}; it leaves discover_hosts.sh {_when(case)}{taken}")
+        yield waiting("leaving", f"{why}; it leaves discover_hosts.sh {_when(case)}")
     if drain and not (pod and pod.unscheduled):
         since = durations.render(round(max(0.0, case.state.now - drain.since)))
-        said = f"has been draining for {since}, {_until(drain, now=case.state.now)}{_running(case)}{taken}"
+        said = f"has been draining for {since}, {_until(drain, now=case.state.now)}{_running(case)}"
         yield waiting("draining", said)
-    yield waiting("leaving", f"{why} and never trained; the controller deletes it next{taken}")
+    yield waiting("leaving", f"{why} and never trained; the controller deletes it next")
 
 
 def _when(case: Case) -> str:

@@ -83,8 +83,9 @@ async def test_a_user_with_the_role_edit_gets_a_new_launcher_by_the_command_that
 
     code, output = await typed(cluster, "explain", "train", "-n", job.namespace, "-o", "json", kubeconfig=scientist)
     report = json.loads(output)
-    assert (code, report["job"][0]["cause"], report["job"][0]["nextStep"]) == (1, "blind-launcher", adopt)
-    assert "last checkpoint" in report["job"][0]["says"]
+    [found, *_] = report["job"]
+    assert (code, found["cause"], found["nextStep"]) == (1, "launcher-without-discovery", adopt)
+    assert "last checkpoint" in found["says"]
 
     code, output = await typed(cluster, *adopt.split()[1:], "--yes", kubeconfig=scientist)
     assert (code, "training starts again from its last checkpoint" in output) == (0, True), output

@@ -11,7 +11,7 @@ import pytest
 from lab.cluster import Cluster
 from lab.install import Installed
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import fetch
+from mpijob_elastic.cli.jobs import snapshot
 from mpijob_elastic.cli.jobs.report import build
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import connect
@@ -75,7 +75,7 @@ async def test_a_job_grows_into_idle_quota_and_gives_it_back_to_a_job_that_waits
         assert not [message for reason, message in told if reason in ("HostsLost", "DrainTimeout")]
         await job.told("WorkersQueued", "train-worker-2, train-worker-3")
         await job.told("QuotaWanted", f"Preempted to accommodate a workload ({job.namespace}/rival-launcher, UID: ")
-        [seen] = await fetch.fetch(client, fetch.Selection(namespace=job.namespace, job=job.name))
+        [seen] = await snapshot.fetch(client, snapshot.Selection(namespace=job.namespace, job=job.name))
         report = build(seen, now=time.time())
         assert report.queue
         assert (report.queue.workload, report.queue.place) == ("train-worker-2", 1)

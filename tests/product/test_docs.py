@@ -219,7 +219,7 @@ def test_each_cause_of_explain_is_named() -> None:
         r'(?:cause ?= ?|_due\(case, |else |(?:fine|waiting|wrong|Finding)\)?\()"([a-z]+(?:-[a-z]+)*)"', source
     )
     page = (DOCS / "annotations.md").read_text()
-    assert {"out-of-memory", "no-right", "ended-after-resize", "not-known"} <= set(causes)
+    assert {"out-of-memory", "no-right", "no-operator", "not-known"} <= set(causes)
     assert [cause for cause in causes if f"`{cause}`" not in page] == []
 
 

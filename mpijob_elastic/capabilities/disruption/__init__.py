@@ -8,13 +8,6 @@ from mpijob_elastic.decide.actions import Note, warning
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, How, Leave, Release, Wish
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.pod import Launcher
-
-# A launcher cannot be moved; what its owner can do.
-KEEP_LAUNCHER = (
-    "training stops with it and resumes from the last checkpoint in the next launcher. To keep the next launcher "
-    "running, give the job's launcher template a nodeSelector or affinity for nodes that stay, such as on-demand nodes"
-)
 
 
 class Disruption(Capability):
@@ -46,11 +39,12 @@ class Disruption(Capability):
         """Yield that the launcher goes, which cannot be helped."""
         view, launcher = state.view, state.view.launcher
         if launcher and launcher.facts.disruption and view.elastic and not launcher.facts.deleting:
-            message = f"{launcher.ref.name} ({cause(launcher)}) cannot be moved: {KEEP_LAUNCHER}"
-            yield warning("LauncherDisrupted", message)
-
-
-def cause(launcher: Launcher) -> str:
-    """Return in words what is about to happen to a launcher."""
-    facts = launcher.facts
-    return f"{facts.disruption} on node {facts.node}" if facts.node else facts.disruption
+            facts = launcher.facts
+            cause = f"{facts.disruption} on node {facts.node}" if facts.node else facts.disruption
+            yield warning(
+                "LauncherDisrupted",
+                f"{launcher.ref.name} ({cause}) cannot be moved: training stops with it and resumes from the "
+                "last checkpoint in the next launcher. To keep the next launcher running, give the job's launcher "
+                "template a nodeSelector or affinity for nodes that stay, such as on-demand nodes",
+                next_step=f"kubectl -n {view.namespace} edit mpijob {view.name}",
+            )

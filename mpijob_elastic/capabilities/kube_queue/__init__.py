@@ -1,16 +1,18 @@
 """KubeQueue: quota for a whole job, which its annotation holds until it is granted."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kube_queue import wishes
-from mpijob_elastic.capabilities.kube_queue.facts import HELD, Held, QueueUnit
+from mpijob_elastic.capabilities.kube_queue import wire, wishes
+from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, HELD, Held, QueueUnit
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.wishes import Capability, Stop, Wish
+from mpijob_elastic.decide.wishes import Capability, Reading, Stop, Turn, Wish
+from mpijob_elastic.kube.resources import QUEUE_UNITS
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
 
@@ -36,6 +38,18 @@ class KubeQueue(Capability):
         """Return it for a job that is held."""
         return cls(known=False) if view.facts.of(Held) else None
 
+    @classmethod
+    def of(cls, job: JobFacts, found: Collection[QueueUnit]) -> "KubeQueue | None":
+        """Return what KubeQueue says of a job by the QueueUnits that are about it.
+
+        The unit of an earlier job of the name goes by itself.
+        """
+        if not found and not job.of(Held):
+            return None
+        mine = (one for one in found if one.metadata.job_uid == job.metadata.uid)
+        rivals = [f"QueueUnit {one.metadata.name}" for one in found if not one.metadata.job_uid]
+        return cls(unit=next(mine, None), rivals=tuple(sorted(rivals)))
+
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
         """Yield that the job is held."""
         return [Stop(why=HELD)] if view.facts.of(Held) else []
@@ -57,6 +71,25 @@ class KubeQueue(Capability):
         """Return the QueueUnit for whose turn the job waits, or None."""
         waits = self.unit and self.unit.waits and self._holds(state) and not state.view.facts.finished
         return self.unit if waits else None
+
+    @classmethod
+    def reading(cls, job: JobFacts) -> Reading[QueueUnit] | None:
+        """Return the QueueUnits."""
+        return Reading(resource=QUEUE_UNITS, read=wire.read, seeing=lambda _: cls._see) if job.of(Held) else None
+
+    def state_word(self, state: JobState) -> str:
+        """Return the phase of the QueueUnit for whose turn the job waits."""
+        unit = self.waiting(state)
+        return unit.phase or ENQUEUED if unit else ""
+
+    def turn(self, state: JobState) -> Turn | None:
+        """Return the queue in which the job waits."""
+        unit = self.waiting(state)
+        return Turn(unit.queue or "KubeQueue", waiting=unit.metadata.name, says=unit.said) if unit else None
+
+    @classmethod
+    def _see(cls, view: JobView, mine: Collection[QueueUnit]) -> Capability | None:
+        return cls.of(view.facts, mine) if mine else None
 
     def _rivals(self, state: JobState) -> Sequence[str]:
         return (*self.rivals, *state.wishes.rationed_by)

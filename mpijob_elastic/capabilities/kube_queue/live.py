@@ -4,7 +4,7 @@ What a unit asks for is read live from the pods that wait: defaults, overhead an
 the turn of a job before it is released.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -16,7 +16,7 @@ from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.writer import Seen
 from mpijob_elastic.capabilities.kube_queue import KubeQueue, wire
 from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit, MarkRunning, ReleaseJob
-from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, GRANTED, RUNNING, Held, QueueUnit
+from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, GRANTED, RUNNING, QueueUnit
 from mpijob_elastic.decide.actions import Action, Ungate
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.meta import Identity
@@ -24,7 +24,6 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS, QUEUE_UNITS, Resource
 from mpijob_elastic.model import requests
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.owners import controller, owner
 from mpijob_elastic.model.wire import timestamp
 from mpijob_elastic.observe.watching import ByJob, JobKey, Watching
@@ -40,20 +39,7 @@ class Watch:
 
     def seen(self, key: JobKey, view: JobView) -> KubeQueue | None:
         """Return what KubeQueue says of a job; None where it has nothing to do with it."""
-        return of(view.facts, self._found.of(key).values()) if self._found.known else None
-
-
-def of(job: JobFacts, found: Iterable[QueueUnit]) -> KubeQueue | None:
-    """Return what KubeQueue says of a job by the QueueUnits that are about it.
-
-    The unit of an earlier job of the name goes by itself.
-    """
-    units = list(found)
-    if not units and not job.of(Held):
-        return None
-    mine = (one for one in units if one.metadata.job_uid == job.metadata.uid)
-    rivals = [f"QueueUnit {one.metadata.name}" for one in units if not one.metadata.job_uid]
-    return KubeQueue(unit=next(mine, None), rivals=tuple(sorted(rivals)))
+        return KubeQueue.of(view.facts, self._found.of(key).values()) if self._found.known else None
 
 
 class QueueUnits:

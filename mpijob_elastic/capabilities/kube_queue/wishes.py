@@ -35,7 +35,8 @@ def notes(view: JobView, unit: QueueUnit | None, rivals: Sequence[str]) -> Itera
         why = f"{listed(rivals)} queues it already, so mpijob-elastic does not take {names.KUBEQUEUE_SUSPEND} away"
         yield warning("KubeQueueYields", f"{view.name} gets no QueueUnit: {why}")
     elif unit and unit.waits:
-        yield normal("Enqueued", f"{view.name} waits in KubeQueue: {unit.words}")
+        step = f"kubectl -n {view.namespace} describe queueunit {unit.metadata.name}"
+        yield normal("Enqueued", f"{view.name} waits in KubeQueue: {unit.words}", next_step=step, detail=unit.said)
 
 
 def _while_it_waits(view: JobView, unit: QueueUnit) -> DeleteUnit | ReleaseJob | None:

@@ -1,19 +1,24 @@
 """Kueue: quota for a job and for each worker beyond its least size, from a queue that many jobs share."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue import facts, wishes, words
-from mpijob_elastic.capabilities.kueue.facts import Queue, Workload
+from mpijob_elastic.capabilities.kueue import facts, wire, wishes, words
+from mpijob_elastic.capabilities.kueue.facts import Asked, Queue, Workload
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.wishes import Capability, Wish
+from mpijob_elastic.decide.wishes import Capability, Reading, See, Turn, Wish
+from mpijob_elastic.kube.resources import WORKLOADS
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import Launcher, Worker
 from mpijob_elastic.model.policy import Policy, Problem
+
+# The state of a job of which nothing may run, and the phase of a pod that waits for quota.
+QUEUED = "Queued"
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,43 @@ class Kueue(Capability):
         """Return that the job waits for quota, if it does."""
         return "the job waits for quota" if self.queue and wishes.waiting(state.view, self.queue) else ""
 
-    def workload_of(self, view: JobView, pod: Launcher | Worker | None) -> Workload | None:
-        """Return the Workload that asks for a pod's quota; None if there is none."""
-        return wishes.workload_of(view, self.queue, pod) if self.queue and pod else None
+    @classmethod
+    def reading(cls, job: JobFacts) -> Reading[Workload] | None:
+        """Return the Workloads: of others, too, because they tell the place in the queue."""
+        return Reading(resource=WORKLOADS, read=wire.read, seeing=cls._seeing) if job.of(Asked) else None
+
+    def state_word(self, state: JobState) -> str:
+        """Return that the job is queued, while nothing of it may run."""
+        base = self.queue.base(state.view.name) if self.queue else None
+        is_queued = base and base.waits and all(pod.facts.gates for pod in state.view.pods) and not state.wishes.stop
+        return QUEUED if is_queued else ""
+
+    def phase_word(self, pod: Launcher | Worker) -> str:
+        """Return that a pod is queued."""
+        return QUEUED if names.GATE_QUEUED in pod.facts.gates else ""
+
+    def quota_word(self, view: JobView, pod: Worker) -> str:
+        """Return by which quota a worker runs."""
+        return wishes.quota(view, self.queue, pod) if self.queue else ""
+
+    def turn(self, state: JobState) -> Turn | None:
+        """Return the queue, with the next Workload that waits there."""
+        if self.queue is None:
+            return None
+        found = wishes.waiting(state.view, self.queue)
+        if found is None:
+            base = self.queue.base(state.view.name)
+            return Turn(base.queue if base else self.queue.name)
+        place = self.queue.places.get(found.metadata.uid)
+        return Turn(found.queue, waiting=found.metadata.name, place=place, says=found.line)
+
+    @classmethod
+    def _seeing(cls, found: Collection[Workload]) -> See[Workload]:
+        """Return what these Workloads say of a job that asks for a queue."""
+        places = facts.places(found)
+
+        def see(view: JobView, mine: Collection[Workload]) -> Capability | None:
+            asked, queue = view.facts.of(Asked), facts.of(view.facts, mine, all_known=found)
+            return cls(replace(queue, places=places)) if asked and asked.queue else None
+
+        return see

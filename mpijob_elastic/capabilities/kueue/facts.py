@@ -15,6 +15,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.model.capability import Known
+from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.wire import Owned
 
@@ -108,7 +109,7 @@ class Queue:
     """The queue that a job asks for, "" if it asks for none or no Kueue is there, and its Workloads by name.
 
     ignored: the queue that it asks for where no Kueue is there. prebuilt: MultiKueue makes the first of
-    them. elsewhere: MultiKueue runs the job in another cluster.
+    them. elsewhere: MultiKueue runs the job in another cluster. places: of Workloads that wait, by uid, where known.
     """
 
     name: str = ""
@@ -117,6 +118,7 @@ class Queue:
     workloads: Mapping[str, Workload] = field(default_factory=dict)
     prebuilt: bool = False
     elsewhere: bool = False
+    places: Mapping[str, int] = field(default_factory=dict)
 
     def base(self, job: str) -> Workload | None:
         """Return the Workload of the launcher and the least workers."""
@@ -129,6 +131,24 @@ class Queue:
 
 
 NO_QUEUE = Queue()
+
+
+def of(job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workload]) -> Queue:
+    """Return what Kueue says of a job. found: Workloads that may be its own; all_known: those whose names may help."""
+    asked = job.of(Asked) or Asked()
+    mine = (one for one in found if one.metadata.job_uid == job.metadata.uid or _is_sent(one, asked))
+    return Queue(
+        name=asked.queue,
+        priority_class=asked.priority_class,
+        workloads={one.metadata.name: one for one in named(mine, all_known)},
+        prebuilt=bool(asked.prebuilt),
+        elsewhere=asked.elsewhere,
+    )
+
+
+def _is_sent(found: Workload, asked: Asked) -> bool:
+    """Tell whether MultiKueue made a Workload for this job, and nobody owns it yet."""
+    return not found.metadata.job_uid and found.metadata.name == asked.prebuilt
 
 
 def places(found: Iterable[Workload]) -> dict[str, int]:

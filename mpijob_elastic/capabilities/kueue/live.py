@@ -3,7 +3,7 @@
 What a Workload asks for, its conditions and its flavors are read live, because no cache keeps them.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -11,17 +11,16 @@ from mpijob_elastic import names
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.writer import Seen
-from mpijob_elastic.capabilities.kueue import Kueue, bodies, wire, words
+from mpijob_elastic.capabilities.kueue import Kueue, bodies, facts, wire, words
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, FinishWorkload, MarkReady
 from mpijob_elastic.capabilities.kueue.bodies import Object
-from mpijob_elastic.capabilities.kueue.facts import Asked, Queue, Workload, named
+from mpijob_elastic.capabilities.kueue.facts import Asked, Queue, Workload
 from mpijob_elastic.decide.actions import Action, Ungate
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.observe.watching import ByJob, JobKey, Watching
 
 
@@ -41,25 +40,7 @@ class Watch:
             return Kueue(Queue(ignored=job.queue)) if job.queue else None
         if not (job.queue or found or job.elsewhere):
             return None
-        return Kueue(queue(view.facts, found.values(), all_known=self._found.values()))
-
-
-def queue(job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workload]) -> Queue:
-    """Return what Kueue says of a job. found: Workloads that may be its own; all_known: those whose names may help."""
-    asked = job.of(Asked) or Asked()
-    mine = (one for one in found if one.metadata.job_uid == job.metadata.uid or _is_sent(one, asked))
-    return Queue(
-        name=asked.queue,
-        priority_class=asked.priority_class,
-        workloads={one.metadata.name: one for one in named(mine, all_known)},
-        prebuilt=bool(asked.prebuilt),
-        elsewhere=asked.elsewhere,
-    )
-
-
-def _is_sent(found: Workload, asked: Asked) -> bool:
-    """Tell whether MultiKueue made a Workload for this job, and nobody owns it yet."""
-    return not found.metadata.job_uid and found.metadata.name == asked.prebuilt
+        return Kueue(facts.of(view.facts, found.values(), all_known=self._found.values()))
 
 
 class Workloads:

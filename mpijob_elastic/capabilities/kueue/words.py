@@ -27,7 +27,7 @@ def notes(state: JobState, queue: Queue) -> Iterator[Note]:
     if base.preempted and not state.wishes.stop:
         yield _stays(view.name, base)
     elif not base.reserved and base.said:
-        yield normal("Queued", f"{view.name} waits in queue {base.queue}{_said(base)}")
+        yield _waiting(view, queue, "Queued", f"{view.name} waits", base)
     if outside := [pod.ref.name for pod in view.pods if wishes.is_outside(view, queue, pod)]:
         why = "created while the webhook was away, or before the job had its label"
         yield warning("OutsideQuota", f"{listed(outside)} running without quota of queue {base.queue}: {why}")
@@ -43,7 +43,7 @@ def notes(state: JobState, queue: Queue) -> Iterator[Note]:
     ]
     if base.granted and waiting:
         pods = listed(worker.ref.name for worker, _ in waiting)
-        yield normal("WorkersQueued", f"{pods} waiting in queue {base.queue}{_said(waiting[0][1])}")
+        yield _waiting(view, queue, "WorkersQueued", f"{pods} waiting", waiting[0][1])
     if taken := [(worker, found) for worker, found in pairs if found and wishes.is_taken_back(view, queue, worker)]:
         yield _wanted(view, listed(worker.ref.name for worker, _ in taken), taken[0][1])
 
@@ -51,6 +51,13 @@ def notes(state: JobState, queue: Queue) -> Iterator[Note]:
 def no_class(view: JobView, name: str) -> Note:
     """Return the Event on a priority class that does not exist."""
     return warning("PriorityClassMissing", f"{view.name} is not queued: WorkloadPriorityClass {name} does not exist")
+
+
+def _waiting(view: JobView, queue: Queue, reason: str, who: str, found: Workload) -> Note:
+    place = queue.places.get(found.metadata.uid)
+    step = f"kubectl -n {view.namespace} describe workload {found.metadata.name}"
+    message = f"{who} in queue {found.queue}{_said(found)}"
+    return normal(reason, message, next_step=step, detail=f"at place {place}" if place else "")
 
 
 def _stays(whose: str, found: Workload) -> Note:

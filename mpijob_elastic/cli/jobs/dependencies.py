@@ -10,8 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from mpijob_elastic import names
-from mpijob_elastic.capabilities.disruption.signs import signs
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.lease_record import LeaseObject
 from mpijob_elastic.kube.list import list_objects
@@ -116,7 +115,7 @@ async def threats(client: ApiReader, pods: Iterable[PodFacts]) -> dict[str, str]
     """Return why the nodes of these pods are about to go, by pod, for the first MOST of them."""
     chosen = [pod for pod in pods if pod.node][:MOST]
     node_names = {pod.node for pod in chosen}
-    read = reading(signs())
+    read = reading(capabilities.node_signs())
     found = await asyncio.gather(*(_read(client, NODES.path(name=node), read) for node in node_names))
     nodes = dict(zip(node_names, found, strict=True))
     said = {pod.metadata.name: node.threat(pod.tolerations) for pod in chosen if (node := nodes[pod.node])}

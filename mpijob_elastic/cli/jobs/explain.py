@@ -1,23 +1,33 @@
 """`explain`: read the job and what it depends on, look into its pods, explain, print."""
 
 import asyncio
+import textwrap
 import time
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import dependencies, exec_probes, get, reasons
+import msgspec
+
+from mpijob_elastic import capabilities, names
+from mpijob_elastic.cli.jobs import dependencies, exec_probes, get
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.explain import explain as find
 from mpijob_elastic.explain.facts import Facts, Look
+from mpijob_elastic.explain.findings import Explanation, Finding, Level
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kubexec import Exec
-from mpijob_elastic.model.pod import PodFacts
+from mpijob_elastic.model.kubexec import Exec, Held
+from mpijob_elastic.model.pod import Launcher, PodFacts, Worker
 from mpijob_elastic.observe import registration
 from mpijob_elastic.observe.registration import Registration
 from mpijob_elastic.telemetry.terminal import say
+
+# Text is wrapped at so many columns, whatever the terminal: it is read in logs and mails too.
+WIDTH = 110
+_INDENT = "    "
 
 
 class NoSuchWorker(errors.KubeError):
@@ -31,10 +41,10 @@ async def explain(where: Where, *, job: str, worker: str | None, output: str, lo
         pod = worker_name(snapshot.view, worker) if worker else ""
         registered = await registration.read(client)
         home = registration.home(registered)
-        facts = await _facts(client, snapshot, registered, pod=pod, look=look, home=home)
-    found = find(snapshot.view, facts, now=time.time(), worker=pod)
+        view, facts = await _facts(client, snapshot, registered, pod=pod, look=look, home=home)
+    found = find(view, facts, now=time.time(), worker=pod)
     write = get.WRITERS.get(output)
-    say(*(write(found).split("\n") if write else reasons.text(found)))
+    say(*(write(found).split("\n") if write else text(found)))
     return found.all_train
 
 
@@ -52,7 +62,8 @@ def worker_name(view: JobView, worker: str) -> str:
 
 async def _facts(
     client: ApiReader, snapshot: Snapshot, registered: Registration | None, *, pod: str, look: bool, home: str
-) -> Facts:
+) -> tuple[JobView, Facts]:
+    """Return the view with what nodes and execs show, and the other facts."""
     view, now = snapshot.view, time.time()
     controller, webhook, events, threats, surplus, (looks, frozen) = await asyncio.gather(
         dependencies.controller_trouble(lambda: dependencies.lease(client, home), namespace=home, now=now),
@@ -62,13 +73,12 @@ async def _facts(
         dependencies.surplus(client, view),
         _by_exec(client, view, pod, look=look and not (view.facts.finished or view.facts.deleting or view.foreign)),
     )
-    return Facts(
+    facts = Facts(
         state=snapshot.job.state,
         created_at=snapshot.job.facts.created_at,
         resized_at=snapshot.job.resized_at,
         pods={name: seen.state for name, seen in snapshot.pods.items()},
         events=events,
-        threats=threats,
         surplus=surplus,
         home=home,
         controller=controller,
@@ -76,9 +86,23 @@ async def _facts(
         launch=snapshot.job.facts.launch,
         role_readable=snapshot.role_readable,
         looks=looks,
-        frozen=frozen,
-        places=snapshot.places,
     )
+    return _marked(view, threats, frozen), facts
+
+
+def _marked(view: JobView, threats: Mapping[str, str], frozen: tuple[Exec, ...]) -> JobView:
+    """Return the view with the threats to pods by their nodes, and the frozen execs of the launcher."""
+
+    def facts(pod: Launcher | Worker) -> PodFacts:
+        why = pod.facts.disruption or threats.get(pod.ref.name, "")
+        return msgspec.structs.replace(pod.facts, disruption=why)
+
+    launcher = view.launcher
+    if launcher:
+        launcher = replace(launcher, facts=facts(launcher), held=Held(frozen=frozen))
+    workers = (replace(worker, facts=facts(worker)) for worker in view.workers)
+    marked = replace(view, launcher=launcher, workers=tuple(workers))
+    return capabilities.told(marked, seen=view.capabilities)
 
 
 async def _webhook(client: ApiReader, view: JobView, registered: Registration | None) -> str:
@@ -120,3 +144,42 @@ async def _by_exec(
         exec_probes.into_workers(client, view, running),
         exec_probes.look_for_frozen(view, lambda: exec_probes.into_launcher(client, view)),
     )
+
+
+def text(report: Explanation) -> list[str]:
+    """Return the lines of a page, a paragraph for each finding."""
+    lines = _wrapped(f"{report.namespace}/{report.name}: {report.state}{_counts(report)}")
+    for finding in report.job:
+        lines += ["", *_paragraph(finding)]
+    for worker in report.workers:
+        is_renamed = worker.host not in {"", worker.name}
+        lines += ["", *_paragraph(worker.cause, host=worker.host if is_renamed else "")]
+    said = " ".join(finding.says for finding in (*report.job, *(worker.cause for worker in report.workers)))
+    notices = [notice for notice in report.notices if notice.partition(": ")[2] not in said]
+    if notices:
+        lines += ["", "Notices of the controller:", *(f"{_INDENT}{notice}" for notice in notices)]
+    return lines
+
+
+def _counts(report: Explanation) -> str:
+    levels = Counter(worker.cause.level for worker in report.workers if worker.wanted)
+    training, unseen = levels[Level.FINE], levels[Level.UNKNOWN]
+    if not levels or report.desired is None or levels.total() < report.desired:  # asked about one of them
+        return ""
+    said = "workers train" if training or not unseen else "listed"
+    rest = f"; whether {'the others' if training else 'they'} train is not known: {report.not_known}" if unseen else ""
+    return f", {training or unseen} of {report.desired} {said}{rest}"
+
+
+def _paragraph(finding: Finding, *, host: str = "") -> Iterator[str]:
+    yield from _wrapped(finding.says)
+    if host:
+        yield f"{_INDENT}host name: {host}"
+    if finding.level is not Level.FINE:
+        yield f"{_INDENT}cause: {finding.cause}"
+    if finding.next_step:
+        yield f"{_INDENT}next: {finding.next_step}"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False)

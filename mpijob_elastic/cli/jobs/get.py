@@ -9,10 +9,9 @@ from datetime import UTC, datetime
 import msgspec
 import yaml
 
-from mpijob_elastic.cli.jobs import fetch, table
-from mpijob_elastic.cli.jobs.fetch import Selection
+from mpijob_elastic.cli.jobs import snapshot, table
 from mpijob_elastic.cli.jobs.report import build
-from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
@@ -28,9 +27,9 @@ async def get(where: Where, *, job: str | None, output: str) -> None:
     """Print a job, or all jobs that `where` names. Raises `errors.KubeError`."""
     async with reached(where) as (client, namespace):
         everything = Selection(namespace=namespace)
-        snapshots = [await find(client, namespace, job)] if job else await fetch.fetch(client, everything)
+        snapshots = [await find(client, namespace, job)] if job else await snapshot.fetch(client, everything)
     now = time.time()
-    reports = [build(snapshot, now=now) for snapshot in snapshots]
+    reports = [build(one, now=now) for one in snapshots]
     if not reports:
         say(f"No MPIJobs found{_in(namespace)}.", err=True)
     if output in WRITERS:
@@ -43,7 +42,7 @@ async def get(where: Where, *, job: str | None, output: str) -> None:
 
 async def find(client: ApiReader, namespace: str | None, job: str) -> Snapshot:
     """Return a job. Raises NoSuchJob and other `errors.KubeError`."""
-    found = await fetch.fetch(client, Selection(namespace=namespace, job=job))
+    found = await snapshot.fetch(client, Selection(namespace=namespace, job=job))
     if not found:
         raise NoSuchJob(f"no MPIJob {job}{_in(namespace)}; {await _hint(client, namespace, job)}")
     return found[0]
@@ -52,7 +51,7 @@ async def find(client: ApiReader, namespace: str | None, job: str) -> Snapshot:
 async def _hint(client: ApiReader, namespace: str | None, job: str) -> str:
     here: list[str] = []
     with suppress(errors.KubeError):
-        here = [other.metadata.name for other in await fetch.jobs(client, Selection(namespace=namespace))]
+        here = [other.metadata.name for other in await snapshot.jobs(client, Selection(namespace=namespace))]
     near = difflib.get_close_matches(job, here, n=3)
     if near:
         return f"did you mean {' or '.join(near)}?"

@@ -3,24 +3,21 @@
 Field names are camelCase there; times are RFC 3339 in UTC, durations are seconds.
 """
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kube_queue import KubeQueue
-from mpijob_elastic.capabilities.kueue import Kueue
-from mpijob_elastic.capabilities.kueue import wishes as workloads
-from mpijob_elastic.capabilities.kueue.facts import Queue
 from mpijob_elastic.cli.jobs.shown_facts import SeenPod
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.decide import derive, plan, plan_words
-from mpijob_elastic.decide.state import Drain, JobState, LauncherState
+from mpijob_elastic.decide.state import Drain, JobState
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
 
-# The phase of a wanted worker without a pod, and of a pod that waits for quota.
-MISSING, QUEUED = "Missing", "Queued"
+# The phase of a wanted worker without a pod.
+MISSING = "Missing"
 _NO_RIGHTS = "unknown: you lack the right to read the launcher's Role (list, watch roles.rbac.authorization.k8s.io)"
 
 
@@ -47,10 +44,9 @@ class Draining(_Part, frozen=True):
 
 
 class QueueReport(_Part, frozen=True):
-    """The queue of Kueue in which the job is. workload: the next one of the job that waits, "" if none does.
+    """The queue in which the job is. workload: the object of the job that waits there next, "" if none does.
 
-    place: of that Workload in the queue, 1 is the next; None where nobody waits. says: why it waits, in Kueue's words.
-    For a job that waits in KubeQueue the same, without a place; workload: its QueueUnit.
+    place: of that in the queue, 1 is the next; None where that is not known. says: why it waits, in the queue's words.
     """
 
     name: str
@@ -63,7 +59,7 @@ class WorkerReport(_Part, frozen=True, kw_only=True):
     """One worker, present or only wanted (then its phase is Missing). last_state: how it ended, "" before that.
 
     host: its name in discover_hosts.sh, "" while it is not published; incarnation: the number in its host name, or in
-    its last host name. quota: in a queue, whether it is one of the least workers or an extra; "wanted back" by Kueue;
+    its last host name. quota: in a queue, whether it is one of the least workers or an extra; "wanted back";
     "none" where it runs without.
     """
 
@@ -97,7 +93,7 @@ class JobReport(_Part, frozen=True):
     hosts: the lines of discover_hosts.sh.
     exec_names: the pods that the launcher's Role allows exec into, None where this user may not read it. next: what the
     controller does next, in words; next_look: when it checks the job again without a change. queue: None unless it
-    asks for one and this user may read the Workloads of Kueue, or it waits in KubeQueue.
+    is in one and this user may read what shows that.
     """
 
     namespace: str
@@ -151,12 +147,12 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         last_scale=_last_scale(view),
         hosts=_hosts(view),
         exec_names=list(view.role.exec_names if view.role else ()) if snapshot.role_readable else None,
-        launcher=_launcher(snapshot, view.launcher, state.launcher) if view.launcher else None,
+        launcher=_launcher(snapshot, view.launcher, state) if view.launcher else None,
         workers=workers,
         notices=view.facts.notices.splitlines(),
         next=plan_words.words(state, due) if snapshot.role_readable else [_NO_RIGHTS],
         next_look=_time(due.wake_at) if due.wake_at is not None else None,
-        queue=_queue(snapshot, kueue.queue) if (kueue := view.of(Kueue)) and kueue.queue else _kube_queue(state),
+        queue=next((QueueReport(*turn) for one in state.wishes.capabilities if (turn := one.turn(state))), None),
     )
 
 
@@ -176,34 +172,23 @@ def _worker(snapshot: Snapshot, state: JobState, index: int) -> WorkerReport:
     pod, seen = worker.pod, snapshot.pods[name]
     return msgspec.structs.replace(
         report,
-        phase=_phase(pod, seen),
+        phase=_phase(state, pod, seen),
         ready=worker.ready,
         draining=_draining(worker.drain) if worker.drain and view.elastic and not worker.wanted else None,
         node=seen.facts.node,
         last_state=pod.facts.last_state if pod.terminated else "",
-        quota=workloads.quota(view, kueue.queue, pod) if (kueue := view.of(Kueue)) and kueue.queue else "",
+        quota=_first(one.quota_word(view, pod) for one in state.wishes.capabilities),
     )
 
 
-def _queue(snapshot: Snapshot, queue: Queue) -> QueueReport:
-    found = workloads.waiting(snapshot.view, queue)
-    if found is None:
-        base = queue.base(snapshot.view.name)
-        return QueueReport(name=base.queue if base else queue.name)
-    name = found.metadata.name
-    return QueueReport(name=found.queue, workload=name, place=snapshot.places.get(found.metadata.uid), says=found.line)
-
-
-def _kube_queue(state: JobState) -> QueueReport | None:
-    held = state.view.of(KubeQueue)
-    unit = held.waiting(state) if held else None
-    return QueueReport(name=unit.queue or "KubeQueue", workload=unit.metadata.name, says=unit.said) if unit else None
-
-
-def _phase(pod: Worker | Launcher, seen: SeenPod) -> str:
+def _phase(state: JobState, pod: Worker | Launcher, seen: SeenPod) -> str:
     if pod.facts.deleting:
         return "Terminating"
-    return QUEUED if names.GATE_QUEUED in pod.facts.gates else seen.facts.phase or "Pending"
+    return _first(one.phase_word(pod) for one in state.wishes.capabilities) or seen.facts.phase or "Pending"
+
+
+def _first(words: Iterable[str]) -> str:
+    return next(filter(None, words), "")
 
 
 def _draining(drain: Drain) -> Draining:
@@ -211,13 +196,13 @@ def _draining(drain: Drain) -> Draining:
     return Draining(since=_time(drain.since), until=until)
 
 
-def _launcher(snapshot: Snapshot, launcher: Launcher, known: LauncherState) -> LauncherReport:
-    pod = snapshot.pods[launcher.ref.name]
+def _launcher(snapshot: Snapshot, launcher: Launcher, state: JobState) -> LauncherReport:
+    pod, known = snapshot.pods[launcher.ref.name], state.launcher
     return LauncherReport(
         name=launcher.ref.name,
         phase="Init"
         if launcher.phase is LauncherPhase.DELIVERING and not launcher.facts.deleting
-        else _phase(launcher, pod),
+        else _phase(state, launcher, pod),
         sees_discover_hosts=launcher.facts.mounts_discovery,
         refreshed=not known.refresh_due if known.can_be_shown else None,
         node=pod.facts.node,

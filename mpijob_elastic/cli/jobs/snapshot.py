@@ -1,36 +1,178 @@
-"""One job at one moment, as a user may read it: the controller's view and some facts for people."""
+"""Read what a user asks for (one job, the jobs of a namespace, all jobs), once or live.
 
+Each job comes as a snapshot: the controller's view, and some facts for people. Once: paged lists, jobs first, because
+they show what is wrong. A list that this user may not read ends the command with a message, except Roles and what shows
+capabilities: few users may read those, and not much depends on them. Live: the watch caches that the controller has.
+"""
+
+import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from random import Random
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from mpijob_elastic import capabilities
-from mpijob_elastic.capabilities.kube_queue import KubeQueue
-from mpijob_elastic.capabilities.kube_queue import live as kube_queue
-from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, QueueUnit
-from mpijob_elastic.capabilities.kueue import Kueue
-from mpijob_elastic.capabilities.kueue import facts as queue
-from mpijob_elastic.capabilities.kueue import live as kueue
-from mpijob_elastic.capabilities.kueue.facts import Asked, Workload
+from mpijob_elastic import capabilities, names
+from mpijob_elastic.cli.jobs import shown_facts
 from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
 from mpijob_elastic.decide import derive
-from mpijob_elastic.model.capability import Known
+from mpijob_elastic.decide.wishes import See
+from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube.list import list_objects
+from mpijob_elastic.kube.meta import KubeObject
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.job import ConfigFacts, JobView, Role
-from mpijob_elastic.observe import views
+from mpijob_elastic.model.wire import Fact
+from mpijob_elastic.observe import facts_config, views
+
+T = TypeVar("T", bound=KubeObject)
+F = TypeVar("F", bound=Fact)
+# What the objects of a capability say of a job, and those of each job.
+Seeing = tuple[See[Any], Mapping[tuple[str, str], list[Any]]]
+# Seconds that the streams may take to end: the job has been shown, so nobody should wait for them.
+CLOSING = 2.0
+
+
+class NotServed(errors.KubeError):
+    """The cluster does not serve the MPIJobs of mpi-operator v0.2.3."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(Generic[T]):
+    """Objects of one resource, how their JSON is read, and the selectors of a list or a watch."""
+
+    resource: Resource
+    read: Callable[[bytes], T]
+    label: str | None = None
+    field: str | None = None
+
+    def query(self) -> dict[str, str]:
+        """Return the selectors as parameters of a request."""
+        given = {"labelSelector": self.label, "fieldSelector": self.field}
+        return {name: value for name, value in given.items() if value}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """namespace: None for all. job: None for every job there."""
+
+    namespace: str | None
+    job: str | None = None
+
+    @property
+    def jobs(self) -> Source[SeenJob]:
+        """The MPIJobs."""
+        field = f"metadata.name={self.job}" if self.job else None
+        return Source(resource=resources.MPI_JOBS, read=shown_facts.read_job, field=field)
+
+    @property
+    def pods(self) -> Source[SeenPod]:
+        """Their pods."""
+        mine = f",{names.LABEL_JOB_NAME}={self.job}" if self.job else ""
+        return Source(resource=resources.PODS, read=shown_facts.read_pod, label=names.POD_SELECTOR + mine)
+
+    @property
+    def configs(self) -> Source[ConfigFacts]:
+        """Their ConfigMaps."""
+        return self._side(resources.CONFIG_MAPS, facts_config.read_config, names.config_map)
+
+    @property
+    def roles(self) -> Source[Role]:
+        """The Roles of their launchers."""
+        return self._side(resources.ROLES, facts_config.read_role, names.launcher)
+
+    def _side(self, resource: Resource, read: Callable[[bytes], T], name_of: Callable[[str], str]) -> Source[T]:
+        if self.job:
+            return Source(resource=resource, read=read, field=f"metadata.name={name_of(self.job)}")
+        return Source(resource=resource, read=read, label=names.LABEL_APP)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """pods: by name. role_readable: this user may read Roles. places: of Workloads that wait in a queue, by uid."""
+    """pods: by name. role_readable: this user may read Roles."""
 
     view: JobView
     job: SeenJob
     pods: Mapping[str, SeenPod]
     role_readable: bool
-    places: Mapping[str, int]
+
+
+async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
+    """Return the jobs, sorted by namespace and name. Raises NotServed and other `errors.KubeError`."""
+    found = await jobs(client, selection)
+    pods = await _list(client, selection.namespace, selection.pods)
+    configs = await _list(client, selection.namespace, selection.configs)
+    roles: list[Role] | None = None
+    with suppress(errors.Forbidden):
+        roles = await _list(client, selection.namespace, selection.roles)
+    seeing: list[Seeing] = []
+    for each in capabilities.ALL:
+        if reading := next(filter(None, (each.reading(job.facts) for job in found)), None):
+            with suppress(errors.Forbidden, errors.NotFound):
+                objects = await list_objects(client, reading.resource.path(selection.namespace), reading.read)
+                seeing.append((reading.seeing(objects), _grouped(objects)))
+    return snapshots(jobs=found, pods=pods, configs=configs, roles=roles, seeing=seeing)
+
+
+async def jobs(client: ApiReader, selection: Selection) -> list[SeenJob]:
+    """Return the MPIJobs alone. Raises as `fetch` does."""
+    kind = resources.MPI_JOBS
+    try:
+        return await _list(client, selection.namespace, selection.jobs)
+    except errors.NotFound as error:
+        raise NotServed(
+            f"{client.host} does not serve {kind.kind} {kind.api_version}; install mpi-operator v0.2.3, "
+            "or choose another cluster with --context"
+        ) from error
+
+
+async def follow(
+    client: ApiReader, selection: Selection, *, with_role: bool, random: Random
+) -> AsyncGenerator[Snapshot | None]:
+    """Yield the selected job now and after each change, None while it does not exist. Endless, so close it.
+
+    with_role: this user may read Roles.
+    """
+    changed = asyncio.Event()
+
+    def watch(source: Source[T]) -> WatchCache[T]:
+        return WatchCache(
+            client,
+            source.resource,
+            decode=source.read,
+            on_change=lambda _old, _new: changed.set(),
+            random=random,
+            namespace=selection.namespace,
+            label_selector=source.label,
+            field_selector=source.field,
+        )
+
+    jobs, pods, configs = watch(selection.jobs), watch(selection.pods), watch(selection.configs)
+    roles = watch(selection.roles) if with_role else None
+    caches = [cache for cache in (jobs, pods, configs, roles) if cache]
+    watching = [asyncio.create_task(cache.run()) for cache in caches]
+    try:
+        await asyncio.gather(*(cache.synced.wait() for cache in caches))
+        while True:
+            changed.clear()
+            found = snapshots(
+                jobs=jobs.store.values(),
+                pods=pods.store.values(),
+                configs=configs.store.values(),
+                roles=roles.store.values() if roles else None,
+            )
+            yield found[0] if found else None
+            await changed.wait()
+    finally:
+        for task in watching:
+            task.cancel()
+        await asyncio.wait(watching, timeout=CLOSING)
 
 
 def snapshots(
@@ -39,60 +181,38 @@ def snapshots(
     pods: Collection[SeenPod],
     configs: Iterable[ConfigFacts],
     roles: Iterable[Role] | None,
-    workloads: Collection[Workload] | None = None,
-    units: Iterable[QueueUnit] = (),
+    seeing: Collection[Seeing] = (),
 ) -> list[Snapshot]:
     """Return each job with its objects, sorted by namespace and name.
 
-    roles, workloads: None where this user may not read them, or where they are not needed. units: none there either.
+    roles: None where this user may not read them. seeing: by which capabilities are seen.
     """
-    pods_of: dict[tuple[str, str], dict[str, SeenPod]] = defaultdict(dict)
-    for pod in pods:
-        pods_of[pod.metadata.namespace, pod.metadata.job][pod.metadata.name] = pod
     ordered = sorted(jobs, key=lambda job: (job.metadata.namespace, job.metadata.name))
     facts = [pod.facts for pod in pods]
     found = views.each([job.facts for job in ordered], pods=facts, configs=configs, roles=roles or ())
-    places = queue.places(workloads or ())
-    units_of: dict[tuple[str, str], list[QueueUnit]] = defaultdict(list)
-    for unit in units:
-        units_of[unit.metadata.namespace, unit.metadata.job].append(unit)
-    return [
-        Snapshot(
-            view=view,
-            job=_named(job, view),
-            pods=pods_of[view.namespace, view.name],
-            role_readable=roles is not None,
-            places=places,
-        )
-        for job, view in zip(ordered, _queued(ordered, found, workloads, units_of), strict=True)
-    ]
+    pods_of, result = _grouped(pods), []
+    for job, plain in zip(ordered, found, strict=True):
+        key = (plain.namespace, plain.name)
+        view = capabilities.told(plain, seen=(see(plain, of_job[key]) for see, of_job in seeing))
+        mine = {pod.metadata.name: pod for pod in pods_of[key]}
+        result.append(Snapshot(view=view, job=_named(job, view), pods=mine, role_readable=roles is not None))
+    return result
 
 
-def _queued(
-    jobs: Iterable[SeenJob],
-    found: Iterable[JobView],
-    workloads: Collection[Workload] | None,
-    units_of: Mapping[tuple[str, str], list[QueueUnit]],
-) -> Iterator[JobView]:
-    """Yield the views with what Kueue and KubeQueue say of their jobs; without `workloads` nobody knows of Kueue."""
-    of_job: dict[str, list[Workload]] = defaultdict(list)
-    for one in workloads or ():
-        of_job[one.metadata.job_uid].append(one)
-    for job, view in zip(jobs, found, strict=True):
-        seen: list[Known] = []
-        if workloads is not None and (job.facts.of(Asked) or Asked()).queue:
-            seen.append(Kueue(kueue.queue(job.facts, of_job[view.ref.uid], all_known=workloads)))
-        if units := units_of.get((view.namespace, view.name)):
-            seen += [queued] if (queued := kube_queue.of(job.facts, units)) else []
-        yield capabilities.told(view, seen=seen)
+def _grouped(found: Iterable[F]) -> Mapping[tuple[str, str], list[F]]:
+    """Return the objects of each job, by its namespace and name."""
+    grouped: dict[tuple[str, str], list[F]] = defaultdict(list)
+    for one in found:
+        grouped[one.metadata.namespace, one.metadata.job].append(one)
+    return grouped
 
 
 def _named(job: SeenJob, view: JobView) -> SeenJob:
-    """Return the job, called queued while nothing of it may run: the operator does not know that."""
+    """Return the job with the state that a capability knows better than the operator."""
     state = derive(view, now=time.time())
-    held, asked = view.of(KubeQueue), view.of(Kueue)
-    if held and (unit := held.waiting(state)):
-        return msgspec.structs.replace(job, state=unit.phase or ENQUEUED)
-    base = asked.queue.base(view.name) if asked and asked.queue else None
-    is_queued = base and base.waits and all(pod.facts.gates for pod in view.pods) and not state.wishes.stop
-    return msgspec.structs.replace(job, state="Queued") if is_queued else job
+    words = (one.state_word(state) for one in state.wishes.capabilities)
+    return msgspec.structs.replace(job, state=next(filter(None, words), job.state))
+
+
+async def _list(client: ApiReader, namespace: str | None, source: Source[T]) -> list[T]:
+    return await list_objects(client, source.resource.path(namespace), source.read, query=source.query())

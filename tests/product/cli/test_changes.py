@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from mpijob_elastic.cli.jobs import changes, get, watch
+from mpijob_elastic.cli.jobs import get, watch
 from mpijob_elastic.cli.jobs.report import JobReport
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from tests.builders import but
@@ -71,11 +71,11 @@ LIST = "train-worker-0:1, train-worker-1:1"
     ],
 )
 def test_changes(before: JobReport | None, after: JobReport, lines: list[str]) -> None:
-    assert changes.between(before, after) == lines
+    assert watch.changes_between(before, after) == lines
 
 
 def test_workers_that_leave_are_listed_in_numeric_order() -> None:
-    lines = changes.between(at_rest(12), at_rest(1))
+    lines = watch.changes_between(at_rest(12), at_rest(1))
     assert [line.split(":")[0] for line in lines if line.endswith("gone")] == worlds.workers(*range(1, 12))
     assert f"Role: exec no longer allowed into {', '.join(worlds.workers(*range(1, 12)))}" in lines
 

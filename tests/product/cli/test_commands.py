@@ -26,7 +26,11 @@ OLD = "apiVersion: kubeflow.org/v1alpha2\nkind: MPIJob\nmetadata: {name: old}\ns
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
 
 
-UPGRADES = [f"upgrade {command.name}" for command in upgrade.registered_commands if not command.hidden]
+UPGRADES = [
+    f"upgrade {command.callback.__name__}"
+    for command in upgrade.registered_commands
+    if command.callback and not command.hidden
+]
 
 
 def typed(*arguments: str, **options: Any) -> Result:

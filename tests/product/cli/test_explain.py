@@ -56,12 +56,13 @@ async def test_one_worker_that_does_not_by_its_number(command: Commands) -> None
     assert "no GPU left" in found["cause"]["says"]
 
 
-def about_to_go() -> Answers:
-    launcher = worlds.launcher()
+def about_to_go(of: int) -> Answers:
+    """The node of one pod has a taint: 0 is the launcher, 2 a worker that is not published."""
+    pods = [worlds.launcher(), worlds.worker(0), worlds.worker(1)]
     taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
-    launcher["spec"]["nodeName"] = "spot-1"
+    pods[of]["spec"]["nodeName"] = "spot-1"
     node = web.json_response({"metadata": {"name": "spot-1"}, "spec": {"taints": [taint]}})
-    return {"pods": [launcher, worlds.worker(0), worlds.worker(1)], "spot-1": node}
+    return {"pods": pods, "configmaps": [worlds.config_map(worlds.workers(0))], "spot-1": node}
 
 
 EVENT = {"metadata": {"name": "e"}, "reason": "MPIJobFailed", "message": "exceeded quota", "source": {}}
@@ -103,11 +104,18 @@ NOWHERE: Answers = {
             id="the Lease is looked for where the webhook is served",
         ),
         pytest.param(
-            about_to_go(),
+            about_to_go(of=0),
             {},
             False,
-            "train-launcher is about to be deleted (taint karpenter.sh/disrupted)",
+            "train-launcher (taint karpenter.sh/disrupted on node spot-1) cannot be moved",
             id="a launcher whose node is about to go",
+        ),
+        pytest.param(
+            about_to_go(of=2),
+            {},
+            False,
+            "train-worker-1 is leaving: its node or pod is being removed (taint karpenter.sh/disrupted)",
+            id="a worker whose node is about to go",
         ),
     ],
 )

@@ -10,7 +10,7 @@ import yaml
 from aiohttp import web
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import fetch, get
+from mpijob_elastic.cli.jobs import get, snapshot
 from mpijob_elastic.kube import errors
 from mpijob_elastic.telemetry.terminal import printable
 from tests.product.cli import worlds
@@ -57,7 +57,7 @@ NO_CRD = web.Response(text="404 page not found\n", status=404)
         (two_jobs(), "othr", get.NoSuchJob, "did you mean other[?]$"),
         (two_jobs(), "zzz", get.NoSuchJob, "no MPIJob zzz in namespace default; existing jobs: other, train$"),
         ({}, "train", get.NoSuchJob, "choose another namespace with -n"),
-        ({"mpijobs": NO_CRD}, None, fetch.NotServed, "does not serve MPIJob kubeflow.org/v1; install mpi-operator"),
+        ({"mpijobs": NO_CRD}, None, snapshot.NotServed, "does not serve MPIJob kubeflow.org/v1; install mpi-operator"),
         *(
             ({**two_jobs(), kind: forbidden(kind)}, "train", errors.Forbidden, f'cannot list resource "{kind}"')
             for kind in ("mpijobs", "pods", "configmaps")

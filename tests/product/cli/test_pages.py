@@ -12,8 +12,10 @@ import pytest
 from msgspec.structs import replace
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import reasons, table
+from mpijob_elastic.cli.jobs import explain as explain_command
+from mpijob_elastic.cli.jobs import table
 from mpijob_elastic.cli.jobs.report import JobReport
+from mpijob_elastic.decide import derive, notices
 from mpijob_elastic.explain import explain
 from mpijob_elastic.explain.facts import Facts, Look, Pod
 from mpijob_elastic.explain.findings import Explanation
@@ -90,7 +92,12 @@ UNSCHEDULED = {"j-worker-2": Pod(unscheduled="0/3 nodes are available: " + "3 In
 FACTS = Facts(state="Running", looks=dict.fromkeys(builders.pods(0, 1), BUSY), pods=UNSCHEDULED)
 NO_LOOK = dict.fromkeys(builders.pods(0, 1, 2), Look(error="a policy says no"))
 NOTICED = builders.job(2, notices="SlotsUnchanged: wait\nWorkersNotReady: wait")
+BLIND = builders.job(2, launcher=builders.launcher(mounts_discovery=False))
+[TOLD] = notices.of_job(derive(BLIND, now=builders.NOW))
 EXPLANATIONS = {
+    "a notice that holds is said once": explain(
+        BLIND.but(notices=f"{TOLD.line}\nWorkersNotReady: wait"), Facts(looks=NO_LOOK), now=builders.NOW
+    ),
     "a worker is not scheduled": explain(PENDING, FACTS, now=builders.NOW),
     "a single worker": explain(PENDING, FACTS, now=builders.NOW, worker="j-worker-1"),
     "no controller": explain(NOTICED, Facts(controller="no controller leads"), now=builders.NOW),
@@ -126,8 +133,8 @@ def test_get_shows(world: str) -> None:
 
 @pytest.mark.parametrize("world", EXPLANATIONS)
 def test_explain_says(world: str) -> None:
-    lines = reasons.text(EXPLANATIONS[world])
-    assert max(map(len, lines)) <= reasons.WIDTH
+    lines = explain_command.text(EXPLANATIONS[world])
+    assert max(map(len, lines)) <= explain_command.WIDTH
     holds("explain", world, lines, report=EXPLANATIONS[world])
 
 

@@ -8,7 +8,7 @@ from mpijob_elastic.explain import explain
 from mpijob_elastic.explain.facts import Facts, Pod, Stuck
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kubexec import Exec
+from mpijob_elastic.model.kubexec import Exec, Held
 from mpijob_elastic.model.memory import Memory, Mended, Scale
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import LONG_AGO, NOW, but, config, job, launcher, pending, pods, worker
@@ -96,11 +96,15 @@ def test_nobody_is_told_that_a_job_is_taken_back_that_never_was_ours() -> None:
         (job(elastic=False), {}, "not-elastic fine: --host-discovery-script"),
         (edited(Memory()), {}, "edited waiting: changed by kubectl-edit; the controller puts it right at once"),
         (forgotten(job()), {}, "edited waiting: annotation mpijob-elastic/memory of ConfigMap j-config was"),
-        (edited(Memory(mended=LATELY)), {}, "contested wrong: kubectl-edit keeps changing discover_hosts.sh"),
+        (edited(Memory(mended=LATELY)), {}, "host-list-contested wrong: kubectl-edit keeps changing discover_hosts.sh"),
         (job(launcher=None), {}, "no-launcher waiting: j-launcher does not exist yet"),
         (job(launcher=launcher(WAITING)), {}, "launcher-starting waiting: j-launcher has not started"),
         (job(launcher=launcher(LauncherPhase.FINISHED)), {}, "launcher-ended waiting: has ended"),
-        (job(launcher=launcher(mounts_discovery=False)), {}, "blind-launcher wrong: cannot change its size"),
+        (
+            job(launcher=launcher(mounts_discovery=False)),
+            {},
+            "launcher-without-discovery wrong: change its size",
+        ),
         (
             job(launcher=launcher(WAITING)),
             {"pods": {"j-launcher": Pod(unscheduled="0/1 nodes")}},
@@ -114,9 +118,8 @@ def test_nobody_is_told_that_a_job_is_taken_back_that_never_was_ours() -> None:
         (
             job(launcher=launcher(disruption="condition DisruptionTarget (Preemption)")),
             {},
-            "launcher-disrupted wrong: deleted (condition DisruptionTarget (Preemption)): training stops with it",
+            "launcher-disrupted wrong: (condition DisruptionTarget (Preemption)) cannot be moved: training stops",
         ),
-        (job(), {"threats": {"j-launcher": "taint spot"}}, "launcher-disrupted wrong: nodeSelector or affinity"),
         (
             job(),
             {"resized_at": NOW - 20.0, "surplus": {"j-worker-40": NOW - 1.0, "j-worker-3": NOW - 60.0}},
@@ -155,14 +158,15 @@ def test_a_launcher_in_its_init_container_names_the_pods_it_waits_for() -> None:
 
 def test_of_frozen_execs_it_is_said_who_ends_them_and_by_which_command() -> None:
     frozen = tuple(Exec(pid=pid, pod="j-worker-2", started_at=LONG_AGO) for pid in (41, 44))
-    gone = job(2, workers=(worker(0), worker(1)))
-    lost_node = job(workers=(worker(0), worker(1), worker(2, deleting=True, ends_at=NOW - 90.0)))
-    by_itself, by_hand = ". The controller ends it within a minute", ". End it so that the driver continues"
-    assert of_job(gone, frozen=frozen)["frozen-exec"].says.endswith(by_itself)
-    assert of_job(gone, frozen=frozen, controller="no controller leads")["frozen-exec"].says.endswith(by_hand)
-    found = of_job(lost_node, frozen=frozen)["frozen-exec"]
+    holding = launcher(held=Held(frozen=frozen))
+    gone = job(2, workers=(worker(0), worker(1)), launcher=holding)
+    lost_node = job(launcher=holding, workers=(worker(0), worker(1), worker(2, deleting=True, ends_at=NOW - 90.0)))
+    by_itself, by_hand = "; a controller that runs ends it within a minute", ". To end it: `kubectl"
+    assert of_job(gone)["frozen-exec"].says.endswith(by_itself)
+    found = of_job(lost_node)["frozen-exec"]
     assert "into j-worker-2, which" in found.says
-    assert found.says.endswith(by_hand)
+    assert by_hand in found.says
+    assert by_itself not in found.says
     assert found.next_step == "kubectl -n default exec j-launcher -- /bin/sh -c 'kill 41 44'"
 
 
@@ -179,9 +183,9 @@ def test_a_drain_beside_workers_that_train_is_nothing_wrong() -> None:
     assert explain(job(3, replicas=2), Facts(looks=dict.fromkeys(pods(0, 1), BUSY)), now=NOW).all_train
 
 
-def test_a_job_that_waits_in_kube_queue_says_so_instead_of_being_suspended() -> None:
+def test_a_job_that_waits_in_kube_queue_says_so_and_what_holds_it() -> None:
     said = of_job(held(unit(said="1 more needed")))
-    assert said["enqueued"].says == "j waits in KubeQueue: QueueUnit j-mpi-qu is Enqueued: 1 more needed"
+    assert said["enqueued"].says == "j waits in KubeQueue: QueueUnit j-mpi-qu is Enqueued; 1 more needed"
     assert said["enqueued"].next_step == "kubectl -n default describe queueunit j-mpi-qu"
-    assert "suspended" not in said
-    assert "suspended" in of_job(held())
+    assert "suspended" in said
+    assert "enqueued" not in of_job(held())

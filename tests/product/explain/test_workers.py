@@ -1,18 +1,20 @@
 """The cause of a worker: in its pod, between the pod and the launcher, in its rank, or that it is too many."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.decide.retries import RENAMED
 from mpijob_elastic.explain import explain
 from mpijob_elastic.explain.facts import Facts, Look, Pod, Stuck
 from mpijob_elastic.explain.findings import Level
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kubexec import Exec
+from mpijob_elastic.model.kubexec import Exec, Held
 from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
@@ -98,7 +100,7 @@ PODS: list[Row] = [
     (
         failures(8),
         {},
-        "given-up wrong: failed 8 times (Failed*59m56s*> kubectl -n default delete pod j-worker-2",
+        "worker-given-up wrong: failed 8 times (last: Failed*1h*> kubectl -n default delete pod j-worker-2",
     ),
     (last(failed(2, succeeded=True)), {}, "failed wrong: ended with success"),
     (last(FAILED, elastic=False), {}, "failed wrong: the job is not elastic"),
@@ -143,10 +145,7 @@ SURPLUS: list[Row] = [
     (
         training(worker(0), worker(1), worker(2), found=(granted(), preempted(LAST)), size=3),
         {},
-        (
-            "leaving waiting: j-worker-2 is an extra; it leaves discover_hosts.sh*"
-            "; Kueue wants its quota: Preempted to accommodate a workload >"
-        ),
+        ("leaving waiting: j-worker-2 is to leave (see above); it leaves discover_hosts.sh"),
     ),
 ]
 
@@ -162,13 +161,12 @@ PUBLICATION: list[Row] = [
         "settling waiting: joins discover_hosts.sh in 2s*an earlier change",
     ),
     (job(workers=GOING, config=TWO), {}, "disrupted waiting: karpenter.sh/disrupted"),
-    (job(config=TWO), {"threats": {LAST: "taint karpenter.sh/disrupted"}}, "disrupted waiting: karpenter.sh/disrupted"),
     *(
         (job(launcher=launcher(phase) if phase else None, elastic=elastic), {}, "no-launcher waiting")
         for phase in (None, LauncherPhase.WAITING, LauncherPhase.DELIVERING, LauncherPhase.FINISHED)
         for elastic in (True, False)
     ),
-    (BLIND, {}, "blind-launcher wrong"),
+    (BLIND, {}, "launcher-without-discovery wrong"),
     (job(elastic=False, config=config([])), {}, "not-known unknown"),
 ]
 
@@ -182,6 +180,7 @@ LOST_OFTEN = job(config=config(pods(0, 1, 2), memory=Memory(renamed={LAST: LOSSE
 OWN_KUBEXEC = job(config=but(config(pods(0, 1, 2)), kubexec="#!/bin/sh\nssh $1\n"))
 NEW = job(known=False)
 PLAIN = job(elastic=False, config=config([]))
+HOLDING = job(launcher=launcher(held=Held(frozen=(Exec(pid=41, pod=LAST, started_at=LONG_AGO),))))
 NOT_GIVEN = "the controller cannot give it a new host name >"
 NOT_KNOWN = "is listed, and the launcher knows it; whether it trains is not known: "
 RANKS: list[Row] = [
@@ -218,7 +217,7 @@ RANKS: list[Row] = [
     (
         LOST_OFTEN,
         {"looks": OTHERS_TRAIN},
-        "given-up wrong: lost its rank 6 times*> kubectl -n default delete pod j-worker-2",
+        "worker-given-up wrong: lost its rank 6 times*> kubectl -n default delete pod j-worker-2",
     ),
     (shown(NEW, at=NOW - 5.0), {"looks": OTHERS_TRAIN}, "joining waiting"),
     (shown(NEW, at=NOW - 25.0), {"looks": OTHERS_TRAIN}, "lost-rank waiting"),
@@ -230,7 +229,7 @@ RANKS: list[Row] = [
         {"looks": dict.fromkeys(pods(0, 1, 2), IDLE)},
         "nobody-trains wrong: > kubectl -n default logs j-launcher --tail=50",
     ),
-    (job(), {"looks": OTHERS_TRAIN, "frozen": (Exec(pid=41, pod=LAST, started_at=LONG_AGO),)}, "frozen-exec wrong"),
+    (HOLDING, {"looks": OTHERS_TRAIN}, "frozen-exec wrong"),
 ]
 
 
@@ -308,12 +307,17 @@ def test_a_pod_at_a_gate_names_it_and_a_worker_of_a_stopped_job_is_about_to_go()
     assert names.GATE_SUSPENDED in said["launcher-stuck"].says
 
 
-def test_a_pod_that_waits_for_quota_says_where_and_why() -> None:
+def test_a_job_that_waits_for_quota_says_where_and_why() -> None:
     view = waiting(3, granted(), workload(LAST, said="insufficient\n quota"), policy=Policy(min_replicas=2))
-    found = of_worker(view, 2, places={f"uid-of-{LAST}": 4})
-    assert (found.cause, found.level) == ("queued", Level.WAITING)
-    assert found.says == "j-worker-2 waits at place 4 in queue team: insufficient quota"
-    assert found.next_step == "kubectl -n default describe workload j-worker-2"
-    assert of_worker(view, 0).cause == "gated"
-    held = of_job(waiting(2, workload(said="insufficient")))["queued"]
-    assert held.says == "j-launcher waits in queue team: insufficient"
+    kueue = view.of(Kueue)
+    assert kueue
+    assert kueue.queue
+    view = but(view, queue=replace(kueue.queue, places={f"uid-of-{LAST}": 4}))
+    said = of_job(view)["workers-queued"]
+    assert said.says == "j-worker-2 waiting in queue team: insufficient quota; at place 4"
+    assert said.level is Level.WAITING
+    assert said.next_step == "kubectl -n default describe workload j-worker-2"
+    assert of_worker(view, 2).cause == "gated"
+    held = of_job(waiting(2, workload(said="insufficient")))
+    assert held["queued"].says == "j waits in queue team: insufficient"
+    assert held["launcher-stuck"].level is Level.WAITING

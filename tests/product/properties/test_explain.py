@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpijob_elastic.cli.jobs import reasons
+from mpijob_elastic.cli.jobs.explain import text
 from mpijob_elastic.decide import derive, frozen_execs
 from mpijob_elastic.explain import explain
 from mpijob_elastic.explain.facts import Facts, Look
@@ -34,7 +34,7 @@ def test_each_worker_has_one_cause_unless_the_job_is_over(view: JobView, facts: 
     assert all(
         finding.next_step for finding in said if finding.level is Level.WRONG and "(see above)" not in finding.says
     )
-    assert reasons.text(explanation)
+    assert text(explanation)
 
 
 @given(jobs, FACTS)

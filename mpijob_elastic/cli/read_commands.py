@@ -1,0 +1,108 @@
+"""`mpijob-elastic get`, `watch` and `explain`: they change nothing."""
+
+import asyncio
+from typing import Annotated, Literal
+
+import typer
+
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.options import AllNamespaces, Context, Kubeconfig, Namespace, Output
+
+OutputOfGet = Literal["table", "wide", "json", "yaml"]
+_EXITS = {True: Exit.DONE, False: Exit.REFUSED, None: Exit.NOT_KNOWN}
+
+
+def get(
+    *,
+    job: Annotated[str | None, typer.Argument(help="Show only this job, with all details.", show_default=False)] = None,
+    namespace: Namespace = None,
+    all_namespaces: AllNamespaces = False,
+    output: Annotated[OutputOfGet, typer.Option("--output", "-o", help="Output format.")] = "table",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Show MPIJobs: how many workers are desired, Ready, published and draining; show a single job in full.
+
+    For example:
+
+    - `mpijob-elastic get`: the jobs of the context's namespace
+
+    - `mpijob-elastic get -A -o wide`: the jobs of all namespaces, with bounds, drain-timeout and launcher
+
+    - `mpijob-elastic get train -n ml`: a job, its workers and the controller's next steps
+
+    - `kubectl mpijob-elastic get train -o json`: the same for programs, as a kubectl plugin
+
+    Exit codes: 0 done; 1 no such job, or no right to read it; 2 wrong usage; 4 no answer of the API server; 130 Ctrl-C.
+    """
+    from mpijob_elastic.cli.jobs import get  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.target import Where  # noqa: PLC0415
+
+    if job and all_namespaces:
+        raise typer.BadParameter("a job is in one namespace: choose it with -n", param_hint="-A")
+    where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace, all_namespaces=all_namespaces)
+    asyncio.run(get.get(where, job=job, output=output))
+
+
+def watch(
+    *,
+    job: Annotated[str, typer.Argument(help="The job to follow.", show_default=False)],
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Follow a job until it ends: a live page on a terminal, otherwise a line for each change.
+
+    For example:
+
+    - `mpijob-elastic watch train -n ml`
+
+    - `kubectl mpijob-elastic watch train | tee train.log`
+
+    Exit codes: 0 the job succeeded; 1 the job failed, was deleted, or you may not read it; 2 wrong usage; 4 no answer
+    of the API server at the start; 130 Ctrl-C.
+    """
+    from mpijob_elastic.cli.jobs import watch  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.target import Where  # noqa: PLC0415
+
+    where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
+    succeeded = asyncio.run(watch.watch(where, job=job))
+    raise typer.Exit(Exit.DONE if succeeded else Exit.REFUSED)
+
+
+def explain(
+    *,
+    job: Annotated[str, typer.Argument(help="The job to explain.", show_default=False)],
+    worker: Annotated[
+        str | None, typer.Argument(help="Explain only this worker: its number or its pod.", show_default=False)
+    ] = None,
+    namespace: Namespace = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="Output format.")] = "table",
+    look: Annotated[
+        bool, typer.Option("--exec/--no-exec", help="Look into the pods by exec, with your own rights.")
+    ] = True,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Explain why workers of a job are not training, and what to do next.
+
+    For example:
+
+    - `mpijob-elastic explain train -n ml`: findings on the job, and a cause for each worker
+
+    - `mpijob-elastic explain train 2`: only train-worker-2
+
+    - `kubectl mpijob-elastic explain train --no-exec -o json`: for programs, without looking into the pods
+
+    The command changes nothing. By exec it lists the processes in the workers and the launcher. Where you may not
+    exec, whether workers train is not known.
+
+    Exit codes: 0 every worker trains; 1 a worker does not train, something is wrong, no such job, no right to read it;
+    2 wrong usage; 4 not known whether workers train, or no answer of the API server; 130 Ctrl-C.
+    """
+    from mpijob_elastic.cli.jobs import explain  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.target import Where  # noqa: PLC0415
+
+    where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
+    all_train = asyncio.run(explain.explain(where, job=job, worker=worker, output=output, look=look))
+    raise typer.Exit(_EXITS[all_train])

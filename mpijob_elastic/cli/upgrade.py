@@ -1,0 +1,226 @@
+"""`mpijob-elastic upgrade`: what helps a cluster that runs mpi-operator v0.2.3 with live jobs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mpijob_elastic import names
+from mpijob_elastic.cli import change_commands as common
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.options import Context, Kubeconfig, Namespace, Output
+from mpijob_elastic.install import Refused
+from mpijob_elastic.telemetry.terminal import say
+
+if TYPE_CHECKING:
+    from mpijob_elastic.kube.writer import ApiWriter
+    from upgrade.findings import Report
+
+app = typer.Typer(
+    name="upgrade",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="Look before `install` at a cluster with live jobs, and change a job or the definition of MPIJobs.",
+)
+_VERDICTS = {"GO": ("go", Exit.DONE), "CARE": ("go with care", Exit.OTHERWISE), "NO": ("no", Exit.REFUSED)}
+
+
+@app.command()
+def preflight(
+    *,
+    overlay: common.Overlays = None,
+    jobs_namespace: common.JobsNamespaces = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = "table",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Check if this cluster can become elastic, and the effect on each job. Nothing is written.
+
+    Give the options that `install` will get. After an installation the command shows what does not work.
+
+    For example:
+
+    - `mpijob-elastic upgrade preflight`: show the findings and every job
+
+    - `mpijob-elastic upgrade preflight -o json`: the same for programs
+
+    Exit codes: 0 go; 1 no; 2 wrong usage; 3 go with care; 4 no answer of the API server; 130 Ctrl-C.
+    """
+    from mpijob_elastic.cli.jobs import get  # noqa: PLC0415 - --help need not load the client
+    from upgrade import preflight as looking  # noqa: PLC0415
+
+    plan = common.plan(overlay, None, jobs_namespace)
+
+    async def work(client: ApiWriter) -> None:
+        report = await looking.look(client, plan, now=time.time())
+        write = get.WRITERS.get(output)
+        say(*(write(report.data()).split("\n") if write else _table(report)))
+        raise typer.Exit(_VERDICTS[report.verdict.name][1])
+
+    common.run(work, kubeconfig, context)
+
+
+def _table(report: Report) -> list[str]:
+    from mpijob_elastic.cli.jobs.table import columns  # noqa: PLC0415 - --help need not load it
+
+    found = [(one.topic, one.verdict.name.lower(), one.text) for one in report.findings]
+    jobs = [(one.namespace, one.name, one.readiness, one.why) for one in report.jobs]
+    lines = columns(("TOPIC", "VERDICT", "FOUND"), found)
+    if jobs:
+        lines += ["", *columns(("NAMESPACE", "JOB", "ELASTIC", "WHY"), jobs)]
+    return [*lines, "", f"Verdict: {_VERDICTS[report.verdict.name][0]}"]
+
+
+@app.command()
+def scale(
+    *,
+    remove: Annotated[bool, typer.Option("--remove", help="Take back what was added.")] = False,
+    dry_run: common.DryRun = False,
+    timeout: common.Timeout = 120.0,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Make `kubectl scale` and HPAs work: add the scale subresource and columns to the definition of MPIJobs.
+
+    `install` does this too. This is for installations by kustomize, and for what `install` left out.
+
+    For example:
+
+    - `mpijob-elastic upgrade scale`: record the definition, and add the subresource
+
+    - `mpijob-elastic upgrade scale --remove`: bring the recorded definition back
+
+    Exit codes: 0 done; 1 refused (no rights); 2 wrong usage; 4 not served in time, or no answer of the API server; 130
+    Ctrl-C.
+    """
+    from upgrade import record  # noqa: PLC0415 - --help need not load the client
+    from upgrade import scale as subresource  # noqa: PLC0415
+
+    async def work(client: ApiWriter) -> None:
+        if not remove:
+            note = await subresource.offer(client, dry_run=dry_run, seconds=timeout, say=common.tell)
+            say(*filter(None, [note]))
+        elif await subresource.is_recorded(client):
+            await subresource.take_back(client, dry_run=dry_run, say=common.tell)
+        else:
+            raise Refused(
+                f"there is no record of the definition (Secret {names.NAMESPACE}/{record.NAME}), so nothing is "
+                "known to be ours; `kubectl edit crd mpijobs.kubeflow.org` changes it by hand"
+            )
+
+    common.run(work, kubeconfig, context)
+    common.end(dry_run=dry_run, done="Removed." if remove else "MPIJobs can be scaled.")
+
+
+@app.command()
+def adopt(
+    job: Annotated[str, typer.Argument(help="The MPIJob.", show_default=False)],
+    *,
+    namespace: Namespace = None,
+    yes: common.Yes = False,
+    timeout: common.Timeout = 120.0,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Make a running job elastic by recreating its launcher: training starts again from the last checkpoint.
+
+    A job needs this if its launcher started before mpijob-elastic was installed, before the job was made elastic, or
+    while the webhook was down; `mpijob-elastic explain` says so. To delete the pod instead makes the operator fail the
+    job.
+
+    For example:
+
+    - `mpijob-elastic upgrade adopt train -n ml`: say what is lost, and ask
+
+    Exit codes: 0 done, or not needed; 1 refused (not confirmed, no rights); 2 wrong usage; 4 not in time, or no answer
+    of the API server; 130 Ctrl-C.
+    """
+    from mpijob_elastic.cli.target import default_namespace, kubeconfig_file  # noqa: PLC0415
+    from upgrade import adopt  # noqa: PLC0415 - --help need not load the client
+
+    where = namespace or default_namespace(kubeconfig_file(kubeconfig), context)
+
+    async def work(client: ApiWriter) -> None:
+        def ask() -> bool:
+            return yes or typer.confirm("Delete the launcher?")
+
+        if not await adopt.adopt(client, where, job, ask=ask, say=common.tell, now=time.time(), timeout=timeout):
+            say("Not confirmed: nothing was changed.", err=True)
+            raise typer.Exit(Exit.REFUSED)
+        say("Done.")
+
+    common.run(work, kubeconfig, context)
+
+
+@app.command()
+def convert(
+    source: Annotated[
+        Path | None, typer.Argument(help="A file, a folder, or - for standard input.", show_default=False)
+    ] = None,
+    *,
+    live: Annotated[
+        str | None, typer.Option(metavar="KIND/NAME", help="A job in the cluster instead of a file.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="A folder to write to, with the names of the files.")] = None,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Turn MPIJobs v1alpha2 and et-operator's TrainingJobs into elastic MPIJobs v1, as YAML.
+
+    Objects of other kinds stay as they are. Each field without a counterpart is a line on standard error and a comment.
+
+    For example:
+
+    - `mpijob-elastic upgrade convert job.yaml > new.yaml`: convert a file
+
+    - `mpijob-elastic upgrade convert jobs/ --output new/`: convert a folder and its subfolders
+
+    - `mpijob-elastic upgrade convert --live trainingjob/mnist -n ml`: convert a job in the cluster
+
+    Exit codes: 0 done; 1 refused (no YAML, not readable, no such job); 2 wrong usage; 4 no answer of the API server;
+    130 Ctrl-C.
+    """
+    from upgrade.conversion import files  # noqa: PLC0415 - --help need not load the client
+
+    complain = partial(say, err=True)
+    if (source is None) == (live is None):
+        raise typer.BadParameter("give either a file, a folder or -, or --live KIND/NAME", param_hint="SOURCE")
+    if live is None:
+        assert source is not None
+        files.write(files.convert(source), output, say=complain)
+        return
+
+    async def work(client: ApiWriter) -> None:
+        files.write([await files.convert_live(client, live, where)], output, say=complain)
+
+    from mpijob_elastic.cli.target import default_namespace, kubeconfig_file  # noqa: PLC0415
+
+    where = namespace or default_namespace(kubeconfig_file(kubeconfig), context)
+    common.run(work, kubeconfig, context)
+
+
+# The commands of version 0.2.0 that are gone, and what does their work.
+_REPLACED = {
+    "apply": f"{names.PROGRAM} install --canary NAMESPACE",
+    "status": f"{names.PROGRAM} upgrade preflight",
+    "rollback": f"{names.PROGRAM} uninstall --traces",
+}
+
+
+def _replaced(command: str) -> Callable[[], None]:
+    def refuse() -> None:
+        say(f"`{names.PROGRAM} upgrade {command}` is gone: use `{_REPLACED[command]}`", err=True)
+        raise typer.Exit(Exit.USAGE)
+
+    return refuse
+
+
+for _command in _REPLACED:
+    _anything = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command(name=_command, hidden=True, context_settings=_anything)(_replaced(_command))
