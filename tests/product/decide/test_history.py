@@ -259,3 +259,7 @@ def test_the_memory_beside_its_script_is_signed() -> None:
     found = change(SHRUNK.remembering(added_at=NOW + 60))
     expected = msgspec.structs.replace(SHRUNK.memory, added_at=NOW)
     assert found.memory == next_memory.signed(expected, script=found.script)
+
+
+def test_a_launcher_that_goes_because_its_job_stops_is_not_counted() -> None:
+    assert written(job(launcher=MISSED, suspended_by="mpijob-elastic/suspend")) is None
