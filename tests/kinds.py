@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import mpijob_elastic.capabilities.live  # noqa: F401 -- their actions are kinds too, once they are loaded
 from mpijob_elastic.decide.actions import Action
 
 

@@ -114,7 +114,7 @@ WEBHOOK_REVIEWS = {path for path, _ in sources() if path.startswith("webhook/") 
 @pytest.mark.parametrize("cells", table(), ids=lambda cells: f"{cells[0]}-{cells[1]}-{cells[2]}")
 def test_each_right_is_granted_and_each_policy_exists(cells: list[str]) -> None:
     *_, rights, policy = cells
-    for file, resources, verb in re.findall(r"`(config/[a-z/-]+\.yaml)` ([a-z/, ]+): ([a-z]+)", rights):
+    for file, resources, verb in re.findall(r"`(config/[a-z/_-]+\.yaml)` ([a-z/, ]+): ([a-z]+)", rights):
         for resource in resources.split(", "):
             assert verb in granted(ROOT / file, resource), f"{file}: {resource}"
     for file in re.findall(r"`([a-z-]+\.yaml)`", policy):
@@ -126,7 +126,9 @@ def test_each_right_is_granted_and_each_policy_exists(cells: list[str]) -> None:
 
 
 def granted(file: Path, resource: str) -> set[str]:
-    rules = [rule for manifest in yaml.safe_load_all(file.read_text()) for rule in manifest.get("rules", [])]
+    manifests = list(yaml.safe_load_all(file.read_text()))
+    rules = [rule for manifest in manifests if isinstance(manifest, dict) for rule in manifest.get("rules", [])]
+    rules += [patch["value"] for patches in manifests if isinstance(patches, list) for patch in patches]
     return {verb for rule in rules if resource in rule["resources"] for verb in rule["verbs"]}
 
 
