@@ -1,13 +1,17 @@
-"""A tiny API server, a proxy that breaks things in front of it, and a client that goes through both."""
+"""A tiny API server, a proxy that breaks things in front of it, a client that goes through both, and what writes need."""
 
 from collections.abc import AsyncIterator
 
 import pytest
+from prometheus_client import CollectorRegistry
 
+from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.telemetry.metrics import Metrics
 from tests.doubles.api import TinyApi
 from tests.faults.proxy import FaultProxy
+from tests.product.act.writes import Nothing, Taken, Told, gate_of, writer_of
 
 
 @pytest.fixture
@@ -26,3 +30,20 @@ async def proxy(api: TinyApi) -> AsyncIterator[FaultProxy]:
 async def client(proxy: FaultProxy) -> AsyncIterator[ApiWriter]:
     async with await connect(user_agent="test", kubeconfig=proxy.kubeconfig) as client:
         yield client
+
+
+@pytest.fixture
+def told(client: ApiWriter) -> Told:
+    metrics = Metrics(CollectorRegistry())
+    return Told(gate_of(client, metrics))
+
+
+@pytest.fixture
+def taken() -> Taken:
+    return Taken()
+
+
+@pytest.fixture
+def writer(client: ApiWriter, taken: Taken) -> Writer:
+    """A writer that finds nothing live of what was decided."""
+    return writer_of(client, taken, Nothing())

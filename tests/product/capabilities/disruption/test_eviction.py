@@ -11,8 +11,8 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption import admission as eviction
 from mpijob_elastic.capabilities.disruption import eviction as marks
 from mpijob_elastic.capabilities.disruption.admission import Step
+from tests.product.capabilities.disruption.evicted import READY, request, worker
 from tests.product.webhook.answers import NOW, facts, running
-from tests.product.webhook.evicted import READY, request, worker
 from tests.product.webhook.objects import mpi_job
 from webhook.rules import review
 

@@ -15,8 +15,8 @@ from mpijob_elastic.capabilities.disruption import eviction as marks
 from mpijob_elastic.capabilities.disruption.hook import Evictions
 from mpijob_elastic.kube import errors
 from tests.doubles.direct import DirectClient, Sent
+from tests.product.capabilities.disruption.evicted import EVICTION, request, worker
 from tests.product.webhook.answers import NOW, knowing, running
-from tests.product.webhook.evicted import EVICTION, request, worker
 from tests.product.webhook.objects import Object, body, mpi_job
 from webhook.admission import Admission
 from webhook.listener import listening
