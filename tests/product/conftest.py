@@ -1,4 +1,4 @@
-"""A tiny API server, a proxy that breaks things in front of it, a client that goes through both, and what writes need."""
+"""A tiny API server behind a proxy that breaks things, a client that goes through both, and what writes need."""
 
 from collections.abc import AsyncIterator
 
