@@ -116,12 +116,12 @@ def _touch(text: str, *, now: float) -> tuple[float | None, int]:
 def _worker(
     moment: Moment, pod: Worker, idle: frozenset[str], going: frozenset[str], leaving: frozenset[str]
 ) -> WorkerState:
-    view, name = moment.view, pod.ref.name
-    leave = moment.wishes.leaves.get(name)
-    how = leave.how if leave else None
-    wanted, ready = pod.index < view.replicas and how is not How.END, pod.ready
-    astray = leave.why if leave and how is How.REPLACE and wanted and _is_replaced(moment, pod) else ""
-    cause, release = (leave.why, leave.release) if leave and how is How.MOVE else ("", None)
+    view, name, ready = moment.view, pod.name, pod.ready
+    wanted, astray, leave = pod.index < view.replicas, "", moment.wishes.leaves.get(name)
+    if leave:
+        wanted = wanted and leave.how is not How.END
+        if leave.how is How.REPLACE and wanted and _is_replaced(moment, pod):
+            astray = leave.why
     published = view.host_of.get(name, "")
     incarnation, succeeds_lost = host_names.of(moment, pod)
     left = drain.left(moment, pod) if name in view.memory.left and not published else None
@@ -157,11 +157,7 @@ def _worker(
         rank_lost=rank_lost,
         going=name in going,
         leaves=name in leaving,
-        cause=cause,
-        release=release,
-        evicted=wanted
-        and release is not None
-        and not (stopped or pod.terminated or pod.facts.deleting or pod.facts.node_gone_at),
+        leave=leave,
         drain=drain.of(moment, name, left, pod.probe) if left else None,
         stopped=stopped,
         due_at=stop.goes_at(view, pod, now=moment.now)

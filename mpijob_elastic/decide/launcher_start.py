@@ -49,7 +49,12 @@ def tries(state: JobState) -> Tries | None:
     One that is deleted because its job stops is none of them.
     """
     before, launcher = state.view.memory.launchers, state.view.launcher
-    if launcher is None or state.wishes.stop or not _missed_admission(state, launcher) or (before and before.uid == launcher.ref.uid):
+    if (
+        launcher is None
+        or state.wishes.stop
+        or not _missed_admission(state, launcher)
+        or (before and before.uid == launcher.ref.uid)
+    ):
         return before
     return Tries(count=before.count + 1 if before else 1, at=state.now, uid=launcher.ref.uid)
 

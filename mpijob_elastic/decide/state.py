@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mpijob_elastic.decide.wishes import Release, Wishes
+from mpijob_elastic.decide.wishes import How, Leave, Release, Wishes
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Tries
 from mpijob_elastic.model.pod import Worker
@@ -59,16 +59,15 @@ class Drain:
 class WorkerState:
     """One worker pod.
 
-    wanted: the size asks for it. published: its host name in discover_hosts.sh, "" where it has none. host: the host
-    name that it has or will get; incarnation: the number in that. succeeds_lost: a rank may have died in the pod that
-    had its host name before. failed: it ended badly, and is to be replaced; astray: why it waits for a node in vain,
-    and its replacement will not, "" if it does not. rank_lost: its rank is lost, and it is to
-    get a new host name. going: node or pod is about to go, so the worker is to be elsewhere. leaves: going, and not
-    held back until a replacement trains. cause: why it is to be elsewhere, "" if it may stay; release: how its end is
-    left to somebody else, if it is. evicted: it is, now. stopped: the job
-    is suspended, and the worker goes after its launcher. drain: None where no driver can have seen the worker in the
-    list, or where it is listed. due_at: when a back-off lets it be deleted, None where there is no back-off or its
-    count is not written down yet. back_at: from when on it may be published again; 0 where nothing speaks against it.
+    wanted: the size asks for it. published: its host name in discover_hosts.sh, "" where it has none. host: the
+    host name that it has or will get; incarnation: the number in that. succeeds_lost: a rank may have died in the
+    pod that had its host name before. failed: it ended badly, and is to be replaced; astray: why it waits for a
+    node in vain, and its replacement will not, "" if it does not. rank_lost: its rank is lost, and it is to get a
+    new host name. going: node or pod is about to go, so the worker is to be elsewhere. leaves: going, and not held
+    back until a replacement trains. leave: the wish that it leaves. stopped: the job is suspended, and the worker
+    goes after its launcher. drain: None where no driver can have seen the worker in the list, or where it is
+    listed. due_at: when a back-off lets it be deleted, None where there is no back-off or its count is not written
+    down yet. back_at: from when on it may be published again; 0 where nothing speaks against it.
     """
 
     pod: Worker
@@ -85,13 +84,28 @@ class WorkerState:
     rank_lost: bool = False
     going: bool = False
     leaves: bool = False
-    cause: str = ""
-    release: Release | None = None
+    leave: Leave | None = None
     stopped: bool = False
-    evicted: bool = False
     drain: Drain | None = None
     due_at: float | None = None
     back_at: float = 0.0
+
+    @property
+    def cause(self) -> str:
+        """Why it is to be elsewhere, "" if it may stay."""
+        return self.leave.why if self.leave and self.leave.how is How.MOVE else ""
+
+    @property
+    def release(self) -> Release | None:
+        """How its end is left to somebody else, None if it is ours."""
+        return self.leave.release if self.leave and self.leave.how is How.MOVE else None
+
+    @property
+    def evicted(self) -> bool:
+        """True if its end is left to somebody else now."""
+        if not self.leave or not self.release or not self.wanted:
+            return False
+        return not (self.stopped or self.pod.terminated or self.pod.facts.deleting or self.pod.facts.node_gone_at)
 
 
 @dataclass(frozen=True, kw_only=True)
