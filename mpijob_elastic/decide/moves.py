@@ -69,7 +69,7 @@ def notes(state: JobState) -> Iterable[Note]:
     if held and not leaving(view, state.wishes, [worker.name for worker in held], now=math.inf):
         message = f"{each(held)} kept until a replacement trains: the job needs at least {least(view)} workers"
         yield warning("DisruptionHeld", message)
-    threatened = [worker for worker in state.workers if view.elastic and worker.wanted and worker.leave and worker.cause]
+    threatened = [worker for worker in state.workers if view.elastic and worker.wanted and worker.cause]
     stuck = [worker for worker in threatened if _is_there(view, worker.pod) and _gave_up(view, worker.pod)]
     if stuck:
         message = f"{each(stuck)} kept: recreated {len(MOVED.delays)} times, and always on a node that is going away"

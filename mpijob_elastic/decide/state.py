@@ -7,6 +7,7 @@ All times are seconds since the epoch.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from mpijob_elastic.decide.wishes import How, Leave, Release, Wishes
 from mpijob_elastic.model.job import JobView
@@ -90,12 +91,12 @@ class WorkerState:
     due_at: float | None = None
     back_at: float = 0.0
 
-    @property
+    @cached_property
     def cause(self) -> str:
         """Why it is to be elsewhere, "" if it may stay."""
         return self.leave.why if self.leave and self.leave.how is How.MOVE else ""
 
-    @property
+    @cached_property
     def release(self) -> Release | None:
         """How its end is left to somebody else, None if it is ours."""
         return self.leave.release if self.leave and self.leave.how is How.MOVE else None
