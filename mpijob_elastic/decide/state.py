@@ -104,7 +104,7 @@ class WorkerState:
     @property
     def evicted(self) -> bool:
         """True if its end is left to somebody else now."""
-        if not self.leave or not self.release or not self.wanted:
+        if not (self.wanted and self.cause and self.leave and self.leave.release):
             return False
         return not (self.stopped or self.pod.terminated or self.pod.facts.deleting or self.pod.facts.node_gone_at)
 
