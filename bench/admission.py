@@ -12,6 +12,7 @@ from lab.operator import objects
 from lab.operator.objects import SERVICE_ACCOUNTS
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption import eviction
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.resources import PODS, Resource
@@ -55,7 +56,7 @@ async def make_evictable(client: ApiWriter, namespace: str, worker: bytes) -> No
     """
     pod = msgspec.json.decode(worker)
     pod["metadata"]["name"] = EVICTED
-    pod["metadata"]["annotations"] = {names.EVICTION: eviction.requested(time.time())}
+    pod["metadata"]["annotations"] = {EVICTION_MARK: eviction.requested(time.time())}
     spec = {"minAvailable": 1, "selector": {"matchLabels": pod["metadata"]["labels"]}}
     budget = {"apiVersion": "policy/v1", "kind": BUDGETS.kind, "metadata": {"name": "all"}, "spec": spec}
     await client.create_object(BUDGETS.path(namespace), body=budget)

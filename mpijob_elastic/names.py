@@ -45,42 +45,6 @@ CONDITION_SUCCEEDED = "Succeeded"
 CONDITION_FAILED = "Failed"
 REASON_JOB_EVICTED = "MPIJobEvicted"
 
-# --- gang schedulers: the first is [operator]'s too ---
-# volcano.sh/apis: pkg/apis/scheduling/v1beta1/labels.go, pkg/apis/batch/v1alpha1/labels.go
-VOLCANO = "volcano"
-VOLCANO_GROUP = "scheduling.k8s.io/group-name"
-VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
-VOLCANO_TASK = "volcano.sh/task-spec"
-VOLCANO_PREEMPTABLE = "volcano.sh/preemptable"
-VOLCANO_MARKS = (VOLCANO_GROUP, VOLCANO_TASK, VOLCANO_PREEMPTABLE)
-# volcano.sh/volcano: pkg/scheduler/plugins/task-topology/util.go, on a PodGroup
-VOLCANO_TOPOLOGY_PREFIX = "volcano.sh/task-topology-"
-# sigs.k8s.io/scheduler-plugins: apis/scheduling/v1alpha1/types.go, a label
-COSCHEDULING = "coscheduling"
-COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
-# koordinator v1.8.0: apis/extension/coscheduling.go and elastic_quota.go, config/manager/scheduler-config.yaml. The
-# group is a label of pods, the gang their annotation (later versions read only that), the policy one of a PodGroup.
-KOORDINATOR = "koordinator"
-KOORDINATOR_SCHEDULER = "koord-scheduler"
-KOORDINATOR_GROUP = "pod-group.scheduling.sigs.k8s.io"
-KOORDINATOR_GANG = "gang.scheduling.koordinator.sh/name"
-KOORDINATOR_MATCH_POLICY = "gang.scheduling.koordinator.sh/match-policy"
-# Labels: of an MPIJob, written by users, and of its pods; of pods.
-KOORDINATOR_QUOTA = "quota.scheduling.koordinator.sh/name"
-KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
-# kubernetes v1.36: it knows pods by a field of their spec. The gates that its PodGroups take, and how they are served.
-KUBERNETES = "kubernetes"
-KUBERNETES_GATES = "the gates GenericWorkload and GangScheduling, and --runtime-config=scheduling.k8s.io/v1alpha2=true"
-# [kueue] On an MPIJob, written by users (apis/../constants and pkg/controller/constants).
-LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
-LABEL_PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
-# On an MPIJob, written by MultiKueue in the cluster that it has chosen: an annotation, before Kueue 0.19 a label. And
-# its value of spec.managedBy in the cluster where the user created the job.
-PREBUILT = "kueue.x-k8s.io/prebuilt-workload-name"
-MULTIKUEUE = "kueue.x-k8s.io/multikueue"
-# On a Workload: Kueue tells the jobs that it preempts for it.
-LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
-
 # --- ours ---
 PREFIX = "mpijob-elastic/"
 # On an MPIJob, written by users.
@@ -89,22 +53,6 @@ MIN_REPLICAS = f"{PREFIX}min-replicas"
 MAX_REPLICAS = f"{PREFIX}max-replicas"
 DRAIN_TIMEOUT = f"{PREFIX}drain-timeout"
 REPLACE_FAILED_WORKERS = f"{PREFIX}replace-failed-workers"
-SCALE_TIMEOUT = f"{PREFIX}scale-timeout"
-# Asks us to act on spec.runPolicy, which the operator ignores (see model/run_policy).
-RUN_POLICY = f"{PREFIX}run-policy"
-# Holds new pods back, as KUBEQUEUE_SUSPEND does, which KubeQueue's users write
-# (https://github.com/kube-queue/kube-queue).
-SUSPEND = f"{PREFIX}suspend"
-KUBEQUEUE_SUSPEND = "scheduling.x-k8s.io/suspend"
-# On an MPIJob, written by users, and on its QueueUnit, where koord-queue reads them: its queue, and its quota in the
-# tree (koordinator-sh/koord-queue: pkg/framework/plugins/elasticquota).
-KUBEQUEUE_ANNOTATIONS = ("kube-queue/", "koord-queue/")
-KUBEQUEUE_QUEUES = ("koord-queue/queue-name", "kube-queue/queue-name")
-KUBEQUEUE_LABELS = "quota.scheduling."
-# The gang scheduler that takes the job's pods (see model/gang).
-GANG = f"{PREFIX}gang"
-# The HPA that the controller keeps for the job (see model/autoscale).
-AUTOSCALE = f"{PREFIX}autoscale"
 # Without effect after 0.2.0: it let workers be deleted although their launcher could not see the host list.
 DELETE_UNSEEN = f"{PREFIX}delete-without-discovery"
 # On new pods, written by the webhook: a scheduling gate for each reason why a pod must not start yet.
@@ -119,14 +67,8 @@ REASON_HANDED_OVER = "HandedOver"
 REASON_SUSPENDED = "Suspended"
 # On a launcher pod, written by the controller: a change makes the kubelet refresh the mounted ConfigMap at once.
 REFRESHED = f"{PREFIX}refreshed"
-# On the Workloads of Kueue and the HPAs that the controller makes; the value is PROGRAM.
+# On objects that the controller makes so that others act on them; the value is PROGRAM.
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
-# On such an HPA: the digest of the spec that it was given.
-SPEC = f"{PREFIX}spec"
-# On a QueueUnit of KubeQueue, written by the controller: for how many workers it asks.
-WORKERS = f"{PREFIX}workers"
-# On a worker pod, written by the webhook and the controller: how far an eviction is (see model/eviction).
-EVICTION = f"{PREFIX}eviction"
 # On the operator's ConfigMap, written by the controller: state that must survive a restart (see model/memory).
 MEMORY = f"{PREFIX}memory"
 
@@ -166,16 +108,6 @@ def adopt(job: str, namespace: str) -> str:
 def launcher(job: str) -> str:
     """Return the name of a job's launcher pod, Role, RoleBinding and ServiceAccount [operator]."""
     return f"{job}-launcher"
-
-
-def autoscaler(job: str) -> str:
-    """Return the name of the HPA that we make for a job [ours]: a user's own often has the job's name."""
-    return f"mpijob-{job}"
-
-
-def queue_unit(job: str) -> str:
-    """Return the name of a job's QueueUnit: as koord-queue's extension for older MPIJobs names it."""
-    return f"{job}-mpi-qu"
 
 
 def worker(job: str, index: int) -> str:

@@ -15,7 +15,7 @@ from mpijob_elastic.capabilities import told
 from mpijob_elastic.capabilities.autoscaling import Autoscaling, growth
 from mpijob_elastic.capabilities.autoscaling.facts import Scaling
 from mpijob_elastic.capabilities.disruption import eviction
-from mpijob_elastic.capabilities.disruption.eviction import Eviction
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK, Eviction
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
@@ -140,7 +140,7 @@ def _facts(thing: object, known: Any, **facts: Any) -> Any:
 def _mark(asked: Eviction | None) -> dict[str, str]:
     if asked is None:
         return {}
-    return {names.EVICTION: eviction.released(asked.at) if asked.released else eviction.requested(asked.at)}
+    return {EVICTION_MARK: eviction.released(asked.at) if asked.released else eviction.requested(asked.at)}
 
 
 def _asked(known: JobFacts, facts: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.observe import live
+from mpijob_elastic.observe import live, views
 from upgrade import canary, findings
 from upgrade.findings import Readiness
 
@@ -64,7 +64,7 @@ def _missing(view: JobView, old: Identity) -> str:
 
 
 async def _view(client: ApiReader, namespace: str, job: str) -> JobView:
-    view = await live.view(client, namespace=namespace, job=job, read_job=capabilities.read)
+    view = await live.view(client, namespace=namespace, job=job, read=views.Read(capabilities.read))
     if view is None:
         raise Refused(f"there is no MPIJob {namespace}/{job} with a ConfigMap; `mpijob-elastic get -A` lists jobs")
     return view

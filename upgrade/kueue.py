@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 import yaml
 
+from mpijob_elastic.capabilities import WORKLOADS
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, WORKLOADS
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS
 from upgrade.findings import Finding, Verdict
 
 # Where its manifests and its chart put the configuration.

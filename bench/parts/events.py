@@ -19,12 +19,11 @@ from kubernetes.aio.client import Configuration
 from bench import jobs, targets
 from bench.figures import measured
 from bench.parts.context import Findings, Setting
-from mpijob_elastic import capabilities, names
+from mpijob_elastic import names
 from mpijob_elastic.capabilities import live
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.caches import Caches
 from mpijob_elastic.observe.watching import JobKey
 
@@ -72,7 +71,7 @@ async def _measure(sample: bytes) -> Cost:
             namespaces=(),
             enqueue=queue.put,
             random=Random(0),
-            read_job=capabilities.read,
+            read=live.READ,
             capabilities=live.seeing,
         )
         pods = caches.pods
@@ -84,7 +83,7 @@ async def _measure(sample: bytes) -> Cost:
     assert len(caches.pods.store.values()) == JOBS * WORKERS
     assert queue.depth == JOBS
     objects = [bytes(msgspec.json.decode(line, type=dict[str, msgspec.Raw])["object"]) for line in lines]
-    return Cost(event=event, decoding=_time(facts_pod.read, objects), json=_time(json.loads, lines))
+    return Cost(event=event, decoding=_time(live.READ.pod, objects), json=_time(json.loads, lines))
 
 
 def _time(work: Callable[[bytes], object], items: Sequence[bytes]) -> float:

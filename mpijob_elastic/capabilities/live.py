@@ -1,6 +1,7 @@
 """The optional capabilities of a job: what each watches, and how its own writes are done."""
 
 from collections.abc import Callable
+from functools import partial
 
 from mpijob_elastic import capabilities
 from mpijob_elastic.act.events import Events
@@ -13,7 +14,11 @@ from mpijob_elastic.capabilities.kube_queue import live as kube_queue
 from mpijob_elastic.capabilities.kueue import live as kueue
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.observe import facts_pod
+from mpijob_elastic.observe.views import Read
 from mpijob_elastic.observe.watching import JobKey, See, Watching
+
+READ = Read(job=capabilities.read, pod=partial(facts_pod.read, groups=capabilities.GROUPS))
 
 
 def seeing(watching: Watching) -> See:

@@ -11,10 +11,9 @@ from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.pod import Probe
-from mpijob_elastic.observe import live
+from mpijob_elastic.observe import live, views
 
 
 class Told(Protocol):
@@ -28,8 +27,8 @@ class LiveRecheck:
     """Decides again.
 
     now: returns seconds since the epoch. probes: answers of a job's pods. judge: as live.view takes it. timed: adds how
-    long each drain has been seen. read_job: returns the facts in an MPIJob's JSON.
-    told: adds the capabilities. is_gone: reads live if a node is gone.
+    long each drain has been seen. read: how JSON is read. told: adds the capabilities. is_gone: reads live if a node is
+    gone.
     """
 
     def __init__(
@@ -39,7 +38,7 @@ class LiveRecheck:
         probes: Callable[[tuple[str, str], str, str], Probe],
         judge: live.Judge,
         timed: Callable[[JobView], JobView],
-        read_job: Callable[[bytes], JobFacts],
+        read: views.Read,
         told: Told,
         is_gone: Callable[[str], Awaitable[bool]],
         now: Callable[[], float],
@@ -48,7 +47,7 @@ class LiveRecheck:
         self._probes = probes
         self._judge = judge
         self._timed = timed
-        self._read_job = read_job
+        self._read = read
         self._told = told
         self._is_gone = is_gone
         self._now = now
@@ -86,7 +85,7 @@ class LiveRecheck:
             self._client,
             namespace=view.namespace,
             job=view.name,
-            read_job=self._read_job,
+            read=self._read,
             probes=partial(self._probes, (view.namespace, view.name)),
             judge=self._judge,
         )

@@ -387,7 +387,7 @@ class TellUser(Annotate):
 
 @dataclass(frozen=True, kw_only=True)
 class WriteSelector(Patch):
-    """Write the selector of the workers into the job's status, where the subresource scale and an HPA read it.
+    """Write the selector of the workers into the job's status, where the subresource scale reads it.
 
     By JSON patch: of a patch of the status the API server takes only the status, so a uid in a merge patch would not
     count.

@@ -169,9 +169,13 @@ class Turn(NamedTuple):
 
 
 class Capability(Known):
-    """An optional capability of one job: what it wants of the core, and what it does itself. By default nothing."""
+    """An optional capability of one job: what it wants of the core, and what it does itself. By default nothing.
+
+    annotations: those of MPIJobs. groups: labels and annotations of pods that their scheduler starts together.
+    """
 
     annotations: Sequence[Annotation] = ()
+    groups: Collection[str] = ()
 
     @classmethod
     def asked(cls, _job: MPIJob, _known: Policy) -> tuple[Known | None, Sequence[Problem]]:

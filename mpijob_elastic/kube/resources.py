@@ -39,24 +39,6 @@ ROLES = Resource(group="rbac.authorization.k8s.io", plural="roles", kind="Role")
 ENDPOINT_SLICES = Resource(group="discovery.k8s.io", plural="endpointslices", kind="EndpointSlice")
 LEASES = Resource(group="coordination.k8s.io", plural="leases", kind="Lease")
 MPI_JOBS = Resource(group="kubeflow.org", plural="mpijobs", kind="MPIJob")
-POD_GROUPS = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="podgroups", kind="PodGroup")
-COSCHEDULING_POD_GROUPS = Resource(group="scheduling.x-k8s.io", version="v1alpha1", plural="podgroups", kind="PodGroup")
-KOORDINATOR_POD_GROUPS = Resource(
-    group="scheduling.sigs.k8s.io", version="v1alpha1", plural="podgroups", kind="PodGroup"
-)
-KUBERNETES_POD_GROUPS = Resource(group="scheduling.k8s.io", version="v1alpha2", plural="podgroups", kind="PodGroup")
-QUEUES = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="queues", kind="Queue")
-# Kueue before 0.15 serves v1beta1 alone, and is not supported.
-WORKLOADS = Resource(group="kueue.x-k8s.io", version="v1beta2", plural="workloads", kind="Workload")
-FLAVORS = Resource(group="kueue.x-k8s.io", version="v1beta2", plural="resourceflavors", kind="ResourceFlavor")
-WORKLOAD_PRIORITIES = Resource(
-    group="kueue.x-k8s.io", version="v1beta2", plural="workloadpriorityclasses", kind="WorkloadPriorityClass"
-)
-QUEUE_UNITS = Resource(group="scheduling.x-k8s.io", version="v1alpha1", plural="queueunits", kind="QueueUnit")
-# v2: the first with external metrics and a behaviour.
-AUTOSCALERS = Resource(
-    group="autoscaling", version="v2", plural="horizontalpodautoscalers", kind="HorizontalPodAutoscaler"
-)
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     group="apiextensions.k8s.io", plural="customresourcedefinitions", kind="CustomResourceDefinition"
 )

@@ -8,8 +8,9 @@ class Known:
     """Facts of one capability about one job, immutable and comparable; none where it has nothing to do with it.
 
     gate: the scheduling gate that new pods of the job get for what its MPIJob asks, "" for none. rations: its workers
-    start one by one, as somebody else allows.
+    start one by one, as somebody else allows. sized: what its MPIJob asks for needs an elastic job.
     """
 
     gate: str = ""
     rations: bool = False
+    sized: bool = False

@@ -43,9 +43,9 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     disruption: why pod or node is about to go, "" if they stay. tolerations: those that let it stay for ever in spite
     of a NoExecute taint. ends_at: end of its grace period, of `grace` seconds, both None unless it is being deleted.
     shares_processes: with other containers of the pod, or with its node. out_of_memory: a container was killed for it.
-    pre_stop: a container has a preStop hook. gates: what holds it back from the scheduler. grouped: it has the mark of
-    a gang. marks: annotations of ours on a worker. last_words: of the main process that our webhook gave it, once that
-    has ended with its ranks.
+    pre_stop: a container has a preStop hook. gates: what holds it back from the scheduler. grouped: it starts with
+    others, by a mark for their scheduler. marks: annotations of ours on a worker. last_words: of the main process that
+    our webhook gave it, once that has ended with its ranks.
     """
 
     metadata: Owned

@@ -25,7 +25,7 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import Fact, is_news
-from mpijob_elastic.observe import facts_config, facts_pod, views
+from mpijob_elastic.observe import facts_config, views
 from mpijob_elastic.observe.nodes import Nodes, Signs
 from mpijob_elastic.observe.watching import ByJob, JobKey, See, Watching, unseen
 from mpijob_elastic.observe.worker_ends import WorkerEnds
@@ -58,9 +58,9 @@ class _ByJob(Generic[F]):
 class Caches:
     """The caches; `enqueue` is called with the key of each job whose objects changed.
 
-    namespaces: none for all. read_job: returns the facts in an MPIJob's JSON. capabilities: returns what sees them,
-    once it has said what to watch. signs: the signs that a node is about to go; None if nodes are not watched. now:
-    returns seconds since the epoch.
+    namespaces: none for all. read: how JSON is read. capabilities: returns what sees them, once it has said what to
+    watch. signs: the signs that a node is about to go; None if nodes are not watched. now: returns seconds since the
+    epoch.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Caches:
         namespaces: Sequence[str],
         enqueue: Callable[[JobKey], None],
         random: Random,
-        read_job: Callable[[bytes], JobFacts],
+        read: views.Read,
         capabilities: Callable[[Watching], See] = lambda _: unseen,
         signs: Signs | None = None,
         now: Callable[[], float] = time.time,
@@ -89,8 +89,8 @@ class Caches:
         self._served: list[WhileServed] = []
 
         owned = names.LABEL_APP
-        self.jobs = self._watch(resources.MPI_JOBS, read_job, self._on_job)
-        self.pods = self._watch(resources.PODS, facts_pod.read, self._on_pod, names.POD_SELECTOR)
+        self.jobs = self._watch(resources.MPI_JOBS, read.job, self._on_job)
+        self.pods = self._watch(resources.PODS, read.pod, self._on_pod, names.POD_SELECTOR)
         self.configs = self._watch(resources.CONFIG_MAPS, facts_config.read_config, self._on_owned, owned)
         self.roles = self._watch(resources.ROLES, facts_config.read_role, self._on_owned, owned)
         self._required: dict[str, WatchCache[Any] | Watches[Any]] = {

@@ -16,26 +16,29 @@ from mpijob_elastic.observe.pod import Condition, ContainerStatus, Detail, Pod, 
 
 # [training-operator] has labels of its own.
 _FOREIGN_PREFIX = "training.kubeflow.org/"
-# Each announces that the pod is about to be deleted: Kubernetes sets the first, and Kueue the other before it deletes
-# (pkg/controller/jobs/pod, ConditionTypeTerminationTarget).
+# Each announces that the pod is about to be deleted: Kubernetes sets the first, and a queue that counts plain pods the
+# other, before it deletes them.
 _ENDINGS = ("DisruptionTarget", "TerminationTarget")
 # As the API server writes the mount; only its volume has quotes around just this name.
 _CONFIG_MOUNT = f'"{names.CONFIG_VOLUME}"'.encode()
-_GROUPS = frozenset({names.COSCHEDULING_GROUP, names.KOORDINATOR_GROUP})
+_NO_GROUPS: frozenset[str] = frozenset()
 # The scheduler lists every reason of every node.
 _LONGEST_OBSTACLE = 200
 # A mark of ours is short; anybody who may annotate the pod may write a longer one.
 _LONGEST_MARK = 64
 
 
-def read(raw: bytes) -> PodFacts:
-    """Return the facts in a pod's JSON. Raises msgspec.DecodeError if it is none, or would take long to read."""
+def read(raw: bytes, *, groups: frozenset[str] = _NO_GROUPS) -> PodFacts:
+    """Return the facts in a pod's JSON; groups: see `of`.
+
+    Raises msgspec.DecodeError if it is none, or would take long to read.
+    """
     cost.check(raw)
-    return of(decode(raw))
+    return of(decode(raw), groups=groups)
 
 
-def of(pod: Pod) -> PodFacts:
-    """Return the facts of a pod."""
+def of(pod: Pod, *, groups: frozenset[str] = _NO_GROUPS) -> PodFacts:
+    """Return the facts of a pod. groups: labels and annotations by which schedulers know pods that start together."""
     spec, status = pod.spec or Spec(), pod.status or Status()
     labels, annotations = pod.metadata.labels, pod.metadata.annotations
     role = labels.get(names.LABEL_JOB_ROLE, "")
@@ -80,7 +83,7 @@ def of(pod: Pod) -> PodFacts:
         out_of_memory=any(end.reason == "OOMKilled" for _, end in ended),
         pre_stop=_has_pre_stop(spec),
         gates=tuple(shared(gate.name) for gate in spec.scheduling_gates or ()),
-        grouped=_is_grouped(pod.metadata, spec),
+        grouped=_is_grouped(pod.metadata, spec, groups),
         marks=NO_MARKS if launcher else _marks(annotations),
         last_words=_last_words(status) if pod.metadata.deleting else "",
     )
@@ -91,9 +94,9 @@ def _marks(annotations: Mapping[str, str]) -> Mapping[str, str]:
     return found or NO_MARKS
 
 
-def _is_grouped(metadata: ObjectMeta, spec: Spec) -> bool:
-    by_mark = names.VOLCANO_GROUP in metadata.annotations or not _GROUPS.isdisjoint(metadata.labels)
-    return by_mark or spec.scheduling_group is not None
+def _is_grouped(metadata: ObjectMeta, spec: Spec, groups: frozenset[str]) -> bool:
+    has_mark = not (groups.isdisjoint(metadata.labels) and groups.isdisjoint(metadata.annotations))
+    return has_mark or spec.scheduling_group is not None
 
 
 def _last_words(status: Status) -> str:

@@ -8,9 +8,8 @@ from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.pod import PodFacts
-from mpijob_elastic.observe import facts_config, facts_pod, views
+from mpijob_elastic.observe import facts_config, views
 
 Judge = Callable[[Iterable[PodFacts]], list[PodFacts]]
 
@@ -20,26 +19,26 @@ async def view(
     *,
     namespace: str,
     job: str,
-    read_job: Callable[[bytes], JobFacts],
+    read: views.Read,
     probes: views.Probes = views.never_asked,
     judge: Judge = list,
 ) -> JobView | None:
     """Return the job's view as the API server has its objects now (three reads); None if the job is gone.
 
-    read_job: returns the facts in an MPIJob's JSON. judge: marks the pods that go with their nodes (see `nodes`). The
-    Role is left out: no deletion depends on it.
+    read: how JSON is read. judge: marks the pods that go with their nodes (see `nodes`). The Role is left out: no
+    deletion depends on it.
     """
     selector = f"{names.POD_SELECTOR},{names.LABEL_JOB_NAME}={job}"
     try:
         raw_job, raw_config, pods = await asyncio.gather(
             client.get(resources.MPI_JOBS.path(namespace, job)),
             client.get(resources.CONFIG_MAPS.path(namespace, names.config_map(job))),
-            list_objects(client, resources.PODS.path(namespace), facts_pod.read, selector=selector),
+            list_objects(client, resources.PODS.path(namespace), read.pod, selector=selector),
         )
     except errors.NotFound:
         return None
     return views.view(
-        read_job(raw_job),
+        read.job(raw_job),
         pods=judge(pods),
         config=facts_config.read_config(raw_config),
         probes=probes,

@@ -7,7 +7,7 @@ deleted job of the same name, is never seen (safety rule 5).
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from mpijob_elastic import names
 from mpijob_elastic.model import containers, hosts, kubexec
@@ -16,13 +16,20 @@ from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.kubexec import Held
 from mpijob_elastic.model.memory import parse_memory, pod_key
 from mpijob_elastic.model.pod import Launcher, PodFacts, Probe, Worker
-from mpijob_elastic.observe import operators
+from mpijob_elastic.observe import facts_pod, operators
 
 F = TypeVar("F", ConfigFacts, Role)
 # Returns what exec has shown of a pod (`Worker.key`) since an occasion (`Config.occasion`).
 Probes = Callable[[str, str], Probe]
 # Returns what exec has shown of a launcher, by its uid.
 Holds = Callable[[str], Held]
+
+
+class Read(NamedTuple):
+    """How JSON is read: that of an MPIJob, and of a pod."""
+
+    job: Callable[[bytes], JobFacts]
+    pod: Callable[[bytes], PodFacts] = facts_pod.read
 
 
 def never_asked(_pod: str, _occasion: str) -> Probe:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
+from mpijob_elastic.capabilities.gangs.api import VOLCANO_POD_GROUPS
 from mpijob_elastic.kube import resources
 from tests.campaign.sequence_place import Place
 from tests.faults.faults import Answer, Call, Lag, LoseEvents, Request, writes
@@ -19,7 +20,7 @@ WATCHED = (
     resources.CONFIG_MAPS,
     resources.ROLES,
     resources.NODES,
-    resources.POD_GROUPS,
+    VOLCANO_POD_GROUPS,
 )
 # Seconds after which the watch that lost an event ends with 410: an API server that lost history can only say so.
 LOST_FOR = 10.0

@@ -242,7 +242,7 @@ class Stage:
             namespaces=(),
             enqueue=lambda _: None,
             random=Random(1),
-            read_job=capabilities.read,
+            read=live.READ,
             capabilities=live.seeing,
         )
         self._version = 10

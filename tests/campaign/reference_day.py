@@ -14,6 +14,7 @@ from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.nodes import KIND_LABEL
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.gangs.api import VOLCANO_POD_GROUPS
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import MERGE_PATCH
 from tests.campaign.sequence_place import Look, come_true, listed, unlike
@@ -156,7 +157,7 @@ _KINDS = (
     resources.PODS,
     resources.CONFIG_MAPS,
     resources.ROLES,
-    resources.POD_GROUPS,
+    VOLCANO_POD_GROUPS,
     resources.Resource(plural="serviceaccounts", kind="ServiceAccount"),
     resources.Resource(group="rbac.authorization.k8s.io", plural="rolebindings", kind="RoleBinding"),
 )

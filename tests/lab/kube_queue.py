@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 
 from lab.cluster import Cluster
+from mpijob_elastic.capabilities.kube_queue.api import QUEUE_UNITS
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.resources import QUEUE_UNITS, Resource
+from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.upgrades import established, gone
 

@@ -19,6 +19,10 @@ from lab.install import Installed
 from lab.registration import called, configurations
 from lab.replicas import Webhook
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.gangs.api import GANG, VOLCANO, VOLCANO_GROUP
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
+from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.objects import by_identity
 from mpijob_elastic.install.overlays import Overlay
@@ -96,20 +100,20 @@ async def test_pods_and_scales_are_as_their_job_asks(client: ApiWriter, cluster:
     scaled = partial(told, cluster, "scale", "mpijob/first", "-n", namespace, "--replicas=3")
     await seen(partial(asyncio.to_thread, scaled), lambda answer: "use 1 to 2" in answer[1], "a refusal")
 
-    asked = {names.SUSPEND: "true", names.GANG: "volcano", names.RUN_POLICY: "true"}
+    asked = {SUSPEND: "true", GANG: "volcano", RUN_POLICY: "true"}
     await job.create(
         replicas=1,
         annotations=asked,
         labels=LABELS,
-        job_labels={names.LABEL_QUEUE: "team"},
+        job_labels={LABEL_QUEUE: "team"},
         run_policy={"activeDeadlineSeconds": 3600},
     )
     launcher, [worker] = await pods(job, 1)
     for pod in (launcher, worker):
         assert {gate["name"] for gate in pod["spec"]["schedulingGates"]} == names.GATES
         assert LABELS.items() <= pod["metadata"]["labels"].items()
-        assert pod["metadata"]["annotations"][names.VOLCANO_GROUP] == "train"
-        assert pod["spec"]["schedulerName"] == names.VOLCANO
+        assert pod["metadata"]["annotations"][VOLCANO_GROUP] == "train"
+        assert pod["spec"]["schedulerName"] == VOLCANO
     assert launcher["spec"]["activeDeadlineSeconds"] == 3600
     assert worker["spec"]["containers"][0]["args"] == [MAIN]
     assert worker["spec"]["terminationGracePeriodSeconds"] == 60

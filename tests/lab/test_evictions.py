@@ -10,6 +10,7 @@ from lab.install import Installed
 from lab.registration import evictions_wait
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.resources import PODS, Resource
@@ -32,7 +33,7 @@ async def evict(job: Job, pod: str, *, query: dict[str, str] | None = None, **op
 
 async def mark(job: Job, pod: str) -> str:
     annotations = (await job.state()).workers[pod]["metadata"].get("annotations", {})
-    return str(annotations.get(names.EVICTION, ""))
+    return str(annotations.get(EVICTION_MARK, ""))
 
 
 @pytest.fixture

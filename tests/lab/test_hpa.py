@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from lab.cluster import Cluster
+from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALERS
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.resources import AUTOSCALERS
 from mpijob_elastic.kube.writer import MERGE_PATCH
 from tests.lab.hpa import Autoscaler, applied
 from tests.lab.job import Job, Object

@@ -19,17 +19,19 @@ from mpijob_elastic import names
 from mpijob_elastic.act import end_execs, launcher_execs
 from mpijob_elastic.act.worker_probes import END as END_RANKS
 from mpijob_elastic.act.worker_probes import SCRIPT, TELL
+from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALE, AUTOSCALERS, SCALE_TIMEOUT, autoscaler_name
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
+from mpijob_elastic.capabilities.gangs.api import VOLCANO_POD_GROUPS
+from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS, queue_unit_name
+from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.resources import (
-    AUTOSCALERS,
     CONFIG_MAPS,
     MPI_JOBS,
     MUTATING_WEBHOOKS,
-    POD_GROUPS,
     PODS,
-    QUEUE_UNITS,
     ROLES,
     SECRETS,
     VALIDATING_WEBHOOKS,
@@ -235,9 +237,9 @@ def size(replicas: int) -> Object:
 
 TOUCHED, REQUESTED = (
     annotations({names.REFRESHED: "one"}),
-    annotations({names.EVICTION: "requested 2026-11-23T00:00:00Z"}),
+    annotations({EVICTION_MARK: "requested 2026-11-23T00:00:00Z"}),
 )
-RELEASED = annotations({names.EVICTION: "released 2026-11-23T00:00:00Z"})
+RELEASED = annotations({EVICTION_MARK: "released 2026-11-23T00:00:00Z"})
 UNOWNED: Object = {"metadata": {"ownerReferences": None}}
 HELD: Object = {"metadata": {"finalizers": ["x.example/y"]}}
 # Other admission plugins run before the policies, so to these it looks as if we had sent it.
@@ -287,7 +289,7 @@ EVICTIONS_SENT = [
     *patched(True, PODS, WORKER, REQUESTED, by="webhook"),
     *patched(True, PODS, WORKER, RELEASED),
     *patched(True, PODS, WORKER, annotations(REQUESTED["metadata"]["annotations"] | ANOTHER_PLUGIN), by="webhook"),
-    *patched(False, PODS, WORKER, RELEASED, annotations({names.EVICTION: None}), TOUCHED, by="webhook"),
+    *patched(False, PODS, WORKER, RELEASED, annotations({EVICTION_MARK: None}), TOUCHED, by="webhook"),
     *patched(False, PODS, WORKER, annotations({"another.plugin/adds": "y"}), by="webhook"),
     *patched(False, PODS, WORKER, in_role(names.ROLE_LAUNCHER), HELD, UNOWNED, EVIL_IMAGE, by="webhook"),
     *patched(False, PODS, LAUNCHER, REQUESTED, by="webhook"),
@@ -367,21 +369,35 @@ def owned(name: str, **metadata: Any) -> Object:
 
 
 POD_GROUPS_SENT = [
-    *created(False, POD_GROUPS, GROUP | {"metadata": {"name": "other"}}),
-    *created(True, POD_GROUPS, GROUP | owned(JOB, annotations={"kept": "yes"})),
-    *patched(True, POD_GROUPS, JOB, {"spec": {"minMember": 3}}, TUNED, RETUNED),
+    *created(False, VOLCANO_POD_GROUPS, GROUP | {"metadata": {"name": "other"}}),
+    *created(True, VOLCANO_POD_GROUPS, GROUP | owned(JOB, annotations={"kept": "yes"})),
+    *patched(True, VOLCANO_POD_GROUPS, JOB, {"spec": {"minMember": 3}}, TUNED, RETUNED),
     *patched(
-        True, POD_GROUPS, JOB, *(annotations({MATCH: said}) for said in ("waiting-and-running", "once-satisfied"))
+        True,
+        VOLCANO_POD_GROUPS,
+        JOB,
+        *(annotations({MATCH: said}) for said in ("waiting-and-running", "once-satisfied")),
     ),
     *patched(
-        False, POD_GROUPS, JOB, annotations({MATCH: None}), {"spec": {"minMember": 4}}, {"spec": {"minMember": 0}}
+        False,
+        VOLCANO_POD_GROUPS,
+        JOB,
+        annotations({MATCH: None}),
+        {"spec": {"minMember": 4}},
+        {"spec": {"minMember": 0}},
     ),
-    *patched(False, POD_GROUPS, JOB, {"spec": {"priorityClassName": "high"}}, {"spec": {"minResources": {"cpu": "1"}}}),
-    *patched(False, POD_GROUPS, JOB, annotations({"kept": "no"}), annotations({"kept": None}), UNOWNED),
+    *patched(
+        False,
+        VOLCANO_POD_GROUPS,
+        JOB,
+        {"spec": {"priorityClassName": "high"}},
+        {"spec": {"minResources": {"cpu": "1"}}},
+    ),
+    *patched(False, VOLCANO_POD_GROUPS, JOB, annotations({"kept": "no"}), annotations({"kept": None}), UNOWNED),
 ]
 
 
-HPA, MANAGED = names.autoscaler(JOB), {names.LABEL_MANAGED_BY: names.PROGRAM}
+HPA, MANAGED = autoscaler_name(JOB), {names.LABEL_MANAGED_BY: names.PROGRAM}
 TARGET, DEPLOYMENT = {**typed(MPI_JOBS), "name": JOB}, {"apiVersion": "apps/v1", "kind": "Deployment", "name": JOB}
 
 
@@ -414,7 +430,7 @@ def sizes(*allowed: int, of: Object) -> list[Sent]:
 
 
 def held(value: str | None) -> Object:
-    return annotations({names.KUBEQUEUE_SUSPEND: value})
+    return annotations({KUBEQUEUE_SUSPEND: value})
 
 
 MPI_JOBS_SENT = [
@@ -434,11 +450,11 @@ MPI_JOBS_SENT = [
     ),
     # Sizes of jobs that ask for it.
     *sizes(of={}),
-    *sizes(1, 2, 4, of=annotations({names.SCALE_TIMEOUT: "60s"})),
-    *sizes(2, 4, 6, of=annotations({names.AUTOSCALE: "fill", names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "6"})),
+    *sizes(1, 2, 4, of=annotations({SCALE_TIMEOUT: "60s"})),
+    *sizes(2, 4, 6, of=annotations({AUTOSCALE: "fill", names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "6"})),
     *patched(False, MPI_JOBS, JOB, {"spec": size(4)["spec"] | {"slotsPerWorker": 2}}),
     *sizes(of=annotations({names.MAX_REPLICAS: "many"})),
-    *sizes(of=annotations({names.AUTOSCALE: "cpu=70", names.MAX_REPLICAS: "6", names.SCALE_TIMEOUT: None})),
+    *sizes(of=annotations({AUTOSCALE: "cpu=70", names.MAX_REPLICAS: "6", SCALE_TIMEOUT: None})),
 ]
 COUNTED = {"conditions": [{"type": "Created", "status": "True"}], "replicaStatuses": {"Worker": {"active": 1}}}
 
@@ -491,9 +507,9 @@ async def test_roles_never_more_than_we_hold(accounts: Accounts) -> None:
         await accounts.goes_through(sent, "none")
 
 
-UNIT_NAME = names.queue_unit(JOB)
+UNIT_NAME = queue_unit_name(JOB)
 CONSUMER: Object = {"spec": {"consumerRef": {**typed(MPI_JOBS), "name": JOB}}}
-UNIT: Object = {**CONSUMER, **owned(UNIT_NAME, annotations={names.WORKERS: "2"})}
+UNIT: Object = {**CONSUMER, **owned(UNIT_NAME, annotations={UNIT_WORKERS: "2"})}
 
 
 @pytest.mark.parametrize("part", ["status", None], ids=["a status of its own", "no subresource"])
@@ -512,7 +528,7 @@ async def test_queue_units_only_of_the_job_that_controls_them_and_never_a_grant(
             *patched(False, QUEUE_UNITS, UNIT_NAME, *phases, part=part),
             *patched(True, QUEUE_UNITS, UNIT_NAME, {"status": {"phase": "Running"}}, part=part),
             *patched(False, QUEUE_UNITS, UNIT_NAME, {"spec": {"resource": {"cpu": "0"}}}, UNOWNED),
-            *patched(False, QUEUE_UNITS, UNIT_NAME, annotations({names.WORKERS: "1"})),
+            *patched(False, QUEUE_UNITS, UNIT_NAME, annotations({UNIT_WORKERS: "1"})),
             *created(True, QUEUE_UNITS, UNIT | {"metadata": {"name": "of-a-user"}}, by="administrator"),
             deleted(False, QUEUE_UNITS, "of-a-user"),
             deleted(True, QUEUE_UNITS, UNIT_NAME),
@@ -521,7 +537,7 @@ async def test_queue_units_only_of_the_job_that_controls_them_and_never_a_grant(
 
 SURE = ("uid", "resource_version")
 LATE: Object = {"spec": {"runPolicy": {"ttlSecondsAfterFinished": 0}}}
-ASKS = {**annotations({names.RUN_POLICY: "true"}), **LATE}
+ASKS = {**annotations({RUN_POLICY: "true"}), **LATE}
 
 
 def ended(condition: str, reason: str = "", completed: str | None = "2026-01-01T00:00:00Z") -> Sent:
@@ -548,7 +564,7 @@ async def test_mpijobs_only_finished_ones_that_ask_for_it_are_deleted(accounts: 
     await refuses(ended("Failed", "MPIJobEvicted"))
     await refuses(ended("Failed", "MPIJobFailed", None))
     for spoiled in (
-        *(annotations({names.RUN_POLICY: said}) for said in (None, "false")),
+        *(annotations({RUN_POLICY: said}) for said in (None, "false")),
         {"spec": {"runPolicy": None}},
     ):
         await refuses(ended("Failed", "MPIJobFailed"), by_administrator(ASKS), by_administrator(spoiled))

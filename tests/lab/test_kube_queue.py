@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from lab.cluster import Cluster
-from mpijob_elastic import names
-from mpijob_elastic.kube.resources import MPI_JOBS, QUEUE_UNITS
+from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS
+from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Request
 from tests.faults.proxy import FaultProxy
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.thorough]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "kubequeue.md").read_text()
 TREE, JOB = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
-HOLD = {names.KUBEQUEUE_SUSPEND: "true"}
+HOLD = {KUBEQUEUE_SUSPEND: "true"}
 UNIT = "train-mpi-qu"
 AT_ONCE = {"mpijob-elastic/drain-timeout": "0s"}
 
@@ -154,7 +154,7 @@ async def test_a_job_asks_again_for_another_size_and_stops_when_its_quota_is_wan
     await job.scale(1)
     await seen(
         scheduler.units,
-        lambda units: [one["metadata"]["annotations"][names.WORKERS] for one in units] == ["1"],
+        lambda units: [one["metadata"]["annotations"][UNIT_WORKERS] for one in units] == ["1"],
         "a QueueUnit for one worker",
     )
     assert unit["metadata"]["uid"] not in [one["metadata"]["uid"] for one in await scheduler.units()]
@@ -181,7 +181,7 @@ async def test_whom_somebody_else_queues_is_left_to_them(scheduler: Scheduler, j
         await job.until(lambda state, told=told: held(state, 2) and told in state.notices, "a word on that")  # type: ignore[misc]
         await scheduler.say(name, "Dequeued")
         assert held(await job.at_rest(), 2)
-        await job.patch({"metadata": {"annotations": {names.KUBEQUEUE_SUSPEND: None}}})
+        await job.patch({"metadata": {"annotations": {KUBEQUEUE_SUSPEND: None}}})
         await job.settled(2)
         await only(scheduler, name)
         await job.delete()

@@ -3,7 +3,7 @@
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic import names
+from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.controllers import controlling
 from tests.lab.job import Job
@@ -25,7 +25,7 @@ async def test_a_job_that_is_held_waits_in_kube_queue_while_it_is_installed(
         await seen(lambda: scheduler.phase(UNIT), lambda found: found == expected, f"phase {expected}")
 
     async with controlling(cluster.kubeconfig, job.namespace):
-        await job.create(replicas=2, annotations={names.KUBEQUEUE_SUSPEND: "true"})
+        await job.create(replicas=2, annotations={KUBEQUEUE_SUSPEND: "true"})
         await job.until(lambda state: held(state, 2) and "Suspended" in state.notices, "gated pods")
         assert "Enqueued" not in (await job.at_rest()).notices
         with served(cluster, subresource=False):
@@ -33,7 +33,7 @@ async def test_a_job_that_is_held_waits_in_kube_queue_while_it_is_installed(
             await scheduler.say(UNIT, "Dequeued")
             await job.settled(2)
             await phase("Running")
-        await job.patch({"metadata": {"annotations": {names.KUBEQUEUE_SUSPEND: "true"}}})
+        await job.patch({"metadata": {"annotations": {KUBEQUEUE_SUSPEND: "true"}}})
         await job.until(lambda state: held(state, 2), "gated pods")
-        await job.patch({"metadata": {"annotations": {names.KUBEQUEUE_SUSPEND: None}}})
+        await job.patch({"metadata": {"annotations": {KUBEQUEUE_SUSPEND: None}}})
         await job.settled(2)

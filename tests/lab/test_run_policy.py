@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic import names
+from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import MPIRUN, Job, Object, State
 
 pytestmark = pytest.mark.lab
-ASKED = {names.RUN_POLICY: "true"}
+ASKED = {RUN_POLICY: "true"}
 TTL = 8  # seconds
 
 

@@ -21,6 +21,7 @@ from lab.ports import free_ports
 from lab.registration import by_service, called, register
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.install import Refused, installer, server
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Ask, Change, Manifest
@@ -268,7 +269,7 @@ async def test_removal_in_the_middle_of_a_drain_leaves_everything_true(
 async def test_removal_leaves_no_pod_at_a_gate(lab: Lab, client: ApiWriter, namespace: str) -> None:
     await lab.install(client)
     job = Job(client=client, namespace=namespace)
-    await job.create(replicas=1, annotations={names.SUSPEND: "true"})
+    await job.create(replicas=1, annotations={SUSPEND: "true"})
     await job.until(lambda state: held(state, 1), "gated pods")
     waiting = rf"gate of ours.*: {namespace}/train-launcher, {namespace}/train-worker-0\. Resume"
     with pytest.raises(Refused, match=waiting):

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.api import LABEL_PRIORITY_CLASS, LABEL_QUEUE, WORKLOADS
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import MERGE_PATCH
@@ -18,7 +19,7 @@ ONE_GPU = {
 }
 
 
-async def workloads(job: Job, kind: Resource = resources.WORKLOADS) -> dict[str, Object]:
+async def workloads(job: Job, kind: Resource = WORKLOADS) -> dict[str, Object]:
     """Return the job's Workloads by name."""
     raw = await job.client.get(kind.path(job.namespace))
     mine = [
@@ -41,11 +42,11 @@ async def restarted(job: Job) -> None:
 
 async def stopped(job: Job, queue: str) -> Job:
     """Start a job of three, and have one of a higher priority take the quota of its least workers; return that one."""
-    labels = {names.LABEL_QUEUE: queue}
+    labels = {LABEL_QUEUE: queue}
     await job.create(replicas=3, worker_spec=ONE_GPU, annotations=QUICK, job_labels=labels)
     await job.settled(3)
     rival = Job(client=job.client, namespace=job.namespace, name="rival")
-    await rival.create(replicas=4, worker_spec=ONE_GPU, job_labels={**labels, names.LABEL_PRIORITY_CLASS: "high"})
+    await rival.create(replicas=4, worker_spec=ONE_GPU, job_labels={**labels, LABEL_PRIORITY_CLASS: "high"})
     await rival.settled(4)
     await job.told("Suspended", "by Kueue (Preempted to accommodate a workload")
     return rival

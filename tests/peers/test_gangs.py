@@ -16,7 +16,8 @@ from lab.cluster import Cluster
 from lab.operator.process import Operator
 from lab.registration import evictions_wait
 from lab.replicas import Webhook
-from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.capabilities.gangs.api import COSCHEDULING_POD_GROUPS, KOORDINATOR_POD_GROUPS, VOLCANO_POD_GROUPS
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import Resource
 from tests.lab.job import Job, Object, State
 from tests.lab.ranks import in_pod, start_rank
@@ -73,14 +74,14 @@ class Scheduler:
 VOLCANO = Scheduler(
     gang="volcano",
     fixture="volcano",
-    groups=resources.POD_GROUPS,
+    groups=VOLCANO_POD_GROUPS,
     example=0,
     spec={"minMember": 3, "queue": "team"},
 )
 COSCHEDULING = Scheduler(
     gang="coscheduling",
     fixture="coscheduler",
-    groups=resources.COSCHEDULING_POD_GROUPS,
+    groups=COSCHEDULING_POD_GROUPS,
     example=1,
     spec={"minMember": 3},
     named=coscheduling.NAME,
@@ -89,7 +90,7 @@ COSCHEDULING = Scheduler(
 KOORDINATOR = Scheduler(
     gang="koordinator",
     fixture="koord_scheduler",
-    groups=resources.KOORDINATOR_POD_GROUPS,
+    groups=KOORDINATOR_POD_GROUPS,
     example=2,
     spec={"minMember": 3},
     named=koordinator.NAME,

@@ -10,7 +10,7 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.install import Installed
-from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE, WORKLOADS
 from mpijob_elastic.cli.jobs import snapshot
 from mpijob_elastic.cli.jobs.report import build
 from mpijob_elastic.kube import errors, resources
@@ -30,12 +30,12 @@ async def test_a_job_waits_for_its_quota_and_starts_where_the_flavor_says(
     job: Job, client: ApiWriter, queue: str
 ) -> None:
     first = Job(client=client, namespace=job.namespace, name="first")
-    await first.create(replicas=4, worker_spec=ONE_GPU, job_labels={names.LABEL_QUEUE: queue})
+    await first.create(replicas=4, worker_spec=ONE_GPU, job_labels={LABEL_QUEUE: queue})
     state = await first.settled(4)
     assert state.workers["first-worker-3"]["spec"]["nodeSelector"] == {"kubernetes.io/os": "linux"}
     tolerations = state.workers["first-worker-0"]["spec"]["tolerations"]
     assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in tolerations
-    await job.create(replicas=2, worker_spec=ONE_GPU, job_labels={names.LABEL_QUEUE: queue})
+    await job.create(replicas=2, worker_spec=ONE_GPU, job_labels={LABEL_QUEUE: queue})
     await job.told("Queued", "insufficient unused quota for nvidia.com/gpu")
     waiting = await job.state()
     assert all(waits(pod) for pod in (waiting.launcher, *waiting.workers.values()))
@@ -53,7 +53,7 @@ async def test_a_job_grows_into_idle_quota_and_gives_it_back_to_a_job_that_waits
         recorded(client, job.namespace, job="rival") as theirs,
     ):
         body = {**example("job")["MPIJob"]}
-        assert body["metadata"]["labels"] == {names.LABEL_QUEUE: queue}
+        assert body["metadata"]["labels"] == {LABEL_QUEUE: queue}
         await client.create_object(resources.MPI_JOBS.path(job.namespace), body=body)
         await job.settled(4)
         made = await workloads(job)
@@ -63,7 +63,7 @@ async def test_a_job_grows_into_idle_quota_and_gives_it_back_to_a_job_that_waits
             "train-worker-3": -2,
         }
         rival = Job(client=client, namespace=job.namespace, name="rival")
-        await rival.create(replicas=2, worker_spec=ONE_GPU, job_labels={names.LABEL_QUEUE: queue})
+        await rival.create(replicas=2, worker_spec=ONE_GPU, job_labels={LABEL_QUEUE: queue})
         await rival.settled(2)
         squeezed = await job.until(lambda state: state.hosts == ["train-worker-0:1", "train-worker-1:1"], "two workers")
         assert [waits(squeezed.workers[name]) for name in sorted(squeezed.workers)] == [False, False, True, True]
@@ -88,7 +88,7 @@ async def test_a_job_grows_into_idle_quota_and_gives_it_back_to_a_job_that_waits
 
 
 async def test_a_scale_in_frees_quota_and_a_scale_out_beyond_it_waits(job: Job, queue: str) -> None:
-    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={names.LABEL_QUEUE: queue})
+    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={LABEL_QUEUE: queue})
     await job.settled(4)
     await job.scale(6)
     await job.told("WorkersQueued", "train-worker-4, train-worker-5")
@@ -101,7 +101,7 @@ async def test_a_scale_in_frees_quota_and_a_scale_out_beyond_it_waits(job: Job, 
 async def test_an_admitted_job_keeps_its_quota_when_its_least_size_changes_until_it_is_queued_again(
     job: Job, queue: str
 ) -> None:
-    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={names.LABEL_QUEUE: queue})
+    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={LABEL_QUEUE: queue})
     await job.settled(4)
     await job.annotate(min_replicas="3")
     await job.told("LeastUnchanged", "for 2 workers as the least size, which is 3 now: Kueue may take back those above")
@@ -119,7 +119,7 @@ async def test_an_admitted_job_keeps_its_quota_when_its_least_size_changes_until
 async def test_workers_beyond_the_quota_wait_and_only_scale_timeout_takes_them_back(
     job: Job, cluster: Cluster, queue: str
 ) -> None:
-    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={names.LABEL_QUEUE: queue})
+    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={LABEL_QUEUE: queue})
     await job.settled(4)
     await job.scale(6)
     await job.told("WorkersQueued", "train-worker-4, train-worker-5")
@@ -137,15 +137,15 @@ async def test_workers_beyond_the_quota_wait_and_only_scale_timeout_takes_them_b
 async def test_the_controller_may_write_workloads_of_jobs_only_and_admit_none(
     installed: Installed, job: Job, queue: str
 ) -> None:
-    await job.create(replicas=5, worker_spec=ONE_GPU, job_labels={names.LABEL_QUEUE: queue})
+    await job.create(replicas=5, worker_spec=ONE_GPU, job_labels={LABEL_QUEUE: queue})
     await job.told("Queued", "insufficient")
     found = (await workloads(job))["train-launcher"]
     stranger = {**found, "metadata": {"name": "stranger", "namespace": job.namespace}}
     admission = {"clusterQueue": job.namespace, "podSetAssignments": [{"name": "launcher"}, {"name": "workers"}]}
-    path, patch = resources.WORKLOADS.path(job.namespace, "train-launcher", "status"), {"admission": admission}
+    path, patch = WORKLOADS.path(job.namespace, "train-launcher", "status"), {"admission": admission}
     async with await connect(user_agent="test", kubeconfig=installed.controller_kubeconfig) as controller:
         with pytest.raises(errors.ApiError, match="only Workloads that an MPIJob controls"):
-            await controller.create_object(resources.WORKLOADS.path(job.namespace), body=stranger)
+            await controller.create_object(WORKLOADS.path(job.namespace), body=stranger)
         with pytest.raises(errors.ApiError, match="never an admission"):
             await controller.patch_object(path, body={"status": patch}, content_type=MERGE_PATCH)
         itself = path.removesuffix("/status")
@@ -164,7 +164,7 @@ async def test_pods_that_missed_the_webhook_are_replaced_before_a_node_takes_the
         replicas=5,
         worker_spec=nowhere,
         launcher_spec={"nodeSelector": {"pool": "nowhere"}},
-        job_labels={names.LABEL_QUEUE: queue},
+        job_labels={LABEL_QUEUE: queue},
     )
     made = await job.until(lambda state: len(state.workers) == 5 and state.launcher is not None, "its pods")
     await label(client, job.namespace, {"mpijob-elastic/injection": None})
@@ -194,7 +194,7 @@ async def succeed(job: Job) -> None:
 
 async def left(job: Job) -> set[str]:
     """Return the Workloads of the namespace that hold quota for the job."""
-    raw = msgspec.json.decode(await job.client.get(resources.WORKLOADS.path(job.namespace)))["items"]
+    raw = msgspec.json.decode(await job.client.get(WORKLOADS.path(job.namespace)))["items"]
     found = {item["metadata"]["name"]: item["status"] for item in raw if item["metadata"]["name"].startswith("train")}
     over = {name for name, status in found.items() if any(one["type"] == "Finished" for one in status["conditions"])}
     return {name for name, status in found.items() if "admission" in status} - over
@@ -204,7 +204,7 @@ async def left(job: Job) -> set[str]:
 async def test_a_job_keeps_its_quota_until_its_pods_are_gone(
     job: Job, client: ApiWriter, queue: str, end: Callable[[Job], Awaitable[None]]
 ) -> None:
-    labels = {names.LABEL_QUEUE: queue}
+    labels = {LABEL_QUEUE: queue}
     await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels=labels)
     await job.settled(4)
     for pod in ("train-worker-0", "train-worker-3"):  # they end slowly

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Call, Request, writes
@@ -120,7 +120,7 @@ async def test_two_jobs_share_a_queue_although_the_controller_dies_at_every_writ
         body = {**example("job")["MPIJob"]}
         await client.create_object(resources.MPI_JOBS.path(job.namespace), body=body)
         await job.settled(4)
-        await rival.create(replicas=2, worker_spec=ONE_GPU, job_labels={names.LABEL_QUEUE: queue})
+        await rival.create(replicas=2, worker_spec=ONE_GPU, job_labels={LABEL_QUEUE: queue})
         await rival.settled(2)
         squeezed = await job.until(lambda state: state.hosts == ["train-worker-0:1", "train-worker-1:1"], "two workers")
         assert [waits(squeezed.workers[name]) for name in job.workers(*range(4))] == [False, False, True, True]

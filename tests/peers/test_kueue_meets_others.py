@@ -8,6 +8,7 @@ import pytest
 from lab.cluster import Cluster
 from lab.registration import evictions_wait
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.resources import PODS
@@ -37,7 +38,7 @@ async def test_a_job_that_is_suspended_twice_while_an_old_worker_ends_never_star
     job: Job, client: ApiWriter, queue: str
 ) -> None:
     """The gate of the queue came off too early, and the quota was another's when the last resume let the pods start."""
-    labels = {names.LABEL_QUEUE: queue}
+    labels = {LABEL_QUEUE: queue}
     await job.create(replicas=3, worker_spec=ONE_GPU, annotations=QUICK, job_labels=labels)
     await job.settled(3)
     await hold(job, "train-worker-0")  # it ends slowly
@@ -88,7 +89,7 @@ async def test_a_worker_that_is_evicted_while_its_quota_is_wanted_gives_it_back(
 ) -> None:
     """Who evicts may never come again: the worker is deleted as one whose quota is wanted, not released to that."""
     until(lambda: evictions_wait(cluster))
-    labels = {names.LABEL_QUEUE: queue}
+    labels = {LABEL_QUEUE: queue}
     await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels=labels)
     await job.settled(4)
     rival = rival_of(job)
@@ -115,7 +116,7 @@ async def test_a_launcher_that_missed_its_queue_while_its_job_is_suspended_is_st
         worker_spec={**ONE_GPU, **nowhere},
         launcher_spec=nowhere,
         annotations={"mpijob-elastic/suspend": "true", names.ENABLED: "true"},
-        job_labels={names.LABEL_QUEUE: queue},
+        job_labels={LABEL_QUEUE: queue},
     )
     made = await job.until(lambda state: len(state.workers) == 2 and state.launcher is not None, "its pods")
     assert not any(waits(pod) for pod in (made.launcher, *made.workers.values()))
@@ -133,7 +134,7 @@ async def test_a_base_that_is_edited_to_more_before_its_start_waits_for_nobody_w
     job: Job, queue: str
 ) -> None:
     """The launcher awaited the new workers, which ask for quota only once the base trains."""
-    labels = {names.LABEL_QUEUE: queue}
+    labels = {LABEL_QUEUE: queue}
     rival = rival_of(job)
     await rival.create(replicas=2, worker_spec=ONE_GPU, job_labels=labels)
     await rival.settled(2)

@@ -16,6 +16,7 @@ from lab.operator.process import Operator
 from lab.registration import called
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE, MULTIKUEUE, WORKLOADS
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import MERGE_PATCH
@@ -59,7 +60,7 @@ def managed(
             "MultiKueueCluster": {"clusterSource": {"kubeConfig": {"location": str(access), "locationType": "Path"}}},
             "MultiKueueConfig": {"clusters": [MEMBER]},
             "AdmissionCheck": {
-                "controllerName": names.MULTIKUEUE,
+                "controllerName": MULTIKUEUE,
                 "parameters": {"apiGroup": GROUP, "kind": "MultiKueueConfig", "name": MEMBER},
             },
         }
@@ -86,8 +87,8 @@ async def sent(cluster: Cluster, member: Cluster, job: Job) -> None:
     checks = {"spec": {"admissionChecksStrategy": {"admissionChecks": [{"name": MEMBER}]}}}
     cluster.kubectl("patch", "clusterqueue", job.namespace, "--type=merge", "-p", json.dumps(checks))
     body = example("job")["MPIJob"]
-    body["metadata"]["labels"] = {names.LABEL_QUEUE: queue}
-    body["spec"]["managedBy"] = names.MULTIKUEUE
+    body["metadata"]["labels"] = {LABEL_QUEUE: queue}
+    body["spec"]["managedBy"] = MULTIKUEUE
     await job.client.create_object(resources.MPI_JOBS.path(job.namespace), body=body)
 
 
@@ -101,7 +102,7 @@ async def test_a_job_is_elastic_in_the_cluster_that_runs_it(
     await job.told("RunsElsewhere", f"train runs in cluster {MEMBER}; edit it there")
     await job.until(lambda state: "Running" in state.conditions, "the copied status")
     shown = await asyncio.to_thread(CommandLine(cluster).run, "get", "train", "-n", job.namespace)
-    assert f"no: its spec.managedBy is {names.MULTIKUEUE}, so it runs in another cluster" in shown[1]
+    assert f"no: its spec.managedBy is {MULTIKUEUE}, so it runs in another cluster" in shown[1]
 
     await job.scale(2)
     await there.scale(3)
@@ -131,8 +132,8 @@ async def test_the_controller_may_adopt_what_multikueue_has_sent_and_change_noth
     spec = {"queueName": "team", "podSets": [{"name": "workers", "count": 2, "template": pod}]}
     for name, labels in (("sent", {ORIGIN: "multikueue"}), ("own", {})):
         body = {"apiVersion": API, "kind": "Workload", "metadata": {"name": name, "labels": labels}, "spec": spec}
-        await job.client.create_object(resources.WORKLOADS.path(job.namespace), body=body)
-    sent, own = (resources.WORKLOADS.path(job.namespace, name) for name in ("sent", "own"))
+        await job.client.create_object(WORKLOADS.path(job.namespace), body=body)
+    sent, own = (WORKLOADS.path(job.namespace, name) for name in ("sent", "own"))
     async with await connect(user_agent="test", kubeconfig=installed.controller_kubeconfig) as controller:
         patch = partial(controller.patch_object, content_type=MERGE_PATCH)
         with pytest.raises(errors.ApiError, match="only Workloads that an MPIJob controls"):

@@ -19,6 +19,8 @@ from bench import namespaces
 from bench.jobs import hosts
 from lab.cluster import Cluster
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALE
+from mpijob_elastic.capabilities.kueue.api import LABEL_PRIORITY_CLASS, LABEL_QUEUE
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.history import requested
@@ -40,7 +42,7 @@ GPUS, TICK = 8, 1.0
 HEADINGS = ("jobs of low priority", "trained", "GPU-seconds that count", "done twice", "jobs done", "wait high", "low")
 # What must not happen to a worker.
 WRONG = {"DrainTimeout", "HostsLost", "OutsideQuota"}
-FILL = {names.AUTOSCALE: "fill", names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "8"}
+FILL = {AUTOSCALE: "fill", names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "8"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +106,7 @@ def _place(cluster: Cluster, name: str) -> str:
 
 
 async def _create(job: Job, arrival: Arrival, way: Way) -> None:
-    labels = {names.LABEL_QUEUE: "team"} | ({names.LABEL_PRIORITY_CLASS: "high"} if arrival.urgent else {})
+    labels = {LABEL_QUEUE: "team"} | ({LABEL_PRIORITY_CLASS: "high"} if arrival.urgent else {})
     size = 4 if arrival.urgent else way.replicas
     annotations = {} if arrival.urgent else dict(way.annotations)
     await job.create(replicas=size, worker_spec=ONE_GPU, annotations=annotations, job_labels=labels)

@@ -13,7 +13,10 @@ from typer.main import get_command
 
 from lab import golang
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.capabilities.autoscaling.api import SPEC_DIGEST
 from mpijob_elastic.capabilities.disruption import signs as disruption_signs
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
+from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.cli import app, exit_codes
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.decide import (
@@ -151,11 +154,11 @@ def test_each_annotation_of_users_is_in_the_first_table_and_no_other() -> None:
     of_users = {cells[0].strip("`") for cells in table if len(cells) == 4}
     of_ours = {cells[0].strip("`") for cells in table if len(cells) == 3}
     assert of_users == capabilities.KEYS
-    assert of_ours == {names.STATUS, names.REFRESHED, names.EVICTION, names.SPEC, names.MEMORY}
+    assert of_ours == {names.STATUS, names.REFRESHED, EVICTION_MARK, SPEC_DIGEST, names.MEMORY}
 
 
 def test_annotations_that_pages_name_exist() -> None:
-    ours = {names.STATUS, names.REFRESHED, names.EVICTION, names.SPEC, names.MEMORY, names.NAMESPACE_OPT_OUT}
+    ours = {names.STATUS, names.REFRESHED, EVICTION_MARK, SPEC_DIGEST, names.MEMORY, names.NAMESPACE_OPT_OUT}
     known = capabilities.KEYS | ours | {names.GATE_SUSPENDED, names.GATE_QUEUED}
     for page in (ROOT / "README.md", *DOCS.glob("*.md")):
         named = set(re.findall(rf"(?<![\w/.-]){names.PREFIX}(?!{names.PROGRAM})[a-z-]+", page.read_text()))
@@ -170,7 +173,7 @@ def test_values_and_defaults_of_annotations_are_those_of_the_code() -> None:
     for bound in (names.MIN_REPLICAS, names.MAX_REPLICAS):
         assert row(page, bound)[1] == f"whole number from 1 to {bounds.MOST_WORKERS}"
     assert row(page, names.REPLACE_FAILED_WORKERS)[2] == '`"true"`'
-    assert row(page, names.SUSPEND)[2] == '`"false"`'
+    assert row(page, SUSPEND)[2] == '`"false"`'
 
 
 def test_each_metric_is_documented_with_its_kind_and_labels_and_no_other() -> None:

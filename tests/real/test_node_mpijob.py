@@ -8,6 +8,8 @@ from lab.cluster import Cluster
 from lab.operator.process import Operator
 from lab.replicas import Controller
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
+from mpijob_elastic.capabilities.suspension import SUSPEND
 from tests.real.mpijob import job, resize_through
 from tests.real.pods import await_phase, until
 
@@ -22,7 +24,7 @@ def test_a_kubelet_ends_the_launcher_at_the_deadline_of_the_run_policy(
     cluster: Cluster, namespace: str, operator: Operator, elastic: Controller
 ) -> None:
     made, here = job("sleep 600"), ("--namespace", namespace)
-    made["metadata"]["annotations"] = {names.RUN_POLICY: "true"}
+    made["metadata"]["annotations"] = {RUN_POLICY: "true"}
     made["spec"]["runPolicy"] = {"activeDeadlineSeconds": 10}
     cluster.kubectl("create", "-f", "-", *here, stdin=json.dumps(made))
     cluster.kubectl("wait", "mpijob/train", "--for=condition=Failed", "--timeout=240s", *here)
@@ -35,7 +37,7 @@ def test_a_launcher_that_fails_runs_again_as_often_as_its_backoff_limit_says(
     cluster: Cluster, namespace: str, operator: Operator, elastic: Controller
 ) -> None:
     made, here = job("exit 3"), ("--namespace", namespace)
-    made["metadata"]["annotations"] = {names.RUN_POLICY: "true"}
+    made["metadata"]["annotations"] = {RUN_POLICY: "true"}
     made["spec"]["runPolicy"] = {"backoffLimit": 2}
     cluster.kubectl("create", "-f", "-", *here, stdin=json.dumps(made))
     cluster.kubectl("wait", "mpijob/train", "--for=condition=Failed", "--timeout=240s", *here)
@@ -52,7 +54,7 @@ def test_a_job_is_suspended_and_resumed_and_the_operator_does_not_call_it_failed
     here = ("--namespace", namespace)
 
     def suspend(value: str) -> None:
-        cluster.kubectl("annotate", "mpijob/train", f"{names.SUSPEND}={value}", "--overwrite", *here)
+        cluster.kubectl("annotate", "mpijob/train", f"{SUSPEND}={value}", "--overwrite", *here)
 
     cluster.kubectl("create", "-f", "-", *here, stdin=json.dumps(made))
     await_phase(cluster, namespace, "train-launcher", "Running")
@@ -75,7 +77,7 @@ def test_a_launcher_that_is_recreated_before_it_starts_does_not_fail_its_job(
     there = ("get", "pod/train-launcher", "--ignore-not-found", "-o", "name", *here)
     until("the operator creates the launcher", lambda: cluster.kubectl(*there) or None)
     until("its init container waits", lambda: cluster.kubectl(*started) or None)
-    cluster.kubectl("annotate", "mpijob/train", f"{names.SUSPEND}=true", *here)
+    cluster.kubectl("annotate", "mpijob/train", f"{SUSPEND}=true", *here)
     until("the launcher waits at the gate", lambda: _is_gated(cluster, namespace, "train-launcher"))
     time.sleep(40)  # longer than the launcher's grace period
     assert "Failed" not in cluster.kubectl("get", "mpijob/train", "-o", "jsonpath={.status.conditions[*].type}", *here)

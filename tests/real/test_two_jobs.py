@@ -18,6 +18,7 @@ from lab.errors import LabError
 from lab.training import log as training
 from lab.training.job import TrainingJob, example, workers
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.history import most_requested, recorded
 from tests.lab.job import Job
@@ -226,7 +227,7 @@ async def test_a_job_gives_quota_back_to_a_job_that_waits_and_no_rank_is_killed(
     two: Two, namespace: str, client: ApiWriter, queue: str
 ) -> None:
     first, second = two.first, two.second
-    queued = on_gpus(4, labels={names.LABEL_QUEUE: queue})
+    queued = on_gpus(4, labels={LABEL_QUEUE: queue})
     async with (
         recorded(client, namespace, job=first.name) as mine,
         recorded(client, namespace, job=second.name) as theirs,

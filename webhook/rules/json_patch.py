@@ -27,18 +27,18 @@ def _escaped(key: str) -> str:
     return key.replace("/", "~1")
 
 
-_MARKS = "|".join(re.escape(_escaped(key)) for key in (*names.VOLCANO_MARKS, names.KOORDINATOR_GANG))
+_KEY = r"(?:[a-z0-9.-]+~1)?[A-Za-z0-9._-]+"
 # Fields that may be added: an item of a ConfigMap volume, a key of a ConfigMap, the selector of a job's workers, the
-# deadline of a launcher, the grace period of a worker, scheduling gates, a label, the annotations of a gang, a pod's
-# scheduler and group, and a seccomp profile, or a security context where there is none.
+# deadline of a launcher, the grace period of a worker, scheduling gates, a label, an annotation, a pod's scheduler
+# and group, and a seccomp profile, or a security context where there is none.
 _ALLOWED = re.compile(
     r"/spec/volumes/(?:0|[1-9][0-9]*)/configMap/items/(?:0|[1-9][0-9]*)"
     rf"|/data/{re.escape(names.KEY_DISCOVER_HOSTS)}"
     r"|/status/replicaStatuses/Worker/selector"
     r"|/spec/(?:activeDeadline|terminationGracePeriod)Seconds"
     r"|/spec/schedulingGates(?:/-)?"
-    r"|/metadata/labels/(?:[a-z0-9.-]+~1)?[A-Za-z0-9._-]+"
-    rf"|/metadata/annotations(?:/(?:{_MARKS}))?|/spec/schedulerName|/spec/schedulingGroup"
+    rf"|/metadata/labels/{_KEY}|/metadata/annotations(?:/{_KEY})?"
+    r"|/spec/schedulerName|/spec/schedulingGroup"
     r"|/spec(?:/(?:initC|c)ontainers/(?:0|[1-9][0-9]*))?/securityContext(?:/seccompProfile)?"
 )
 
@@ -78,7 +78,7 @@ def scheduling(scheduler: str) -> Patch:
 
 
 def grouping(group: str) -> Patch:
-    """Return a patch that puts a pod into a PodGroup of Kubernetes."""
+    """Return a patch that puts a pod into a group of Kubernetes."""
     return adding(at="/spec/schedulingGroup", value={"podGroupName": group})
 
 

@@ -26,7 +26,6 @@ _ASKING = (
     names.MAX_REPLICAS,
     names.DRAIN_TIMEOUT,
     names.REPLACE_FAILED_WORKERS,
-    names.SCALE_TIMEOUT,
 )
 
 
@@ -45,13 +44,13 @@ def updated(
 
 
 def _findings(job: MPIJob, about: JobFacts, rooms: Sequence[Admission]) -> Iterator[str]:
-    asks = any(key in job.metadata.annotations for key in _ASKING) and about.policy.enabled is not False
+    asks = any(known.sized for known in about.asked) or any(key in job.metadata.annotations for key in _ASKING)
     if about.elastic:
         yield from _command(about)
         yield from size.doubts(about, about.replicas)
         yield from _sidecars(job)
         yield from _name(about)
-    elif asks:
+    elif asks and about.policy.enabled is not False:
         yield f"this job is not elastic: {_reason(about.launch)}"
     for one in rooms:
         yield from one.findings(job, about)

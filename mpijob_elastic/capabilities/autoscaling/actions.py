@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling import facts as autoscale
+from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALERS, SPEC_DIGEST, autoscaler_name
 from mpijob_elastic.capabilities.autoscaling.facts import Spec
 from mpijob_elastic.decide.actions import (
     Create,
@@ -17,7 +18,7 @@ from mpijob_elastic.decide.actions import (
     test,
 )
 from mpijob_elastic.kube.meta import Identity
-from mpijob_elastic.kube.resources import AUTOSCALERS, MPI_JOBS, Resource
+from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model.owners import controller
 
 
@@ -29,7 +30,7 @@ class _OfAutoscaler(Noted):
     spec: Spec
 
     def kept(self) -> Object:
-        return {"metadata": {"annotations": {names.SPEC: autoscale.digest(self.spec)}}}
+        return {"metadata": {"annotations": {SPEC_DIGEST: autoscale.digest(self.spec)}}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,7 @@ class MakeAutoscaler(_OfAutoscaler, Create):
 
     def content(self) -> Object:
         metadata = {
-            "name": names.autoscaler(self.job.name),
+            "name": autoscaler_name(self.job.name),
             "labels": {names.LABEL_MANAGED_BY: names.PROGRAM},
             "ownerReferences": [controller(self.job)],
             **self.kept()["metadata"],

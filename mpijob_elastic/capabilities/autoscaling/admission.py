@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from mpijob_elastic import names
+from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALE
 from mpijob_elastic.capabilities.autoscaling.facts import Scaling
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
@@ -16,4 +16,4 @@ class AutoscalingAdmission(Admission):
         """Yield that it has no effect."""
         asked = about.of(Scaling)
         if asked and asked.autoscale and not about.elastic:
-            yield f"{names.AUTOSCALE} has no effect: this job is not elastic"
+            yield f"{AUTOSCALE} has no effect: this job is not elastic"

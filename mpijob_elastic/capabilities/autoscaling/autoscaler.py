@@ -5,9 +5,9 @@ Two HPAs on one job block one another (kube-controller-manager's AmbiguousSelect
 
 from collections.abc import Iterator, Sequence
 
-from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling import facts as autoscale
 from mpijob_elastic.capabilities.autoscaling.actions import ChangeAutoscaler, DeleteAutoscaler, MakeAutoscaler
+from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALE, autoscaler_name
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscaler, Scaling
 from mpijob_elastic.decide.actions import Action, Note, normal, warning
 from mpijob_elastic.decide.state import JobState
@@ -32,7 +32,7 @@ def write(state: JobState, known: Sequence[Autoscaler]) -> Action | None:
     spec = autoscale.spec(asked, view.name, least=least, most=most, paused=state.wishes.stop != "")
     if mine and mine.digest == autoscale.digest(spec):
         return None
-    name = names.autoscaler(view.name)
+    name = autoscaler_name(view.name)
     message = f"HPA {name}: {least} to {most} workers by {asked.name or 'cpu'}"
     paused = ", paused while the job is suspended" if state.wishes.stop else ""
     if mine:
@@ -45,13 +45,13 @@ def notes(view: JobView, known: Sequence[Autoscaler]) -> Iterator[Note]:
     if others := rivals(known):
         yield warning(
             "AutoscalerYields",
-            f"{names.AUTOSCALE} has no effect: HPA {listed(others)} scales {view.name}. Delete that HPA, with KEDA its "
+            f"{AUTOSCALE} has no effect: HPA {listed(others)} scales {view.name}. Delete that HPA, with KEDA its "
             "ScaledObject, or remove the annotation",
         )
     elif manager := (view.facts.of(Scaling) or Scaling()).size_manager:
         yield warning(
             "SizeManaged",
-            f"{manager} sets Worker.replicas of {view.name} too, so it and {names.AUTOSCALE} may "
+            f"{manager} sets Worker.replicas of {view.name} too, so it and {AUTOSCALE} may "
             "resize the job back and forth; let it ignore that field",
         )
 
@@ -68,7 +68,7 @@ def _why_not(view: JobView, known: Sequence[Autoscaler]) -> str:
     asked = view.facts.of(Scaling) or Scaling()
     reasons = {
         "the job has finished": view.facts.finished,
-        f"{names.AUTOSCALE} does not ask for it": asked.autoscale is None or asked.fill,
+        f"{AUTOSCALE} does not ask for it": asked.autoscale is None or asked.fill,
         "the job is not elastic": not view.elastic,
         "another HPA scales the job": bool(rivals(known)),
     }

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALE, SCALE_TIMEOUT
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import durations, policy
 from mpijob_elastic.model.capability import Known
@@ -102,6 +103,11 @@ class Scaling(Known):
     size_manager: str = ""
 
     @property
+    def sized(self) -> bool:  # type: ignore[override]
+        """True if it sets a size back; at admission `autoscale` says itself that it has no effect."""
+        return self.scale_timeout is not None
+
+    @property
     def fill(self) -> bool:
         """True if the job takes what lies idle."""
         return self.autoscale is not None and self.autoscale.fill
@@ -112,7 +118,7 @@ def asked(job: MPIJob, known: Policy) -> tuple[Scaling | None, Sequence[Problem]
     values, problems = policy.read(job.metadata.annotations, ANNOTATIONS)
     if values.get("autoscale") and not (known.min_replicas and known.max_replicas):
         allowed = f"it beside {names.MIN_REPLICAS} and {names.MAX_REPLICAS}, the bounds of the size"
-        problems.append(policy.problem(names.AUTOSCALE, job.metadata.annotations[names.AUTOSCALE], allowed))
+        problems.append(policy.problem(AUTOSCALE, job.metadata.annotations[AUTOSCALE], allowed))
         del values["autoscale"]
     if not values:
         return None, problems
@@ -146,6 +152,6 @@ def _scale_timeout(text: str) -> float | None:
 
 
 ANNOTATIONS = {
-    "scale_timeout": Annotation(names.SCALE_TIMEOUT, _scale_timeout, 'a duration from 1s to 24h, such as "10m"'),
-    "autoscale": Annotation(names.AUTOSCALE, parse, ALLOWED),
+    "scale_timeout": Annotation(SCALE_TIMEOUT, _scale_timeout, 'a duration from 1s to 24h, such as "10m"'),
+    "autoscale": Annotation(AUTOSCALE, parse, ALLOWED),
 }

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling import Autoscaling, wire
+from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALERS
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscaler, Scaling
-from mpijob_elastic.kube.resources import AUTOSCALERS
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.policy import least_workers

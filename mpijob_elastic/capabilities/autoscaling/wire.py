@@ -3,6 +3,7 @@
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.autoscaling.api import SPEC_DIGEST
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscaler
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import MPI_JOBS
@@ -37,5 +38,5 @@ def read(raw: bytes) -> Autoscaler:
         metadata=msgspec.structs.replace(owned(metadata), job=target.name if scales else ""),
         labelled=metadata.labels.get(names.LABEL_MANAGED_BY) == names.PROGRAM,
         deleting=metadata.deleting,
-        digest=metadata.annotations.get(names.SPEC, ""),
+        digest=metadata.annotations.get(SPEC_DIGEST, ""),
     )

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption import eviction
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.decide.actions import Note, warning
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, How, Leave, Release, Wish
@@ -16,7 +16,7 @@ class Disruption(Capability):
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
         """Return it if a pod goes."""
-        return cls() if any(pod.facts.disruption or names.EVICTION in pod.facts.marks for pod in view.pods) else None
+        return cls() if any(pod.facts.disruption or EVICTION_MARK in pod.facts.marks for pod in view.pods) else None
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
         """Yield the workers that are to be elsewhere.
@@ -28,10 +28,10 @@ class Disruption(Capability):
         for worker in view.workers:
             if worker.facts.disruption:
                 yield Leave(pod=worker.name, how=How.MOVE, why=worker.facts.disruption)
-            mark = worker.facts.marks.get(names.EVICTION)
+            mark = worker.facts.marks.get(EVICTION_MARK)
             asked = eviction.parse(mark) if mark else None
             if asked and asked.is_live(drain_timeout=view.policy.drain_timeout, now=now):
-                release = Release(annotation=names.EVICTION, mark=eviction.released(now), done=asked.released)
+                release = Release(annotation=EVICTION_MARK, mark=eviction.released(now), done=asked.released)
                 until = asked.ends_at(drain_timeout=view.policy.drain_timeout)
                 yield Leave(pod=worker.name, how=How.MOVE, why="an eviction", until=until, release=release)
 

@@ -9,6 +9,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption import eviction
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.wire import Volume, Wire, owned
@@ -94,7 +95,7 @@ def step(request: Request, worker: Pod, job: JobFacts, *, now: float) -> Step:
     if not (is_meant and is_ours and _is_ready(worker)) or worker.metadata.deleting:
         return Step.PASS
     limit = job.policy.drain_timeout
-    mark = eviction.parse(worker.metadata.annotations.get(names.EVICTION))
+    mark = eviction.parse(worker.metadata.annotations.get(EVICTION_MARK))
     if mark is None or not mark.is_live(drain_timeout=limit, now=now):
         return Step.BEGIN
     return Step.PASS if mark.released or now >= mark.at + limit else Step.WAIT

@@ -1,4 +1,4 @@
-"""The eviction of a worker, as the annotation `names.EVICTION` of its pod says it.
+"""The eviction of a worker, as the annotation `EVICTION_MARK` of its pod says it.
 
 Whoever evicts is told to try again, while the worker leaves the host list and drains. Then the controller releases the
 pod, and the next try deletes it. Nobody takes the mark away: where nobody tries again, it ends by its time.
@@ -8,7 +8,10 @@ import re
 from typing import NamedTuple
 
 from mpijob_elastic.model.wire import seconds, timestamp
+from mpijob_elastic.names import PREFIX
 
+# On a worker pod, written by the webhook and the controller.
+EVICTION_MARK = f"{PREFIX}eviction"
 # Seconds for which a released worker is kept out of the list. Evictions are tried again after 1 to 30 s.
 RETRIED_WITHIN = 60.0
 # The clocks of webhook and controller may differ by this many seconds.

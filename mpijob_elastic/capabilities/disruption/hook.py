@@ -19,6 +19,7 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption import admission as eviction
 from mpijob_elastic.capabilities.disruption import eviction as marks
 from mpijob_elastic.capabilities.disruption.admission import Step
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.kube import cost, errors
 from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.resources import PODS
@@ -99,5 +100,5 @@ class Evictions(Hook):
         return True
 
     async def _mark(self, path: str, uid: str, mark: str) -> None:
-        body = {"metadata": {"uid": uid, "annotations": {names.EVICTION: mark}}}
+        body = {"metadata": {"uid": uid, "annotations": {EVICTION_MARK: mark}}}
         await self._client.patch_object(path, body=body, content_type=MERGE_PATCH, limits=_ONCE)

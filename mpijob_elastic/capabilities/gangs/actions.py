@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mpijob_elastic.capabilities.gangs.api import KUBERNETES_POD_GROUPS
 from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.decide.actions import (
     Create,
@@ -12,7 +13,6 @@ from mpijob_elastic.decide.actions import (
     SetSize,
 )
 from mpijob_elastic.kube.meta import Identity
-from mpijob_elastic.kube.resources import KUBERNETES_POD_GROUPS
 from mpijob_elastic.model.owners import controller
 
 

@@ -7,9 +7,21 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.gangs import facts as gang
+from mpijob_elastic.capabilities.gangs.api import (
+    COSCHEDULING,
+    COSCHEDULING_GROUP,
+    GANG,
+    KOORDINATOR,
+    KOORDINATOR_GANG,
+    KOORDINATOR_GROUP,
+    KUBERNETES,
+    VOLCANO,
+    VOLCANO_GROUP,
+    VOLCANO_QUEUE,
+    VOLCANO_QUEUES,
+)
 from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.kube.resources import QUEUES
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
@@ -19,17 +31,17 @@ from webhook.rules.mutate import Pod, role_of
 from webhook.rules.optional import Admission, Lookup
 from webhook.rules.review import Refusal
 
-GANG_FIELD = f"metadata.annotations[{names.GANG}]"
-QUEUE_FIELD = f"metadata.annotations[{names.VOLCANO_QUEUE}]"
+GANG_FIELD = f"metadata.annotations[{GANG}]"
+QUEUE_FIELD = f"metadata.annotations[{VOLCANO_QUEUE}]"
 _CLOSED = ("Closed", "Closing")
 # What the API server writes into a pod whose template names no scheduler.
 _NO_SCHEDULER = ("", None, "default-scheduler")
 # By these labels and annotations gang schedulers know their pods.
 _MARKS = {
-    names.VOLCANO_GROUP: names.VOLCANO,
-    names.COSCHEDULING_GROUP: names.COSCHEDULING,
-    names.KOORDINATOR_GROUP: names.KOORDINATOR,
-    names.KOORDINATOR_GANG: names.KOORDINATOR,
+    VOLCANO_GROUP: VOLCANO,
+    COSCHEDULING_GROUP: COSCHEDULING,
+    KOORDINATOR_GROUP: KOORDINATOR,
+    KOORDINATOR_GANG: KOORDINATOR,
 }
 
 
@@ -61,7 +73,7 @@ def read_queue(raw: bytes) -> QueueFacts:
 class GangAdmission(Admission):
     """What the webhook does for a gang."""
 
-    watches: ClassVar = {QUEUES: read_queue}
+    watches: ClassVar = {VOLCANO_QUEUES: read_queue}
 
     def patched(self, pod: Pod, job: JobFacts) -> Patch:
         """Return a patch that gives a launcher or worker the marks of its gang; what its template says stays."""
@@ -100,25 +112,25 @@ class GangAdmission(Admission):
         """Yield doubts about what an MPIJob asks for, or leaves out."""
         roles, asked = (names.ROLE_LAUNCHER, names.ROLE_WORKER), new.of(Gang)
         scheduler = asked.scheduler if asked else ""
-        if asked is None and any(job.pod(role).scheduler_name == names.VOLCANO for role in roles):
+        if asked is None and any(job.pod(role).scheduler_name == VOLCANO for role in roles):
             yield (
-                f'schedulerName is volcano without {names.GANG}: "volcano": each pod is a gang of its own, unless '
+                f'schedulerName is volcano without {GANG}: "volcano": each pod is a gang of its own, unless '
                 "mpi-operator runs with --gang-scheduling"
             )
-        if scheduler == names.COSCHEDULING and job.pod(names.ROLE_WORKER).scheduler_name in _NO_SCHEDULER:
+        if scheduler == COSCHEDULING and job.pod(names.ROLE_WORKER).scheduler_name in _NO_SCHEDULER:
             yield "no schedulerName in the templates: they are a gang only if the default scheduler runs Coscheduling"
-        if scheduler == names.KUBERNETES and len({job.pod(role).scheduler_name or "" for role in roles}) > 1:
+        if scheduler == KUBERNETES and len({job.pod(role).scheduler_name or "" for role in roles}) > 1:
             yield "launcher and workers name different schedulers: Kubernetes then starts no pod of the gang"
         if asked and asked.queue:
             try:
-                lookup(QUEUES, asked.queue)
+                lookup(VOLCANO_QUEUES, asked.queue)
             except LookupError:
                 yield f"queue {asked.queue} could not be checked: the queues of Volcano cannot be read"
 
 
 def _queue(name: str, lookup: Lookup) -> Iterator[Refusal]:
     try:
-        found = lookup(QUEUES, name)
+        found = lookup(VOLCANO_QUEUES, name)
     except LookupError:
         return  # see `warnings`
     if found is None:

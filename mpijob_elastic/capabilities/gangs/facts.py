@@ -10,7 +10,29 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.kube import resources
+from mpijob_elastic.capabilities.gangs.api import (
+    COSCHEDULING,
+    COSCHEDULING_GROUP,
+    COSCHEDULING_POD_GROUPS,
+    GANG,
+    KOORDINATOR,
+    KOORDINATOR_GANG,
+    KOORDINATOR_GROUP,
+    KOORDINATOR_MATCH_POLICY,
+    KOORDINATOR_POD_GROUPS,
+    KOORDINATOR_PREEMPTIBLE,
+    KOORDINATOR_QUOTA,
+    KOORDINATOR_SCHEDULER,
+    KUBERNETES,
+    KUBERNETES_POD_GROUPS,
+    VOLCANO,
+    VOLCANO_GROUP,
+    VOLCANO_POD_GROUPS,
+    VOLCANO_PREEMPTABLE,
+    VOLCANO_QUEUE,
+    VOLCANO_TASK,
+    VOLCANO_TOPOLOGY_PREFIX,
+)
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.mpijob import MPIJob
@@ -19,19 +41,17 @@ from mpijob_elastic.model.wire import Owned
 
 # By the value of the annotation.
 POD_GROUPS = {
-    names.VOLCANO: resources.POD_GROUPS,
-    names.COSCHEDULING: resources.COSCHEDULING_POD_GROUPS,
-    names.KOORDINATOR: resources.KOORDINATOR_POD_GROUPS,
-    names.KUBERNETES: resources.KUBERNETES_POD_GROUPS,
+    VOLCANO: VOLCANO_POD_GROUPS,
+    COSCHEDULING: COSCHEDULING_POD_GROUPS,
+    KOORDINATOR: KOORDINATOR_POD_GROUPS,
+    KUBERNETES: KUBERNETES_POD_GROUPS,
 }
-ANNOTATION = Annotation(
-    names.GANG, {each: each for each in POD_GROUPS}.get, " or ".join(f'"{each}"' for each in POD_GROUPS)
-)
+ANNOTATION = Annotation(GANG, {each: each for each in POD_GROUPS}.get, " or ".join(f'"{each}"' for each in POD_GROUPS))
 # [koordinator] A gang to start as a whole, as each start of the launcher is one, also after a suspension.
-TOGETHER = {names.KOORDINATOR_MATCH_POLICY: "waiting-and-running"}
+TOGETHER = {KOORDINATOR_MATCH_POLICY: "waiting-and-running"}
 # [koordinator] A gang that has started: each further pod is scheduled alone. As TOGETHER, v1.8.0 tries one pod of
 # those that wait, and forgets the others: PreEnqueue of its plugin Coscheduling refuses them, and no event wakes them.
-ONE_BY_ONE = {names.KOORDINATOR_MATCH_POLICY: "once-satisfied"}
+ONE_BY_ONE = {KOORDINATOR_MATCH_POLICY: "once-satisfied"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,24 +94,24 @@ class Marks(msgspec.Struct, frozen=True, kw_only=True):
 
 def pod_groups(asked: Gang | None) -> Resource:
     """Return the PodGroups of a job's scheduler; those of Volcano are also the operator's."""
-    return POD_GROUPS[asked.scheduler if asked else names.VOLCANO]
+    return POD_GROUPS[asked.scheduler if asked else VOLCANO]
 
 
 def asked(job: MPIJob, scheduler: str) -> Gang:
     """Return what an MPIJob asks of this scheduler."""
-    if scheduler == names.KOORDINATOR:
-        quota = job.metadata.labels.get(names.KOORDINATOR_QUOTA, "")
+    if scheduler == KOORDINATOR:
+        quota = job.metadata.labels.get(KOORDINATOR_QUOTA, "")
         return Gang(scheduler=scheduler, quota=quota, annotations=TOGETHER)
-    if scheduler != names.VOLCANO:
+    if scheduler != VOLCANO:
         return Gang(scheduler=scheduler)
     said = job.metadata.annotations
     # [operator] newPodGroup takes the launcher's, else the workers'.
     roles = (names.ROLE_LAUNCHER, names.ROLE_WORKER)
     return Gang(
-        scheduler=names.VOLCANO,
-        queue=said.get(names.VOLCANO_QUEUE, ""),
+        scheduler=VOLCANO,
+        queue=said.get(VOLCANO_QUEUE, ""),
         priority_class=next(filter(None, (job.pod(role).priority_class_name for role in roles)), ""),
-        annotations={key: text for key, text in said.items() if key.startswith(names.VOLCANO_TOPOLOGY_PREFIX)},
+        annotations={key: text for key, text in said.items() if key.startswith(VOLCANO_TOPOLOGY_PREFIX)},
     )
 
 
@@ -101,28 +121,28 @@ def marks(asked: Gang, job: str, role: str, *, index: int | None, least: int) ->
     Volcano's default configuration does not keep `minMember` from preemption, so each pod says if it may go. The name
     of a scheduler with coscheduling is anybody's choice.
     """
-    if asked.scheduler == names.COSCHEDULING:
-        return Marks(labels={names.COSCHEDULING_GROUP: job})
-    if asked.scheduler == names.KUBERNETES:
+    if asked.scheduler == COSCHEDULING:
+        return Marks(labels={COSCHEDULING_GROUP: job})
+    if asked.scheduler == KUBERNETES:
         return Marks(group=job)
     kept = index is None or index < least
-    if asked.scheduler == names.KOORDINATOR:
+    if asked.scheduler == KOORDINATOR:
         return _of_koordinator(asked, job, kept=kept)
     return Marks(
-        scheduler=names.VOLCANO,
+        scheduler=VOLCANO,
         annotations={
-            names.VOLCANO_GROUP: job,
-            names.VOLCANO_TASK: role,
-            names.VOLCANO_PREEMPTABLE: "false" if kept else "true",
+            VOLCANO_GROUP: job,
+            VOLCANO_TASK: role,
+            VOLCANO_PREEMPTABLE: "false" if kept else "true",
         },
     )
 
 
 def _of_koordinator(asked: Gang, job: str, *, kept: bool) -> Marks:
     """Return the marks; without a quota no pod says if it may go, because one that may not must fit the quota's min."""
-    quota = {names.KOORDINATOR_QUOTA: asked.quota, names.KOORDINATOR_PREEMPTIBLE: "false" if kept else "true"}
+    quota = {KOORDINATOR_QUOTA: asked.quota, KOORDINATOR_PREEMPTIBLE: "false" if kept else "true"}
     return Marks(
-        scheduler=names.KOORDINATOR_SCHEDULER,
-        labels={names.KOORDINATOR_GROUP: job, **(quota if asked.quota else {})},
-        annotations={names.KOORDINATOR_GANG: job},
+        scheduler=KOORDINATOR_SCHEDULER,
+        labels={KOORDINATOR_GROUP: job, **(quota if asked.quota else {})},
+        annotations={KOORDINATOR_GANG: job},
     )

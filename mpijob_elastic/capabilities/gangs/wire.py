@@ -6,7 +6,7 @@ https://github.com/kubernetes/api/blob/v0.36.3/scheduling/v1alpha2/types.go
 
 import msgspec
 
-from mpijob_elastic import names
+from mpijob_elastic.capabilities.gangs.api import KOORDINATOR_MATCH_POLICY, VOLCANO_TOPOLOGY_PREFIX
 from mpijob_elastic.capabilities.gangs.facts import PodGroup
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model.wire import Wire, owned
@@ -31,7 +31,7 @@ class _PodGroup(Wire, frozen=True):
     spec: _Spec = _Spec()
 
 
-_OURS = (names.VOLCANO_TOPOLOGY_PREFIX, names.KOORDINATOR_MATCH_POLICY)
+_OURS = (VOLCANO_TOPOLOGY_PREFIX, KOORDINATOR_MATCH_POLICY)
 _decoder = msgspec.json.Decoder(_PodGroup)
 
 

@@ -16,11 +16,17 @@ from collections.abc import Iterator
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.gangs import facts as gang
 from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
+from mpijob_elastic.capabilities.gangs.api import (
+    KOORDINATOR,
+    KUBERNETES,
+    KUBERNETES_GATES,
+    KUBERNETES_POD_GROUPS,
+    VOLCANO,
+)
 from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
 from mpijob_elastic.decide.actions import Note, normal, warning
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.wishes import How, Leave, Relaunch
-from mpijob_elastic.kube.resources import KUBERNETES_POD_GROUPS
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
@@ -56,7 +62,7 @@ def of(view: JobView, group: PodGroup, *, now: float) -> Iterator[Leave | Relaun
 def match(view: JobView, group: PodGroup) -> TunePodGroup | None:
     """Return the write by which Koordinator starts the job's pods together, or each further pod alone; or None."""
     asked = view.facts.of(Gang)
-    if asked is None or asked.scheduler != names.KOORDINATOR:
+    if asked is None or asked.scheduler != KOORDINATOR:
         return None
     other, due = (gang.TOGETHER, gang.ONE_BY_ONE) if view.driver_running else (gang.ONE_BY_ONE, gang.TOGETHER)
     if not other.items() <= group.annotations.items():  # else somebody wants it otherwise
@@ -79,7 +85,7 @@ def is_forgotten(view: JobView, group: PodGroup, pod: Worker) -> bool:
 def leaves_launcher_out(view: JobView, group: PodGroup) -> bool:
     """Tell whether Koordinator has started the gang with workers alone, and so has forgotten the launcher."""
     asked, launcher = view.facts.of(Gang), view.launcher
-    if asked is None or asked.scheduler != names.KOORDINATOR or launcher is None:
+    if asked is None or asked.scheduler != KOORDINATOR or launcher is None:
         return False
     may_start = launcher.facts.grouped and not (launcher.facts.node or launcher.facts.gates)
     return may_start and 0 < group.min_member <= sum(bool(worker.facts.node) for worker in view.workers)
@@ -91,8 +97,8 @@ def notes(view: JobView, group: PodGroup | None, *, serves: bool | None) -> Iter
     if asked and serves is False:
         missing = f"the cluster serves no PodGroups of {asked.scheduler}"
         begin = f"{view.name} asks for a gang, but {missing}: "
-        if asked.scheduler == names.KUBERNETES:  # and drops their mark
-            follows = f"its pods start one by one. Kubernetes 1.36 serves them with {names.KUBERNETES_GATES}"
+        if asked.scheduler == KUBERNETES:  # and drops their mark
+            follows = f"its pods start one by one. Kubernetes 1.36 serves them with {KUBERNETES_GATES}"
             yield warning("GangUnavailable", begin + follows)
             return
         yield warning("GangUnavailable", begin + "until it does, no pod starts")
@@ -137,13 +143,13 @@ def _lower(state: JobState, group: PodGroup) -> LowerPodGroup | None:
 
 def _is_fixed(view: JobView) -> bool:
     asked = view.facts.of(Gang)
-    return asked is not None and asked.scheduler == names.KUBERNETES
+    return asked is not None and asked.scheduler == KUBERNETES
 
 
 def _tune(group: PodGroup, asked: Gang) -> TunePodGroup | None:
     queue = asked.queue or group.queue
     is_same = queue == group.queue and asked.annotations.items() <= group.annotations.items()
-    if is_same or asked.scheduler != names.VOLCANO:
+    if is_same or asked.scheduler != VOLCANO:
         return None
     message = f"PodGroup {group.metadata.name}: queue {queue}, and the task topology of the job's annotations"
     note = normal("PodGroupChanged", message)

@@ -3,13 +3,12 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue import wire, wishes
+from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS
 from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, HELD, Held, QueueUnit
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Reading, Stop, Turn, Wish
-from mpijob_elastic.kube.resources import QUEUE_UNITS
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
@@ -31,7 +30,7 @@ class KubeQueue(Capability):
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
         """Return whether the annotation holds the job."""
-        return Held() if job.metadata.annotations.get(names.KUBEQUEUE_SUSPEND) == "true" else None, ()
+        return Held() if job.metadata.annotations.get(KUBEQUEUE_SUSPEND) == "true" else None, ()
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:

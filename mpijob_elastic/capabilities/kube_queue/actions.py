@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mpijob_elastic import names
+from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS
 from mpijob_elastic.capabilities.kube_queue.facts import QueueUnit
 from mpijob_elastic.decide.actions import (
     Action,
@@ -11,7 +11,7 @@ from mpijob_elastic.decide.actions import (
     Noted,
     PodSet,
 )
-from mpijob_elastic.kube.resources import MPI_JOBS, QUEUE_UNITS, Resource
+from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +59,6 @@ class ReleaseJob(Noted):
 class HoldJob(Noted, Annotate):
     """Put KubeQueue's annotation back on a job whose quota is wanted back."""
 
-    key: str = names.KUBEQUEUE_SUSPEND
+    key: str = KUBEQUEUE_SUSPEND
     resource: Resource = MPI_JOBS
     text: str = "true"

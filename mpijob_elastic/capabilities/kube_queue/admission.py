@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from mpijob_elastic import names
+from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
 from mpijob_elastic.capabilities.kube_queue.facts import Held
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
@@ -15,4 +15,4 @@ class KubeQueueAdmission(Admission):
     def findings(self, _job: MPIJob, about: JobFacts) -> Iterator[str]:
         """Yield that the job gets no QueueUnit."""
         if about.of(Held) and about.elastic and any(known.rations for known in about.asked):
-            yield f"{names.KUBEQUEUE_SUSPEND} holds a job with a queue of Kueue for ever: it gets no QueueUnit"
+            yield f"{KUBEQUEUE_SUSPEND} holds a job with a queue of Kueue for ever: it gets no QueueUnit"

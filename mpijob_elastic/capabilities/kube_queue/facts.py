@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.wire import Owned
 
 # The reason of a stop.
-HELD = f"annotation {names.KUBEQUEUE_SUSPEND}"
+HELD = f"annotation {KUBEQUEUE_SUSPEND}"
 # Phases. A unit without one waits, too: where the status is a subresource, nobody can write it at the creation.
 ENQUEUED, RUNNING = "Enqueued", "Running"
 # The job may start. The second: koord-queue's, once the scheduler has found nodes.

@@ -16,12 +16,20 @@ from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.writer import Seen
 from mpijob_elastic.capabilities.kube_queue import KubeQueue, wire
 from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit, MarkRunning, ReleaseJob
+from mpijob_elastic.capabilities.kube_queue.api import (
+    KUBEQUEUE_ANNOTATIONS,
+    KUBEQUEUE_LABELS,
+    KUBEQUEUE_QUEUES,
+    KUBEQUEUE_SUSPEND,
+    QUEUE_UNITS,
+    UNIT_WORKERS,
+)
 from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, GRANTED, RUNNING, QueueUnit
 from mpijob_elastic.decide.actions import Action, Ungate
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import MPI_JOBS, PODS, QUEUE_UNITS, Resource
+from mpijob_elastic.kube.resources import MPI_JOBS, PODS, Resource
 from mpijob_elastic.model import requests
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.owners import controller, owner
@@ -99,7 +107,7 @@ class QueueUnits:
         if (live.get("status") or {}).get("phase") not in GRANTED:
             # A former leader has seen the job run since then, and somebody holds it again.
             return self._seen.see(QUEUE_UNITS, msgspec.json.encode(live))
-        body = {"metadata": {"uid": view.ref.uid, "annotations": {names.KUBEQUEUE_SUSPEND: None}}}
+        body = {"metadata": {"uid": view.ref.uid, "annotations": {KUBEQUEUE_SUSPEND: None}}}
         answer = await self._gate.patch_object(MPI_JOBS, namespace=view.namespace, name=view.name, body=body)
         self._seen.see(MPI_JOBS, answer)
         return self._events.emit(view, action.note)
@@ -127,7 +135,7 @@ def created(view: JobView, action: CreateUnit, *, job: Object, pods: Sequence[Ob
             "namespace": view.namespace,
             "name": view.name,
         },
-        "queue": next((annotations[key] for key in names.KUBEQUEUE_QUEUES if key in annotations), None),
+        "queue": next((annotations[key] for key in KUBEQUEUE_QUEUES if key in annotations), None),
         "priority": pods[-1]["spec"].get("priority"),
         "priorityClassName": pods[-1]["spec"].get("priorityClassName"),
         "resource": asked,
@@ -136,12 +144,12 @@ def created(view: JobView, action: CreateUnit, *, job: Object, pods: Sequence[Ob
     metadata = {
         "name": action.name,
         "labels": {
-            **{key: text for key, text in labels.items() if key.startswith(names.KUBEQUEUE_LABELS)},
+            **{key: text for key, text in labels.items() if key.startswith(KUBEQUEUE_LABELS)},
             names.LABEL_MANAGED_BY: names.PROGRAM,
         },
         "annotations": {
-            **{key: text for key, text in annotations.items() if key.startswith(names.KUBEQUEUE_ANNOTATIONS)},
-            names.WORKERS: str(action.workers),
+            **{key: text for key, text in annotations.items() if key.startswith(KUBEQUEUE_ANNOTATIONS)},
+            UNIT_WORKERS: str(action.workers),
         },
         "ownerReferences": [controller(view.ref), *(owner(PODS, like.like) for like in action.pods)],
     }

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from mpijob_elastic import names
+from mpijob_elastic.capabilities.kube_queue.api import UNIT_WORKERS, queue_unit_name
 from mpijob_elastic.capabilities.kube_queue.facts import QueueUnit
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import MPI_JOBS
@@ -43,9 +43,9 @@ def read(raw: bytes) -> QueueUnit:
     spec, status, name = found.spec or _Spec(), found.status or _Status(), found.metadata.name
     consumer = spec.consumer_ref or _Consumer()
     is_job = consumer.kind == MPI_JOBS.kind and consumer.api_version == MPI_JOBS.api_version
-    suffix = names.queue_unit("")
+    suffix = queue_unit_name("")
     job = name.removesuffix(suffix) if name.endswith(suffix) else consumer.name if is_job else ""
-    workers = found.metadata.annotations.get(names.WORKERS, "")
+    workers = found.metadata.annotations.get(UNIT_WORKERS, "")
     return QueueUnit(
         metadata=msgspec.structs.replace(owned(found.metadata), job=job),
         workers=int(workers) if workers.isdecimal() else 0,

@@ -7,8 +7,8 @@ then, which tells it from one whose turn has come; nothing runs any more, so it 
 
 from collections.abc import Iterator, Sequence
 
-from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit, DeleteUnit, HoldJob, MarkRunning, ReleaseJob
+from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, queue_unit_name
 from mpijob_elastic.capabilities.kube_queue.facts import GRANTED, OVER, RUNNING, TAKEN_BACK, QueueUnit
 from mpijob_elastic.decide import demand
 from mpijob_elastic.decide.actions import Action, Note, normal, warning
@@ -32,7 +32,7 @@ def due(state: JobState, unit: QueueUnit | None, rivals: Sequence[str], *, is_he
 def notes(view: JobView, unit: QueueUnit | None, rivals: Sequence[str]) -> Iterator[Note]:
     """Yield what a job that is held waits for. Not in KubeQueue's words: its numbers change with every try."""
     if rivals:
-        why = f"{listed(rivals)} queues it already, so mpijob-elastic does not take {names.KUBEQUEUE_SUSPEND} away"
+        why = f"{listed(rivals)} queues it already, so mpijob-elastic does not take {KUBEQUEUE_SUSPEND} away"
         yield warning("KubeQueueYields", f"{view.name} gets no QueueUnit: {why}")
     elif unit and unit.waits:
         step = f"kubectl -n {view.namespace} describe queueunit {unit.metadata.name}"
@@ -61,7 +61,7 @@ def _asked(view: JobView) -> CreateUnit | None:
     All, not the least: once released, nothing holds the others back.
     """
     pods = demand.pod_sets(view, workers=view.replicas) if _waits(view) else ()
-    return CreateUnit(name=names.queue_unit(view.name), pods=pods, workers=view.replicas) if pods else None
+    return CreateUnit(name=queue_unit_name(view.name), pods=pods, workers=view.replicas) if pods else None
 
 
 def _waits(view: JobView) -> bool:

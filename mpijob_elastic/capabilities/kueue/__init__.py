@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue import facts, wire, wishes, words
+from mpijob_elastic.capabilities.kueue.api import WORKLOADS
 from mpijob_elastic.capabilities.kueue.facts import Asked, Queue, Workload
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Reading, See, Turn, Wish
-from mpijob_elastic.kube.resources import WORKLOADS
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts

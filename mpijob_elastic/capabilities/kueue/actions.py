@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from mpijob_elastic.capabilities.kueue.api import WORKLOADS
 from mpijob_elastic.capabilities.kueue.facts import Workload
 from mpijob_elastic.decide.actions import (
     Action,
@@ -11,7 +12,7 @@ from mpijob_elastic.decide.actions import (
     PodSet,
 )
 from mpijob_elastic.kube.meta import Identity
-from mpijob_elastic.kube.resources import WORKLOADS, Resource
+from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.owners import controller
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.capabilities.kueue.facts import Asked
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
@@ -26,7 +27,7 @@ class KueueAdmission(Admission):
                 after = "pods that run go on outside the quota until Kueue admits the job"
             elif not queue:
                 after = "the job leaves its queue: others get its quota at once, and its pods go on"
-            yield f"metadata.labels[{names.LABEL_QUEUE}]: {after}"
+            yield f"metadata.labels[{LABEL_QUEUE}]: {after}"
         elif queue and new.elastic and new.policy.min_replicas != old.policy.min_replicas:
             yield (
                 f"{names.MIN_REPLICAS}: an admitted job keeps the quota of its least size at the start; to ask again, "

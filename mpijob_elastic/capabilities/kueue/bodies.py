@@ -9,8 +9,9 @@ from typing import Any
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, FinishWorkload, MarkReady
+from mpijob_elastic.capabilities.kueue.api import LABEL_JOB_UID, WORKLOAD_PRIORITIES, WORKLOADS
 from mpijob_elastic.decide.actions import PodSet
-from mpijob_elastic.kube.resources import PODS, WORKLOAD_PRIORITIES, WORKLOADS
+from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.owners import controller, owner
 from mpijob_elastic.model.wire import timestamp
@@ -37,7 +38,7 @@ def created(view: JobView, action: CreateWorkload, *, pods: Iterable[Object], pr
         spec["priorityClassRef"] = {**of_kueue, "name": action.priority_class}
     metadata = {
         "name": action.name,
-        "labels": {names.LABEL_MANAGED_BY: names.PROGRAM, names.LABEL_JOB_UID: view.ref.uid},
+        "labels": {names.LABEL_MANAGED_BY: names.PROGRAM, LABEL_JOB_UID: view.ref.uid},
         "ownerReferences": [controller(view.ref), *(owner(PODS, like.like) for like in action.pods)],
     }
     return {"apiVersion": WORKLOADS.api_version, "kind": WORKLOADS.kind, "metadata": metadata, "spec": spec}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.api import LABEL_PRIORITY_CLASS, LABEL_QUEUE, MULTIKUEUE, PREBUILT
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
@@ -51,10 +52,10 @@ def asked(job: MPIJob) -> Asked | None:
     """Return what an MPIJob asks for."""
     labels, annotations = job.metadata.labels, job.metadata.annotations
     found = Asked(
-        queue=labels.get(names.LABEL_QUEUE, ""),
-        priority_class=labels.get(names.LABEL_PRIORITY_CLASS, ""),
-        prebuilt=annotations.get(names.PREBUILT) or labels.get(names.PREBUILT, ""),
-        elsewhere=job.spec is not None and job.spec.managed_by == names.MULTIKUEUE,
+        queue=labels.get(LABEL_QUEUE, ""),
+        priority_class=labels.get(LABEL_PRIORITY_CLASS, ""),
+        prebuilt=annotations.get(PREBUILT) or labels.get(PREBUILT, ""),
+        elsewhere=job.spec is not None and job.spec.managed_by == MULTIKUEUE,
     )
     return None if found == Asked() else found
 

@@ -13,6 +13,7 @@ from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.writer import Seen
 from mpijob_elastic.capabilities.kueue import Kueue, bodies, facts, wire, words
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, FinishWorkload, MarkReady
+from mpijob_elastic.capabilities.kueue.api import FLAVORS, WORKLOAD_PRIORITIES, WORKLOADS
 from mpijob_elastic.capabilities.kueue.bodies import Object
 from mpijob_elastic.capabilities.kueue.facts import Asked, Queue, Workload
 from mpijob_elastic.decide.actions import Action, Ungate
@@ -29,7 +30,7 @@ class Watch:
 
     def __init__(self, watching: Watching) -> None:
         ours = f"{names.LABEL_MANAGED_BY}={names.PROGRAM}"
-        self._found: ByJob[Workload] = watching.by_job(resources.WORKLOADS, wire.read, selector=ours)
+        self._found: ByJob[Workload] = watching.by_job(WORKLOADS, wire.read, selector=ours)
 
     def seen(self, key: JobKey, view: JobView) -> Kueue | None:
         """Return what Kueue says of a job; None where it has nothing to do with it."""
@@ -86,12 +87,12 @@ class Workloads:
         if action.priority_class:
             priority = await self._priority(view, action.priority_class)
         body = bodies.created(view, action, pods=pods, priority=priority)
-        answer = await self._gate.create_object(resources.WORKLOADS, namespace=view.namespace, body=body)
-        self._seen.see(resources.WORKLOADS, answer)
+        answer = await self._gate.create_object(WORKLOADS, namespace=view.namespace, body=body)
+        self._seen.see(WORKLOADS, answer)
 
     async def _priority(self, view: JobView, name: str) -> int:
         try:
-            found = await self._read(resources.WORKLOAD_PRIORITIES, name)
+            found = await self._read(WORKLOAD_PRIORITIES, name)
         except errors.NotFound:
             if self._missing.get((view.namespace, view.name)) != name:  # each try would make another Event
                 self._events.emit(view, words.no_class(view, name))
@@ -105,7 +106,7 @@ class Workloads:
         """Return what binds a pod to the nodes of its flavors."""
         if not action.adds:
             return []
-        flavors = [await self._read(resources.FLAVORS, name) for name in action.adds]
+        flavors = [await self._read(FLAVORS, name) for name in action.adds]
         live = await self._read(resources.PODS, pod.name, view.namespace)
         return [
             {"op": "test", "path": "/metadata/uid", "value": pod.uid},
@@ -115,21 +116,21 @@ class Workloads:
 
     async def _mark(self, view: JobView, action: MarkReady | ClearWorkload | FinishWorkload) -> None:
         found = action.workload.metadata
-        workload = await self._read(resources.WORKLOADS, found.name, view.namespace)
+        workload = await self._read(WORKLOADS, found.name, view.namespace)
         if workload["metadata"]["uid"] != found.uid:
-            return self._seen.see_gone(resources.WORKLOADS, view.namespace, found)
+            return self._seen.see_gone(WORKLOADS, view.namespace, found)
         if isinstance(action, ClearWorkload) and not bodies.is_preempted(workload):
             # A former leader has given it back already. Kueue may have granted it again, so pods may run.
-            return self._seen.see(resources.WORKLOADS, msgspec.json.encode(workload))
+            return self._seen.see(WORKLOADS, msgspec.json.encode(workload))
         body = bodies.marked(view, action, workload, now=self._now())
         answer = await self._gate.patch_object(
-            resources.WORKLOADS,
+            WORKLOADS,
             namespace=view.namespace,
             name=found.name,
             subresource="status",
             body=body,
         )
-        return self._seen.see(resources.WORKLOADS, answer)
+        return self._seen.see(WORKLOADS, answer)
 
     async def _read(self, resource: Resource, name: str, namespace: str | None = None) -> Object:
         found: Object = msgspec.json.decode(await self._client.get(resource.path(namespace, name)))

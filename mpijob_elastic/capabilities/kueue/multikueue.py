@@ -8,8 +8,8 @@ It copies the status back, and never looks at the specs again.
 
 from collections.abc import Sequence
 
-from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.actions import AdoptWorkload, ClearWorkload
+from mpijob_elastic.capabilities.kueue.api import MULTIKUEUE
 from mpijob_elastic.capabilities.kueue.facts import Queue, Workload
 from mpijob_elastic.decide.actions import Action, normal
 from mpijob_elastic.decide.wishes import Manage
@@ -34,5 +34,5 @@ def elsewhere(view: JobView, queue: Queue) -> Manage:
     where = f"cluster {base.cluster}" if base and base.cluster else "the cluster that MultiKueue will choose"
     said = f" ({base.line})" if base and base.said and not base.reserved else ""
     told = f"{view.name} runs in {where}{said}; edit it there, because no edit here is passed on"
-    why = f"its spec.managedBy is {names.MULTIKUEUE}, so it runs in another cluster; edit it there"
+    why = f"its spec.managedBy is {MULTIKUEUE}, so it runs in another cluster; edit it there"
     return Manage(why=why, note=normal("RunsElsewhere", told))

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from mpijob_elastic import names
 from mpijob_elastic.capabilities.run_policy import facts, wishes
-from mpijob_elastic.capabilities.run_policy.facts import RunPolicy
+from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY, RunPolicy
 from mpijob_elastic.decide.actions import Action
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Stop, Wish
@@ -18,7 +17,7 @@ from mpijob_elastic.model.policy import Annotation, Policy, Problem
 class Runs(Capability):
     """A job with a run policy."""
 
-    annotations = (Annotation(names.RUN_POLICY, policy.boolean, '"true" or "false"'),)
+    annotations = (Annotation(RUN_POLICY, policy.boolean, '"true" or "false"'),)
 
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.run_policy import facts
-from mpijob_elastic.capabilities.run_policy.facts import RunPolicy
+from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY, RunPolicy
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
@@ -39,4 +39,4 @@ class RunPolicyAdmission(Admission):
         ignored = facts.ignored(job.spec.run_policy) if job.spec and about.of(RunPolicy) is None else []
         if ignored and about.elastic:
             listed = phrases.listed(ignored)
-            yield f'mpi-operator v0.2.3 ignores {listed} of spec.runPolicy; annotate the job {names.RUN_POLICY}: "true"'
+            yield f'mpi-operator v0.2.3 ignores {listed} of spec.runPolicy; annotate the job {RUN_POLICY}: "true"'

@@ -13,6 +13,8 @@ from mpijob_elastic import names
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.policy import Problem
 
+# On an MPIJob, written by users: asks us to act on the field.
+RUN_POLICY = f"{names.PREFIX}run-policy"
 # What a pod's activeDeadlineSeconds may be at most; no field of the run policy may be more.
 _MOST = 2**31 - 1
 # Their keys in a MPIJob, and the least value.

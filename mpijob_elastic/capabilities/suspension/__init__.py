@@ -11,6 +11,9 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Annotation, Policy, Problem
 
+# On an MPIJob, written by users: holds new pods back.
+SUSPEND = f"{names.PREFIX}suspend"
+
 
 @dataclass(frozen=True)
 class Suspended(Known):
@@ -22,7 +25,7 @@ class Suspended(Known):
 class Suspension(Capability):
     """A job that is suspended by its user."""
 
-    annotations = (Annotation(names.SUSPEND, policy.boolean, '"true" or "false"'),)
+    annotations = (Annotation(SUSPEND, policy.boolean, '"true" or "false"'),)
 
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
@@ -37,4 +40,4 @@ class Suspension(Capability):
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
         """Yield by what it is suspended."""
-        return [Stop(why=f"annotation {names.SUSPEND}")] if self.told(view) else []
+        return [Stop(why=f"annotation {SUSPEND}")] if self.told(view) else []

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from mpijob_elastic import names
-from mpijob_elastic.capabilities.suspension import Suspended
+from mpijob_elastic.capabilities.suspension import SUSPEND, Suspended
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules.optional import Admission
@@ -15,4 +14,4 @@ class SuspensionAdmission(Admission):
     def findings(self, _job: MPIJob, about: JobFacts) -> Iterator[str]:
         """Yield that it has no effect."""
         if about.of(Suspended) and not about.elastic:
-            yield f"{names.SUSPEND} has no effect: this job is not elastic"
+            yield f"{SUSPEND} has no effect: this job is not elastic"

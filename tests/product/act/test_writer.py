@@ -17,9 +17,13 @@ from mpijob_elastic.capabilities.autoscaling.actions import (
     MakeAutoscaler,
     RollBack,
 )
+from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALERS, SPEC_DIGEST
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
+from mpijob_elastic.capabilities.gangs.api import KUBERNETES_POD_GROUPS, VOLCANO_POD_GROUPS
 from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.capabilities.kube_queue.actions import DeleteUnit, HoldJob
+from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
 from mpijob_elastic.capabilities.kueue.actions import AdoptWorkload, DeleteWorkload
 from mpijob_elastic.capabilities.run_policy.actions import DeleteJob
 from mpijob_elastic.decide import decide
@@ -37,7 +41,7 @@ from mpijob_elastic.decide.actions import (
     WriteSelector,
 )
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.resources import AUTOSCALERS, KUBERNETES_POD_GROUPS, MPI_JOBS, POD_GROUPS, PODS
+from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import owners
 from mpijob_elastic.model.job import JobView
@@ -150,7 +154,7 @@ SIZED = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}}
 RULES = {"rules": [{"resources": ["configmaps"]}, {"resources": ["pods/exec"], "resourceNames": ["j-worker-0"]}]}
 COUNTED = {"status": {"replicaStatuses": {"Worker": {"active": 3}}}}
 OWNED = {"ownerReferences": [owners.controller(ref("j"))]}
-DIGEST = {"annotations": {names.SPEC: autoscale.digest({"maxReplicas": 4})}}
+DIGEST = {"annotations": {SPEC_DIGEST: autoscale.digest({"maxReplicas": 4})}}
 # Each patch, the object that is there, and what of the object then is another.
 AT_VERSION: list[tuple[Patch, Object, Object]] = [
     (
@@ -170,12 +174,12 @@ AT_VERSION: list[tuple[Patch, Object, Object]] = [
     ),
     (EndLauncher(ref=ref("x"), note=NOTE), {"spec": {}}, {"spec": {"activeDeadlineSeconds": 1}}),
     (
-        LowerPodGroup(resource=POD_GROUPS, ref=ref("x"), before=5, after=3, note=NOTE),
+        LowerPodGroup(resource=VOLCANO_POD_GROUPS, ref=ref("x"), before=5, after=3, note=NOTE),
         {"spec": {"minMember": 5}},
         {"spec": {"minMember": 3}},
     ),
     (
-        TunePodGroup(resource=POD_GROUPS, ref=ref("x"), queue="team", annotations={"a": "b"}, note=NOTE),
+        TunePodGroup(resource=VOLCANO_POD_GROUPS, ref=ref("x"), queue="team", annotations={"a": "b"}, note=NOTE),
         {"spec": {"minMember": 5}},
         {"spec": {"minMember": 5, "queue": "team"}, "metadata": {"annotations": {"a": "b"}}},
     ),
@@ -188,12 +192,12 @@ BY_UID: list[tuple[Patch, Object, Object]] = [
         {"metadata": {"annotations": {names.REFRESHED: "d"}}},
     ),
     (
-        ReleaseWorker(ref=ref("x"), key=names.EVICTION, text="d", note=NOTE),
+        ReleaseWorker(ref=ref("x"), key=EVICTION_MARK, text="d", note=NOTE),
         {},
-        {"metadata": {"annotations": {names.EVICTION: "d"}}},
+        {"metadata": {"annotations": {EVICTION_MARK: "d"}}},
     ),
     (TellUser(ref=ref("x"), text="d", notes=(NOTE,)), {}, {"metadata": {"annotations": {names.STATUS: "d"}}}),
-    (HoldJob(ref=ref("x"), note=NOTE), {}, {"metadata": {"annotations": {names.KUBEQUEUE_SUSPEND: "true"}}}),
+    (HoldJob(ref=ref("x"), note=NOTE), {}, {"metadata": {"annotations": {KUBEQUEUE_SUSPEND: "true"}}}),
     (
         WriteSelector(ref=ref("x"), selector="a=b"),
         COUNTED,
@@ -279,13 +283,13 @@ async def test_what_the_api_server_adds_is_no_error(
 async def test_what_is_made_is_the_jobs(api: TinyApi, writer: Writer) -> None:
     spec: Object = {"minMember": 3, "queue": "team"}
     counted = {"schedulingPolicy": {"gang": {"minCount": 3}}}
-    for resource, expected in ((POD_GROUPS, spec), (KUBERNETES_POD_GROUPS, counted)):
+    for resource, expected in ((VOLCANO_POD_GROUPS, spec), (KUBERNETES_POD_GROUPS, counted)):
         made = MakePodGroup(resource=resource, job=ref("j"), min_member=3, gang=VOLCANO, note=NOTE)
         await writer.perform(job(3), made)
         found = api.objects[resource.path("default", "j")]
         assert (found["kind"], found["spec"]) == ("PodGroup", expected)
         assert found["metadata"]["ownerReferences"] == OWNED["ownerReferences"]
-        assert found["metadata"].get("annotations") == ({"a": "b"} if resource is POD_GROUPS else None)
+        assert found["metadata"].get("annotations") == ({"a": "b"} if resource is VOLCANO_POD_GROUPS else None)
         with pytest.raises(errors.AlreadyExists):
             await writer.perform(job(3), made)
     await writer.perform(job(3), MADE)

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling import wire as autoscalers
+from mpijob_elastic.capabilities.autoscaling.api import SPEC_DIGEST
 from mpijob_elastic.capabilities.kube_queue import wire as queue_units
 from mpijob_elastic.capabilities.kueue import wire as workloads
 from mpijob_elastic.capabilities.kueue.facts import Workload
@@ -26,7 +26,7 @@ def hpa(kind: str = "MPIJob", version: str = "kubeflow.org/v1", **metadata: obje
 
 def test_an_hpa_belongs_to_the_job_that_it_scales_and_of_others_little_is_kept() -> None:
     labels = {"app.kubernetes.io/managed-by": "mpijob-elastic"}
-    found = autoscalers.read(hpa(ownerReferences=[OWNER], labels=labels, annotations={names.SPEC: "d"}))
+    found = autoscalers.read(hpa(ownerReferences=[OWNER], labels=labels, annotations={SPEC_DIGEST: "d"}))
     assert of(found, job="j", job_uid="u", labelled=True, digest="d")
     assert of(autoscalers.read(hpa()), job="j", job_uid="", labelled=False, digest="")
     # An HPA uses only the group of apiVersion.

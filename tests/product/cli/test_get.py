@@ -10,6 +10,8 @@ import yaml
 from aiohttp import web
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.cli.jobs import get, snapshot
 from mpijob_elastic.kube import errors
 from mpijob_elastic.telemetry.terminal import printable
@@ -81,7 +83,7 @@ def test_what_a_machine_reads_is_what_the_user_wrote(output: str, read: Callable
 def queued(*, label: str = "team", reserved: bool = False) -> Answers:
     """A job that waits in a queue, unless it has quota, and another that is before it."""
     job, waits = worlds.mpi_job(replicas=1, conditions=["Created"]), worlds.worker(0, phase="Pending")
-    job["metadata"]["labels"] = {names.LABEL_QUEUE: label}
+    job["metadata"]["labels"] = {LABEL_QUEUE: label}
     waits["spec"]["schedulingGates"] = [{"name": names.GATE_QUEUED}]
     asked = {"type": "QuotaReserved", "status": str(reserved), "message": "1 more needed"}
     mine = {
@@ -109,7 +111,7 @@ async def test_a_job_whose_label_changes_says_which_queue_gives_it_quota(command
 def enqueued(phase: str = "Enqueued") -> Answers:
     """A job that waits in KubeQueue."""
     job, waits = worlds.mpi_job(replicas=1, conditions=["Created"]), worlds.worker(0, phase="Pending")
-    job["metadata"]["annotations"] = {names.KUBEQUEUE_SUSPEND: "true"}
+    job["metadata"]["annotations"] = {KUBEQUEUE_SUSPEND: "true"}
     waits["spec"]["schedulingGates"] = [{"name": names.GATE_SUSPENDED}]
     [metadata] = [worlds.role([])["metadata"] | {"name": "train-mpi-qu"}]
     unit = {"metadata": metadata, "spec": {"queue": "team"}, "status": {"phase": phase, "message": "1 more\nneeded"}}

@@ -6,13 +6,13 @@ import pytest
 
 from mpijob_elastic.capabilities.autoscaling import actions as of_scaling
 from mpijob_elastic.capabilities.gangs import actions as of_gangs
+from mpijob_elastic.capabilities.gangs.api import VOLCANO_POD_GROUPS
 from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.capabilities.kube_queue import actions as of_kube_queue
 from mpijob_elastic.capabilities.kueue import actions as of_kueue
 from mpijob_elastic.capabilities.run_policy import actions as of_runs
 from mpijob_elastic.decide import actions, derive, plan_words
 from mpijob_elastic.decide.actions import LookIntoLauncher, Note, Plan, ProbeWorkers
-from mpijob_elastic.kube.resources import POD_GROUPS
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.memory import Memory, Tries
@@ -74,9 +74,9 @@ SAY_THEIR_REASON: list[Any] = [
     actions.EndLauncher(ref=ref("j-launcher"), note=NOTE),
     actions.ReleaseWorker(ref=ref("j-worker-2"), key="a", text="released", note=NOTE),
     actions.DeleteLauncher(launcher=launcher(), note=NOTE),
-    of_gangs.LowerPodGroup(resource=POD_GROUPS, ref=ref("g"), before=5, after=3, note=NOTE),
-    of_gangs.MakePodGroup(resource=POD_GROUPS, job=ref("j"), min_member=3, gang=VOLCANO, note=NOTE),
-    of_gangs.TunePodGroup(resource=POD_GROUPS, ref=ref("g"), queue="team", annotations={}, note=NOTE),
+    of_gangs.LowerPodGroup(resource=VOLCANO_POD_GROUPS, ref=ref("g"), before=5, after=3, note=NOTE),
+    of_gangs.MakePodGroup(resource=VOLCANO_POD_GROUPS, job=ref("j"), min_member=3, gang=VOLCANO, note=NOTE),
+    of_gangs.TunePodGroup(resource=VOLCANO_POD_GROUPS, ref=ref("g"), queue="team", annotations={}, note=NOTE),
     of_scaling.Fill(ref=ref("j"), before=2, after=3, note=NOTE),
     of_scaling.RollBack(ref=ref("j"), before=4, after=2, note=NOTE),
     of_scaling.DeleteAutoscaler(ref=ref("h"), note=NOTE),

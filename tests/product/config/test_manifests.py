@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 
 from mpijob_elastic import __version__, names
 from mpijob_elastic.act import end_execs, launcher_execs, worker_probes
+from mpijob_elastic.capabilities.autoscaling.api import SCALE_TIMEOUT
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.cli import app
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.install import overlays
@@ -129,14 +131,14 @@ def test_the_policies_name_what_the_program_writes(overlay: str) -> None:
         for manifest in overlays.rendered(overlay)
         if manifest["kind"] == "ValidatingAdmissionPolicy"
     }
-    assert f"['{names.REFRESHED}', '{names.EVICTION}']" in texts["mpijob-elastic-pods"]
+    assert f"['{names.REFRESHED}', '{EVICTION_MARK}']" in texts["mpijob-elastic-pods"]
     assert f"key == '{names.MEMORY}'" in texts["mpijob-elastic-config-maps"]
     keys = f"['{names.KEY_DISCOVER_HOSTS}', '{names.KEY_HOSTFILE}', '{names.KEY_KUBEXEC}']"
     assert keys in texts["mpijob-elastic-config-maps"]
     assert f"key == '{names.STATUS}'" in texts["mpijob-elastic-mpijobs"]
-    assert f"'{names.SCALE_TIMEOUT}' in variables.before" in texts["mpijob-elastic-mpijobs"]
+    assert f"'{SCALE_TIMEOUT}' in variables.before" in texts["mpijob-elastic-mpijobs"]
     assert f"object.metadata.name == '{names.CERTIFICATE_SECRET}'" in texts["mpijob-elastic-secrets"]
-    assert f"key == '{names.EVICTION}'" in texts["mpijob-elastic-evictions"]
+    assert f"key == '{EVICTION_MARK}'" in texts["mpijob-elastic-evictions"]
     assert f"hook.name == '{names.EVICTIONS_HOOK}'" in texts["mpijob-elastic-webhook-configurations"]
     webhooks = {"mpijob-elastic-secrets", "mpijob-elastic-webhook-configurations", "mpijob-elastic-evictions"}
     for name, text in texts.items():

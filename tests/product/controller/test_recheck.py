@@ -9,6 +9,7 @@ from msgspec import structs
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs.facts import PodGroup
+from mpijob_elastic.capabilities.live import READ
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.decide import next_memory
 from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Removal, normal
@@ -50,7 +51,7 @@ def rechecking(
         probes=lambda _job, _pod, _at: Probe(),
         judge=judge,
         timed=timed,
-        read_job=capabilities.read,
+        read=READ,
         told=capabilities.told,
         is_gone=is_gone,
         now=lambda: NOW,
@@ -149,7 +150,7 @@ async def test_a_pod_that_takes_long_to_read_costs_the_others_nothing(api: TinyA
     live["Pod/scale-worker-1"]["spec"]["containers"] *= MOST_VALUES
     serve(api, live)
     with calls() as counted:
-        fresh = await view_of(client, namespace="default", job="scale", read_job=capabilities.read)
+        fresh = await view_of(client, namespace="default", job="scale", read=READ)
     assert fresh is not None
     assert [worker.index for worker in fresh.workers] == [0, 2]
     assert counted["shared"] < MOST_VALUES

@@ -8,10 +8,11 @@ from random import Random
 import msgspec
 import pytest
 
+from mpijob_elastic.capabilities.gangs.api import VOLCANO_POD_GROUPS
 from mpijob_elastic.capabilities.gangs.facts import PodGroup
 from mpijob_elastic.capabilities.gangs.wire import read
 from mpijob_elastic.kube import served
-from mpijob_elastic.kube.resources import POD_GROUPS, PODS
+from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.watches import Watches, watches
@@ -23,7 +24,7 @@ from tests.faults.waiting import eventually
 from tests.product.kube.watched import TIMES, Item, running
 
 GROUP = "/apis/scheduling.volcano.sh/v1beta1"
-PATH = POD_GROUPS.path("n")
+PATH = VOLCANO_POD_GROUPS.path("n")
 FOUND = {"resources": [{"name": "jobs"}, {"name": "podgroups"}]}
 
 
@@ -33,11 +34,11 @@ class Followed:
     def __init__(self, client: ApiWriter, *, every: float = 0.02) -> None:
         self.told: list[bool | None] = []
         self.cache: WatchCache[PodGroup] = WatchCache(
-            client, POD_GROUPS, decode=read, on_change=lambda _old, _new: None, random=Random(1), namespace="n"
+            client, VOLCANO_POD_GROUPS, decode=read, on_change=lambda _old, _new: None, random=Random(1), namespace="n"
         )
         self.served = WhileServed(
             client,
-            POD_GROUPS,
+            VOLCANO_POD_GROUPS,
             self.cache,
             on_change=lambda: self.told.append(self.served.known),
             every=every,

@@ -6,7 +6,11 @@ import msgspec
 import pytest
 
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
+from mpijob_elastic.capabilities.kueue.api import MULTIKUEUE, PREBUILT
 from mpijob_elastic.capabilities.kueue.facts import Asked
+from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
+from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.decide import derive
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.job import JobView
@@ -53,14 +57,14 @@ def test_when_a_job_is_over(
     assert (found.finished, found.succeeded_at, found.ended_at) == (finished, succeeded_at, ended_at)
 
 
-@pytest.mark.parametrize(("value", "gates"), [(names.MULTIKUEUE, (names.GATE_QUEUED,)), ("x", ()), (1, ()), (None, ())])
+@pytest.mark.parametrize(("value", "gates"), [(MULTIKUEUE, (names.GATE_QUEUED,)), ("x", ()), (1, ()), (None, ())])
 def test_pods_of_a_job_that_another_cluster_runs_wait(value: object, gates: tuple[str, ...]) -> None:
     assert job(spec={"managedBy": value}).gates == gates
 
 
 def test_a_copy_of_multikueue_names_its_workload() -> None:
     for where in ("annotations", "labels"):
-        assert job(metadata={where: {names.PREBUILT: "j-launcher"}}).of(Asked).prebuilt == "j-launcher"
+        assert job(metadata={where: {PREBUILT: "j-launcher"}}).of(Asked).prebuilt == "j-launcher"
     assert job().of(Asked) is None
 
 
@@ -68,12 +72,12 @@ def test_a_copy_of_multikueue_names_its_workload() -> None:
     ("annotations", "spec", "by"),
     [
         ({}, {}, ""),
-        ({names.SUSPEND: "true"}, {}, "annotation mpijob-elastic/suspend"),
+        ({SUSPEND: "true"}, {}, "annotation mpijob-elastic/suspend"),
         ({}, {"runPolicy": {"suspend": True}}, ""),
-        ({names.RUN_POLICY: "true"}, {"runPolicy": {"suspend": True}}, "spec.runPolicy.suspend"),
-        ({names.RUN_POLICY: "true"}, {"runPolicy": {"suspend": None}}, ""),
-        ({names.KUBEQUEUE_SUSPEND: "true"}, {}, "annotation scheduling.x-k8s.io/suspend"),
-        ({names.KUBEQUEUE_SUSPEND: "yes"}, {}, ""),
+        ({RUN_POLICY: "true"}, {"runPolicy": {"suspend": True}}, "spec.runPolicy.suspend"),
+        ({RUN_POLICY: "true"}, {"runPolicy": {"suspend": None}}, ""),
+        ({KUBEQUEUE_SUSPEND: "true"}, {}, "annotation scheduling.x-k8s.io/suspend"),
+        ({KUBEQUEUE_SUSPEND: "yes"}, {}, ""),
     ],
 )
 def test_what_suspends_an_elastic_job(annotations: dict[str, str], spec: dict[str, Any], by: str) -> None:

@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.autoscaling import facts as autoscale
+from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALE
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.run_policy import facts as run_policy
-from mpijob_elastic.capabilities.run_policy.facts import RunPolicy
+from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY, RunPolicy
+from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.model import job_facts, policy
 from mpijob_elastic.model.policy import Policy, Problem
 
@@ -46,8 +48,8 @@ def test_an_annotation_sets_its_part_of_the_policy(key: str, value: str, expecte
         (names.DRAIN_TIMEOUT, "60"),
         (names.DRAIN_TIMEOUT, "86401s"),
         (names.REPLACE_FAILED_WORKERS, "no"),
-        (names.RUN_POLICY, "enforce"),
-        (names.SUSPEND, "yes"),
+        (RUN_POLICY, "enforce"),
+        (SUSPEND, "yes"),
     ],
 )
 def test_a_bad_value_leaves_the_default_and_is_named(key: str, value: str) -> None:
@@ -127,7 +129,7 @@ def test_a_run_policy_that_is_no_object(given: object) -> None:
 
 
 def facts(asked: str, policy: object) -> job_facts.JobFacts:
-    metadata = {"name": "j", "namespace": "n", "annotations": {names.RUN_POLICY: asked}}
+    metadata = {"name": "j", "namespace": "n", "annotations": {RUN_POLICY: asked}}
     return capabilities.read(msgspec.json.encode({"metadata": metadata, "spec": {"runPolicy": policy}}))
 
 
@@ -173,7 +175,7 @@ def scaled(annotations: dict[str, str]) -> tuple[Autoscale | None, tuple[Problem
 
 
 def test_both_bounds_are_needed() -> None:
-    asked = {names.AUTOSCALE: "cpu=70"}
+    asked = {AUTOSCALE: "cpu=70"}
     found, problems = scaled(asked | BOUNDS)
     assert (found, problems) == (Autoscale(value=70), ())
     for bounds in ({}, {names.MIN_REPLICAS: "2"}, {names.MAX_REPLICAS: "8"}, {**BOUNDS, names.MIN_REPLICAS: "9"}):

@@ -8,14 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic import capabilities, names
+from mpijob_elastic import names
 from mpijob_elastic.capabilities import live
 from mpijob_elastic.capabilities.autoscaling import Autoscaling
 from mpijob_elastic.capabilities.disruption.signs import signs
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
+from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS
 from mpijob_elastic.capabilities.kueue import Kueue
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.kube.meta import Identity
-from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NODES, PODS, QUEUE_UNITS
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NODES, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, render_memory
@@ -42,7 +44,7 @@ async def running(client: ApiWriter, *, node_watch: bool = True) -> AsyncIterato
         namespaces=(),
         enqueue=lambda _: None,
         random=Random(1),
-        read_job=capabilities.read,
+        read=live.READ,
         capabilities=live.seeing,
         signs=signs() if node_watch else None,
     )
@@ -59,7 +61,7 @@ def unwatched(client: ApiWriter, woken: list[JobKey] | None = None) -> Caches:
         namespaces=(),
         enqueue=enqueue,
         random=Random(1),
-        read_job=capabilities.read,
+        read=live.READ,
         capabilities=live.seeing,
         now=lambda: 7.0,
     )
@@ -171,7 +173,7 @@ async def test_a_job_has_a_queue_where_kueue_serves_the_version_that_is_used(
 ) -> None:
     if served:
         api.objects[f"/apis/kueue.x-k8s.io/{served}"] = {"resources": [{"name": "workloads"}]}
-    api.objects[MPI_JOBS.path(name="train")] = msgspec.json.decode(job_of("train", labels={names.LABEL_QUEUE: "team"}))
+    api.objects[MPI_JOBS.path(name="train")] = msgspec.json.decode(job_of("train", labels={LABEL_QUEUE: "team"}))
     async with running(client) as caches:
         await eventually(lambda: (view_of(caches).of(Kueue) or Kueue(None)).queue is not None)
         found = view_of(caches).of(Kueue).queue
@@ -179,7 +181,7 @@ async def test_a_job_has_a_queue_where_kueue_serves_the_version_that_is_used(
 
 
 async def test_a_job_has_the_queue_unit_that_is_its_own(api: TinyApi, client: ApiWriter) -> None:
-    units, held = QUEUE_UNITS.path(), {names.KUBEQUEUE_SUSPEND: "true", names.ENABLED: "true"}
+    units, held = QUEUE_UNITS.path(), {KUBEQUEUE_SUSPEND: "true", names.ENABLED: "true"}
     found = msgspec.json.decode(job_of("train"))
     found["metadata"]["annotations"] = held
     api.objects[MPI_JOBS.path(name="train")] = found
@@ -196,7 +198,7 @@ async def test_a_job_has_the_queue_unit_that_is_its_own(api: TinyApi, client: Ap
         mine = {**owner, "uid": found["metadata"]["uid"]}
         await api.update(units, "train-mpi-qu", metadata={"ownerReferences": [mine]})
         await eventually(lambda: (view_of(caches).of(KubeQueue) or KubeQueue()).unit is not None)
-        await api.update(MPI_JOBS.path(), "train", metadata={"annotations": {names.KUBEQUEUE_SUSPEND: None}})
+        await api.update(MPI_JOBS.path(), "train", metadata={"annotations": {KUBEQUEUE_SUSPEND: None}})
         await eventually(lambda: (view_of(caches).of(KubeQueue) or KubeQueue()).unit is not None)
         await api.delete(units, "train-mpi-qu")
         await eventually(lambda: view_of(caches).of(KubeQueue) is None)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling import growth
 from mpijob_elastic.capabilities.disruption import eviction
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.decide import decide, derive, frozen_execs, moves
 from mpijob_elastic.decide.actions import DeleteWorkers, ProbeWorkers, TellUser
 from mpijob_elastic.model.job import JobView
@@ -103,7 +104,7 @@ def with_honest_looks(view: JobView) -> JobView:
 
 
 def _honest(one: Worker) -> Worker:
-    asked = eviction.parse(one.facts.marks.get(names.EVICTION))
+    asked = eviction.parse(one.facts.marks.get(EVICTION_MARK))
     marked = asked if asked and asked.at <= NOW else None
     probe = but(one.probe, idle_at=min(one.probe.idle_at or 0.0, NOW) or None)
     return but(one, probe=probe, eviction=marked)

@@ -17,6 +17,7 @@ from mpijob_elastic.capabilities.autoscaling import growth as sizes
 from mpijob_elastic.capabilities.autoscaling.actions import Fill, RollBack
 from mpijob_elastic.capabilities.autoscaling.facts import Scaling
 from mpijob_elastic.capabilities.disruption import eviction
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
 from mpijob_elastic.capabilities.gangs.facts import Gang
@@ -113,7 +114,7 @@ def judged(view: JobView) -> JobView:
 
 
 def _judged(view: JobView, one: Worker) -> Worker:
-    asked = eviction.parse(one.facts.marks.get(names.EVICTION))
+    asked = eviction.parse(one.facts.marks.get(EVICTION_MARK))
     if asked is None or not asked.is_live(drain_timeout=view.policy.drain_timeout, now=NOW):
         return but(one, eviction=None)
     return but(one, disruption=one.facts.disruption or "an eviction")

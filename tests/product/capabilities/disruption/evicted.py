@@ -4,7 +4,7 @@ from typing import Any
 
 from lab.operator import objects
 from lab.operator.objects import Object
-from mpijob_elastic import names
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from tests.product.webhook.objects import body, mpi_job
 from webhook.rules import review
 from webhook.rules.review import Request
@@ -15,7 +15,7 @@ EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": 
 
 def worker(*, mark: str = "", status: Object = READY, **metadata: Any) -> Object:
     pod = objects.worker(mpi_job(), 0)
-    annotations = {names.EVICTION: mark} if mark else {}
+    annotations = {EVICTION_MARK: mark} if mark else {}
     return {
         **pod,
         "metadata": {**pod["metadata"], "uid": "w", "annotations": annotations, **metadata},

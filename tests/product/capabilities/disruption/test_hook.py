@@ -12,6 +12,7 @@ import pytest
 from lab.operator import objects
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption import eviction as marks
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.disruption.hook import Evictions
 from mpijob_elastic.kube import errors
 from tests.doubles.direct import DirectClient, Sent
@@ -59,7 +60,7 @@ def evictions(api: Api, *, secret: str = SECRET) -> Evictions:
 async def test_the_first_try_asks_the_budgets_and_marks_the_pod_and_the_next_writes_nothing() -> None:
     api = Api()
     assert (await evictions(api).answer(request())).outcome == "postponed"
-    assert api.marks == [{"uid": "w", "annotations": {names.EVICTION: marks.requested(NOW)}}]
+    assert api.marks == [{"uid": "w", "annotations": {EVICTION_MARK: marks.requested(NOW)}}]
     assert [dict(sent.query) for sent in api.sent if sent.name == "eviction"] == [{"dryRun": "All"}]
     api = Api(worker=worker(mark=marks.requested(NOW - 1)))
     assert (await evictions(api).answer(request())).outcome == "postponed"

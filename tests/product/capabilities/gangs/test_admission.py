@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic import capabilities, names
+from mpijob_elastic import capabilities
 from mpijob_elastic.capabilities.gangs.admission import GANG_FIELD, QUEUE_FIELD, GangAdmission, QueueFacts, read_queue
+from mpijob_elastic.capabilities.gangs.api import GANG
 from mpijob_elastic.kube.meta import KubeObject, ObjectMeta
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model import mpijob
@@ -174,7 +175,7 @@ def scheduled_by(scheduler: str, asked: Object) -> Object:
 
 
 ALONE = (
-    f'schedulerName is volcano without {names.GANG}: "volcano": each pod is a gang of its own, unless mpi-operator '
+    f'schedulerName is volcano without {GANG}: "volcano": each pod is a gang of its own, unless mpi-operator '
     "runs with --gang-scheduling"
 )
 BY_WHOM = "no schedulerName in the templates: they are a gang only if the default scheduler runs Coscheduling"

@@ -9,11 +9,12 @@ from prometheus_client import CollectorRegistry
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue import wire as queue_units
 from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit, MarkRunning, ReleaseJob
+from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS
 from mpijob_elastic.capabilities.kube_queue.facts import QueueUnit
 from mpijob_elastic.capabilities.kube_queue.live import QueueUnits, created
 from mpijob_elastic.decide.actions import PodSet
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.resources import MPI_JOBS, PODS, QUEUE_UNITS
+from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW, job, ref
@@ -54,7 +55,7 @@ def pod(cpu: str, **spec: Any) -> dict[str, Any]:
 
 def test_a_unit_asks_for_what_all_pods_need() -> None:
     labels = {"quota.scheduling.koordinator.sh/name": "team-quota", "app": "x"}
-    annotations = {"kube-queue/queue-name": "team", names.KUBEQUEUE_SUSPEND: "true"}
+    annotations = {"kube-queue/queue-name": "team", KUBEQUEUE_SUSPEND: "true"}
     pods = [pod("500m"), pod("4", priority=7, priorityClassName="high")]
     made = created(job(2), ASKED, job={"metadata": {"labels": labels, "annotations": annotations}}, pods=pods, now=NOW)
     spec, metadata = made["spec"], made["metadata"]
@@ -65,7 +66,7 @@ def test_a_unit_asks_for_what_all_pods_need() -> None:
     assert (spec["queue"], spec["priority"], spec["priorityClassName"]) == ("team", 7, "high")
     of_ours = {names.LABEL_MANAGED_BY: names.PROGRAM}
     assert metadata["labels"] == {"quota.scheduling.koordinator.sh/name": "team-quota", **of_ours}
-    assert metadata["annotations"] == {"kube-queue/queue-name": "team", names.WORKERS: "2"}
+    assert metadata["annotations"] == {"kube-queue/queue-name": "team", UNIT_WORKERS: "2"}
     owners = [(owner["name"], owner.get("controller", False)) for owner in metadata["ownerReferences"]]
     assert owners == [("j", True), ("j-launcher", False), ("j-worker-0", False)]
     plain = created(job(2), ASKED, job={"metadata": {}}, pods=[pod("1"), pod("1")], now=NOW)
@@ -87,9 +88,9 @@ async def test_a_job_is_released_only_while_its_turn_has_come(
     api: TinyApi, units: QueueUnits, taken: Taken, told: Told
 ) -> None:
     unit = await stored(api, "Running")  # since it was seen Dequeued
-    await api.update(JOBS, "j", metadata={"annotations": {names.KUBEQUEUE_SUSPEND: "true"}})
+    await api.update(JOBS, "j", metadata={"annotations": {KUBEQUEUE_SUSPEND: "true"}})
     await units.perform(job(2), ReleaseJob(unit=unit, note=NOTE))
-    assert api.objects[JOB]["metadata"]["annotations"] == {names.KUBEQUEUE_SUSPEND: "true"}
+    assert api.objects[JOB]["metadata"]["annotations"] == {KUBEQUEUE_SUSPEND: "true"}
     assert (phases(taken), told.notes) == (["Running"], [])
     await api.update(UNITS, "j-mpi-qu", status={"phase": "Dequeued"})
     await units.perform(job(2), ReleaseJob(unit=unit, note=NOTE))

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from mpijob_elastic.capabilities.kueue import bodies as workload_bodies
 from mpijob_elastic.capabilities.kueue import wire as workloads
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, FinishWorkload, MarkReady
+from mpijob_elastic.capabilities.kueue.api import WORKLOAD_PRIORITIES, WORKLOADS
 from mpijob_elastic.capabilities.kueue.facts import Workload
 from mpijob_elastic.capabilities.kueue.live import Workloads
 from mpijob_elastic.decide.actions import PodSet
@@ -22,8 +23,8 @@ from tests.faults.faults import writes
 from tests.faults.proxy import FaultProxy
 from tests.product.act.writes import Answered, Taken, Told, gate_of
 
-PODS, WORKLOADS = resources.PODS.path("default"), resources.WORKLOADS.path("default")
-CLASSES = resources.WORKLOAD_PRIORITIES.path()
+PODS, OF_KUEUE = resources.PODS.path("default"), WORKLOADS.path("default")
+CLASSES = WORKLOAD_PRIORITIES.path()
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ async def test_a_class_that_is_missing_is_told_once_and_again_when_it_goes_missi
     assert told.notes == ["PriorityClassMissing"]
     await api.create(CLASSES, "high", value=5)
     await written.perform(job(), asked)
-    await api.delete(WORKLOADS, "j-launcher")
+    await api.delete(OF_KUEUE, "j-launcher")
     await api.delete(CLASSES, "high")
     with pytest.raises(errors.NotFound):
         await written.perform(job(), asked)
@@ -71,14 +72,14 @@ async def test_a_class_that_is_missing_is_told_once_and_again_when_it_goes_missi
 async def test_quota_is_given_back_only_while_kueue_wants_it(
     api: TinyApi, proxy: FaultProxy, written: Workloads, taken: Taken, live: dict[str, bool], cleared: bool
 ) -> None:
-    found = await api.create(WORKLOADS, "j-worker-2", status=conditions(**live))
+    found = await api.create(OF_KUEUE, "j-worker-2", status=conditions(**live))
     metadata = Owned(name="j-worker-2", namespace="default", uid=found["metadata"]["uid"])
     known = Workload(metadata=metadata, reserved=True, evicted=True)
     with proxy.inject(Answered(body={"metadata": found["metadata"]}), on=writes):
         await written.perform(job(), ClearWorkload(workload=known))
     assert proxy.count(writes) == cleared
     [(resource, after)] = taken.answers
-    assert resource is resources.WORKLOADS
+    assert resource is WORKLOADS
     assert not workloads.read(msgspec.json.encode(after)).preempted
 
 

@@ -8,6 +8,9 @@ import pytest
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities import admission
+from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
 from mpijob_elastic.model.mpijob import MPIJob
 from tests.product.webhook import answers
 from tests.product.webhook.objects import PLAIN, Object, mpi_job
@@ -42,10 +45,10 @@ def runs(*command: str, annotations: Object | None = None) -> Object:
     return good(command=["horovodrun", *command, "x"], annotations=annotations)
 
 
-TEAM, HELD = {names.LABEL_QUEUE: "team"}, {names.KUBEQUEUE_SUSPEND: "true"}
+TEAM, HELD = {LABEL_QUEUE: "team"}, {KUBEQUEUE_SUSPEND: "true"}
 POLICY = {"activeDeadlineSeconds": 60, "cleanPodPolicy": "All"}
-ASKED, UNASKED = ({names.RUN_POLICY: value} for value in ("true", "false"))
-IGNORED = f'v0.2.3 ignores activeDeadlineSeconds of spec.runPolicy; annotate the job {names.RUN_POLICY}: "true"'
+ASKED, UNASKED = ({RUN_POLICY: value} for value in ("true", "false"))
+IGNORED = f'v0.2.3 ignores activeDeadlineSeconds of spec.runPolicy; annotate the job {RUN_POLICY}: "true"'
 BY_CLEANING = "workers stay when this job has ended, but others get its quota; set spec.cleanPodPolicy to Running"
 
 

@@ -180,7 +180,7 @@ def test_few_fields_are_replaced(at: str) -> None:
         "/spec/volumes/x/configMap/items/0",
         "/metadata/labels/a~1b~1c",
         "/metadata/labels/a~0b",
-        "/metadata/annotations/volcano.sh~1other",
+        "/metadata/annotations/a~1b~1c",
         "/status/replicaStatuses/Launcher/selector",
         "/spec/volumes/0/configMap/items/0\n",
         "x/spec/volumes/0/configMap/items/0",

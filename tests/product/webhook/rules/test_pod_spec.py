@@ -7,13 +7,15 @@ import pytest
 
 from lab.operator import objects
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.capabilities.suspension import SUSPEND
 from tests.product.webhook.answers import patched
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, launcher_pod, mpi_job, worker_pod
 from webhook.rules import pod_security, pod_templates, scheduling_gates
 
 SUSPENDED = {"name": names.GATE_SUSPENDED}
 THEIRS = {"name": "kueue.x-k8s.io/admission"}
-SUSPEND = {names.SUSPEND: "true"}
+ASKING = {SUSPEND: "true"}
 # Ranks of the last launcher may run. The controller takes the notice away once there is a launcher.
 RESUMED = {names.STATUS: "Queued: x\nSuspended: j is suspended"}
 
@@ -23,7 +25,7 @@ def with_spec(pod: Object, **fields: Any) -> Object:
 
 
 GATED, PLACED = with_spec(worker_pod(), schedulingGates=[THEIRS]), with_spec(worker_pod(), nodeName="gpu-1")
-PLAINLY, SUSPENDING = mpi_job(), mpi_job(annotations=SUSPEND)
+PLAINLY, SUSPENDING = mpi_job(), mpi_job(annotations=ASKING)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +37,7 @@ PLAINLY, SUSPENDING = mpi_job(), mpi_job(annotations=SUSPEND)
         pytest.param(launcher_pod(), mpi_job(annotations=RESUMED), [SUSPENDED], id="resumed, but no new launcher yet"),
         pytest.param(launcher_pod(), mpi_job(annotations=RESUMED, command=PLAIN), None, id="a plain job that was"),
         pytest.param(worker_pod(), PLAINLY, None, id="not suspended"),
-        pytest.param(worker_pod(), mpi_job(annotations=SUSPEND, command=PLAIN), None, id="not elastic"),
+        pytest.param(worker_pod(), mpi_job(annotations=ASKING, command=PLAIN), None, id="not elastic"),
         # The API server would refuse it.
         pytest.param(PLACED, SUSPENDING, None, id="its node is chosen"),
     ],
@@ -78,7 +80,7 @@ NEWER = "training.kubeflow.org/replica-type"
 MALFORMED = ("", "a b", "a/b/c", "/a", "Upper.Case/a", "a" * 64, f"{'a.' * 127}b/c", "a~b", "team\n")
 
 
-@pytest.mark.parametrize("key", ["mpi-job-name", NEWER, "replica-index", names.LABEL_QUEUE, names.ENABLED, *MALFORMED])
+@pytest.mark.parametrize("key", ["mpi-job-name", NEWER, "replica-index", LABEL_QUEUE, names.ENABLED, *MALFORMED])
 def test_what_others_read_as_their_own_and_what_is_no_label_is_left_out(key: str) -> None:
     assert patched(pod_templates.missing_labels, worker_pod(), labelled({key: "x"})) == worker_pod()
 

@@ -6,7 +6,10 @@ import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.gangs.admission import GangAdmission
+from mpijob_elastic.capabilities.gangs.api import GANG
 from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
+from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
+from mpijob_elastic.capabilities.suspension import SUSPEND
 from tests.product.webhook.answers import PodRule, own, patch_of
 from tests.product.webhook.objects import PLAIN, Object, launcher_pod, mpi_job, worker_pod
 from webhook.rules import mutate, pod_security, pod_templates, scheduling_gates, worker_grace
@@ -30,8 +33,8 @@ RULES = [
 
 def asking() -> Object:
     """A job that asks for everything."""
-    asks = (names.ENABLED, names.RUN_POLICY, names.SUSPEND)
-    job = mpi_job(command=PLAIN, annotations={**dict.fromkeys(asks, "true"), names.GANG: "volcano"})
+    asks = (names.ENABLED, RUN_POLICY, SUSPEND)
+    job = mpi_job(command=PLAIN, annotations={**dict.fromkeys(asks, "true"), GANG: "volcano"})
     job["spec"]["runPolicy"] = {"activeDeadlineSeconds": 60}
     for role in job["spec"]["mpiReplicaSpecs"].values():
         role["template"]["metadata"] = {"labels": {"team": "vision"}}

@@ -7,6 +7,9 @@ import pytest
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities import admission
+from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALE
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.model.mpijob import MPIJob
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, mpi_job
 from webhook.rules import validate
@@ -192,7 +195,7 @@ def queued(queue: str = "", least: str = "1", **facts: Any) -> Object:
     """A job with this label and this least size."""
     job = sized(**{"annotations": {MIN: least}, **facts})
     job["spec"]["cleanPodPolicy"] = "Running"
-    return {**job, "metadata": {**job["metadata"], "labels": {names.LABEL_QUEUE: queue} if queue else {}}}
+    return {**job, "metadata": {**job["metadata"], "labels": {LABEL_QUEUE: queue} if queue else {}}}
 
 
 BECOMES = (
@@ -207,7 +210,7 @@ KEEPS = (
     "spec.slotsPerWorker 1 to 2: the running job keeps 1 until it has a new launcher: suspend and resume it, or, if it "
     "is not elastic, delete and recreate it (this restarts training)"
 )
-QUEUE = f"metadata.labels[{names.LABEL_QUEUE}]: "
+QUEUE = f"metadata.labels[{LABEL_QUEUE}]: "
 MOVED = f"{QUEUE}an admitted job keeps its quota of team; to move it, suspend and resume it"
 LEFT = f"{QUEUE}the job leaves its queue: others get its quota at once, and its pods go on"
 JOINED = f"{QUEUE}pods that run go on outside the quota until Kueue admits the job"
@@ -241,7 +244,7 @@ def test_an_edit_of_a_started_job_is_told_what_it_does_not_do(before: Object, af
     assert on_update(after, before) == Verdict()
 
 
-@pytest.mark.parametrize("asking", [{names.SUSPEND: "true"}, {names.AUTOSCALE: "cpu=70", MIN: "1", MAX: "8"}])
+@pytest.mark.parametrize("asking", [{SUSPEND: "true"}, {AUTOSCALE: "cpu=70", MIN: "1", MAX: "8"}])
 def test_a_plain_job_is_told_once_what_has_no_effect(asking: dict[str, str]) -> None:
     plain, asked = (sized(command=PLAIN, annotations=said) for said in ({}, asking))
     told = f"{next(iter(asking))} has no effect: this job is not elastic"
