@@ -48,7 +48,7 @@ def plan(state: JobState) -> Plan:
     found = _job(state)
     own: list[Action | None] = []
     if view.gated and (freed := list(hold.free(state))):
-        # Last, because what else is due was decided for pods that cannot start. Who is resumed starts together.
+        # Last, because what else is due was decided for pods that cannot start. Who is resumed starts as a whole again.
         own += [*_prepared(state), *freed]
     own += [action for one in state.wishes.capabilities for action in one.due(state)]
     new = [action for action in own if action and action not in found.actions]

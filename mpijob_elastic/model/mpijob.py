@@ -102,7 +102,7 @@ class Spec(Wire, frozen=True):
     slots_per_worker: int | None = None
     clean_pod_policy: str | None = None
     main_container: str | None = None
-    run_policy: Any = None  # any value, see model/run_policy
+    run_policy: Any = None  # any value
     managed_by: Any = None  # any value: v0.2.3 does not know the field
 
 

@@ -66,13 +66,15 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
         job = context.job(request.namespace, owner.name)
         return Verdict(patch=(*patch, *mutate.startup_hostfile(config, job)))
 
+    taken = tuple(chain.from_iterable(one.taken for one in context.rooms))
+
     def pod_created(request: Request) -> Verdict:
         pod = pods.decode(request.object)
         owner = pod.metadata.controller
         job = context.job(request.namespace, owner.name) if owner else None
         changes = (
             mutate.launcher(pod, job),
-            pod_templates.missing_labels(pod, job),
+            pod_templates.missing_labels(pod, job, taken=taken),
             pod_security.restored(pod, job),
             scheduling_gates.missing(pod, job),
             worker_grace.fitting(pod, job),

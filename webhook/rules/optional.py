@@ -16,9 +16,14 @@ Lookup = Callable[[Resource, str], KubeObject | None]
 
 
 class Admission:
-    """One capability. watches: the cluster-wide resources that it looks up, and how their JSON is read."""
+    """One capability.
+
+    watches: the cluster-wide resources that it looks up, and how their JSON is read. taken: how labels of pods begin
+    that somebody reads as their own, and writes at admission.
+    """
 
     watches: ClassVar[Mapping[Resource, Callable[[bytes], KubeObject]]] = {}
+    taken: ClassVar[tuple[str, ...]] = ()
 
     def patched(self, _pod: Pod, _job: JobFacts) -> Patch:
         """Return what a new launcher or worker gets; `_job`: the MPIJob as last seen."""

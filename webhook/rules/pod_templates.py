@@ -16,8 +16,8 @@ from webhook.rules.json_patch import Patch
 from webhook.rules.mutate import Pod, role_of
 
 _EMPTY = msgspec.Raw(b"null")
-# Labels that somebody reads as their own: newer operators, and Kueue, whose webhook has run before ours.
-_TAKEN = ("training.kubeflow.org/", "kueue.x-k8s.io/", names.PREFIX)
+# Labels that somebody reads as their own, as newer operators do.
+_TAKEN = ("training.kubeflow.org/", names.PREFIX)
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
 _WORD = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _DOMAIN = r"(?=.{1,253}/)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*/"
@@ -46,7 +46,7 @@ _decoder = msgspec.json.Decoder(Templates)
 
 
 def changed(after: msgspec.Raw, before: msgspec.Raw, *, queued: bool = False) -> tuple[str, ...]:
-    """Return what an edit of a started job does; queued: Kueue gave it quota. Raises msgspec.DecodeError for others."""
+    """Return what an edit of a started job does; queued: it has a queue. Raises msgspec.DecodeError for others."""
     new, old = _decoder.decode(after), _decoder.decode(before)
     warnings = []
     if _differ(new.of("Launcher"), old.of("Launcher")):
@@ -65,20 +65,21 @@ def _differ(new: msgspec.Raw, old: msgspec.Raw) -> bool:
     return bytes(new) != bytes(old) and msgspec.json.decode(new) != msgspec.json.decode(old)
 
 
-def missing_labels(pod: Pod, job: JobFacts | None) -> Patch:
+def missing_labels(pod: Pod, job: JobFacts | None, *, taken: tuple[str, ...] = ()) -> Patch:
     """Return a patch that adds the labels of its template that a launcher or worker lacks; what it has stays.
 
-    job: the MPIJob as last seen, elastic or not; `enabled: "false"` leaves its pods as they are.
+    job: the MPIJob as last seen, elastic or not; `enabled: "false"` leaves its pods as they are. taken: how labels
+    begin that somebody else reads as their own.
     """
     role = role_of(pod, job) if job and job.policy.enabled is not False else ""
     if job is None or not role:
         return ()
     lacking = {key: value for key, value in job.pod_labels[role].items() if key not in pod.metadata.labels}
-    wanted = ((key, value) for key, value in lacking.items() if _may_be_copied(key, value))
+    wanted = ((key, value) for key, value in lacking.items() if _may_be_copied(key, value, taken))
     return tuple(operation for key, value in wanted for operation in json_patch.labelling(key, value))
 
 
-def _may_be_copied(key: str, value: str) -> bool:
+def _may_be_copied(key: str, value: str, taken: tuple[str, ...]) -> bool:
     # The API server does not check an MPIJob's templates, and would refuse a pod with a malformed label.
-    is_taken = key.startswith(_TAKEN) or key == names.LABEL_REPLICA_INDEX
+    is_taken = key.startswith((*_TAKEN, *taken)) or key == names.LABEL_REPLICA_INDEX
     return not is_taken and bool(_KEY.fullmatch(key) and _VALUE.fullmatch(value))

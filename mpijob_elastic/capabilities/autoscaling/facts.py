@@ -3,7 +3,7 @@
     cpu=70                                      CPU of the workers, in percent of their requests
     external:train_queue_length=100             an external metric, so much for each worker
     external:train_queue_length{queue=a}=100    the same with labels
-    fill                                        no HPA: what lies idle (see decide/fill)
+    fill                                        no HPA: what lies idle (see `fill`)
 
 https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/
 """

@@ -11,7 +11,9 @@ from webhook.rules.optional import Admission
 
 
 class KueueAdmission(Admission):
-    """What the webhook says of it."""
+    """What the webhook says of it, and leaves to Kueue's own, which has run before."""
+
+    taken = ("kueue.x-k8s.io/",)
 
     def findings(self, _job: MPIJob, about: JobFacts) -> Iterator[str]:
         """Yield that workers which stay run without quota."""

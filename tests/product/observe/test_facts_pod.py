@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic.capabilities.live import READ
 from mpijob_elastic.model.pod import LauncherPhase, PodFacts
 from mpijob_elastic.model.taints import Toleration
 from mpijob_elastic.observe import facts_pod
@@ -34,6 +35,23 @@ def conditions(*found: dict[str, str]) -> PodFacts:
 def mounting(volume: Any, name: str = "mpi-job-config", **runs: Any) -> PodFacts:
     volumes = [{"name": name, "configMap": volume}]
     return pod(spec={"volumes": volumes, "containers": [{"name": "launcher", **runs}]})
+
+
+@pytest.mark.parametrize(
+    ("grouped", "said"),
+    [
+        (True, {"annotations": {"scheduling.k8s.io/group-name": "j"}}),
+        (True, {"labels": {**LAUNCHER, "scheduling.x-k8s.io/pod-group": "j"}}),
+        (True, {"labels": {**LAUNCHER, "pod-group.scheduling.sigs.k8s.io": "j"}}),
+        (True, {"spec": {"schedulingGroup": {"podGroupName": "j"}}}),
+        (False, {"annotations": {"volcano.sh/task-spec": "launcher"}}),
+        (False, {}),
+    ],
+)
+def test_a_pod_starts_with_others_by_the_marks_that_schedulers_know(grouped: bool, said: dict[str, Any]) -> None:
+    meta = {"name": "j-launcher", "labels": LAUNCHER, **said}
+    raw = json.dumps({"metadata": meta, "spec": said.get("spec", {})}).encode()
+    assert READ.pod(raw).grouped is grouped
 
 
 def with_hook(**hook: Any) -> list[dict[str, Any]]:

@@ -1,12 +1,14 @@
 """What new pods get beside the host list: gates, labels, profiles."""
 
 import copy
+from functools import partial
 from typing import Any
 
 import pytest
 
 from lab.operator import objects
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.admission import KueueAdmission
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from tests.product.webhook.answers import patched
@@ -82,7 +84,8 @@ MALFORMED = ("", "a b", "a/b/c", "/a", "Upper.Case/a", "a" * 64, f"{'a.' * 127}b
 
 @pytest.mark.parametrize("key", ["mpi-job-name", NEWER, "replica-index", LABEL_QUEUE, names.ENABLED, *MALFORMED])
 def test_what_others_read_as_their_own_and_what_is_no_label_is_left_out(key: str) -> None:
-    assert patched(pod_templates.missing_labels, worker_pod(), labelled({key: "x"})) == worker_pod()
+    rule = partial(pod_templates.missing_labels, taken=KueueAdmission.taken)
+    assert patched(rule, worker_pod(), labelled({key: "x"})) == worker_pod()
 
 
 @pytest.mark.parametrize("value", ["x y", "x" * 64, "-x", "x\n"])
