@@ -1,5 +1,6 @@
-"""Every name, label, annotation, key and path that other programs rely on, once, with its source.
+"""Every name, label, annotation, key and path of the core that other programs rely on, once, with its source.
 
+Those of an optional capability are in its folder.
 Sources: [operator] mpi-operator v0.2.3, pkg/controllers/v1/mpi_job_controller.go, tested in tests/lab/test_operator_*;
 [v0.3.0] the same file at v0.3.0, whose key and format we keep so that a later operator upgrade takes over in place;
 [horovod] horovod/runner/elastic/discovery.py; [ours] decided here, part of the public contract.

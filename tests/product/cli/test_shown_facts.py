@@ -59,6 +59,11 @@ def test_conditions_keep_the_words_of_their_author() -> None:
     assert shown_facts.read_pod(b'{"metadata": {"name": "p"}}').state == Pod()
 
 
+def test_a_pod_shows_the_mark_of_its_gang() -> None:
+    marked = b'{"metadata": {"name": "p", "annotations": {"scheduling.k8s.io/group-name": "j"}}}'
+    assert shown_facts.read_pod(marked).facts.grouped
+
+
 @pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing"])
 def test_containers_on_their_way_are_not_stuck(reason: str) -> None:
     assert pod({"containerStatuses": [waiting("main", reason)]}).stuck is None
