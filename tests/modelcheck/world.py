@@ -17,9 +17,9 @@ MOST = 4
 # Ages that make no further difference, in ticks: of a drain, of anything that waits for ten seconds.
 LONGEST_DRAIN = 3
 TEN_SECONDS = 4
-# Of a pod without a gate that a suspended job may delete (decide.suspension).
+# Of a pod without a gate that a suspended job may delete (decide.stop).
 LONGEST_PACE = 2
-# As long as a newcomer needs to have the training's state (decide.disruption).
+# As long as a newcomer needs to have the training's state (decide.moves).
 SEASONED = 10
 # As long as a worker that came to such a node for the second time stays there.
 SECOND_MOVE = 10

@@ -1,7 +1,7 @@
 """Hold back new pods of a job that must not start yet, by a scheduling gate for each reason; pure.
 
 https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
-A pod gets gates at its creation or never. The controller takes them off (decide/scheduling_gates).
+A pod gets gates at its creation or never. The controller takes them off (decide/hold).
 """
 
 from mpijob_elastic.model.job_facts import JobFacts
