@@ -4,26 +4,13 @@ The job is called `j`; times are seconds since the epoch, and `NOW` is long afte
 to a job is told by the methods of its `Story`, one after the other: `job(2).shrunk(from_=3).drained(2, after=5)`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypeVar, cast
 
 import msgspec
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.capabilities import told
-from mpijob_elastic.capabilities.autoscaling import Autoscaling, growth
-from mpijob_elastic.capabilities.autoscaling.facts import Scaling
-from mpijob_elastic.capabilities.disruption import eviction
-from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK, Eviction
-from mpijob_elastic.capabilities.gangs import Gangs
-from mpijob_elastic.capabilities.gangs.facts import Gang
-from mpijob_elastic.capabilities.kube_queue import KubeQueue
-from mpijob_elastic.capabilities.kube_queue.facts import HELD, Held
-from mpijob_elastic.capabilities.kueue import Kueue
-from mpijob_elastic.capabilities.kueue.facts import Asked
-from mpijob_elastic.capabilities.run_policy.facts import RunPolicy
-from mpijob_elastic.capabilities.suspension import Suspended
 from mpijob_elastic.decide import config_map, next_memory
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role
@@ -32,6 +19,7 @@ from mpijob_elastic.model.memory import Host, Left, Memory, Tries, pod_fingerpri
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, PodFacts, Probe, Worker
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.wire import Owned
+from tests import room_words
 
 T = TypeVar("T")
 View = TypeVar("View", bound=JobView)
@@ -87,30 +75,9 @@ def _replaced(thing: Any, **facts: Any) -> Any:
 
 
 def _job(view: JobView, **facts: Any) -> JobView:
-    """A job of which some facts are what a capability has seen: the names on the left of these."""
-    seen: dict[type, Any] = {type(one): one for one in view.capabilities}
-    gang, scaling = view.of(Gangs) or Gangs(), view.of(Autoscaling) or Autoscaling()
-    rooms: dict[type, Callable[[dict[str, Any]], Any]] = {
-        Kueue: lambda asked: Kueue(asked["queue"]),
-        KubeQueue: lambda asked: asked["kube_queue"],
-        Gangs: lambda asked: replace(
-            gang, **{{"pod_group": "group", "serves_gangs": "serves"}[k]: v for k, v in asked.items()}
-        ),
-        Autoscaling: lambda asked: replace(scaling, **asked),
-    }
-    words = {
-        "queue": Kueue,
-        "kube_queue": KubeQueue,
-        "pod_group": Gangs,
-        "serves_gangs": Gangs,
-        "autoscalers": Autoscaling,
-        "others_wait": Autoscaling,
-    }
-    for room, make in rooms.items():
-        if asked := {name: facts.pop(name) for name in list(facts) if words.get(name) is room}:
-            seen[room] = make(asked)
-    known = [one for one in seen.values() if one is not None and one != Gangs()]
-    return told(_replaced(view, **facts), seen=known)
+    """A job of which some facts are what a capability has seen."""
+    seen = room_words.after(lambda words: words.seen, {type(one): one for one in view.capabilities}, facts)
+    return room_words.seen_in(_replaced(view, **facts), seen)
 
 
 def _facts(thing: object, known: Any, **facts: Any) -> Any:
@@ -118,8 +85,7 @@ def _facts(thing: object, known: Any, **facts: Any) -> Any:
         facts["metadata"] = facts.pop("ref")
     if isinstance(thing, Worker):
         facts |= _phase(known.phase, facts)
-        if "eviction" in facts:
-            facts["marks"] = _mark(facts.pop("eviction"))
+        facts |= room_words.of_pod(facts)
         if "opaque" in facts:
             facts["shares_processes"] = facts.pop("opaque")
         if "forced" in facts:
@@ -137,26 +103,9 @@ def _facts(thing: object, known: Any, **facts: Any) -> Any:
     return msgspec.structs.replace(known, **facts)
 
 
-def _mark(asked: Eviction | None) -> dict[str, str]:
-    if asked is None:
-        return {}
-    return {EVICTION_MARK: eviction.released(asked.at) if asked.released else eviction.requested(asked.at)}
-
-
 def _asked(known: JobFacts, facts: dict[str, Any]) -> dict[str, Any]:
-    """What the MPIJob asks of capabilities: the names on the left of these, which are taken away."""
-    asked: dict[type, Any] = {type(one): one for one in known.asked}
-    words = {"gang": Gang, "scaling": Scaling, "kueue": Asked}
-    for name, kind in words.items():
-        if name in facts:
-            asked[kind] = facts.pop(name)
-    if "size_manager" in facts:
-        asked[Scaling] = replace(asked.get(Scaling, Scaling()), size_manager=facts.pop("size_manager"))
-    if runs := {name: facts.pop(name) for name in ("ttl", "backoff_limit") if name in facts}:
-        asked[RunPolicy] = replace(asked.get(RunPolicy, RunPolicy()), **runs)
-    if "suspended_by" in facts:
-        by = facts.pop("suspended_by")
-        asked |= {Suspended: Suspended() if by and by != HELD else None, Held: Held() if by == HELD else None}
+    """What the MPIJob asks of capabilities; takes these facts away."""
+    asked = room_words.after(lambda words: words.asked, {type(one): one for one in known.asked}, facts)
     found = tuple(one for one in asked.values() if one is not None)
     return {"asked": found} if found != known.asked else {}
 
@@ -348,8 +297,3 @@ def shown(view: View, *, at: float = LONG_AGO) -> View:
     assert view.launcher is not None
     assert view.config is not None
     return but(view, launcher=but(view.launcher, refreshed=config_map.mark(view.config, at=at)))
-
-
-def grown(worked: int, *, asked: int, at: float = LONG_AGO) -> dict[str, bytes]:
-    """What the memory tells of the sizes that worked and were asked for."""
-    return {growth.NAME: msgspec.json.encode(growth.Growth(worked=worked, asked=asked, at=at), order="sorted")}

@@ -4,7 +4,7 @@ from typing import Any
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
-from mpijob_elastic.capabilities.kube_queue.facts import HELD, QueueUnit
+from mpijob_elastic.capabilities.kube_queue.facts import QueueUnit
 from mpijob_elastic.capabilities.kueue.facts import Queue, Workload
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
@@ -61,4 +61,4 @@ def held(found: QueueUnit | None = None, *, gates: tuple[str, ...] = SUSPENDED, 
     """A job of two workers that KubeQueue holds; all of its pods wait."""
     waits = launcher(LauncherPhase.WAITING, gates=gates)
     defaults = {"workers": tuple(pending(index, gates=gates) for index in range(2)), "launcher": waits}
-    return job(2, **{**defaults, "suspended_by": HELD, "kube_queue": queued(found), **facts})
+    return job(2, **{**defaults, "held_in_queue": "suspended_by" not in facts, "kube_queue": queued(found), **facts})

@@ -7,12 +7,6 @@ the API server may refuse; it takes the Role and the ConfigMap from here.
 
 from collections.abc import Iterator
 
-from mpijob_elastic.capabilities.autoscaling.actions import Fill, RollBack
-from mpijob_elastic.capabilities.disruption import eviction
-from mpijob_elastic.capabilities.gangs import Gangs
-from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
-from mpijob_elastic.capabilities.gangs.facts import PodGroup
-from mpijob_elastic.capabilities.run_policy.actions import DeleteJob
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import (
     Action,
@@ -34,7 +28,8 @@ from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, JobView, Role
 from mpijob_elastic.model.memory import parse_memory, render_memory
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Probe, Worker
-from tests.builders import but, ref
+from tests.builders import but
+from tests.room_words import rooms
 
 
 def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
@@ -52,13 +47,13 @@ def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
             view = but(view, launcher=_launcher(view.launcher, action, now=now))
         case TellUser():
             view = but(view, notices=action.text)
-        case MakePodGroup() | LowerPodGroup() | TunePodGroup() | RollBack() | Fill():
-            view = _set_size(view, action)
         case Ungate():
             view = _ungate(view, action)
-        case WriteSelector() | DeleteJob():
-            is_over = isinstance(action, DeleteJob)
-            view = but(view, deleting=True) if is_over else but(view, selector_due=False)
+        case WriteSelector():
+            view = but(view, selector_due=False)
+        case _:
+            done = (words.done[type(action)] for words in rooms() if type(action) in words.done)
+            view = next((do(view, action) for do in done), view)
     return view
 
 
@@ -66,7 +61,7 @@ def _workers(view: JobView, action: DeleteWorkers | ReleaseWorker) -> Iterator[W
     gone = {removal.worker.name for removal in action.removals} if isinstance(action, DeleteWorkers) else set()
     for one in view.workers:
         if isinstance(action, ReleaseWorker) and one.ref == action.ref:
-            yield but(one, eviction=eviction.parse(action.text))
+            yield but(one, marks={action.key: action.text})
         elif one.name not in gone:
             yield one
 
@@ -139,23 +134,6 @@ def _ungate(view: JobView, action: Ungate) -> JobView:
     workers = tuple(but(one, gates=kept.get(one.name, one.facts.gates)) for one in view.workers)
     launcher = view.launcher and but(view.launcher, gates=kept.get(view.launcher.ref.name, view.launcher.facts.gates))
     return but(view, workers=workers, launcher=launcher)
-
-
-def _set_size(view: JobView, action: MakePodGroup | LowerPodGroup | TunePodGroup | RollBack | Fill) -> JobView:
-    if isinstance(action, RollBack | Fill):
-        return but(view, replicas=action.after)
-    return but(view, pod_group=_pod_group((view.of(Gangs) or Gangs()).group, action))
-
-
-def _pod_group(group: PodGroup | None, action: MakePodGroup | LowerPodGroup | TunePodGroup) -> PodGroup:
-    if isinstance(action, MakePodGroup):
-        asked = action.gang
-        made = PodGroup(metadata=ref(action.job.name), min_member=action.min_member, queue=asked.queue or "default")
-        return but(made, annotations=asked.annotations)
-    assert group is not None
-    if isinstance(action, LowerPodGroup):
-        return but(group, min_member=action.after)
-    return but(group, queue=action.queue, annotations={**group.annotations, **action.annotations})
 
 
 def _look(view: JobView, looked_into: set[str], *, told: bool, now: float) -> JobView:

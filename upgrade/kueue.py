@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 import yaml
 
-from mpijob_elastic.capabilities import WORKLOADS
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS
@@ -14,6 +13,9 @@ from upgrade.findings import Finding, Verdict
 # Where its manifests and its chart put the configuration.
 _CONFIGURATION = CONFIG_MAPS.path("kueue-system", "kueue-manager-config")
 _KEY = "controller_manager_config.yaml"
+_GROUP = "kueue.x-k8s.io"
+# The version of its Workloads that queued jobs need.
+_SERVED = f"{_GROUP}/v1beta2"
 # As its configuration names MPIJobs of v1.
 FRAMEWORK = f"{MPI_JOBS.kind}.{MPI_JOBS.version}.{MPI_JOBS.group}"
 
@@ -24,10 +26,10 @@ class _ConfigMap(msgspec.Struct):
 
 async def look(client: ApiReader) -> Finding:
     """Say whether it is there, and whether jobs may be queued."""
-    if await client.find(f"/apis/{WORKLOADS.group}") is None:
+    if await client.find(f"/apis/{_GROUP}") is None:
         return Finding("kueue", Verdict.GO, "not installed")
-    if await client.find(f"/apis/{WORKLOADS.api_version}") is None:
-        said = f"older than 0.15, without {WORKLOADS.api_version}, so MPIJobs with a queue's label are not queued"
+    if await client.find(f"/apis/{_SERVED}") is None:
+        said = f"older than 0.15, without {_SERVED}, so MPIJobs with a queue's label are not queued"
         return Finding("kueue", Verdict.CARE, f"installed, but {said}")
     verdict, said = await _pods(client)
     return Finding("kueue", verdict, f"installed; MPIJobs may be queued; {said}")

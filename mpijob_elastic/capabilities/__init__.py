@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from mpijob_elastic.capabilities.autoscaling import Autoscaling
-from mpijob_elastic.capabilities.disruption import Disruption, signs
+from mpijob_elastic.capabilities.disruption import Disruption
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
-from mpijob_elastic.capabilities.kueue import Kueue, api
-from mpijob_elastic.capabilities.run_policy import Runs, facts
+from mpijob_elastic.capabilities.kueue import Kueue
+from mpijob_elastic.capabilities.run_policy import Runs
 from mpijob_elastic.capabilities.suspension import Suspension
 from mpijob_elastic.decide.wishes import Capability
 from mpijob_elastic.model import job_facts, mpijob, policy
@@ -16,6 +16,7 @@ from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.taints import Signs
 
 ALL: tuple[type[Capability], ...] = (Suspension, Runs, KubeQueue, Kueue, Gangs, Autoscaling, Disruption)
 
@@ -37,11 +38,12 @@ def read(raw: bytes) -> JobFacts:
     return of(mpijob.decode(raw))
 
 
+def node_signs(*, more: Iterable[str] = (), ignored: Iterable[str] = ()) -> Signs:
+    """Return by what is told that a node is about to go, as the first says who knows. Raises ValueError."""
+    return next((known for each in ALL if (known := each.node_signs(more, ignored))), Signs())
+
+
 # The annotations that users write.
 KEYS = policy.KEYS.union(each.key for one in ALL for each in one.annotations)
 # The labels and annotations of pods that their scheduler starts together.
 GROUPS = frozenset(key for one in ALL for key in one.groups)
-# For the upgrade: the requests for quota that must be served, and what an MPIJob says to keep its run policy.
-WORKLOADS, RUN_POLICY = api.WORKLOADS, facts.RUN_POLICY
-# By what is told that a node is about to go: the usual, and what options of the controller name. Raises ValueError.
-node_signs = signs.signs

@@ -31,9 +31,9 @@ from mpijob_elastic.kube.lease import Lease, LeaseTimes
 from mpijob_elastic.kube.queue import WorkQueue, work
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import listed
+from mpijob_elastic.model.taints import Signs
 from mpijob_elastic.observe import definition
 from mpijob_elastic.observe.caches import Caches
-from mpijob_elastic.observe.nodes import Signs
 from mpijob_elastic.observe.watching import JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
 

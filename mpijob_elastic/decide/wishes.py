@@ -21,6 +21,7 @@ from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import Launcher, Worker
 from mpijob_elastic.model.policy import Annotation, Policy, Problem
+from mpijob_elastic.model.taints import Signs
 from mpijob_elastic.model.wire import Fact
 
 if TYPE_CHECKING:
@@ -185,6 +186,14 @@ class Capability(Known):
     @classmethod
     def told(cls, _view: JobView) -> Capability | None:
         """Return what the job's own objects tell; None where they tell nothing."""
+        return None
+
+    @classmethod
+    def node_signs(cls, _more: Iterable[str], _ignored: Iterable[str]) -> Signs | None:
+        """Return by what is told that a node is about to go, None if it knows nothing. Raises ValueError.
+
+        more: other signs than the usual; ignored: those that never count.
+        """
         return None
 
     def wishes(self, _view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002 - asked for by name

@@ -1,4 +1,4 @@
-"""Taints of nodes, and which pods stay in spite of them.
+"""Taints of nodes, which pods stay in spite of them, and what else tells that a node is about to go.
 
 https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 """
@@ -46,3 +46,19 @@ class Toleration(Wire, frozen=True, gc=False):
 def is_built_in(key: str) -> bool:
     """Return True if Kubernetes itself reports a node's state with that taint."""
     return _BUILT_IN.fullmatch(key) is not None
+
+
+class Signs:
+    """By what is told that a node is about to go; by default by nothing."""
+
+    def names_taint(self, _key: str, _value: str, _effect: str) -> bool:
+        """Return True if that taint means the node's end, whatever a pod tolerates."""
+        return False
+
+    def names_condition(self, _kind: str) -> bool:
+        """Return True if a condition of that type does."""
+        return False
+
+    def evicts(self, _key: str, _effect: str) -> bool:
+        """Return True if that taint makes pods leave that do not tolerate it."""
+        return False

@@ -24,9 +24,10 @@ from mpijob_elastic.kube.watches import Watches, watches
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.pod import PodFacts
+from mpijob_elastic.model.taints import Signs
 from mpijob_elastic.model.wire import Fact, is_news
 from mpijob_elastic.observe import facts_config, views
-from mpijob_elastic.observe.nodes import Nodes, Signs
+from mpijob_elastic.observe.nodes import Nodes
 from mpijob_elastic.observe.watching import ByJob, JobKey, See, Watching, unseen
 from mpijob_elastic.observe.worker_ends import WorkerEnds
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from random import Random
-from typing import Never, Protocol
+from typing import Never
 
 import msgspec
 
@@ -21,7 +21,7 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import NODES
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.pod import PodFacts
-from mpijob_elastic.model.taints import Taint, Toleration
+from mpijob_elastic.model.taints import Signs, Taint, Toleration
 from mpijob_elastic.model.wire import Owned, Wire, owned
 from mpijob_elastic.observe.pod import Condition
 
@@ -31,19 +31,6 @@ log = logging.getLogger(__name__)
 PATIENCE = 10.0
 # Names of deleted nodes that are kept, the latest; pods that outlive their node are collected within minutes.
 MOST_GONE = 1000
-
-
-class Signs(Protocol):
-    """By what is told that a node is about to go."""
-
-    def names_taint(self, key: str, value: str, effect: str) -> bool:
-        """Return True if that taint means the node's end, whatever a pod tolerates."""
-
-    def names_condition(self, kind: str) -> bool:
-        """Return True if a condition of that type does."""
-
-    def evicts(self, key: str, effect: str) -> bool:
-        """Return True if that taint makes pods leave that do not tolerate it."""
 
 
 class _Spec(Wire, frozen=True):

@@ -1,6 +1,6 @@
 """Convert a MPIJob v1alpha2 to v1 (mpi-operator v0.2.3, pkg/apis/kubeflow/v1alpha2/types.go and v1/types.go)."""
 
-from mpijob_elastic import capabilities
+from mpijob_elastic import names
 from upgrade.conversion import elastic
 from upgrade.conversion.elastic import Notes, Object, Source
 
@@ -25,7 +25,7 @@ def convert(source: Source, notes: Notes) -> Object:
     if run_policy:
         result["runPolicy"] = run_policy
         kept = f"{', '.join(sorted(run_policy))} kept, but mpi-operator v0.2.3 does not act on it"
-        notes.add("spec.runPolicy", f'{kept}: annotate the job {capabilities.RUN_POLICY}: "true"')
+        notes.add("spec.runPolicy", f'{kept}: annotate the job {names.PREFIX}run-policy: "true"')
     template = specs.get("Launcher", {}).get("template", {})
     bounds = elastic.sizes(template, slots=int(spec.get("slotsPerWorker", 1)))
     return elastic.mpi_job(source, result, bounds, notes)

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 
-from mpijob_elastic.capabilities.disruption import eviction
+from mpijob_elastic.capabilities.disruption import eviction, signs
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.decide.actions import Note, warning
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, How, Leave, Release, Wish
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.taints import Signs
 
 
 class Disruption(Capability):
@@ -17,6 +18,11 @@ class Disruption(Capability):
     def told(cls, view: JobView) -> Capability | None:
         """Return it if a pod goes."""
         return cls() if any(pod.facts.disruption or EVICTION_MARK in pod.facts.marks for pod in view.pods) else None
+
+    @classmethod
+    def node_signs(cls, more: Iterable[str], ignored: Iterable[str]) -> Signs | None:
+        """Return the default signs, and these."""
+        return signs.signs(more=more, ignored=ignored)
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
         """Yield the workers that are to be elsewhere.

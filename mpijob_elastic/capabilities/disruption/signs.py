@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mpijob_elastic.model import taints
 from mpijob_elastic.model.taints import NO_EXECUTE, is_built_in
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -52,7 +53,7 @@ class Sign:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Signs:
+class Signs(taints.Signs):
     """The signs that count. ignored: keys of taints and types of conditions that never count."""
 
     named: tuple[Sign, ...]

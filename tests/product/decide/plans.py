@@ -8,16 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.autoscaling import actions as of_scaling
-from mpijob_elastic.capabilities.gangs import actions as of_gangs
-from mpijob_elastic.capabilities.kube_queue import actions as of_kube_queue
-from mpijob_elastic.capabilities.kueue import actions as of_kueue
-from mpijob_elastic.capabilities.run_policy import actions as of_runs
 from mpijob_elastic.decide import actions, config_map, decide, derive, next_memory
 from mpijob_elastic.decide.state import JobState, Standing, WorkerState
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
-from tests.builders import JOB, NOW
+from tests.builders import NOW
+from tests.room_words import rooms, short
 
 
 def does(view: JobView, *, now: float = NOW, but: str = "") -> str:
@@ -83,24 +79,16 @@ def state(view: JobView, *, now: float = NOW) -> JobState:
     return derive(view, now=now)
 
 
-def _short(name: str) -> str:
-    return name.removeprefix(f"{JOB}-worker-").removeprefix(f"{JOB}-").replace(f"{JOB}-worker-", "")
-
-
 def _seconds(seconds: float) -> str:
     return f"{round(seconds, 3):g}" if abs(seconds) < 1e6 else f"at {seconds}"
 
 
 def _pods(found: Iterable[str]) -> str:
-    return " ".join(map(_short, found)) or "nobody"
+    return " ".join(map(short, found)) or "nobody"
 
 
 def _gates(found: Iterable[actions.Gated]) -> str:
-    return " ".join(_short(pod.ref.name) + (f"[{','.join(pod.kept)}]" if pod.kept else "") for pod in found)
-
-
-def _asked(sets: Iterable[actions.PodSet]) -> str:
-    return " and ".join(f"{one.count} like {_short(one.like.name)}" for one in sets)
+    return " ".join(short(pod.ref.name) + (f"[{','.join(pod.kept)}]" if pod.kept else "") for pod in found)
 
 
 def _leaving(look: actions.ProbeWorkers) -> str:
@@ -137,12 +125,11 @@ _WORDS: Mapping[type, Callable[[Any], str]] = {
     actions.WriteRole: lambda write: f"allow {_pods(write.exec_names)}",
     actions.RefreshLauncher: lambda touch: f"touch again {touch.again}" if touch.again else "touch",
     actions.DeleteWorkers: lambda found: (
-        f"delete {' '.join(f'{_short(one.worker.name)}:{one.outcome}' for one in found.removals)}"
+        f"delete {' '.join(f'{short(one.worker.name)}:{one.outcome}' for one in found.removals)}"
     ),
-    actions.ReleaseWorker: lambda found: f"release {_short(found.ref.name)}",
+    actions.ReleaseWorker: lambda found: f"release {short(found.ref.name)}",
     actions.DeleteLauncher: lambda found: f"delete launcher{', suspended' if found.suspends else ''}",
     actions.EndLauncher: lambda _: "end launcher",
-    of_runs.DeleteJob: lambda _: "delete job",
     actions.EndExecs: lambda found: f"kill {' '.join(str(one.pid) for one in found.execs)}",
     actions.Ungate: lambda found: (
         f"{'start' if found.note.reason == 'Admitted' else 'ungate'} {_gates(found.pods)}"
@@ -152,27 +139,5 @@ _WORDS: Mapping[type, Callable[[Any], str]] = {
         f"say {' '.join(line.partition(':')[0] for line in told.text.splitlines()) or 'nothing more'}"
     ),
     actions.WriteSelector: lambda _: "restore selector",
-    of_gangs.MakePodGroup: lambda made: f"make gang of {made.min_member}",
-    of_gangs.LowerPodGroup: lambda size: f"lower gang {size.before} to {size.after}",
-    of_gangs.TunePodGroup: lambda tuned: (
-        f"tune gang {' '.join(filter(None, [tuned.queue, *tuned.annotations.values()]))}"
-    ),
-    of_scaling.RollBack: lambda size: f"return {size.before} to {size.after}",
-    of_scaling.Fill: lambda size: f"fill {size.before} to {size.after}",
-    of_scaling.MakeAutoscaler: lambda _: "make HPA",
-    of_scaling.ChangeAutoscaler: lambda _: "change HPA",
-    of_scaling.DeleteAutoscaler: lambda _: "delete HPA",
-    of_kueue.CreateWorkload: lambda asked: (
-        f"ask {_short(asked.name)}: {_asked(asked.pods)}" + (f", priority {asked.priority}" if asked.priority else "")
-    ),
-    of_kueue.MarkReady: lambda found: f"ready {_short(found.workload.metadata.name)}",
-    of_kueue.ClearWorkload: lambda found: f"give back {_short(found.workload.metadata.name)}",
-    of_kueue.FinishWorkload: lambda found: f"finish {_short(found.workload.metadata.name)}",
-    of_kueue.DeleteWorkload: lambda found: f"withdraw {_short(found.ref.name)}",
-    of_kueue.AdoptWorkload: lambda found: f"adopt {_short(found.ref.name)}",
-    of_kube_queue.CreateUnit: lambda asked: f"ask unit of {asked.workers}: {_asked(asked.pods)}",
-    of_kube_queue.DeleteUnit: lambda _: "withdraw unit",
-    of_kube_queue.MarkRunning: lambda _: "mark unit running",
-    of_kube_queue.ReleaseJob: lambda _: "release job",
-    of_kube_queue.HoldJob: lambda _: "hold job",
+    **{kind: say for words in rooms() for kind, say in words.plan.items()},
 }

@@ -25,7 +25,8 @@ from mpijob_elastic.model.kubexec import Exec, Held
 from mpijob_elastic.model.memory import Host, Left, Memory, Mended, Tries, pod_fingerprint
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
-from tests.builders import FACTS, JOB, KUBEXEC, LONG_AGO, NOW, but, config, grown, job, launcher, pods, ref, worker
+from tests.builders import FACTS, JOB, KUBEXEC, LONG_AGO, NOW, but, config, job, launcher, pods, ref, worker
+from tests.rooms.autoscaling import grown
 from tests.simulated_writes import apply
 
 T = TypeVar("T")

@@ -16,9 +16,9 @@ from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.wire import Owned
 from tests.builders import LONG_AGO, NOW, Story, but, config, job, launcher, pending, pods, role, worker
-from tests.builders import grown as sizes
 from tests.product.decide.plans import change, does, note, notes
 from tests.queues import GATES, granted, queue, workload
+from tests.rooms.autoscaling import grown as sizes
 
 BESIDE = "say wake publish hostfile remember"
 DELIVERING = launcher(LauncherPhase.DELIVERING)

@@ -7,7 +7,7 @@ import pytest
 
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
 from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit
-from mpijob_elastic.capabilities.kube_queue.facts import HELD, QueueUnit
+from mpijob_elastic.capabilities.kube_queue.facts import QueueUnit
 from mpijob_elastic.capabilities.kueue.facts import Workload
 from mpijob_elastic.decide import decide, derive
 from mpijob_elastic.decide.actions import Note
@@ -73,7 +73,7 @@ def ended(policy: str, **facts: Any) -> Story:
             for phase in ("TimeoutBackoff", "Preempted")
             for facts, plan in (
                 ({}, "hold job"),
-                ({"suspended_by": HELD}, "nothing"),
+                ({"held_in_queue": True}, "nothing"),
                 ({"suspended_by": BY_USER}, "nothing"),
             )
         ),

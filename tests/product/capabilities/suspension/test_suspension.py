@@ -17,7 +17,6 @@ from tests.builders import (
     Story,
     but,
     config,
-    grown,
     job,
     launcher,
     left,
@@ -28,6 +27,7 @@ from tests.builders import (
     worker,
 )
 from tests.product.decide.plans import change, does, notes, removals
+from tests.rooms.autoscaling import grown
 
 GATES = (names.GATE_SUSPENDED,)
 BY = "annotation x"

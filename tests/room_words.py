@@ -1,0 +1,73 @@
+"""What tests say of each capability, in a module of tests/rooms each, so that one can be taken away with its words."""
+
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from mpijob_elastic.capabilities import told
+from mpijob_elastic.decide.actions import PodSet
+from mpijob_elastic.model.job import JobView
+
+# By type: what an MPIJob asks for, or what was seen; None for nothing.
+ByType = Mapping[type, Any]
+Change = Callable[[ByType, Any], ByType]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """The words for one capability.
+
+    asked, seen: a fact of a job by its name, and what is known once that fact is so. pod: the same of a worker, and
+    what its pod says. nothing: what is as good as not seen. plan: its actions in words. done: the job after an action.
+    """
+
+    asked: Mapping[str, Change] = field(default_factory=dict)
+    seen: Mapping[str, Change] = field(default_factory=dict)
+    pod: Mapping[str, Callable[[Any], Mapping[str, Any]]] = field(default_factory=dict)
+    nothing: tuple[object, ...] = ()
+    plan: Mapping[type, Callable[[Any], str]] = field(default_factory=dict)
+    done: Mapping[type, Callable[[JobView, Any], JobView]] = field(default_factory=dict)
+
+
+def short(name: str) -> str:
+    """A pod of the job `j` by its number or its role."""
+    return name.removeprefix("j-worker-").removeprefix("j-").replace("j-worker-", "")
+
+
+def asked_of(sets: Iterable[PodSet]) -> str:
+    return " and ".join(f"{one.count} like {short(one.like.name)}" for one in sets)
+
+
+def seen_in(view: JobView, seen: ByType) -> JobView:
+    """The view where capabilities have seen this."""
+    nothing = [one for words in rooms() for one in words.nothing]
+    return told(view, seen=[one for one in seen.values() if one is not None and one not in nothing])
+
+
+def after(part: Callable[[Words], Mapping[str, Change]], known: ByType, facts: dict[str, Any]) -> ByType:
+    """What is known once these facts are so; takes those away that a capability has a word for."""
+    for words in rooms():
+        for name, change in part(words).items():
+            if name in facts:
+                known = {**known, **change(known, facts.pop(name))}
+    return known
+
+
+def of_pod(facts: dict[str, Any]) -> dict[str, Any]:
+    """What a pod says once these facts are so; takes them away."""
+    found: dict[str, Any] = {}
+    for words in rooms():
+        for name in words.pod.keys() & facts.keys():
+            found |= words.pod[name](facts.pop(name))
+    return found
+
+
+@cache
+def rooms() -> tuple[Words, ...]:
+    """The words for each capability that is there."""
+    folder = Path(__file__).parent / "rooms"
+    return tuple(import_module(f"tests.rooms.{one.name}").WORDS for one in pkgutil.iter_modules([str(folder)]))
