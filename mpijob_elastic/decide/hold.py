@@ -16,7 +16,7 @@ from mpijob_elastic.model.phrases import listed
 def free(state: JobState) -> Iterator[Ungate]:
     """Yield the gates to take off now, those of pods that get the same together."""
     view, wishes = state.view, state.wishes
-    if view.facts.deleting or view.facts.finished or wishes.stop or stop.has_leftovers(view):
+    if view.facts.deleting or view.ended or wishes.stop or stop.has_leftovers(view):
         return
     together: dict[tuple[str, tuple[str, ...]], list[Gated]] = {}
     for pod in view.pods:

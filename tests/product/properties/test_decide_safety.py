@@ -72,8 +72,8 @@ def who_leaves_is_not_freed(_: JobView, plan: Plan) -> None:
 
 
 def others_are_left_alone(view: JobView, plan: Plan) -> None:
-    # Nobody else would take our gates off, or answer Kueue.
-    own = (Ungate, TunePodGroup, *OF_QUEUES) if of(Ungate, plan) else OF_QUEUES
+    # Nobody else would take our gates off, or answer a queue.
+    own = (Ungate, MakePodGroup, TunePodGroup, *OF_QUEUES) if of(Ungate, plan) else OF_QUEUES
     plan = but(plan, actions=tuple(action for action in plan.actions if not isinstance(action, own)))
     if view.facts.deleting:
         assert plan == Plan()
@@ -93,7 +93,7 @@ def kinds_of(room: ModuleType) -> tuple[type[Action], ...]:
     return tuple(kind for kind in kinds() if kind.__module__ == room.__name__)
 
 
-OF_QUEUES = kinds_of(of_kueue)
+OF_QUEUES = (*kinds_of(of_kueue), *kinds_of(of_kube_queue))
 
 
 def scaling(view: JobView) -> Scaling:
@@ -363,7 +363,10 @@ def a_gang_is_made_only_for_who_asks(view: JobView, plan: Plan) -> None:
         assert gang_of(view).group is None
         assert gang_of(view).serves
         assert 1 <= action.min_member <= view.replicas + 1
-        assert not any((view.facts.finished, view.facts.deleting, derive(view, now=NOW).foreign))
+        assert not view.facts.finished
+        assert not view.facts.deleting
+        # Nobody else makes the gang without which the pods that we free would not be scheduled.
+        assert not derive(view, now=NOW).foreign or of(Ungate, plan)
     for tuned in of(TunePodGroup, plan):
         assert view.facts.of(Gang) is not None
         assert tuned.queue or view.facts.of(Gang).scheduler == "koordinator"
@@ -443,7 +446,7 @@ def a_gate_comes_off_when_nothing_holds_it(view: JobView, plan: Plan) -> None:
         assert not rules.ungated(plain_facts(view))
         assert all(names.GATE_SUSPENDED not in gated.kept for gated in action.pods)
         if view.elastic and view.launcher and names.GATE_SUSPENDED in view.launcher.facts.gates:
-            ungated = [one for one in view.workers if names.GATE_SUSPENDED not in one.facts.gates]
+            ungated = [one for one in view.workers if names.GATES.isdisjoint(one.facts.gates)]
             assert all(one.facts.created_at > view.launcher.facts.created_at for one in ungated)
 
 
@@ -457,7 +460,7 @@ def a_job_is_deleted_only_when_it_has_ended_and_expired(view: JobView, plan: Pla
         assert asked is not None
         assert asked.ttl is not None
         assert view.facts.ended_at + asked.ttl <= NOW
-        assert len(plan.actions) == 1
+        assert len([action for action in plan.actions if not isinstance(action, OF_QUEUES)]) == 1
 
 
 def a_launcher_is_ended_only_beyond_its_backoff_limit_while_it_does_not_run(view: JobView, plan: Plan) -> None:
@@ -609,7 +612,7 @@ def leaves_at_once_with_its_node(view: JobView, plan: Plan) -> bool:
 
 OUTCOMES = ("finished", "idle", "unused", "unscheduled", "drained", "timeout", "failed", "lost", "suspended")
 # What these views do not lead to.
-OWN = {Fill, *kinds_of(of_kube_queue), *OF_QUEUES, *kinds_of(of_scaling)} - {RollBack}
+OWN = {Fill, *OF_QUEUES, *kinds_of(of_scaling)} - {RollBack}
 # What the rules judge must be among the plans: of which views, and how a plan shows it.
 AMONG: dict[str, tuple[Callable[[Random], JobView], Shows]] = {
     **{kind.__name__: (lived, acts(kind)) for kind in kinds() if kind not in OWN},
@@ -632,7 +635,7 @@ SEEDS: dict[str, int] = {
     "EndLauncher": 98,
     "DeleteJob": 118,
     "EndExecs": 1949,
-    "Ungate": 14,
+    "Ungate": 249,
     "TellUser": 2,
     "WriteSelector": 15,
     "MakePodGroup": 10,

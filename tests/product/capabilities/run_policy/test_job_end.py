@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import Queue
 from mpijob_elastic.decide import notices
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Scale
 from mpijob_elastic.model.pod import LauncherPhase
-from tests.builders import LONG_AGO, NOW, Story, config, job, launcher, pods
+from tests.builders import LONG_AGO, NOW, Story, config, job, launcher, pending, pods, worker
 from tests.product.decide.plans import does, note
 
 TTL = 600
@@ -38,6 +39,14 @@ def succeeded(*, changed: float = 5.0, memory: dict[str, Any] | None = None, **f
 
 def grew(before: int) -> dict[str, Any]:
     return {"added_at": ENDED - 5.0, "scale": Scale(before=before, after=2, at=ENDED - 5.0)}
+
+
+def test_nobody_is_freed_once_the_launcher_has_ended() -> None:
+    """What the operator says of that comes in a moment, and may be that the pods go."""
+    held = pending(1, gates=(names.GATE_SUSPENDED,))
+    ended = launcher(LauncherPhase.FINISHED, ended_at=NOW - 60)
+    view = job(2, workers=(worker(0), held), launcher=ended, clean_pod_policy="Running")
+    assert does(view) == "delete 1:finished 0:finished"
 
 
 @pytest.mark.parametrize(

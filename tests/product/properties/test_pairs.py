@@ -1,0 +1,180 @@
+"""Two real capabilities that meet on one job, drawn pair by pair: the core keeps its safety rules."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from itertools import combinations
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
+from mpijob_elastic.capabilities.disruption.eviction import Eviction
+from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
+from mpijob_elastic.decide import decide, derive
+from mpijob_elastic.decide.actions import Plan, Ungate, WriteConfig
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import LauncherPhase, Worker
+from tests import room_words
+from tests.builders import JOB, LONG_AGO, NOW, but, pods, ref
+from tests.examples import share
+from tests.product.properties import test_decide_safety as safety
+from tests.product.properties.views import MOST, lived
+from tests.queues import granted, preempted, queue, queued, unit, workload
+from tests.rooms.autoscaling import grown
+
+Draw = Callable[[JobView, Random], JobView]
+PODS = (names.launcher(JOB), *pods(*range(MOST)))
+
+
+def bare(view: JobView) -> JobView:
+    """The job without any capability."""
+    workers = tuple(but(one, disruption="", eviction=None, gates=()) for one in view.workers)
+    launcher = view.launcher and but(view.launcher, disruption="", gates=())
+    plain = but(replace(view, capabilities=()), asked=(), workers=workers, launcher=launcher)
+    return room_words.seen_in(replace(plain, capabilities=()), {})
+
+
+def gated(view: JobView, random: Random, gate: str) -> JobView:
+    """Some pods of the job have yet to start, with one more gate."""
+    launcher, workers = view.launcher, list(view.workers)
+    if launcher and random.random() < 0.4:
+        gates = tuple({*launcher.facts.gates, gate})
+        launcher = but(launcher, phase=LauncherPhase.WAITING, gates=gates, delivering_since=None)
+    return but(view, launcher=launcher, workers=tuple(_gated(one, random, gate) for one in workers))
+
+
+def _gated(one: Worker, random: Random, gate: str) -> Worker:
+    if random.random() < 0.6:
+        return one
+    gates = tuple({*one.facts.gates, gate})
+    return but(one, gates=gates, running=False, ready_at=None, terminated=False, node="", node_gone_at=0.0)
+
+
+def kueue(view: JobView, random: Random) -> JobView:
+    """Some pods have quota, some wait for it, and of some it is wanted back."""
+    makes = (workload, granted, granted, preempted, lambda name: granted(name, finished=True))
+    found = [random.choice(makes)(name) for name in PODS if random.random() < 0.7]
+    return but(gated(view, random, names.GATE_QUEUED), queue=queue(*found))
+
+
+def kube_queue(view: JobView, random: Random) -> JobView:
+    """It is held, or its turn has come, or that is over."""
+    phase = random.choice(["", "Enqueued", "Dequeued", "Running", "Preempted", "TimeoutBackoff"])
+    known = queued(random.choice([None, unit(phase), unit(phase)]))
+    return but(gated(view, random, names.GATE_SUSPENDED), held_in_queue=random.random() < 0.5, kube_queue=known)
+
+
+def gangs(view: JobView, random: Random) -> JobView:
+    group = PodGroup(metadata=ref(JOB), min_member=random.randint(0, MOST)) if random.random() < 0.6 else None
+    gang = Gang(scheduler="volcano", queue=random.choice(["", "team"]))
+    return but(view, gang=gang, serves_gangs=random.choice([None, False, True]), pod_group=group)
+
+
+def autoscaling(view: JobView, random: Random) -> JobView:
+    at = random.choice([LONG_AGO, NOW - 70, NOW - 10])
+    if view.config:
+        memory = but(view.memory, own=grown(random.randint(0, MOST), asked=view.replicas, at=at))
+        view = but(view, config=but(view.config, memory=memory))
+    bounds = replace(view.policy, min_replicas=1, max_replicas=MOST)
+    scaling = random.choice([Scaling(scale_timeout=60.0), Scaling(autoscale=Autoscale(fill=True))])
+    waits = tuple(random.choice([LONG_AGO, NOW - 5]) for _ in range(random.choice([0, 0, 2])))
+    return but(view, policy=bounds, scaling=scaling, others_wait=waits)
+
+
+def disruption(view: JobView, random: Random) -> JobView:
+    return but(view, workers=tuple(_threatened(one, random) for one in view.workers))
+
+
+def _threatened(one: Worker, random: Random) -> Worker:
+    if one.facts.gates or random.random() < 0.4:
+        return one
+    mark = Eviction(released=random.random() < 0.5, at=random.choice([NOW, NOW - 5, LONG_AGO]))
+    return but(one, eviction=mark) if random.random() < 0.5 else but(one, disruption="taint spot")
+
+
+def run_policy(view: JobView, random: Random) -> JobView:
+    launcher = view.launcher and but(view.launcher, failures=random.choice([0, 2, 9]))
+    return but(view, launcher=launcher, ttl=random.choice([None, 0, 60]), backoff_limit=random.choice([None, 1, 3]))
+
+
+def suspension(view: JobView, random: Random) -> JobView:
+    by = random.choice(["", "annotation x", "annotation x"])
+    return but(gated(view, random, names.GATE_SUSPENDED), suspended_by=by)
+
+
+DRAWS: Mapping[str, Draw] = {
+    each.__name__: each for each in (suspension, run_policy, kube_queue, kueue, gangs, autoscaling, disruption)
+}
+PAIRS = tuple(combinations(DRAWS, 2))
+
+
+def drawn(pair: tuple[str, str], seed: int) -> JobView:
+    """A job that was worked on, where now these two have a say."""
+    random = Random(seed)
+    view = bare(lived(random))
+    for name in pair:
+        view = DRAWS[name](view, random)
+    return view
+
+
+def who_has_no_quota_is_not_started(view: JobView, plan: Plan) -> None:
+    held = derive(view, now=NOW).wishes.held
+    freed = {one.ref.name for write in plan.actions if isinstance(write, Ungate) for one in write.pods}
+    assert freed.isdisjoint(held)
+
+
+def all_gates_come_off_in_one_write(view: JobView, plan: Plan) -> None:
+    for write in plan.actions:
+        if isinstance(write, Ungate):
+            assert all(names.GATES.isdisjoint(one.kept) for one in write.pods)
+
+
+def who_left_for_quota_does_not_join(view: JobView, plan: Plan) -> None:
+    wishes = derive(view, now=NOW).wishes
+    for write in plan.actions:
+        if isinstance(write, WriteConfig) and view.elastic:
+            assert not any(wishes.ends(pod) for pod in write.added)
+
+
+RULES = (
+    *safety.RULES,
+    who_has_no_quota_is_not_started,
+    all_gates_come_off_in_one_write,
+    who_left_for_quota_does_not_join,
+)
+
+
+# They know no quota: who has none is not awaited, and whose quota is wanted back is deleted although the size asks for
+# it, and although it is evicted, for its successor waits at the gate.
+WITHOUT_QUOTA = (
+    safety.a_launcher_that_waits_is_given_its_least_size,
+    safety.a_worker_goes_for_a_reason_and_after_its_rank,
+    safety.nobody_who_is_evicted_is_deleted_by_us,
+)
+
+
+def rules_for(pair: tuple[str, str]) -> Iterable[Callable[[JobView, Plan], None]]:
+    return (rule for rule in RULES if not (rule in WITHOUT_QUOTA and "kueue" in pair))
+
+
+def judged(view: JobView) -> JobView:
+    """The view with evictions as disruptions; whoever ends moves no more."""
+    ends = derive(view, now=NOW).wishes.ends
+    return safety.judged(but(view, workers=tuple(_settled(one) if ends(one.name) else one for one in view.workers)))
+
+
+def _settled(one: Worker) -> Worker:
+    return but(one, disruption="", eviction=None)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+@share(0.5)
+@given(seed=st.integers(0, 2**63))
+def test_two_capabilities_on_one_job_keep_the_rules(pair: tuple[str, str], seed: int) -> None:
+    view = drawn(pair, seed)
+    plan = decide(view, now=NOW)
+    for rule in rules_for(pair):
+        rule(judged(view), plan)
