@@ -28,11 +28,12 @@ def awaited(state: JobState, config: Config) -> tuple[str, ...]:
     """Return the names of the workers for the hostfile, in numeric order.
 
     A running worker that is named already stays named, so workers that come up in turn change nothing. A launcher that
-    may start does not await who may not: some start only once it trains.
+    may start does not await who may not, if it can train without: some start only once it does.
     """
-    view, held = state.view, state.wishes.held
-    is_free = view.launcher is not None and names.GATES.isdisjoint(view.launcher.facts.gates)
-    wanted = tuple(pod for pod in view.wanted_names if pod not in held) if held and is_free else view.wanted_names
+    view, held, wanted = state.view, state.wishes.held, state.view.wanted_names
+    if held and view.launcher and names.GATES.isdisjoint(view.launcher.facts.gates):
+        free = tuple(pod for pod in wanted if pod not in held)
+        wanted = free if len(free) >= max(view.policy.min_replicas or 1, view.facts.np_workers) else wanted
     least = policy.startup_workers(view.policy, np_workers=view.facts.np_workers)
     if least is None or least >= len(wanted):
         return wanted

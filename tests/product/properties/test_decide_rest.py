@@ -67,19 +67,19 @@ def test_every_job_comes_to_rest_and_stays_there(view: JobView) -> None:
         assert decide(rested, now=later).actions == ()
 
 
-def moved(view: JobView) -> frozenset[str]:
+def moved(view: JobView, *, now: float) -> frozenset[str]:
     """The workers that leave for elsewhere at the end of all waits."""
-    wishes = derive(view, now=NOW).wishes
+    wishes = derive(view, now=now).wishes
     return moves.leaving(view, wishes, moves.going(view, wishes), now=math.inf)
 
 
 @given(jobs | cut_off)
 @example(KEPT)
 def test_at_rest_everything_is_as_the_size_asks(view: JobView) -> None:
-    view, _, _ = run(view, now=NOW)
+    view, _, now = run(view, now=NOW)
     if is_at_work(view):
         ready = {one.name for one in view.workers if one.ready and one.index < view.replicas}
-        wanted = ready - moved(view) - lost(view)
+        wanted = ready - moved(view, now=now) - lost(view)
         assert set(view.published_pods) == wanted or (not wanted and len(view.published_pods) <= 1)
         surplus = [one for one in view.surplus if not one.facts.deleting and one.name not in view.published_pods]
         if derive(view, now=NOW).wishes.stop:  # what waits at the gate is sorted out when the launcher has gone
