@@ -50,6 +50,7 @@ from tests import rules
 from tests.builders import KUBEXEC, NOW, but
 from tests.examples import share
 from tests.kinds import kinds
+from tests.product.properties.pairs import PAIRS, drawn
 from tests.product.properties.views import cut_off, cutting_off, filling, fills, jobs, lived
 
 A = TypeVar("A", bound=Action)
@@ -72,8 +73,8 @@ def who_leaves_is_not_freed(_: JobView, plan: Plan) -> None:
 
 
 def others_are_left_alone(view: JobView, plan: Plan) -> None:
-    # Nobody else would take our gates off, or answer a queue.
-    own = (Ungate, MakePodGroup, TunePodGroup, *OF_QUEUES) if of(Ungate, plan) else OF_QUEUES
+    # Nobody else would take our gates off and make their gang fit, or answer a queue.
+    own = (Ungate, MakePodGroup, LowerPodGroup, TunePodGroup, *OF_QUEUES) if of(Ungate, plan) else OF_QUEUES
     plan = but(plan, actions=tuple(action for action in plan.actions if not isinstance(action, own)))
     if view.facts.deleting:
         assert plan == Plan()
@@ -564,6 +565,65 @@ def test_every_plan_keeps_the_rules_while_a_job_fills(view: JobView) -> None:
     plan = decide(view, now=NOW)
     for rule in RULES:
         rule(judged(view), plan)
+
+
+def who_has_no_quota_is_not_started(view: JobView, plan: Plan) -> None:
+    held = derive(view, now=NOW).wishes.held
+    freed = {one.ref.name for write in plan.actions if isinstance(write, Ungate) for one in write.pods}
+    assert freed.isdisjoint(held)
+
+
+def all_gates_come_off_in_one_write(view: JobView, plan: Plan) -> None:
+    for write in plan.actions:
+        if isinstance(write, Ungate):
+            assert all(names.GATES.isdisjoint(one.kept) for one in write.pods)
+
+
+def who_left_for_quota_does_not_join(view: JobView, plan: Plan) -> None:
+    wishes = derive(view, now=NOW).wishes
+    for write in plan.actions:
+        if isinstance(write, WriteConfig) and view.elastic:
+            assert not any(wishes.ends(pod) for pod in write.added)
+
+
+# The rules where a job may wait for quota or be held.
+PAIR_RULES: list[Callable[[JobView, Plan], None]] = [
+    *RULES,
+    who_has_no_quota_is_not_started,
+    all_gates_come_off_in_one_write,
+    who_left_for_quota_does_not_join,
+]
+# These know no quota: who has none is not awaited, and whose quota is wanted back is deleted although the size asks for
+# it, and although it is evicted, for its successor waits at the gate.
+WITHOUT_QUOTA = (
+    a_launcher_that_waits_is_given_its_least_size,
+    a_worker_goes_for_a_reason_and_after_its_rank,
+    nobody_who_is_evicted_is_deleted_by_us,
+)
+
+
+def rules_for(pair: tuple[str, str]) -> Iterable[Callable[[JobView, Plan], None]]:
+    return (rule for rule in PAIR_RULES if not (rule in WITHOUT_QUOTA and "kueue" in pair))
+
+
+def settled(view: JobView) -> JobView:
+    """The view where whoever ends moves no more."""
+    ends = derive(view, now=NOW).wishes.ends
+    return but(view, workers=tuple(_settled(one) if ends(one.name) else one for one in view.workers))
+
+
+def _settled(one: Worker) -> Worker:
+    return but(one, disruption="", eviction=None)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+@share(0.5)
+@given(seed=st.integers(0, 2**63))
+def test_two_capabilities_on_one_job_keep_the_rules(pair: tuple[str, str], seed: int) -> None:
+    view = drawn(pair, seed)
+    plan = decide(view, now=NOW)
+    for rule in rules_for(pair):
+        rule(judged(settled(view)), plan)
 
 
 @given(jobs, st.sampled_from([0.0, 0.9, 1.0, 59.9, 60.0, 1e9]))

@@ -1,26 +1,18 @@
-"""Two real capabilities that meet on one job, drawn pair by pair: the core keeps its safety rules."""
+"""Two real capabilities that meet on one job, drawn pair by pair."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import combinations
 from random import Random
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.disruption.eviction import Eviction
 from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
-from mpijob_elastic.decide import decide, derive
-from mpijob_elastic.decide.actions import Plan, Ungate, WriteConfig
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from tests import room_words
 from tests.builders import JOB, LONG_AGO, NOW, but, pods, ref
-from tests.examples import share
-from tests.product.properties import test_decide_safety as safety
 from tests.product.properties.views import MOST, lived
 from tests.queues import granted, preempted, queue, queued, unit, workload
 from tests.rooms.autoscaling import grown
@@ -118,63 +110,3 @@ def drawn(pair: tuple[str, str], seed: int) -> JobView:
     for name in pair:
         view = DRAWS[name](view, random)
     return view
-
-
-def who_has_no_quota_is_not_started(view: JobView, plan: Plan) -> None:
-    held = derive(view, now=NOW).wishes.held
-    freed = {one.ref.name for write in plan.actions if isinstance(write, Ungate) for one in write.pods}
-    assert freed.isdisjoint(held)
-
-
-def all_gates_come_off_in_one_write(view: JobView, plan: Plan) -> None:
-    for write in plan.actions:
-        if isinstance(write, Ungate):
-            assert all(names.GATES.isdisjoint(one.kept) for one in write.pods)
-
-
-def who_left_for_quota_does_not_join(view: JobView, plan: Plan) -> None:
-    wishes = derive(view, now=NOW).wishes
-    for write in plan.actions:
-        if isinstance(write, WriteConfig) and view.elastic:
-            assert not any(wishes.ends(pod) for pod in write.added)
-
-
-RULES = (
-    *safety.RULES,
-    who_has_no_quota_is_not_started,
-    all_gates_come_off_in_one_write,
-    who_left_for_quota_does_not_join,
-)
-
-
-# They know no quota: who has none is not awaited, and whose quota is wanted back is deleted although the size asks for
-# it, and although it is evicted, for its successor waits at the gate.
-WITHOUT_QUOTA = (
-    safety.a_launcher_that_waits_is_given_its_least_size,
-    safety.a_worker_goes_for_a_reason_and_after_its_rank,
-    safety.nobody_who_is_evicted_is_deleted_by_us,
-)
-
-
-def rules_for(pair: tuple[str, str]) -> Iterable[Callable[[JobView, Plan], None]]:
-    return (rule for rule in RULES if not (rule in WITHOUT_QUOTA and "kueue" in pair))
-
-
-def judged(view: JobView) -> JobView:
-    """The view with evictions as disruptions; whoever ends moves no more."""
-    ends = derive(view, now=NOW).wishes.ends
-    return safety.judged(but(view, workers=tuple(_settled(one) if ends(one.name) else one for one in view.workers)))
-
-
-def _settled(one: Worker) -> Worker:
-    return but(one, disruption="", eviction=None)
-
-
-@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-@share(0.5)
-@given(seed=st.integers(0, 2**63))
-def test_two_capabilities_on_one_job_keep_the_rules(pair: tuple[str, str], seed: int) -> None:
-    view = drawn(pair, seed)
-    plan = decide(view, now=NOW)
-    for rule in rules_for(pair):
-        rule(judged(view), plan)
