@@ -256,6 +256,14 @@ def test_a_launcher_that_is_free_awaits_nobody_who_waits_for_quota() -> None:
     assert [line.split()[0] for line in change_.hostfile.splitlines()] == ["j-worker-0", "j-worker-1"]
 
 
+def test_it_awaits_them_if_it_could_not_train_without() -> None:
+    free = launcher(LauncherPhase.DELIVERING, delivering_since=NOW - 60)
+    held = (worker(0), worker(1), WAITS, pending(3, gates=GATES))
+    listed = config(pods(0, 1), hostfile=pods(0, 1))
+    view = job(4, launcher=free, workers=held, config=listed, queue=queue(READY), known=False, np_workers=3)
+    assert [line.split()[0] for line in change(view).hostfile.splitlines()] == [*pods(0, 1, 2, 3)]
+
+
 def test_kueue_suspends_an_elastic_job_whose_base_it_wants() -> None:
     assert derive(LAST, now=NOW).wishes.stop == "Kueue (for b)"
     assert any(note.message.startswith("j is suspended by Kueue (for b); what runs goes") for note in notes(LAST))
