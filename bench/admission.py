@@ -14,7 +14,7 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.reader import Limits
+from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import PODS, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 
@@ -72,7 +72,7 @@ async def try_evict(client: ApiWriter, namespace: str) -> bytes:
     """Try to evict the worker, and return why it cannot be. Raises as `ApiReader` does, and LabError if it can."""
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": EVICTED, "namespace": namespace}}
     try:
-        await client.create_object(PODS.path(namespace, EVICTED, "eviction"), body=body, limits=Limits(throttled=0.0))
+        await client.create_object(PODS.path(namespace, EVICTED, "eviction"), body=body, limits=Timeouts(throttled=0.0))
     except errors.Throttled as error:
         return str(error).encode()
     raise LabError("an eviction was allowed during a measurement of those that are not")

@@ -76,7 +76,7 @@ def _with_launcher(view: JobView, launcher: Launcher, *, now: float) -> tuple[Re
     return Readiness.RESTART, f"{cost(launcher, now=now)}: {names.adopt(view.name, view.namespace)}"
 
 
-class Verdict(IntEnum):
+class Advice(IntEnum):
     """A verdict; the largest counts."""
 
     GO = 0
@@ -85,14 +85,14 @@ class Verdict(IntEnum):
 
 
 _OPERATORS = {
-    Kind.KNOWN: (Verdict.GO, "supported"),
+    Kind.KNOWN: (Advice.GO, "supported"),
     Kind.ELASTIC: (
-        Verdict.NO,
+        Advice.NO,
         "it changes the size of jobs itself; install nothing beside it, and leave the jobs to it by "
         "`mpijob-elastic uninstall --traces`",
     ),
-    Kind.OTHER: (Verdict.CARE, "untested; only v0.2.3 is supported"),
-    Kind.UNKNOWN: (Verdict.CARE, "the image does not tell the version; make sure that it is v0.2.3"),
+    Kind.OTHER: (Advice.CARE, "untested; only v0.2.3 is supported"),
+    Kind.UNKNOWN: (Advice.CARE, "the image does not tell the version; make sure that it is v0.2.3"),
 }
 
 
@@ -101,7 +101,7 @@ class Finding:
     """A topic, what it means for the upgrade, and what was found."""
 
     topic: str
-    verdict: Verdict
+    verdict: Advice
     text: str
 
 
@@ -113,9 +113,9 @@ class Report:
     jobs: tuple[Adoption, ...]
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Advice:
         """The worst verdict."""
-        return max((one.verdict for one in self.findings), default=Verdict.GO)
+        return max((one.verdict for one in self.findings), default=Advice.GO)
 
     def data(self) -> dict[str, Any]:
         """Return the report for programs."""
@@ -128,13 +128,13 @@ class Report:
 
 def unknown(topic: str, what: str) -> Finding:
     """Return a finding for a question that this account may not ask."""
-    return Finding(topic, Verdict.CARE, f"unknown: this account may not {what}")
+    return Finding(topic, Advice.CARE, f"unknown: this account may not {what}")
 
 
 def kubernetes(version: str, minor: int) -> Finding:
     """Judge the version of Kubernetes."""
     if minor < OLDEST:
-        return Finding("kubernetes", Verdict.NO, f"{version} is older than 1.{OLDEST}, the oldest that is supported")
+        return Finding("kubernetes", Advice.NO, f"{version} is older than 1.{OLDEST}, the oldest that is supported")
     lacks = []
     if minor < OPTIONAL_KINDS["FlowSchema"]:
         lacks.append("FlowSchema v1, so the Lease of our controllers queues with everybody's requests")
@@ -143,29 +143,29 @@ def kubernetes(version: str, minor: int) -> Finding:
             "ValidatingAdmissionPolicy, so only RBAC limits what our accounts may do, and evictions wait for no drain"
         )
     if lacks:
-        return Finding("kubernetes", Verdict.CARE, f"{version} has no {' and no '.join(lacks)}")
-    return Finding("kubernetes", Verdict.GO, f"{version} serves everything that is used")
+        return Finding("kubernetes", Advice.CARE, f"{version} has no {' and no '.join(lacks)}")
+    return Finding("kubernetes", Advice.GO, f"{version} serves everything that is used")
 
 
 def definition(found: Crd | None) -> Finding:
     """Judge the definition of MPIJobs; None if there is none."""
     if found is None:
-        return Finding("definition", Verdict.NO, f"there is no {crd.NAME}; install mpi-operator v0.2.3")
+        return Finding("definition", Advice.NO, f"there is no {crd.NAME}; install mpi-operator v0.2.3")
     try:
         form = crd.form(found)
     except Refused as error:
-        return Finding("definition", Verdict.NO, str(error))
+        return Finding("definition", Advice.NO, str(error))
     meaning = "from before apiextensions v1" if form is Form.LEGACY else "apiextensions v1"
     scale = "scalable" if crd.is_scalable(found) else "without the scale subresource"
     text = f"{form} ({meaning}), stored as {', '.join(crd.stored(found))}, {scale}"
-    return Finding("definition", Verdict.GO, text)
+    return Finding("definition", Advice.GO, text)
 
 
 def operators(found: Iterable[Operator] | None) -> list[Finding]:
     """Judge the operators of MPIJobs; None if this account may not look for them."""
     if found is None:
         return [unknown("operator", "list Deployments or Pods in all namespaces; make sure that v0.2.3 runs")]
-    none = Finding("operator", Verdict.CARE, "no image of an operator was found; make sure that v0.2.3 runs")
+    none = Finding("operator", Advice.CARE, "no image of an operator was found; make sure that v0.2.3 runs")
     judged = [(operator, *_OPERATORS[operator.kind]) for operator in found]
     return [Finding("operator", verdict, f"{operator}: {meaning}") for operator, verdict, meaning in judged] or [none]
 
@@ -179,9 +179,9 @@ def jobs(adoptions: Iterable[Adoption] | None) -> Finding:
         counts[job.readiness] += 1
     text = ", ".join(f"{count} {readiness}" for readiness, count in counts.items() if count) or "none"
     care = counts[Readiness.RESTART] or counts[Readiness.FOREIGN]
-    return Finding("jobs", Verdict.CARE if care else Verdict.GO, text)
+    return Finding("jobs", Advice.CARE if care else Advice.GO, text)
 
 
 def faults(found: Iterable[str]) -> list[Finding]:
     """Name each job that stops mpi-operator v0.2.3 for all jobs."""
-    return [Finding("faults", Verdict.CARE, fault) for fault in found] or [Finding("faults", Verdict.GO, "none")]
+    return [Finding("faults", Advice.CARE, fault) for fault in found] or [Finding("faults", Advice.GO, "none")]

@@ -8,7 +8,7 @@ import yaml
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS
-from upgrade.findings import Finding, Verdict
+from upgrade.findings import Advice, Finding
 
 # Where its manifests and its chart put the configuration.
 _CONFIGURATION = CONFIG_MAPS.path("kueue-system", "kueue-manager-config")
@@ -27,29 +27,29 @@ class _ConfigMap(msgspec.Struct):
 async def look(client: ApiReader) -> Finding:
     """Say whether it is there, and whether jobs may be queued."""
     if await client.find(f"/apis/{_GROUP}") is None:
-        return Finding("kueue", Verdict.GO, "not installed")
+        return Finding("kueue", Advice.GO, "not installed")
     if await client.find(f"/apis/{_SERVED}") is None:
         said = f"older than 0.15, without {_SERVED}, so MPIJobs with a queue's label are not queued"
-        return Finding("kueue", Verdict.CARE, f"installed, but {said}")
+        return Finding("kueue", Advice.CARE, f"installed, but {said}")
     verdict, said = await _pods(client)
     return Finding("kueue", verdict, f"installed; MPIJobs may be queued; {said}")
 
 
-async def _pods(client: ApiReader) -> tuple[Verdict, str]:
+async def _pods(client: ApiReader) -> tuple[Advice, str]:
     advice = f"add {FRAMEWORK} to its integrations.externalFrameworks"
     try:
         raw = await _text(client)
         found = _integrations(raw)
     except (errors.Forbidden, yaml.YAMLError):
-        return Verdict.CARE, f"this account cannot read its configuration: if its integration `pod` is on, {advice}"
+        return Advice.CARE, f"this account cannot read its configuration: if its integration `pod` is on, {advice}"
     if found is None:
-        return Verdict.CARE, f"its configuration is not in {_CONFIGURATION}: if its integration `pod` is on, {advice}"
+        return Advice.CARE, f"its configuration is not in {_CONFIGURATION}: if its integration `pod` is on, {advice}"
     if "pod" not in (found.get("frameworks") or ()):
-        return Verdict.GO, "its integration `pod` is off"
+        return Advice.GO, "its integration `pod` is off"
     if FRAMEWORK in (found.get("externalFrameworks") or ()):
-        return Verdict.GO, "its integration `pod` leaves the pods of MPIJobs alone"
+        return Advice.GO, "its integration `pod` leaves the pods of MPIJobs alone"
     twice = "asks for quota for the pods of MPIJobs a second time, where they have a queue, or one is named default"
-    return Verdict.CARE, f"its integration `pod` {twice}: {advice}"
+    return Advice.CARE, f"its integration `pod` {twice}: {advice}"
 
 
 async def _text(client: ApiReader) -> str:

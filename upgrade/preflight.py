@@ -15,7 +15,7 @@ from mpijob_elastic.model import operator_types
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import registration, views
 from upgrade import canary, findings, kueue, operators, scale, traces
-from upgrade.findings import Finding, Report, Verdict
+from upgrade.findings import Advice, Finding, Report
 
 
 async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
@@ -73,8 +73,8 @@ async def _rights(client: ApiReader, found: server.Server, plan: Plan) -> Findin
         for check in (scale.check, traces.check):
             await check(client)
     except (Refused, errors.Forbidden) as error:
-        return Finding("rights", Verdict.NO, str(error))
-    return Finding("rights", Verdict.GO, "this account has all rights that are needed")
+        return Finding("rights", Advice.NO, str(error))
+    return Finding("rights", Advice.GO, "this account has all rights that are needed")
 
 
 async def _webhook(client: ApiWriter, plan: Plan) -> Finding:
@@ -82,14 +82,14 @@ async def _webhook(client: ApiWriter, plan: Plan) -> Finding:
     if registered is None:
         return findings.unknown("webhook", "read its registration")
     if not registered:
-        return Finding("webhook", Verdict.GO, "not installed yet")
+        return Finding("webhook", Advice.GO, "not installed yet")
     namespace = next(iter(plan.jobs_namespaces), "default")
     try:
         answers = await canary.is_webhook_called(client, namespace)
     except errors.ApiError:
         answers = False
     if answers:
-        return Finding("webhook", Verdict.GO, "installed; it answers")
+        return Finding("webhook", Advice.GO, "installed; it answers")
     why = await registration.trouble(client, registered) or f"it did not answer for a job in {namespace}"
     advice = f"the API server goes on without it: see the logs of deployment/{names.WEBHOOK}"
-    return Finding("webhook", Verdict.CARE, f"installed; {why}, and {advice}")
+    return Finding("webhook", Advice.CARE, f"installed; {why}, and {advice}")

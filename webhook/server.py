@@ -28,7 +28,7 @@ from webhook.job_cache import Watched
 from webhook.listener import listening
 from webhook.metrics import Metrics
 from webhook.rules.context import ReviewContext
-from webhook.settings import Settings
+from webhook.settings import WebhookSettings
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Running:
     draining: asyncio.Event
 
 
-async def serve(settings: Settings) -> None:
+async def serve(settings: WebhookSettings) -> None:
     """Serve until SIGTERM or SIGINT, then drain; a second signal ends the drain.
 
     Raises `kube.errors.Unconfigured` without a cluster configuration, OSError if a port is taken.
@@ -63,7 +63,7 @@ async def serve(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[Running]:
+async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
     """Run a webhook during the context; its end closes idle connections and awaits requests in flight.
 
     A fault in the background ends the context: a restart is better than a replica whose certificate is not renewed.
@@ -96,7 +96,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
         yield Running(port=port, health_port=health_port, draining=draining)
 
 
-def _certificates(settings: Settings, serving: Serving, clocks: Clocks, cluster: ApiWriter) -> Rotation | Files:
+def _certificates(settings: WebhookSettings, serving: Serving, clocks: Clocks, cluster: ApiWriter) -> Rotation | Files:
     if settings.certificate_directory is not None:
         every = settings.timing.look_every
         return Files(directory=settings.certificate_directory, serving=serving, look_every=every)

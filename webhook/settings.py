@@ -36,7 +36,7 @@ class Limits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class WebhookSettings:
     """The settings of `serve`, as `mpijob-elastic webhook --help` explains them. A port of 0 takes a free port.
 
     certificate_directory: None: make and rotate certificates; else leave Secret and caBundle alone. drain_seconds: so

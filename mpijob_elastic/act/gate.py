@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import ExecResult, exec_in_pod
-from mpijob_elastic.kube.reader import Limits
+from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -107,7 +107,7 @@ class Gate:
             )
 
     @contextmanager
-    def _sending(self, verb: str, kind: str, name: str) -> Iterator[Limits]:
+    def _sending(self, verb: str, kind: str, name: str) -> Iterator[Timeouts]:
         """Yield the limits of a write, and count its outcome."""
         left = self._time_left()
         if left <= 0:
@@ -115,7 +115,7 @@ class Gate:
         outcome = "ok"
         try:
             # Waiting after a 429 could outlast the lease, so a write never waits; the queue tries again instead.
-            yield Limits(attempt=min(WRITE_TIMEOUT, left), throttled=0)
+            yield Timeouts(attempt=min(WRITE_TIMEOUT, left), throttled=0)
         except errors.ApiError as error:
             # Not its reason: an admission webhook may put any text there, and each would make a series for ever.
             outcome = str(error.status) if type(error) is errors.ApiError else type(error).__name__

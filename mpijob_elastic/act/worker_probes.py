@@ -14,7 +14,7 @@ from mpijob_elastic import names
 from mpijob_elastic.act.looks import FairTurns, Job, Looks, look_into
 from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.kube import errors, resources, wire
-from mpijob_elastic.kube.reader import ApiReader, Limits
+from mpijob_elastic.kube.reader import ApiReader, Timeouts
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import pod_fingerprint, pod_key
 from mpijob_elastic.model.pod import PodFacts, Probe
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 # Seconds for a look.
 PROBE_TIMEOUT = 3.0
-_CHECK = Limits(attempt=PROBE_TIMEOUT, throttled=0)
+_CHECK = Timeouts(attempt=PROBE_TIMEOUT, throttled=0)
 # Looks over all jobs, under way at once and begun in a second: into leaving workers, for whose GPUs somebody waits, and
 # into published workers. A job alone may have a third of them under way, which is enough for all of a second's looks.
 LEAVING_AT_ONCE, LEAVING_A_SECOND = 48, 50.0

@@ -39,7 +39,7 @@ def controller(
 
     from mpijob_elastic import capabilities  # noqa: PLC0415
     from mpijob_elastic.controller import process  # noqa: PLC0415
-    from mpijob_elastic.controller.process import Settings  # noqa: PLC0415
+    from mpijob_elastic.controller.process import ControllerSettings  # noqa: PLC0415
     from mpijob_elastic.telemetry import logs  # noqa: PLC0415
 
     logs.configure(log_format=log_format, level=log_level)
@@ -47,7 +47,7 @@ def controller(
         signs = capabilities.node_signs(more=disruption_sign or (), ignored=ignore_disruption_sign or ())
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    settings = Settings(
+    settings = ControllerSettings(
         identity=f"{socket.gethostname()}_{uuid4().hex[:12]}",
         kubeconfig=kubeconfig,
         context=context,

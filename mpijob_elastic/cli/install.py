@@ -175,6 +175,6 @@ async def _too_old_for(client: ApiWriter) -> list[str]:
 
     found = await server.examine(client, ())
     judged = findings.kubernetes(found.version, found.minor)
-    if judged.verdict is findings.Verdict.GO:
+    if judged.verdict is findings.Advice.GO:
         return []
     return [f"Left out: {judged.text}.", "Run this command again when the cluster has been upgraded."]

@@ -39,10 +39,10 @@ def webhook(
 
     from mpijob_elastic.telemetry import logs  # noqa: PLC0415
     from webhook.server import serve  # noqa: PLC0415
-    from webhook.settings import Settings  # noqa: PLC0415
+    from webhook.settings import WebhookSettings  # noqa: PLC0415
 
     logs.configure(log_format=log_format, level=log_level)
-    settings = Settings(
+    settings = WebhookSettings(
         host=host,
         port=port,
         health_port=health_port,

@@ -49,7 +49,7 @@ _EXPECTED = (errors.Conflict, Outdated, NotLeader)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class ControllerSettings:
     """Settings, as `mpijob-elastic controller --help` explains them.
 
     identity: new for each process. signs: signs that a node is about to go, None if nodes may not be read. health_host:
@@ -68,7 +68,7 @@ class Settings:
     lease_times: LeaseTimes = field(default_factory=LeaseTimes)
 
 
-async def run(settings: Settings) -> None:
+async def run(settings: ControllerSettings) -> None:
     """Run until SIGTERM or SIGINT.
 
     Raises `kube.errors.Unconfigured` if no cluster configuration is found, OSError if the port is taken.
@@ -100,7 +100,9 @@ def spare_memory() -> None:
 class Controller:
     """Everything that the process holds, wired; `now` returns seconds since the epoch."""
 
-    def __init__(self, client: ApiWriter, settings: Settings, *, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, client: ApiWriter, settings: ControllerSettings, *, now: Callable[[], float] = time.time
+    ) -> None:
         random = Random()  # noqa: S311 - jitter, no secret
         self._client = client
         self._settings = settings

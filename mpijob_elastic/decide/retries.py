@@ -12,7 +12,7 @@ FORGIVEN_AFTER = 1800.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Backoff:
+class Delays:
     """delays: seconds before the first, second, ... try. given_up_for: seconds of rest after more tries than that."""
 
     delays: tuple[float, ...]
@@ -34,23 +34,23 @@ class Backoff:
 
 
 # Failed workers, deleted so that the operator creates them again.
-REPLACED = Backoff(delays=(0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0), given_up_for=3600.0)
+REPLACED = Delays(delays=(0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0), given_up_for=3600.0)
 # Workers on a node that is about to go, deleted so that they come back elsewhere; after the last they stay.
-MOVED = Backoff(delays=(0.0, 30.0, 120.0))
+MOVED = Delays(delays=(0.0, 30.0, 120.0))
 # Workers whose rank is lost, published under a new host name.
-RENAMED = Backoff(delays=(0.0, 30.0, 60.0, 120.0, 240.0), given_up_for=3600.0)
+RENAMED = Delays(delays=(0.0, 30.0, 60.0, 120.0, 240.0), given_up_for=3600.0)
 # Seconds between two probes of a worker that does not answer, at most: its shell hangs, or exec is refused.
 LEAVING_PROBES_APART = 30.0
 PUBLISHED_PROBES_APART = 600.0
 # Launchers that were created without discover_hosts.sh, deleted before they start.
-RELAUNCHED = Backoff(delays=(0.0, 15.0, 30.0))
+RELAUNCHED = Delays(delays=(0.0, 15.0, 30.0))
 # Touches of a launcher that the API server refuses; after the last delay it is tried again and again.
-TOUCHED = Backoff(delays=(1.0, 2.0, 5.0, 10.0, 30.0, 60.0))
+TOUCHED = Delays(delays=(1.0, 2.0, 5.0, 10.0, 30.0, 60.0))
 # A touch that is refused so often in a row is worth a word: no short trouble of the API server is.
 REFUSED_OFTEN = 2
 # Scripts of another writer, replaced by ours: five edits by hand are put right within seconds, and two programs that
 # write against one another come to one write in five minutes.
-MENDED = Backoff(delays=(0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0))
+MENDED = Delays(delays=(0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0))
 
 
 def probe_pause(usual: float, failed: int, *, most: float) -> float:

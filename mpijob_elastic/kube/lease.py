@@ -30,7 +30,7 @@ import msgspec
 
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.lease_record import LeaseObject, LeaseSpec, Rivals, claim, release, unclaimed
-from mpijob_elastic.kube.reader import Limits
+from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import LEASES
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 
@@ -199,8 +199,8 @@ class Lease:
         self._found = _decode(answer)
         self._fresh = True
 
-    def _limits(self) -> Limits:
-        return Limits(attempt=min(self.times.attempt, self._until_deadline()), throttled=0)
+    def _limits(self) -> Timeouts:
+        return Timeouts(attempt=min(self.times.attempt, self._until_deadline()), throttled=0)
 
     def _until_deadline(self) -> float:
         granted = self._granted

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from mpijob_elastic.kube import wire
-from mpijob_elastic.kube.reader import USUAL, ApiReader, Limits
+from mpijob_elastic.kube.reader import USUAL, ApiReader, Timeouts
 from mpijob_elastic.kube.wire import Page
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ PAGE = 50
 
 
 async def pages(
-    client: ApiReader, path: str, *, query: Mapping[str, str], size: int = PAGE, limits: Limits = USUAL
+    client: ApiReader, path: str, *, query: Mapping[str, str], size: int = PAGE, limits: Timeouts = USUAL
 ) -> AsyncIterator[Page]:
     """Give the pages of a list, `size` objects each; `query` selects. Raises as `ApiReader.get` does, for each page."""
     asked = {**query, "limit": str(size)}

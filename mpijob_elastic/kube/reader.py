@@ -30,7 +30,7 @@ WEBSOCKET_TIMEOUT = aiohttp.ClientWSTimeout(ws_close=2.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class Timeouts:
     """Seconds that a request may take: each attempt, and all waits for 429s together (0: a 429 is raised at once).
 
     A healthy answer takes milliseconds, and the API server itself gives up after 60 s.
@@ -40,7 +40,7 @@ class Limits:
     throttled: float = 20.0
 
 
-USUAL = Limits()
+USUAL = Timeouts()
 
 
 class ApiReader:
@@ -77,14 +77,14 @@ class ApiReader:
         await self._session.close()
         await self._api.close()
 
-    async def get(self, path: str, *, query: Mapping[str, str] | None = None, limits: Limits = USUAL) -> bytes:
+    async def get(self, path: str, *, query: Mapping[str, str] | None = None, limits: Timeouts = USUAL) -> bytes:
         """Return an object, or a page of a list, as the API server sends it.
 
         Raises `errors.ApiError` for an error status and `errors.Unreachable` where no answer came.
         """
         return await self._call_api("GET", path, query=query, limits=limits)
 
-    async def find(self, path: str, *, limits: Limits = USUAL) -> bytes | None:
+    async def find(self, path: str, *, limits: Timeouts = USUAL) -> bytes | None:
         """Return an object, None if there is none. Raises as `get` does."""
         try:
             return await self.get(path, limits=limits)
@@ -106,7 +106,7 @@ class ApiReader:
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str = JSON,
-        limits: Limits = USUAL,
+        limits: Timeouts = USUAL,
     ) -> bytes:
         patience = limits.throttled
         data = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
@@ -185,7 +185,7 @@ class ApiReader:
         The same request without an upgrade runs nothing, and is refused in the same words.
         """
         try:
-            await self.get(path, limits=Limits(throttled=0.0))
+            await self.get(path, limits=Timeouts(throttled=0.0))
         except errors.KubeError as told:
             if getattr(told, "status", None) == error.status:
                 return told

@@ -33,7 +33,7 @@ from mpijob_elastic.kube import cost, errors, wire
 from mpijob_elastic.kube.list import PAGE, pages
 from mpijob_elastic.kube.meta import Identity, KubeObject
 from mpijob_elastic.kube.queue import Backoff
-from mpijob_elastic.kube.reader import ApiReader, Limits
+from mpijob_elastic.kube.reader import ApiReader, Timeouts
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.store import Key, StaleList, Store
 
@@ -159,7 +159,7 @@ class WatchCache(Generic[T]):
     async def _list(self) -> None:
         listing = self.store.begin_list()
         self._unreadable.clear()
-        limits = Limits(attempt=self._times.list_timeout, throttled=0)
+        limits = Timeouts(attempt=self._times.list_timeout, throttled=0)
         found = pages(self._client, self._path, query=self._selectors, size=self._times.page, limits=limits)
         async for page in found:
             items = [item for raw in page.items or () if (item := (await self._read(raw))[1]) is not None]

@@ -6,7 +6,7 @@ rights and the preconditions of each; a test compares that table with the code.
 
 from collections.abc import Mapping
 
-from mpijob_elastic.kube.reader import USUAL, ApiReader, Limits
+from mpijob_elastic.kube.reader import USUAL, ApiReader, Timeouts
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -19,12 +19,12 @@ Query = Mapping[str, str] | None
 class ApiWriter(ApiReader):
     """An `ApiReader` that also writes. Bodies are sent as JSON (bytes as they are); all methods raise as `get` does."""
 
-    async def create_object(self, path: str, *, body: object, query: Query = None, limits: Limits = USUAL) -> bytes:
+    async def create_object(self, path: str, *, body: object, query: Query = None, limits: Timeouts = USUAL) -> bytes:
         """Create an object and return it; `path` is that of its list."""
         return await self._call_api("POST", path, query=query, body=body, limits=limits)
 
     async def patch_object(
-        self, path: str, *, body: object, content_type: str, query: Query = None, limits: Limits = USUAL
+        self, path: str, *, body: object, content_type: str, query: Query = None, limits: Timeouts = USUAL
     ) -> bytes:
         """Change an object and return it; `content_type` is one of the patch types above."""
         return await self._call_api("PATCH", path, query=query, body=body, content_type=content_type, limits=limits)
@@ -41,7 +41,7 @@ class ApiWriter(ApiReader):
         resource_version: str | None = None,
         options: Mapping[str, object] | None = None,
         query: Query = None,
-        limits: Limits = USUAL,
+        limits: Timeouts = USUAL,
     ) -> bytes:
         """Delete an object if it still has `uid` and `resource_version`, where given, else raise `errors.Conflict`.
 

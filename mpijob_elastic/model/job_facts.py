@@ -94,7 +94,7 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
     asked = [ask(job, policy_) for ask in asking]
     launcher = job.containers(names.ROLE_LAUNCHER)
     texts = (text for container in launcher for text in container.texts())
-    spec, status = job.spec or mpijob.Spec(), job.status or mpijob.Status()
+    spec, status = job.spec or mpijob.Spec(), job.status or mpijob.JobStatus()
     succeeded = job.condition(names.CONDITION_SUCCEEDED) is not None
     ended_at = seconds(status.completion_time) if job.finished else None
     # [operator] Only the first container of a launcher gets kubectl and the hostfile.

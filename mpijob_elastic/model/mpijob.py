@@ -126,7 +126,7 @@ class ReplicaStatuses(Wire, frozen=True, rename="pascal"):
     worker: ReplicaStatus | None = None
 
 
-class Status(Wire, frozen=True):
+class JobStatus(Wire, frozen=True):
     """`status`."""
 
     conditions: list[Condition | None] | None = None
@@ -159,7 +159,7 @@ class MPIJob(Wire, frozen=True):
 
     metadata: Metadata
     spec: Spec | None = None
-    status: Status | None = None
+    status: JobStatus | None = None
 
     @property
     def replicas(self) -> int | None:

@@ -12,7 +12,7 @@ from mpijob_elastic.model import policy
 from mpijob_elastic.model.containers import of_driver
 from mpijob_elastic.model.pod import NO_MARKS, LauncherPhase, PodFacts
 from mpijob_elastic.model.wire import ConfigMapVolume, owned, seconds, shared
-from mpijob_elastic.observe.pod import Condition, ContainerStatus, Detail, Pod, Spec, Status, decode, ends
+from mpijob_elastic.observe.pod import Condition, ContainerStatus, Detail, Pod, PodStatus, Spec, decode, ends
 
 # [training-operator] has labels of its own.
 _FOREIGN_PREFIX = "training.kubeflow.org/"
@@ -39,7 +39,7 @@ def read(raw: bytes, *, groups: frozenset[str] = _NO_GROUPS) -> PodFacts:
 
 def of(pod: Pod, *, groups: frozenset[str] = _NO_GROUPS) -> PodFacts:
     """Return the facts of a pod. groups: labels and annotations by which schedulers know pods that start together."""
-    spec, status = pod.spec or Spec(), pod.status or Status()
+    spec, status = pod.spec or Spec(), pod.status or PodStatus()
     labels, annotations = pod.metadata.labels, pod.metadata.annotations
     role = labels.get(names.LABEL_JOB_ROLE, "")
     launcher = role == names.ROLE_LAUNCHER
@@ -99,7 +99,7 @@ def _is_grouped(metadata: ObjectMeta, spec: Spec, groups: frozenset[str]) -> boo
     return has_mark or spec.scheduling_group is not None
 
 
-def _last_words(status: Status) -> str:
+def _last_words(status: PodStatus) -> str:
     states = (container.state for container in status.container_statuses or ())
     said = (state.terminated.message.strip() for state in states if state and state.terminated)
     return next((shared(words) for words in said if words in (names.RANKS_LEFT, names.NO_RANK_SEEN)), "")
@@ -130,7 +130,7 @@ def _disrupted(conditions: Mapping[str, Condition]) -> str:
     return f"condition {true.type} ({true.reason})" if true else ""
 
 
-def _last_state(spec: Spec, status: Status, ended: Iterable[tuple[str, Detail]]) -> str:
+def _last_state(spec: Spec, status: PodStatus, ended: Iterable[tuple[str, Detail]]) -> str:
     """Return the pod's state or end, and its node, in words; "" for a pod that was never scheduled."""
     if not spec.node_name:
         return ""
@@ -139,7 +139,7 @@ def _last_state(spec: Spec, status: Status, ended: Iterable[tuple[str, Detail]])
     return "; ".join([status.phase, *reason, *exits]) + f" on node {spec.node_name}"
 
 
-def _launcher_phase(status: Status) -> LauncherPhase:
+def _launcher_phase(status: PodStatus) -> LauncherPhase:
     if status.phase in ("Succeeded", "Failed"):
         return LauncherPhase.FINISHED
     if status.phase == "Running" or any(_has_started(container) for container in status.container_statuses or ()):
@@ -151,7 +151,7 @@ def _has_started(container: ContainerStatus) -> bool:
     return any(state and (state.running or state.terminated) for state in (container.state, container.last_state))
 
 
-def _delivering_since(status: Status) -> float | None:
+def _delivering_since(status: PodStatus) -> float | None:
     for container in status.init_container_statuses or ():
         if container.name == names.KUBECTL_DELIVERY and container.state and container.state.running:
             return seconds(container.state.running.started_at) or 0.0
@@ -168,7 +168,7 @@ def _started_at(driver: ContainerStatus) -> float | None:
     return seconds(running.started_at) if running else None
 
 
-def _ended_at(status: Status, created_at: float) -> float | None:
+def _ended_at(status: PodStatus, created_at: float) -> float | None:
     """[operator] An evicted launcher is no end, because another follows it."""
     if status.phase not in ("Succeeded", "Failed") or status.reason == "Evicted":
         return None

@@ -49,7 +49,7 @@ class Condition(Wire, frozen=True):
     last_transition_time: str | None = None
 
 
-class Status(Wire, frozen=True):
+class PodStatus(Wire, frozen=True):
     """`status`."""
 
     phase: str = ""
@@ -91,7 +91,7 @@ class Pod(Wire, frozen=True):
 
     metadata: ObjectMeta
     spec: Spec | None = None
-    status: Status | None = None
+    status: PodStatus | None = None
 
 
 _decoder = msgspec.json.Decoder(Pod)

@@ -22,7 +22,7 @@ from lab.cluster import Cluster
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import exec_in_pod
-from mpijob_elastic.kube.reader import Limits
+from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.campaign.hostile_texts import compact, deep
@@ -41,7 +41,7 @@ HUNG, HUNG_JOBS = 320, 4
 HANGS = 15
 PATIENCE = 300.0
 # The API server itself gives up after 60 s.
-PATIENT = Limits(attempt=70.0, throttled=20.0)
+PATIENT = Timeouts(attempt=70.0, throttled=20.0)
 # What etcd takes is 1.5 MiB with all that the API server adds. The sizes that are tried, in bytes, largest first.
 SIZES = tuple(size * 2**10 for size in (1_500, 1_400, 1_200, 1_000, 700, 500))
 # A launcher's argument may be so long (MAX_ARG_STRLEN of Linux is 128 KiB).

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from mpijob_elastic.kube.reader import JSON, USUAL, Limits
+from mpijob_elastic.kube.reader import JSON, USUAL, Timeouts
 from mpijob_elastic.kube.writer import ApiWriter
 
 
@@ -19,7 +19,7 @@ class Sent:
     query: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
     content_type: str = JSON
-    limits: Limits = USUAL
+    limits: Timeouts = USUAL
 
     @property
     def name(self) -> str:
@@ -45,7 +45,7 @@ class DirectClient(ApiWriter):
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str = JSON,
-        limits: Limits = USUAL,
+        limits: Timeouts = USUAL,
     ) -> bytes:
         content = msgspec.json.decode(body) if isinstance(body, bytes) else msgspec.to_builtins(body)
         sent = Sent(method=method, path=path, query=query or {}, body=content, content_type=content_type, limits=limits)

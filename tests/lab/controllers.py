@@ -11,7 +11,7 @@ from bench.audit import Tail, Write
 from lab.replicas import Controller as Replica
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption.signs import Signs
-from mpijob_elastic.controller.process import Controller, Settings
+from mpijob_elastic.controller.process import Controller, ControllerSettings
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import LeaseTimes
 
@@ -70,9 +70,9 @@ async def _made(
 
 def settings_for(
     namespace: str, *, everywhere: bool = False, times: LeaseTimes = TIMES, signs: Signs | None = None
-) -> Settings:
+) -> ControllerSettings:
     """Return the settings of a controller for one namespace, or for all, with its Lease in that one."""
-    return Settings(
+    return ControllerSettings(
         identity=secrets.token_hex(4),
         jobs_namespaces=() if everywhere else (namespace,),
         lease_namespace=namespace,

@@ -16,7 +16,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import Lease, LeaseTimes
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.kube.reader import Limits
+from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import CONFIG_MAPS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 
@@ -34,11 +34,11 @@ async def lead(client: ApiWriter, lease: Lease, namespace: str, identity: str) -
     path = CONFIG_MAPS.path(namespace, NAME)
     while True:
         with suppress(errors.KubeError):
-            found = msgspec.json.decode(await client.get(path, limits=Limits(attempt=1)), type=_Named)
+            found = msgspec.json.decode(await client.get(path, limits=Timeouts(attempt=1)), type=_Named)
             body = {"metadata": {"resourceVersion": found.metadata.resource_version}, "data": {"writer": identity}}
             if lease.held():
                 await client.patch_object(
-                    path, body=body, content_type=MERGE_PATCH, limits=Limits(attempt=lease.time_left(), throttled=0)
+                    path, body=body, content_type=MERGE_PATCH, limits=Timeouts(attempt=lease.time_left(), throttled=0)
                 )
         await asyncio.sleep(0.01)
 

@@ -12,7 +12,7 @@ from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.reader import Limits
+from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import PODS, Resource
 from tests.lab.job import Job
 from tests.lab.launchers import reviews
@@ -20,7 +20,7 @@ from tests.lab.ranks import in_pod, start_rank
 from tests.lab.waiting import until
 
 BUDGETS = Resource(group="policy", plural="poddisruptionbudgets", kind="PodDisruptionBudget")
-ONCE = Limits(throttled=0.0)
+ONCE = Timeouts(throttled=0.0)
 
 
 async def evict(job: Job, pod: str, *, query: dict[str, str] | None = None, **options: Any) -> None:

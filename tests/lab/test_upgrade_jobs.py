@@ -35,7 +35,7 @@ from tests.lab.suspended import held
 from tests.lab.upgrades import deploy_operator
 from tests.lab.waiting import PATIENCE, until
 from upgrade import adopt, canary, preflight, record, scale, traces
-from upgrade.findings import Report, Verdict
+from upgrade.findings import Advice, Report
 from upgrade.uninstall import Uninstallation
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1800)]
@@ -151,7 +151,7 @@ async def test_install_with_a_canary_as_a_user_runs_it(lab: Lab, client: ApiWrit
     await lab.install_as_a_user(client)
     assert lab.said[-1] == "canary: launcher, ConfigMap and scale subresource are as they should be"
     found = verdicts(await look(client))
-    assert found["webhook"] == (Verdict.GO, "installed; it answers")
+    assert found["webhook"] == (Advice.GO, "installed; it answers")
     assert found["definition"][1].endswith("scalable")
     await gone(client)
 
@@ -204,7 +204,7 @@ async def test_a_running_job_is_adopted_on_request(lab: Lab, client: ApiWriter, 
     await lab.install(client)
     report = await look(client)
     assert [(one.name, one.readiness) for one in report.jobs] == [("train", "restart")]
-    assert report.verdict is Verdict.CARE
+    assert report.verdict is Advice.CARE
     assert not await lab.adopt(job, ask=no)
     assert await started(job) == before
     assert await lab.adopt(job)
@@ -303,7 +303,7 @@ async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client
             report = await look(client)
             assert [(one.name, one.readiness) for one in report.jobs] == [("train", "foreign")]
             verdict, said = verdicts(report)["operator"]
-            assert verdict is Verdict.NO
+            assert verdict is Advice.NO
             assert "leave the jobs to it by `mpijob-elastic uninstall --traces`" in said
             await lab.uninstall(client)
             after = await job.state()
@@ -356,7 +356,7 @@ async def look(client: ApiWriter) -> Report:
     return await preflight.look(client, Plan(), now=time.time())
 
 
-def verdicts(report: Report) -> dict[str, tuple[Verdict, str]]:
+def verdicts(report: Report) -> dict[str, tuple[Advice, str]]:
     """The verdict and the text of each topic; of several findings the worst."""
     return {one.topic: (one.verdict, one.text) for one in sorted(report.findings, key=lambda one: one.verdict)}
 

@@ -24,7 +24,7 @@ from tests.lab.service import Backend, Service
 from webhook.certificates.pairs import Lifetimes
 from webhook.certificates.rotation import Timing
 from webhook.server import running
-from webhook.settings import Settings
+from webhook.settings import WebhookSettings
 
 pytestmark = pytest.mark.lab
 
@@ -52,7 +52,7 @@ async def replica(
 ) -> AsyncIterator[Backend]:
     """A webhook in this process, behind the Service, whether ready or not."""
     port, health_port = free_ports(2)
-    settings = Settings(
+    settings = WebhookSettings(
         host="127.0.0.1",
         port=port,
         health_port=health_port,

@@ -20,7 +20,7 @@ from lab.ports import free_ports
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
 from mpijob_elastic.controller import process
-from mpijob_elastic.controller.process import Settings
+from mpijob_elastic.controller.process import ControllerSettings
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
@@ -164,7 +164,7 @@ async def test_an_api_server_that_hardly_answers(
 async def one_at_a_time(kubeconfig: Path, namespace: str) -> AsyncIterator[str]:
     """Run a controller that handles one job at a time, in this process as the proxy is; yield where its health is."""
     [port] = free_ports(1)
-    settings = Settings(
+    settings = ControllerSettings(
         identity="one",
         jobs_namespaces=(namespace,),
         lease_namespace=namespace,

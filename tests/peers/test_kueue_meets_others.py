@@ -10,7 +10,7 @@ from lab.registration import evictions_wait
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.reader import Limits
+from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.history import most_requested, recorded
@@ -80,7 +80,7 @@ async def evict(job: Job, pod: str) -> None:
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
     with suppress(errors.Throttled, errors.NotFound):
         await job.client.create_object(
-            PODS.path(job.namespace, pod, "eviction"), body=body, query=None, limits=Limits(throttled=0.0)
+            PODS.path(job.namespace, pod, "eviction"), body=body, query=None, limits=Timeouts(throttled=0.0)
         )
 
 

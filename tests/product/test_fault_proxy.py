@@ -3,7 +3,7 @@
 import pytest
 
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.reader import Limits
+from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Call, Delay, Request, writes
@@ -14,7 +14,7 @@ PODS = "/api/v1/namespaces/n/pods"
 
 
 async def create(client: ApiWriter, name: str, *, seconds: float = 10) -> None:
-    await client.create_object(PODS, body={"metadata": {"name": name}}, limits=Limits(attempt=seconds))
+    await client.create_object(PODS, body={"metadata": {"name": name}}, limits=Timeouts(attempt=seconds))
 
 
 @pytest.mark.parametrize(("after", "done"), [(False, ["a"]), (True, ["a", "b"])])

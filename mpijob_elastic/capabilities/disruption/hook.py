@@ -21,7 +21,7 @@ from mpijob_elastic.capabilities.disruption import eviction as marks
 from mpijob_elastic.capabilities.disruption.admission import Step
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.kube import cost, errors
-from mpijob_elastic.kube.reader import Limits
+from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from webhook.rules import context, review
@@ -30,7 +30,7 @@ from webhook.rules.review import Request, Verdict
 
 # Seconds: the API server has given up then (timeoutSeconds).
 _LIMIT = 1.0
-_ONCE = Limits(attempt=_LIMIT, throttled=0.0)
+_ONCE = Timeouts(attempt=_LIMIT, throttled=0.0)
 
 _log = logging.getLogger(__name__)
 

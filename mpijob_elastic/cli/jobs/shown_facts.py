@@ -12,7 +12,7 @@ from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import Owned
 from mpijob_elastic.observe import facts_pod
-from mpijob_elastic.observe.pod import ContainerStatus, Status, decode, ends
+from mpijob_elastic.observe.pod import ContainerStatus, PodStatus, decode, ends
 
 # [operator] pkg/apis/kubeflow/v1/common_types.go. Running comes first: an evicted worker sets Failed for ever, although
 # the job goes on.
@@ -49,7 +49,7 @@ def read_pod(raw: bytes) -> SeenPod:
     """Read a pod's JSON. Raises msgspec.DecodeError where it is none."""
     pod = decode(raw)
     facts = facts_pod.of(pod, groups=capabilities.GROUPS)
-    return SeenPod(metadata=facts.metadata, facts=facts, state=_pod_state(pod.status or Status()))
+    return SeenPod(metadata=facts.metadata, facts=facts, state=_pod_state(pod.status or PodStatus()))
 
 
 def _job_state(job: MPIJob, facts: JobFacts) -> str:
@@ -64,7 +64,7 @@ def _job_state(job: MPIJob, facts: JobFacts) -> str:
     return next((state for state in _STATES if job.condition(state)), "Pending")
 
 
-def _pod_state(status: Status) -> Pod:
+def _pod_state(status: PodStatus) -> Pod:
     containers = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
     return Pod(
         unscheduled=_words(status, "PodScheduled"),
@@ -75,7 +75,7 @@ def _pod_state(status: Status) -> Pod:
     )
 
 
-def _words(status: Status, kind: str) -> str:
+def _words(status: PodStatus, kind: str) -> str:
     found = (
         condition for condition in status.conditions or () if (condition.type, condition.status) == (kind, "False")
     )

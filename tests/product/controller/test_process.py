@@ -13,7 +13,7 @@ import pytest
 from bench import jobs
 from mpijob_elastic import names
 from mpijob_elastic.controller import namespaces
-from mpijob_elastic.controller.process import Controller, Settings, spare_memory
+from mpijob_elastic.controller.process import Controller, ControllerSettings, spare_memory
 from mpijob_elastic.kube.lease import LeaseTimes
 from mpijob_elastic.kube.resources import LEASES, MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
@@ -31,7 +31,7 @@ TIMES = LeaseTimes(duration=1.0, renew_deadline=0.8, retry=0.1, attempt=0.5, loo
 
 @asynccontextmanager
 async def running(client: ApiWriter) -> AsyncIterator[Controller]:
-    settings = Settings(
+    settings = ControllerSettings(
         identity="mine",
         jobs_namespaces=(NAMESPACE,),
         lease_namespace=NAMESPACE,

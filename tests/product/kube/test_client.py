@@ -12,7 +12,7 @@ from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
 from lab.pki import Authority
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.reader import Limits, _lines
+from mpijob_elastic.kube.reader import Timeouts, _lines
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Freeze, Reset, everything, writes
@@ -37,7 +37,7 @@ async def test_a_429_is_retried_for_writes_too(
 
 async def test_patience_with_429s_is_limited(proxy: FaultProxy, client: ApiWriter) -> None:
     with proxy.inject(Answer(status=429, retry_after=2)), pytest.raises(errors.Throttled) as caught:
-        await client.get(PODS, limits=Limits(throttled=1))
+        await client.get(PODS, limits=Timeouts(throttled=1))
     assert caught.value.retry_after == 2
     assert len(proxy.requests) == 1
 
@@ -78,7 +78,7 @@ async def test_a_cancellation_is_obeyed_though_the_request_times_out_at_the_same
 ) -> None:
     loop = asyncio.get_running_loop()
     with proxy.inject(Freeze(), on=everything):
-        request = asyncio.create_task(client.get(PODS, limits=Limits(attempt=600)))
+        request = asyncio.create_task(client.get(PODS, limits=Timeouts(attempt=600)))
         while not proxy.requests:
             await asyncio.sleep(0.01)
         # As in a process that had no CPU for long: both timers are due when it looks again.
@@ -92,7 +92,7 @@ async def test_a_cancellation_is_obeyed_though_the_request_times_out_at_the_same
 async def test_silence_and_refusal_are_unreachable(proxy: FaultProxy, client: ApiWriter) -> None:
     query = {"watch": "true", "resourceVersion": "100"}
     with proxy.inject(Freeze()), pytest.raises(errors.Unreachable):
-        await client.get(PODS, limits=Limits(attempt=0.05))
+        await client.get(PODS, limits=Timeouts(attempt=0.05))
     async with proxy.down():
         with pytest.raises(errors.Unreachable):
             await client.get(PODS)

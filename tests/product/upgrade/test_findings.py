@@ -12,7 +12,7 @@ from tests.faults.faults import Answer
 from tests.faults.proxy import FaultProxy
 from tests.product.upgrade.definitions import definition
 from upgrade import findings, kueue, operators
-from upgrade.findings import Adoption, Finding, Readiness, Report, Verdict
+from upgrade.findings import Adoption, Advice, Finding, Readiness, Report
 from upgrade.operators import Kind, Operator
 
 
@@ -28,30 +28,30 @@ def seen(tag: str) -> list[Operator]:
 @pytest.mark.parametrize(
     ("finding", "verdict", "text"),
     [
-        (findings.kubernetes("v1.34.4", 34), Verdict.GO, "serves everything"),
-        (findings.kubernetes("v1.29.0", 29), Verdict.CARE, "v1.29.0 has no ValidatingAdmissionPolicy"),
-        (findings.kubernetes("v1.28.0", 28), Verdict.CARE, "v1.28.0 has no FlowSchema v1"),
-        (findings.kubernetes("v1.27.0", 27), Verdict.NO, "v1.27.0 is older than 1.28"),
-        (findings.definition(None), Verdict.NO, "install mpi-operator v0.2.3"),
-        (findings.definition(definition("v0.2.3")), Verdict.GO, "legacy (from before apiextensions v1), stored as v1"),
-        (findings.definition(definition("administrator")), Verdict.GO, "stored as v1, v1alpha2"),
-        (findings.definition(definition("v0.3.0")), Verdict.NO, "v2beta1"),
-        (findings.jobs(None), Verdict.CARE, "may not list"),
-        (findings.jobs([]), Verdict.GO, "none"),
-        (findings.jobs(adoptions(Readiness.FIXED, Readiness.LIVE, Readiness.LIVE)), Verdict.GO, "2 live, 1 fixed"),
-        (findings.jobs(adoptions(Readiness.RESTART)), Verdict.CARE, "1 restart"),
-        (findings.jobs(adoptions(Readiness.FOREIGN)), Verdict.CARE, "1 foreign"),
-        (findings.operators(seen("v0.2.3"))[0], Verdict.GO, "v0.2.3"),
-        (findings.operators(seen("v0.3.0"))[0], Verdict.NO, "v0.3.0"),
-        (findings.operators(seen("v0.2.1"))[0], Verdict.CARE, "v0.2.1"),
-        (findings.operators(seen("latest"))[0], Verdict.CARE, "latest"),
-        (findings.operators([])[0], Verdict.CARE, ""),
-        (findings.operators(None)[0], Verdict.CARE, ""),
-        (findings.faults([])[0], Verdict.GO, "none"),
-        (findings.faults(["ml/a: bad", "ml/b: bad"])[1], Verdict.CARE, "ml/b: bad"),
+        (findings.kubernetes("v1.34.4", 34), Advice.GO, "serves everything"),
+        (findings.kubernetes("v1.29.0", 29), Advice.CARE, "v1.29.0 has no ValidatingAdmissionPolicy"),
+        (findings.kubernetes("v1.28.0", 28), Advice.CARE, "v1.28.0 has no FlowSchema v1"),
+        (findings.kubernetes("v1.27.0", 27), Advice.NO, "v1.27.0 is older than 1.28"),
+        (findings.definition(None), Advice.NO, "install mpi-operator v0.2.3"),
+        (findings.definition(definition("v0.2.3")), Advice.GO, "legacy (from before apiextensions v1), stored as v1"),
+        (findings.definition(definition("administrator")), Advice.GO, "stored as v1, v1alpha2"),
+        (findings.definition(definition("v0.3.0")), Advice.NO, "v2beta1"),
+        (findings.jobs(None), Advice.CARE, "may not list"),
+        (findings.jobs([]), Advice.GO, "none"),
+        (findings.jobs(adoptions(Readiness.FIXED, Readiness.LIVE, Readiness.LIVE)), Advice.GO, "2 live, 1 fixed"),
+        (findings.jobs(adoptions(Readiness.RESTART)), Advice.CARE, "1 restart"),
+        (findings.jobs(adoptions(Readiness.FOREIGN)), Advice.CARE, "1 foreign"),
+        (findings.operators(seen("v0.2.3"))[0], Advice.GO, "v0.2.3"),
+        (findings.operators(seen("v0.3.0"))[0], Advice.NO, "v0.3.0"),
+        (findings.operators(seen("v0.2.1"))[0], Advice.CARE, "v0.2.1"),
+        (findings.operators(seen("latest"))[0], Advice.CARE, "latest"),
+        (findings.operators([])[0], Advice.CARE, ""),
+        (findings.operators(None)[0], Advice.CARE, ""),
+        (findings.faults([])[0], Advice.GO, "none"),
+        (findings.faults(["ml/a: bad", "ml/b: bad"])[1], Advice.CARE, "ml/b: bad"),
     ],
 )
-def test_findings(finding: Finding, verdict: Verdict, text: str) -> None:
+def test_findings(finding: Finding, verdict: Advice, text: str) -> None:
     assert finding.verdict is verdict
     assert text in finding.text
 
@@ -60,7 +60,7 @@ def test_the_worst_finding_is_the_verdict() -> None:
     care, job = findings.jobs(None), {"namespace": "ml", "name": "0", "readiness": "live", "why": ""}
     data = Report(findings=(findings.jobs([]), care), jobs=tuple(adoptions(Readiness.LIVE))).data()
     assert (data["verdict"], data["jobs"]) == ("care", [job])
-    assert Report(findings=(care, findings.definition(None)), jobs=()).verdict is Verdict.NO
+    assert Report(findings=(care, findings.definition(None)), jobs=()).verdict is Advice.NO
 
 
 STARTED = launcher(mounts_discovery=False, names_discovery=False, created_at=1000.0)
@@ -113,7 +113,7 @@ async def test_without_it_there_is_nothing_to_say_and_an_older_one_queues_no_job
     assert (await kueue.look(client)).text == "not installed"
     api.objects["/apis/kueue.x-k8s.io"] = {"name": "kueue.x-k8s.io"}
     found = await kueue.look(client)
-    assert found.verdict is Verdict.CARE
+    assert found.verdict is Advice.CARE
     assert "older than 0.15" in found.text
 
 
@@ -121,30 +121,30 @@ async def test_without_it_there_is_nothing_to_say_and_an_older_one_queues_no_job
 @pytest.mark.parametrize(
     ("configuration", "verdict", "said"),
     [
-        (OFF, Verdict.GO, "its integration `pod` is off"),
-        ("integrations: {}", Verdict.GO, "its integration `pod` is off"),
-        (ON, Verdict.CARE, "a second time"),
-        (LEFT_ALONE, Verdict.GO, "leaves the pods of MPIJobs alone"),
-        ("integrations: [pod]", Verdict.CARE, "is not in"),
-        ("{", Verdict.CARE, "cannot read"),
-        (None, Verdict.CARE, "is not in"),
+        (OFF, Advice.GO, "its integration `pod` is off"),
+        ("integrations: {}", Advice.GO, "its integration `pod` is off"),
+        (ON, Advice.CARE, "a second time"),
+        (LEFT_ALONE, Advice.GO, "leaves the pods of MPIJobs alone"),
+        ("integrations: [pod]", Advice.CARE, "is not in"),
+        ("{", Advice.CARE, "cannot read"),
+        (None, Advice.CARE, "is not in"),
     ],
 )
 async def test_its_integration_for_pods_is_judged(
-    api: TinyApi, client: ApiWriter, configuration: str | None, verdict: Verdict, said: str
+    api: TinyApi, client: ApiWriter, configuration: str | None, verdict: Advice, said: str
 ) -> None:
     if configuration is not None:
         await api.create(PLACE, "kueue-manager-config", data={"controller_manager_config.yaml": configuration})
     found = await kueue.look(client)
     assert (found.verdict, said in found.text) == (verdict, True), found.text
-    assert ("add MPIJob.v1.kubeflow.org to" in found.text) is (verdict is Verdict.CARE)
+    assert ("add MPIJob.v1.kubeflow.org to" in found.text) is (verdict is Advice.CARE)
 
 
 @pytest.mark.usefixtures("installed")
 async def test_without_the_right_to_read_it_nothing_is_claimed(client: ApiWriter, proxy: FaultProxy) -> None:
     with proxy.inject(Answer(status=403), on=lambda request: request.path.startswith(PLACE)):
         found = await kueue.look(client)
-    assert (found.verdict, "cannot read" in found.text) == (Verdict.CARE, True)
+    assert (found.verdict, "cannot read" in found.text) == (Advice.CARE, True)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from lab.ports import free_ports
 from tests.product.webhook.certificates.material import authority, leaf
 from tests.product.webhook.objects import body, launcher_pod
 from webhook.server import serve
-from webhook.settings import Settings
+from webhook.settings import WebhookSettings
 
 NOW = datetime.now(UTC)
 CA = authority(now=NOW)
@@ -27,7 +27,7 @@ HOSTS = frozenset({"127.0.0.1"})
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path) -> WebhookSettings:
     pair = leaf(CA, now=NOW, hosts=HOSTS)
     (tmp_path / "tls.crt").write_bytes(pair.certificate_pem)
     (tmp_path / "tls.key").write_bytes(pair.key_pem)
@@ -35,7 +35,7 @@ def settings(tmp_path: Path) -> Settings:
     kubeconfig = tmp_path / "kubeconfig"
     server = Server(url=f"https://127.0.0.1:{nobodys}", ca=CA.certificate_pem)
     write_token_kubeconfig(kubeconfig, server, user="webhook", token="none", namespace="default")
-    here = Settings(host="127.0.0.1", port=port, health_port=health_port, certificate_directory=tmp_path)
+    here = WebhookSettings(host="127.0.0.1", port=port, health_port=health_port, certificate_directory=tmp_path)
     return replace(here, kubeconfig=kubeconfig, drain_seconds=60.0)
 
 
@@ -45,7 +45,7 @@ async def client() -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def said(client: aiohttp.ClientSession, settings: Settings, path: str) -> str:
+async def said(client: aiohttp.ClientSession, settings: WebhookSettings, path: str) -> str:
     """What the health port says; nothing while there is none."""
     try:
         async with client.get(f"http://127.0.0.1:{settings.health_port}{path}") as response:
@@ -54,19 +54,19 @@ async def said(client: aiohttp.ClientSession, settings: Settings, path: str) -> 
         return ""
 
 
-async def ready(client: aiohttp.ClientSession, settings: Settings) -> None:
+async def ready(client: aiohttp.ClientSession, settings: WebhookSettings) -> None:
     while await said(client, settings, "/readyz") != "ok\n":
         await asyncio.sleep(0.01)
 
 
-async def patched(client: aiohttp.ClientSession, settings: Settings) -> str | None:
+async def patched(client: aiohttp.ClientSession, settings: WebhookSettings) -> str | None:
     """The Connection header of an answer that patches a launcher."""
     async with client.post(f"https://127.0.0.1:{settings.port}/mutate", data=body(launcher_pod())) as response:
         assert "patch" in json.loads(await response.read())["response"]
         return response.headers.get("Connection")
 
 
-async def test_from_start_to_a_drained_end(settings: Settings, client: aiohttp.ClientSession) -> None:
+async def test_from_start_to_a_drained_end(settings: WebhookSettings, client: aiohttp.ClientSession) -> None:
     serving = asyncio.create_task(serve(settings))
     await ready(client, settings)
     assert await patched(client, settings) is None
@@ -84,7 +84,9 @@ async def test_from_start_to_a_drained_end(settings: Settings, client: aiohttp.C
         await patched(client, settings)
 
 
-async def test_a_review_in_flight_at_the_end_is_answered(settings: Settings, client: aiohttp.ClientSession) -> None:
+async def test_a_review_in_flight_at_the_end_is_answered(
+    settings: WebhookSettings, client: aiohttp.ClientSession
+) -> None:
     serving = asyncio.create_task(serve(replace(settings, drain_seconds=0.0)))
     await ready(client, settings)
     reader, writer = await asyncio.open_connection("127.0.0.1", settings.port, ssl=TRUSTING)
@@ -104,7 +106,7 @@ async def test_a_review_in_flight_at_the_end_is_answered(settings: Settings, cli
     await serving
 
 
-async def test_a_port_that_is_taken_is_named(settings: Settings) -> None:
+async def test_a_port_that_is_taken_is_named(settings: WebhookSettings) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", settings.port))
         taken.listen()

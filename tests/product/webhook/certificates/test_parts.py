@@ -14,7 +14,7 @@ from webhook.certificates import content, pairs
 from webhook.certificates.content import MOST_RETIRED, Content
 from webhook.certificates.decision import Trust
 from webhook.certificates.pairs import Pair
-from webhook.settings import Settings
+from webhook.settings import WebhookSettings
 
 
 def stored(wanted: Content) -> dict[str, bytes]:
@@ -102,7 +102,7 @@ def test_who_signed_what() -> None:
 
 
 def test_an_address_in_another_form_is_the_one_in_the_certificate() -> None:
-    hosts = Settings(extra_sans=frozenset({"FD00:0:0::1", "127.0.0.1"})).hosts
+    hosts = WebhookSettings(extra_sans=frozenset({"FD00:0:0::1", "127.0.0.1"})).hosts
     assert pairs.names_of(leaf(CA, hosts=hosts).certificate) == hosts
     assert pairs.names_of(CA.certificate) == frozenset()
 
