@@ -51,6 +51,8 @@ def farewell(state: JobState) -> Plan:
     if view.facts.finished:
         return Plan()
     if manage := state.wishes.manage:
+        if manage.note is None:
+            return Plan()
         told = TellUser(ref=view.ref, text=manage.note.line, notes=(manage.note,))
         return Plan() if told.text == view.facts.notices else Plan(actions=(told,))
     if view.handed_over:

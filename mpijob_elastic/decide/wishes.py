@@ -47,10 +47,10 @@ class How(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Manage:
-    """The job is not ours, because `why`; note: what its user is told once."""
+    """The job is not ours, because `why`; note: what its user is told once, None while that is not known."""
 
     why: str
-    note: Note
+    note: Note | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,10 +139,11 @@ class Keep:
 class Ration:
     """Workers start one by one as somebody else allows, `by` what in words, so a job may ask for all.
 
-    by: "" while that is not known.
+    known: False while it is not known whether that holds.
     """
 
     by: str
+    known: bool = True
 
 
 Wish = Manage | Stop | Size | Hold | Place | Leave | Relaunch | End | Keep | Ration
@@ -310,7 +311,7 @@ def gather(view: JobView, *, now: float) -> Wishes:
         end=next(iter(found[End]), None),
         keeps=bool(found[Keep]),
         rationed_by=tuple(wish.by for wish in found[Ration] if wish.by),
-        is_rationed=None if any(not wish.by for wish in found[Ration]) else bool(found[Ration]),
+        is_rationed=None if any(not wish.known for wish in found[Ration]) else bool(found[Ration]),
         until=min((leave.until for leave in leaves.values() if leave.until is not None), default=None),
     )
 

@@ -34,8 +34,9 @@ class Kueue(Capability):
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
-        """Return it for a job that may wait for quota."""
-        return cls(None) if any(names.GATE_QUEUED in pod.facts.gates for pod in view.pods) else None
+        """Return it for a job that may wait for quota, or runs in another cluster."""
+        asked, waits = view.facts.of(Asked), any(names.GATE_QUEUED in pod.facts.gates for pod in view.pods)
+        return cls(None) if waits or (asked and asked.elsewhere) else None
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
         """Yield who waits for quota, and who leaves for it."""
@@ -90,6 +91,6 @@ class Kueue(Capability):
 
         def see(view: JobView, mine: Collection[Workload]) -> Capability | None:
             asked, queue = view.facts.of(Asked), facts.of(view.facts, mine, all_known=found)
-            return cls(replace(queue, places=places)) if asked and asked.queue else None
+            return cls(replace(queue, places=places)) if asked and (asked.queue or asked.elsewhere) else None
 
         return see

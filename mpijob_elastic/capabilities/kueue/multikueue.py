@@ -28,11 +28,13 @@ def due(job: Identity, queue: Queue, base: Workload | None) -> Sequence[Action] 
     return None
 
 
-def elsewhere(view: JobView, queue: Queue) -> Manage:
-    """Return whose job this is, and what its user is told once."""
+def elsewhere(view: JobView, queue: Queue | None) -> Manage:
+    """Return whose job this is, and what its user is told once it is known where."""
+    why = f"its spec.managedBy is {MULTIKUEUE}, so it runs in another cluster; edit it there"
+    if queue is None:
+        return Manage(why=why, note=None)
     base = queue.base(view.name)
     where = f"cluster {base.cluster}" if base and base.cluster else "the cluster that MultiKueue will choose"
     said = f" ({base.line})" if base and base.said and not base.reserved else ""
     told = f"{view.name} runs in {where}{said}; edit it there, because no edit here is passed on"
-    why = f"its spec.managedBy is {MULTIKUEUE}, so it runs in another cluster; edit it there"
     return Manage(why=why, note=normal("RunsElsewhere", told))

@@ -17,7 +17,7 @@ from mpijob_elastic.capabilities.kueue.actions import (
     FinishWorkload,
     MarkReady,
 )
-from mpijob_elastic.capabilities.kueue.facts import Queue, Workload
+from mpijob_elastic.capabilities.kueue.facts import Asked, Queue, Workload
 from mpijob_elastic.decide import demand
 from mpijob_elastic.decide.actions import Action, PodSet
 from mpijob_elastic.decide.state import JobState, honest
@@ -32,22 +32,28 @@ MISSED_AFTER = 5.0
 
 def of(view: JobView, queue: Queue | None, *, now: float) -> Iterator[Wish]:
     """Yield what the job's quota makes of it."""
-    if queue is None or queue.elsewhere:
+    asked = view.facts.of(Asked) or Asked()
+    is_elsewhere = queue.elsewhere if queue else asked.elsewhere
+    if queue is None or is_elsewhere:
         waiting = [pod.ref.name for pod in view.pods if names.GATE_QUEUED in pod.facts.gates]
         yield from (Hold(pod=pod, why="it is not known whether it waits for quota") for pod in waiting)
-    if queue is None:
-        yield Ration(by="")
-        return
-    if queue.elsewhere:
+    if is_elsewhere:
         yield multikueue.elsewhere(view, queue)
+        return
+    if queue is None:
+        yield Ration(by=_named(asked.queue), known=False)
         return
     if queue.prebuilt:
         yield Keep()  # MultiKueue deletes its copy once it knows the end, and runs one that is gone again
     if queue.name:
-        yield Ration(by=f"queue {queue.name} of Kueue")
+        yield Ration(by=_named(queue.name))
         yield from _at_the_gate(view, queue)
     if queue.workloads:
         yield from _wanted_back(view, queue, now=now)
+
+
+def _named(queue: str) -> str:
+    return f"queue {queue} of Kueue" if queue else ""
 
 
 def due(state: JobState, queue: Queue) -> Iterator[Action]:

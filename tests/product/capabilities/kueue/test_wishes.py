@@ -7,7 +7,7 @@ import pytest
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue import wishes as workloads
 from mpijob_elastic.capabilities.kueue.actions import CreateWorkload
-from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue, Workload
+from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Asked, Queue, Workload
 from mpijob_elastic.decide import decide, derive
 from mpijob_elastic.decide.actions import Note, Ungate
 from mpijob_elastic.model.job import JobView
@@ -419,3 +419,17 @@ def test_an_extra_that_missed_the_queue_is_replaced_while_the_others_train() -> 
     )
     assert does(view.but(queue=queue(READY))) == "ask 2: 1 like 2, priority -1; wake 114"
     assert does(view.pod(2, created_at=NOW)) == "say OutsideQuota; wake 5"
+
+
+@pytest.mark.parametrize("view", [job(2, replicas=3), job(3, replicas=2)])
+def test_a_job_of_another_cluster_is_not_ours_while_kueue_is_unknown(view: Story) -> None:
+    """Its spec says so, whatever of Kueue is known or served here; where it runs is told later."""
+    view = view.but(kueue=Asked(elsewhere=True))
+    assert "so it runs in another cluster" in derive(view, now=NOW).foreign
+    assert decide(view, now=NOW).actions == ()
+
+
+def test_a_queue_rations_a_job_before_kueue_is_known() -> None:
+    """So nobody else queues the job meanwhile."""
+    wishes = derive(job().but(kueue=Asked(queue="team"), queue=None), now=NOW).wishes
+    assert (wishes.rationed_by, wishes.is_rationed) == (("queue team of Kueue",), None)
