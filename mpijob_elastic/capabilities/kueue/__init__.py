@@ -90,7 +90,9 @@ class Kueue(Capability):
         places = facts.places(found)
 
         def see(view: JobView, mine: Collection[Workload]) -> Capability | None:
-            asked, queue = view.facts.of(Asked), facts.of(view.facts, mine, all_known=found)
-            return cls(replace(queue, places=places)) if asked and (asked.queue or asked.elsewhere) else None
+            asked = view.facts.of(Asked)
+            if asked is None or not (asked.queue or asked.elsewhere):
+                return None
+            return cls(replace(facts.of(view.facts, mine, all_known=found), places=places))
 
         return see
