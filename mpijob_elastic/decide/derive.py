@@ -213,7 +213,7 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
     may_move = view.policy.replace_failed_workers is not False
     surplus = [worker for worker in reversed(workers) if not worker.wanted and _may_be_deleted(worker.pod)]
     if moment.wishes.stop:  # the size asks for these: they took the place of workers that have left
-        surplus = [worker for worker in surplus if names.GATES.isdisjoint(worker.pod.facts.gates)]
+        surplus = [worker for worker in surplus if not worker.pod.facts.held_back]
     failed = [worker for worker in reversed(workers) if worker.failed or worker.astray]
     unlisted = [worker for worker in reversed(workers) if worker.going and not worker.published]
     moving = [worker for worker in unlisted if may_move or worker.release]

@@ -20,7 +20,7 @@ def free(state: JobState) -> Iterator[Ungate]:
         return
     together: dict[tuple[str, tuple[str, ...]], list[Gated]] = {}
     for pod in view.pods:
-        is_free = not names.GATES.isdisjoint(pod.facts.gates) and pod.ref.name not in wishes.held
+        is_free = pod.facts.held_back and pod.ref.name not in wishes.held
         if is_free and not pod.facts.deleting and state.by_name.get(pod.ref.name) not in state.leaving:
             place = wishes.places.get(pod.ref.name)
             kept = tuple(gate for gate in pod.facts.gates if gate not in names.GATES)

@@ -31,7 +31,7 @@ def awaited(state: JobState, config: Config) -> tuple[str, ...]:
     may start does not await who may not, if it can train without: some start only once it does.
     """
     view, held, wanted = state.view, state.wishes.held, state.view.wanted_names
-    if held and view.launcher and names.GATES.isdisjoint(view.launcher.facts.gates):
+    if held and view.launcher and not view.launcher.facts.held_back:
         free = tuple(pod for pod in wanted if pod not in held)
         wanted = free if len(free) >= max(view.policy.min_replicas or 1, view.facts.np_workers) else wanted
     least = policy.startup_workers(view.policy, np_workers=view.facts.np_workers)

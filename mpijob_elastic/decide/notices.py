@@ -142,8 +142,7 @@ def of_job(state: JobState) -> Iterator[Note]:
     # Not of a refused notice: it would be another one by that, and be tried at once.
     yield from (warning(REFUSED, words) for kind, words in view.refused.items() if words and kind is not TellUser)
     if state.wishes.stop:
-        gates = [view.launcher.facts.gates if view.launcher else (), *(worker.facts.gates for worker in view.workers)]
-        is_over = not any(names.GATES.isdisjoint(found) for found in gates)
+        is_over = view.launcher is not None and all(pod.facts.held_back for pod in view.pods)
         waits = "its pods wait until that is gone" if is_over else "what runs goes"
         said = f"{view.name} is suspended by {state.wishes.stop}; {waits}"
         yield normal(names.REASON_SUSPENDED, said, next_step=_edit(view))

@@ -37,12 +37,12 @@ def is_stopped(view: JobView, *, stops: bool) -> bool:
     """
     if view.launcher is None:
         return stops
-    return (stops and not names.GATES.isdisjoint(view.launcher.facts.gates)) or has_leftovers(view)
+    return (stops and view.launcher.facts.held_back) or has_leftovers(view)
 
 
 def goes(view: JobView, pod: Worker, *, stops: bool) -> bool:
     """Tell whether a worker of a stopped job is to be deleted: it has no gate, or is older than the launcher."""
-    return names.GATES.isdisjoint(pod.facts.gates) and (stops or _is_older(view, pod))
+    return not pod.facts.held_back and (stops or _is_older(view, pod))
 
 
 def goes_at(view: JobView, pod: Worker, *, now: float) -> float:
@@ -54,13 +54,13 @@ def has_leftovers(view: JobView) -> bool:
     """Tell whether a worker is still there in which ranks of a launcher that was stopped may run."""
     if not view.elastic or view.launcher is None or names.GATE_SUSPENDED not in view.launcher.facts.gates:
         return False
-    return any(names.GATES.isdisjoint(pod.facts.gates) and _is_older(view, pod) for pod in view.workers)
+    return any(not pod.facts.held_back and _is_older(view, pod) for pod in view.workers)
 
 
 def stop(state: JobState) -> tuple[DeleteLauncher | None, float | None]:
     """Return the deletion of the launcher of a job that stops, or None; and when to look again."""
     view, launcher, why = state.view, state.view.launcher, state.wishes.stop
-    if not why or launcher is None or launcher.facts.deleting or not names.GATES.isdisjoint(launcher.facts.gates):
+    if not why or launcher is None or launcher.facts.deleting or launcher.facts.held_back:
         return None, None
     due = honest(launcher.facts.created_at, now=state.now) + PACE
     if state.now < due or (view.driver_running and _has_to_wait(state)):

@@ -10,6 +10,7 @@ from functools import cached_property
 
 import msgspec
 
+from mpijob_elastic import names
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model.bounds import MOST_CONTAINERS
 from mpijob_elastic.model.kubexec import Held
@@ -88,6 +89,11 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def forced(self) -> bool:
         """True if it is being deleted without a grace period, so only a finalizer holds it."""
         return self.grace == 0
+
+    @property
+    def held_back(self) -> bool:
+        """True if a gate of ours keeps it from the scheduler, whatever for."""
+        return not names.GATES.isdisjoint(self.gates)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -109,7 +109,7 @@ def quota(view: JobView, queue: Queue, pod: Launcher | Worker) -> str:
         return ""
     if is_outside(view, queue, pod):
         return "none"
-    if found.preempted and not waits(pod):
+    if found.preempted and not pod.facts.held_back:
         return "wanted back"
     return "least" if found is queue.base(view.name) else "extra"
 
@@ -117,7 +117,7 @@ def quota(view: JobView, queue: Queue, pod: Launcher | Worker) -> str:
 def is_taken_back(view: JobView, queue: Queue, worker: Worker) -> bool:
     """Tell whether Kueue wants the quota back with which an extra runs."""
     found = workload_of(view, queue, worker)
-    return found is not None and found.preempted and found is not queue.base(view.name) and not waits(worker)
+    return found is not None and found.preempted and found is not queue.base(view.name) and not worker.facts.held_back
 
 
 def is_outside(view: JobView, queue: Queue, pod: Launcher | Worker) -> bool:
@@ -125,11 +125,6 @@ def is_outside(view: JobView, queue: Queue, pod: Launcher | Worker) -> bool:
     found = workload_of(view, queue, pod)
     is_asked = found is not None and not found.reserved and bool(found.said)
     return is_asked and not (pod.facts.gates or pod.facts.deleting)
-
-
-def waits(pod: Launcher | Worker) -> bool:
-    """Tell whether a pod waits at a gate of ours, whatever for."""
-    return not names.GATES.isdisjoint(pod.facts.gates)
 
 
 def is_extra(view: JobView, base: Workload, worker: Worker) -> bool:
@@ -150,7 +145,7 @@ def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
     base = queue.base(view.name)
     is_granted = base is not None and base.granted and base.metadata.job_uid != ""
     for pod in view.pods:
-        if not waits(pod):
+        if not pod.facts.held_back:
             continue
         found = workload_of(view, queue, pod)
         if base is None or found is None or not (is_granted and found.granted):
@@ -225,7 +220,7 @@ def _given_back(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]
         index = names.worker_index(name, job=view.name)
         is_covered = index is not None and index < base.workers  # the base asks for it as well, and may wait for it
         pod = None if is_covered else view.worker(name)
-        if found is base or (pod is not None and not waits(pod)):
+        if found is base or (pod is not None and not pod.facts.held_back):
             continue
         is_over = index is None or is_covered or index >= view.replicas
         if not base.reserved or (is_over and pod is None):

@@ -39,7 +39,7 @@ def notes(state: JobState, queue: Queue) -> Iterator[Note]:
     waiting = [
         (worker, found)
         for worker, found in pairs
-        if found and not found.reserved and found.said and wishes.waits(worker)
+        if found and not found.reserved and found.said and worker.facts.held_back
     ]
     if base.granted and waiting:
         pods = listed(worker.ref.name for worker, _ in waiting)
