@@ -12,12 +12,7 @@ from typing import Any, ClassVar
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import Identity
-from mpijob_elastic.kube.resources import (
-    MPI_JOBS,
-    PODS,
-    ROLES,
-    Resource,
-)
+from mpijob_elastic.kube.resources import MPI_JOBS, PODS, ROLES, Resource
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.phrases import listed

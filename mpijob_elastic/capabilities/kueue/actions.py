@@ -4,13 +4,7 @@ from dataclasses import dataclass
 
 from mpijob_elastic.capabilities.kueue.api import WORKLOADS
 from mpijob_elastic.capabilities.kueue.facts import Workload
-from mpijob_elastic.decide.actions import (
-    Action,
-    Delete,
-    Object,
-    Patch,
-    PodSet,
-)
+from mpijob_elastic.decide.actions import Action, Delete, Object, Patch, PodSet
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.owners import controller
