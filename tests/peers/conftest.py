@@ -11,7 +11,6 @@ from tests.peers.alert_rules import hurried
 from tests.peers.built import NAMED, peer
 from tests.peers.gpus import few
 from tests.peers.karmada import Interpreter
-from tests.peers.keda import Keda
 from tests.peers.prometheus import Prometheus
 from tests.peers.watch import Watch
 
@@ -30,21 +29,9 @@ def helm() -> Path:
 
 
 @pytest.fixture(scope="session")
-def prometheus_adapter() -> Path:
-    """The program."""
-    return peer("prometheus-adapter")
-
-
-@pytest.fixture(scope="session")
 def cert_manager() -> Path:
     """The controllers and the CA injector (lab/binaries/cert-manager)."""
     return peer("cert-manager")
-
-
-@pytest.fixture(scope="session")
-def keda() -> Keda:
-    """Both programs."""
-    return Keda(operator=peer("keda-operator"), adapter=peer("keda-adapter"))
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Kueue and gang schedulers beside a lab: with simulated pods in tests/peers, with real ones in tests/real."""
 
-import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
@@ -10,12 +9,11 @@ from lab.cluster import Cluster
 from lab.modules import PINNED
 from tests.lab.definitions import KUEUE
 from tests.lab.on_demand import OnDemand
-from tests.lab.waiting import PATIENCE, kubectl_until_done
 from tests.peers import coscheduling, koordinator
 from tests.peers import volcano as volcano_scheduler
 from tests.peers.built import peer
-from tests.peers.kueue import API, Kueue
-from tests.peers.queues import example, queue_of_four
+from tests.peers.kueue import Kueue
+from tests.peers.queues import flavor_and_class, queue_of_four
 
 
 @pytest.fixture(scope="session")
@@ -32,11 +30,7 @@ def kueue_serves(
     assert KUEUE.module.replace("@", " ") in (PINNED / kueue.program.name / "go.mod").read_text()
     programs.keep(())  # they look for its definitions when they start
     with kueue.serving(cluster, tmp_path_factory.mktemp("kueue")):
-        high = {"kind": "WorkloadPriorityClass", "metadata": {"name": "high"}, "value": 1000}
-        for item in (example("queues")["ResourceFlavor"], high):
-            item["apiVersion"] = API
-            # Its webhooks may not answer yet.
-            kubectl_until_done(cluster, "apply", "-f", "-", stdin=json.dumps(item), patience=PATIENCE)
+        flavor_and_class(cluster)
         yield
         programs.keep(())
 

@@ -19,6 +19,15 @@ def example(file: str) -> dict[str, Any]:
     return {item["kind"]: item for item in items}
 
 
+def flavor_and_class(cluster: Cluster) -> None:
+    """Make what all queues share: the flavor of the example, and a class of priority called high."""
+    high = {"kind": "WorkloadPriorityClass", "metadata": {"name": "high"}, "value": 1000}
+    for item in (example("queues")["ResourceFlavor"], high):
+        item["apiVersion"] = API
+        # Kueue's webhooks may not answer yet.
+        kubectl_until_done(cluster, "apply", "-f", "-", stdin=json.dumps(item), patience=PATIENCE)
+
+
 def queue_of_four(cluster: Cluster, namespace: str) -> str:
     """Make the example's queue with its four GPUs, of this namespace alone; return the value of the label."""
     items = example("queues")

@@ -15,18 +15,18 @@ from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Request
 from tests.faults.proxy import FaultProxy
+from tests.lab.capabilities.kube_queue.kube_queue import TREES, Scheduler, served
 from tests.lab.command_line import CommandLine
 from tests.lab.controllers import controlling
 from tests.lab.deaths import died, drawn
 from tests.lab.job import Job, State
-from tests.lab.kube_queue import TREES, Scheduler, served
 from tests.lab.on_demand import OnDemand
 from tests.lab.suspended import held
 from tests.lab.waiting import seen
 
 pytestmark = [pytest.mark.lab, pytest.mark.thorough]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "kubequeue.md").read_text()
+PAGE = (Path(__file__).parents[4] / "docs" / "kubequeue.md").read_text()
 TREE, JOB = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
 HOLD = {KUBEQUEUE_SUSPEND: "true"}
 UNIT = "train-mpi-qu"

@@ -10,7 +10,7 @@ import yaml
 
 pytestmark = pytest.mark.peers
 
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "hpa"
+EXAMPLES = Path(__file__).parents[4] / "docs" / "examples" / "hpa"
 WORKERS = "train-worker-0|train-worker-1"
 SERIES = {
     # Two replicas of the program that fills the queue; another queue; the same queue of another namespace.

@@ -13,10 +13,10 @@ from lab.cluster import Cluster
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import Job
-from tests.peers.keda import Keda
-from tests.peers.metrics_pipeline import Exporters
+from tests.peers.capabilities.autoscaling.keda import Keda
+from tests.peers.capabilities.autoscaling.metrics_pipeline import Exporters
+from tests.peers.capabilities.autoscaling.scaled_object import ScaledObject
 from tests.peers.prometheus import Prometheus
-from tests.peers.scaled_object import ScaledObject
 
 pytestmark = [
     pytest.mark.lab,

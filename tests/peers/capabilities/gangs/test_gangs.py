@@ -21,6 +21,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import Resource
 from tests.lab.job import Job, Object, State
 from tests.lab.ranks import in_pod, start_rank
+from tests.lab.refusing import DAY, Refused, withstands
 from tests.lab.suspended import held, pods
 from tests.lab.waiting import until
 from tests.peers import coscheduling, koordinator
@@ -38,7 +39,7 @@ from tests.peers.gpus import (
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("scheduler", "elastic")]
 
-EXAMPLES = re.findall(r"```yaml\n(.*?)```", (Path(__file__).parents[2] / "docs" / "gangs.md").read_text(), re.DOTALL)
+EXAMPLES = re.findall(r"```yaml\n(.*?)```", (Path(__file__).parents[4] / "docs" / "gangs.md").read_text(), re.DOTALL)
 LEAST = {"mpijob-elastic/min-replicas": "2", "mpijob-elastic/drain-timeout": "60s"}
 QUEUE = "scheduling.volcano.sh/queue-name"
 
@@ -216,6 +217,30 @@ async def test_the_pod_group_of_the_operator_gets_the_queue_of_the_job(
     found: Object = msgspec.json.decode(await job.client.get(scheduler.groups.path(job.namespace, job.name)))
     assert (found["spec"]["minMember"], found["spec"]["queue"]) == (3, "team")
     assert topology.items() <= found["metadata"]["annotations"].items()
+
+
+@only(VOLCANO)
+@pytest.mark.usefixtures("operator")
+async def test_what_does_not_need_a_refused_tune_pod_group_comes_true(
+    job: Job, pool: str, cluster: Cluster, scheduler: Scheduler
+) -> None:
+    async def create(job: Job) -> None:
+        await job.create(replicas=3, annotations=LEAST | scheduler.asked, worker_spec=on_gpu(pool))
+        await job.settled(3)
+
+    async def asks_for_a_topology(job: Job) -> None:
+        await job.patch({"metadata": {"annotations": {"volcano.sh/task-topology-task-order": "worker,launcher"}}})
+
+    tune_pod_group = Refused(
+        group=scheduler.groups.group,
+        resource=scheduler.groups.plural,
+        operation="UPDATE",
+        when="object.metadata.?annotations.orValue({}) != oldObject.metadata.?annotations.orValue({})",
+        create=create,
+        due=asks_for_a_topology,
+        then=DAY,
+    )
+    await withstands(job, cluster, tune_pod_group)
 
 
 @only(VOLCANO)

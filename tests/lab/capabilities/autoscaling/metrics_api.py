@@ -3,8 +3,8 @@
 It is reached as a real one is, through the API server's aggregation layer. Like a real one it takes requests from there
 only (by its client certificate), but it asks nobody what the user behind a request may do.
 
-The real ones are in tests/peers/test_hpa_prometheus.py and tests/real/test_hpa_cpu.py. They take minutes to build, and
-root; without this one `make test` would have no HPA.
+The real ones are in tests/peers/capabilities/autoscaling/test_hpa_prometheus.py and tests/real/test_hpa_cpu.py. They
+take minutes to build, and root; without this one `make test` would have no HPA.
 """
 
 import datetime as dt

@@ -10,7 +10,7 @@ import yaml
 from lab.cluster import Cluster
 from tests.lab.hpa import Autoscaler
 from tests.lab.job import Job
-from tests.peers.metrics_pipeline import EXAMPLES, Exporters, serving
+from tests.peers.capabilities.autoscaling.metrics_pipeline import EXAMPLES, Exporters, serving
 
 pytestmark = [
     pytest.mark.lab,

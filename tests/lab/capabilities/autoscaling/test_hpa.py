@@ -17,15 +17,16 @@ from lab.cluster import Cluster
 from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALERS
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import MERGE_PATCH
+from tests.lab.capabilities.autoscaling.metrics_api import Values, serving
 from tests.lab.hpa import Autoscaler, applied
 from tests.lab.job import Job, Object
-from tests.lab.metrics_api import Values, serving
 from tests.lab.ranks import in_pod, start_rank
+from tests.lab.test_cli import ours as our_command
 from tests.lab.waiting import seen
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("scale_served", "elastic", "operator")]
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "hpa" / "job.yaml"
+EXAMPLE = Path(__file__).parents[4] / "docs" / "examples" / "hpa" / "job.yaml"
 QUICK = {"mpijob-elastic/drain-timeout": "1s"}
 NAME = "mpijob-train"  # of the HPA that we make
 ASKING = {
@@ -66,6 +67,11 @@ async def test_up_and_down_through_the_whole_path(job: Job, hpa: Autoscaler, met
         await asyncio.to_thread(in_pod, cluster, job, pod, f"kill {rank}")
     await job.settled(1)
     assert (await hpa.until(lambda seen: seen.desired == 1)).says("AbleToScale", "True", "ReadyForNewScale")
+    told = await asyncio.to_thread(
+        our_command, cluster.kubeconfig, "history", job.name, "-n", job.namespace, "-o", "json"
+    )
+    changes = [(one["cause"], one["by"], one["from"], one["to"]) for one in json.loads(told.stdout)["changes"]]
+    assert changes == [("HPA", "kube-controller-manager", 1, 3), ("HPA", "kube-controller-manager", 3, 1)]
 
 
 async def test_beyond_our_bounds_the_hpa_is_refused_and_says_why(job: Job, hpa: Autoscaler, metrics: Values) -> None:

@@ -19,7 +19,7 @@ from tests.lab.aggregation import HOST, aggregated
 from tests.peers.processes import running
 from tests.peers.prometheus import Prometheus
 
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "hpa"
+EXAMPLES = Path(__file__).parents[4] / "docs" / "examples" / "hpa"
 # What a rule's API and its versions are called; the HPA controller chooses the newest.
 GROUPS = ("v1beta1.external.metrics.k8s.io", "v1beta1.custom.metrics.k8s.io", "v1beta2.custom.metrics.k8s.io")
 

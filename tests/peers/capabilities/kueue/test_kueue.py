@@ -19,6 +19,8 @@ from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.history import most_requested, recorded
 from tests.lab.job import Job
 from tests.lab.launchers import UNMUTATED, label
+from tests.lab.suspended import pods
+from tests.lab.typed import Typed
 from tests.lab.waiting import seen
 from tests.peers.queued_jobs import ONE_GPU, QUICK, asked, hold, restarted, stopped, waits, workloads
 from tests.peers.queues import example
@@ -96,6 +98,26 @@ async def test_a_scale_in_frees_quota_and_a_scale_out_beyond_it_waits(job: Job, 
     await job.settled(3)
     await job.at_rest()
     assert sorted(await workloads(job)) == ["train-launcher", "train-worker-2"]
+
+
+async def test_the_command_line_counts_quota_and_ends_with_the_words_of_kueue(
+    job: Job, client: ApiWriter, cluster: Cluster, queue: str
+) -> None:
+    user = Typed(cluster.kubeconfig, job.namespace)
+    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={LABEL_QUEUE: queue})
+    await job.settled(4)
+    code, printed = await user.run("scaleout", "train", "--timeout", "8s", "--no-exec")
+    page = " ".join(printed.split())
+    assert code == 4
+    assert "pods 4 of 5, quota 4 of 5, host list 4 of 5" in page
+    assert f"train-worker-4 does not start: it waits in queue {queue}: " in page
+    assert page.partition("After 8s it still goes on: ")[2].count("insufficient unused quota for nvidia.com/gpu") >= 2
+    late = Job(client=client, namespace=job.namespace, name="late")
+    await late.create(replicas=4, worker_spec=ONE_GPU, job_labels={LABEL_QUEUE: queue})
+    await late.told("Queued", "insufficient unused quota for nvidia.com/gpu")
+    refused = await user.refused("scaleout", "late")
+    assert refused.startswith(f"late does not run yet, because it waits in queue {queue}: ")
+    assert refused.endswith("; with --no-wait the size is set for its start")
 
 
 async def test_an_admitted_job_keeps_its_quota_when_its_least_size_changes_until_it_is_queued_again(
@@ -200,13 +222,37 @@ async def left(job: Job) -> set[str]:
     return {name for name, status in found.items() if "admission" in status} - over
 
 
-@pytest.mark.parametrize("end", [succeed, Job.delete], ids=["finished", "deleted"])
+async def as_it_is(_job: Job) -> None:
+    """Its pods are those for which its Workloads were made."""
+
+
+async def with_other_pods(job: Job) -> None:
+    """The pods for which its Workloads were made are gone."""
+    owners = {"train-worker-0", "train-worker-3", "train-launcher"}
+    before = {pod["metadata"]["uid"] for pod in pods(await job.state()) if pod["metadata"]["name"] in owners}
+    for name in owners:
+        await job.client.delete_object(resources.PODS.path(job.namespace, name))
+    await job.until(lambda state: not before & {pod["metadata"]["uid"] for pod in pods(state)}, "other pods")
+    await job.settled(4)
+    await job.at_rest()
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [(as_it_is, succeed), (as_it_is, Job.delete), (with_other_pods, Job.delete)],
+    ids=["finished", "deleted", "deleted with other pods"],
+)
 async def test_a_job_keeps_its_quota_until_its_pods_are_gone(
-    job: Job, client: ApiWriter, queue: str, end: Callable[[Job], Awaitable[None]]
+    job: Job,
+    client: ApiWriter,
+    queue: str,
+    begin: Callable[[Job], Awaitable[None]],
+    end: Callable[[Job], Awaitable[None]],
 ) -> None:
     labels = {LABEL_QUEUE: queue}
     await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels=labels)
     await job.settled(4)
+    await begin(job)
     for pod in ("train-worker-0", "train-worker-3"):  # they end slowly
         await hold(job, pod)
     rival = Job(client=client, namespace=job.namespace, name="rival")

@@ -13,7 +13,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.hpa import AT_ONCE, Autoscaler, applied
 from tests.lab.job import Job
 from tests.lab.waiting import seen
-from tests.peers.metrics_pipeline import EXAMPLES
+from tests.peers.capabilities.autoscaling.metrics_pipeline import EXAMPLES
 
 Object = dict[str, Any]
 NAME = "train"

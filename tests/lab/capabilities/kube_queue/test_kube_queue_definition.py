@@ -5,9 +5,9 @@ import pytest
 from lab.cluster import Cluster
 from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.lab.capabilities.kube_queue.kube_queue import Scheduler, served
 from tests.lab.controllers import controlling
 from tests.lab.job import Job
-from tests.lab.kube_queue import Scheduler, served
 from tests.lab.suspended import held
 from tests.lab.waiting import seen
 

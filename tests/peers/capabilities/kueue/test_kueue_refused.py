@@ -1,0 +1,149 @@
+"""Each write for Kueue is refused for good: what does not need it comes true, and users are told."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from lab.cluster import Cluster
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE, WORKLOADS
+from tests.lab.job import Job, State
+from tests.lab.refusing import Refused, Step, is_replaced, sized, trains, withstands
+from tests.lab.suspended import pods
+from tests.lab.waiting import seen
+from tests.peers.queued_jobs import ONE_GPU, QUICK, Object, workloads
+from tests.peers.queues import example
+
+pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("kueue_serves", "elastic", "operator")]
+
+LABELS = {LABEL_QUEUE: example("queues")["LocalQueue"]["metadata"]["name"]}
+
+
+def queued(replicas: int) -> Step:
+    async def step(job: Job) -> None:
+        await job.create(replicas=replicas, worker_spec=ONE_GPU, annotations=QUICK, job_labels=LABELS)
+        await job.settled(replicas)
+        await seen(lambda: workloads(job), lambda found: all(is_ready(one) for one in found.values()), "all ready")
+
+    return step
+
+
+def listed(state: State) -> list[str]:
+    """The pods in the host list, where one that was replaced has another name."""
+    return [names.pod_of(host.partition(":")[0]) for host in state.hosts]
+
+
+def is_ready(workload: Object) -> bool:
+    return is_true(workload, "PodsReady")
+
+
+def is_true(workload: Object, kind: str) -> bool:
+    return any((one["type"], one["status"]) == (kind, "True") for one in workload["status"]["conditions"])
+
+
+def trains_with(replicas: int) -> Step:
+    """So many workers train, whatever the size, and the first can be replaced."""
+
+    async def step(job: Job) -> None:
+        hosts = job.workers(*range(replicas))
+        await job.until(lambda state: listed(state) == hosts, f"{replicas} hosts")
+        [first] = job.workers(0)
+        before = (await job.state()).workers[first]["metadata"]["uid"]
+        await job.set_status(first, {"phase": "Failed", "reason": "Error"})
+        await job.until(
+            lambda state: state.workers.get(first, {}).get("metadata", {}).get("uid", before) != before,
+            "another worker",
+        )
+        await job.until(lambda state: listed(state) == hosts, f"{replicas} hosts again")
+
+    return step
+
+
+async def stops(job: Job) -> None:
+    await job.annotate(suspend="true")
+    await job.until(
+        lambda state: (
+            len(pods(state)) == 1 + state.replicas and all(one["spec"].get("schedulingGates") for one in pods(state))
+        ),
+        "gated pods only",
+    )
+
+
+async def resumes(job: Job) -> None:
+    await job.annotate(suspend=None)
+
+
+def rival_of(job: Job) -> Job:
+    return replace(job, name="rival")
+
+
+async def meets_a_rival(job: Job) -> None:
+    await rival_of(job).create(replicas=2, worker_spec=ONE_GPU, job_labels=LABELS)
+
+
+async def succeeds(job: Job) -> None:
+    await job.set_status("train-launcher", {"phase": "Succeeded"})
+
+
+async def ends(job: Job) -> None:
+    await job.until(lambda state: not state.workers and "Succeeded" in state.conditions, "an end")
+
+
+def asks_with(*asked: str) -> Step:
+    async def step(job: Job) -> None:
+        await seen(lambda: workloads(job), lambda found: sorted(found) == sorted(asked), f"Workloads {asked}")
+
+    return step
+
+
+async def shrinks_for_good(job: Job) -> None:
+    await trains(2)(job)
+    await asks_with("train-launcher")(job)
+
+
+OF_WORKLOADS = partial(Refused, group=WORKLOADS.group, resource=WORKLOADS.plural)
+OF_STATUS = partial(OF_WORKLOADS, resource=f"{WORKLOADS.plural}/status", operation="UPDATE")
+REFUSED = {
+    "CreateWorkload": OF_WORKLOADS(
+        operation="CREATE",
+        when="request.name.contains('-worker-')",
+        create=queued(2),
+        due=sized(4),
+        then=(trains_with(2), stops, resumes, trains_with(2)),
+        after=trains(4),
+    ),
+    "MarkReady": OF_STATUS(
+        create=queued(2),
+        due=sized(3),
+        then=(trains(3), is_replaced, trains(2), asks_with("train-launcher"), stops, resumes, trains(3)),
+    ),
+    "DeleteWorkload": OF_WORKLOADS(
+        operation="DELETE",
+        create=queued(3),
+        due=sized(2),
+        then=(trains(2), is_replaced, trains(3)),
+        after=shrinks_for_good,
+    ),
+    "ClearWorkload": OF_STATUS(
+        when="object.status.conditions.exists(one, one.type == 'QuotaReserved' && one.status == 'False')",
+        create=queued(4),
+        due=meets_a_rival,
+        then=(trains_with(2),),
+        after=lambda job: rival_of(job).settled(2),
+    ),
+    "FinishWorkload": OF_STATUS(
+        create=queued(2),
+        due=succeeds,
+        then=(ends,),
+        after=lambda job: seen(
+            lambda: workloads(job), lambda found: all(is_true(one, "Finished") for one in found.values()), "an end"
+        ),
+    ),
+}
+
+
+@pytest.mark.usefixtures("queue")
+@pytest.mark.parametrize("kind", REFUSED)
+async def test_what_does_not_need_it_comes_true(job: Job, cluster: Cluster, kind: str) -> None:
+    await withstands(job, cluster, REFUSED[kind])
