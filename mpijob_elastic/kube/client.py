@@ -1,13 +1,15 @@
 """Connect to a cluster, as kubectl would: with its kubeconfig files, and through the proxy that client-go chooses.
 
 The library finds server, credentials, `proxy-url` and `tls-server-name`. It takes the last `current-context` of several
-files where kubectl takes the first, and ignores `as`, by which a user acts as another. Python's own choice of a proxy
+files where kubectl takes the first, ignores `as`, by which a user acts as another, and never asks a credential plugin
+again, although its token lasts some minutes. Python's own choice of a proxy
 (urllib.request.proxy_bypass) ignores networks such as 10.0.0.0/8 in NO_PROXY, which clusters use, and sends loopback to
 the proxy.
 """
 
+import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -84,6 +86,21 @@ def impersonation(loader: KubeConfigLoader) -> list[tuple[str, str]]:
     return found
 
 
+def renewing(loader: KubeConfigLoader) -> Callable[[Configuration], Awaitable[None]]:
+    """Return what asks a credential plugin again when its token is about to expire.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
+    """
+    lock = asyncio.Lock()  # the user may have to answer it
+
+    async def renew(configuration: Configuration) -> None:
+        async with lock:
+            await loader.load_from_exec_plugin()  # returns at once while the token lasts
+        configuration.api_key["BearerToken"] = loader.token
+
+    return renew
+
+
 @contextmanager
 def usable(where: str) -> Iterator[None]:
     """Turn whatever is wrong with a configuration into one sentence: an `errors.Unconfigured`."""
@@ -111,6 +128,8 @@ async def connect(*, user_agent: str, kubeconfig: Path | None = None, context: s
             loader = load_kubeconfig(where, context)
             await loader.load_and_set(configuration)
             headers = impersonation(loader)
+            if hasattr(loader, "exec_plugin_expiry"):
+                configuration.refresh_api_key_hook = renewing(loader)
         configuration.proxy = configuration.proxy or proxy_to(configuration.host, os.environ)
         scheme = urlsplit(configuration.proxy or "http:").scheme
         if scheme not in ("http", "https"):

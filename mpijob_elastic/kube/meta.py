@@ -9,6 +9,9 @@ from typing import Protocol
 
 import msgspec
 
+# Characters of a name, by the API server; it does not look at names in references.
+LONGEST_NAME = 253
+
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
     """The metadata that the watch cache needs.
@@ -41,7 +44,31 @@ class OwnerReference(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename
     controller: bool = False
 
 
-class ObjectMeta(Identity, frozen=True, gc=False):
+class OwnedIdentity(Identity, frozen=True, gc=False):
+    """An identity with the owners."""
+
+    owner_references: tuple[OwnerReference, ...] | None = ()
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that controls the object."""
+        return next((owner for owner in self.owner_references or () if owner.controller), None)
+
+    def shortened(self) -> "OwnedIdentity":
+        """Return it with the controlling owner alone, without one whose name no object can have."""
+        owner = self.controller
+        texts = (owner.api_version, owner.kind, owner.name, owner.uid) if owner else ()
+        kept = (owner,) if owner and max(map(len, texts)) <= LONGEST_NAME else ()
+        return OwnedIdentity(
+            name=self.name,
+            namespace=self.namespace,
+            uid=self.uid,
+            resource_version=self.resource_version,
+            owner_references=kept,
+        )
+
+
+class ObjectMeta(OwnedIdentity, frozen=True, gc=False):
     """`metadata` of an object; the timestamps are RFC 3339 text as the API server wrote it (UTC, whole seconds).
 
     https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
@@ -52,17 +79,11 @@ class ObjectMeta(Identity, frozen=True, gc=False):
     deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    owner_references: tuple[OwnerReference, ...] = ()
 
     @property
     def deleting(self) -> bool:
         """True once the deletion was requested; the object stays until its finalizers or kubelet are done."""
         return self.deletion_timestamp is not None
-
-    @property
-    def controller(self) -> OwnerReference | None:
-        """The owner that controls the object."""
-        return next((owner for owner in self.owner_references if owner.controller), None)
 
 
 def revision(resource_version: str) -> int:

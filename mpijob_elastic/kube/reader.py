@@ -132,12 +132,19 @@ class ApiReader:
 
     @asynccontextmanager
     async def stream(
-        self, path: str, *, query: Mapping[str, str], silence: float, opening: float = USUAL.attempt
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str],
+        silence: float,
+        opening: float = USUAL.attempt,
+        ends: list[bytes] | None = None,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a long answer and give it line by line.
 
         In seconds: `opening` is how long its head may take, `silence` how long without a byte means that the peer is
-        dead. Raises as `get` does, at the start and while lines are read; a 429 is not retried.
+        dead. `ends` gets what follows the last end of a line, if the answer ends well. Raises as `get` does, at the
+        start and while lines are read; a 429 is not retried.
         """
         where = f"GET {self.host}{path}"
         timeout = aiohttp.ClientTimeout(sock_connect=opening, sock_read=silence)
@@ -147,7 +154,7 @@ class ApiReader:
                 response = await self._session.get(
                     self.host + path, params=query, headers=headers, timeout=timeout, server_hostname=self._server_name
                 )
-        async with aclosing(_lines(response.content, where)) as lines:
+        async with aclosing(_lines(response.content, where, ends)) as lines:
             try:
                 if response.status >= 400:
                     with _typed(where):
@@ -215,7 +222,9 @@ async def _answer(request: AbstractAsyncContextManager[aiohttp.ClientResponse], 
     return answer
 
 
-async def _lines(content: aiohttp.StreamReader, where: str) -> AsyncGenerator[bytes, None]:
+async def _lines(
+    content: aiohttp.StreamReader, where: str, ends: list[bytes] | None = None
+) -> AsyncGenerator[bytes, None]:
     # StreamReader.readline refuses lines longer than twice the buffer; objects may be longer, so split by hand. An
     # object of 1.5 MiB comes in a hundred chunks, so no byte is looked at twice.
     pending = list[bytes]()
@@ -223,6 +232,8 @@ async def _lines(content: aiohttp.StreamReader, where: str) -> AsyncGenerator[by
         with _typed(where):
             chunk = await content.readany()
         if not chunk:
+            if ends is not None:
+                ends += filter(None, [b"".join(pending)])
             return
         *lines, rest = chunk.split(b"\n")
         for line in lines:

@@ -5,7 +5,8 @@ The API is asked every minute if it serves the resource; a watch would fail unti
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import Any, Never
 
 import msgspec
@@ -32,6 +33,7 @@ class _Resources(msgspec.Struct):
     resources: list[_Found] = []
 
 
+@dataclass(eq=False)
 class WhileServed:
     """Runs a cache while its resource is served.
 
@@ -39,24 +41,15 @@ class WhileServed:
     is called when it changes. every: seconds between questions.
     """
 
-    def __init__(
-        self,
-        client: ApiReader,
-        resource: Resource,
-        cache: WatchCache[Any] | Watches[Any],
-        *,
-        on_change: Callable[[], None] = lambda: None,
-        every: float = EVERY,
-    ) -> None:
-        self.known: bool | None = None
-        self._client = client
-        self._resource = resource
-        self._cache = cache
-        self._on_change = on_change
-        self._every = every
+    client: ApiReader
+    resource: Resource
+    cache: WatchCache[Any] | Watches[Any]
+    on_change: Callable[[], None] = lambda: None
+    every: float = EVERY
+    known: bool | None = field(default=None, init=False)
 
     async def run(self) -> Never:
-        """Watch while the resource is served; cancel to stop."""
+        """Watch while the resource is served; cancel to stop. Raises what the watch raises: a fault in this program."""
         watching: list[asyncio.Task[None]] = []
         try:
             while True:
@@ -66,33 +59,43 @@ class WhileServed:
                     watching = []
                     self._now(known=False)
                 elif served and not watching:
-                    self._cache.restart()
-                    watching = [asyncio.create_task(self._cache.run()), asyncio.create_task(self._listed())]
+                    self.cache.restart()
+                    watching = [asyncio.create_task(self.cache.run()), asyncio.create_task(self._listed())]
                 is_known = served is not None or watching or self.known is not None
-                await asyncio.sleep(self._every if is_known else min(self._every, SOON))
+                await _pause(self.every if is_known else min(self.every, SOON), watching)
         finally:
             _cancel(watching)
 
     async def _listed(self) -> None:
-        await self._cache.synced.wait()
+        await self.cache.synced.wait()
         self._now(known=True)
 
     def _now(self, *, known: bool) -> None:
         if known is not self.known:
             self.known = known
-            self._on_change()
+            self.on_change()
 
     async def _is_served(self) -> bool | None:
         """Return if the resource is served, None if that cannot be said."""
         try:
-            raw = await self._client.get(f"/apis/{self._resource.api_version}")
+            raw = await self.client.get(f"/apis/{self.resource.api_version}")
             found = msgspec.json.decode(raw, type=_Resources)
         except errors.NotFound:
             return False
         except (errors.KubeError, msgspec.DecodeError) as error:
-            log.debug("could not ask if %s are served: %s", self._resource.plural, error)
+            log.debug("could not ask if %s are served: %s", self.resource.plural, error)
             return None
-        return any(resource.name == self._resource.plural for resource in found.resources)
+        return any(resource.name == self.resource.plural for resource in found.resources)
+
+
+async def _pause(seconds: float, watching: Collection[asyncio.Task[None]]) -> None:
+    """Let some time pass, but none after a task has failed. Raises what it raised."""
+    if not watching:
+        return await asyncio.sleep(seconds)
+    done, _ = await asyncio.wait(watching, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
+    for task in done:
+        task.result()
+    return None
 
 
 def _cancel(tasks: list[asyncio.Task[None]]) -> None:

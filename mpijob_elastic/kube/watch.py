@@ -31,7 +31,7 @@ import msgspec
 
 from mpijob_elastic.kube import cost, errors, wire
 from mpijob_elastic.kube.list import PAGE, pages
-from mpijob_elastic.kube.meta import Identity, KubeObject
+from mpijob_elastic.kube.meta import Identity, KubeObject, OwnedIdentity
 from mpijob_elastic.kube.queue import Backoff
 from mpijob_elastic.kube.reader import ApiReader, Timeouts
 from mpijob_elastic.kube.resources import Resource
@@ -70,7 +70,8 @@ class WatchCache(Generic[T]):
     - `on_change(old, new)` is called synchronously after each change, None meaning absent; it should only put keys
       into a queue. During the first list it is called for each object, before `synced` is set.
     - `decode` turns the JSON of an object (bytes-like) into a struct. An object that it refuses is logged, counted by
-      `unreadable` and treated as absent, because we must not act on an object that we cannot read.
+      `unreadable` and treated as absent, because we must not act on an object that we cannot read. `on_unread` is
+      called with it and the reason, and with "" once it can be read or is gone.
     """
 
     def __init__(  # noqa: PLR0913 - everything that varies is handed in
@@ -80,6 +81,7 @@ class WatchCache(Generic[T]):
         *,
         decode: Callable[[bytes], T],
         on_change: Callable[[T | None, T | None], None] = lambda _old, _new: None,
+        on_unread: Callable[[OwnedIdentity, str], None] = lambda _meta, _why: None,
         random: Random,
         namespace: str | None = None,
         label_selector: str | None = None,
@@ -93,6 +95,7 @@ class WatchCache(Generic[T]):
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         self._selectors = {name: value for name, value in selectors.items() if value}
         self._decode = decode
+        self._on_unread = on_unread
         self.store: Store[T] = Store(on_change)
         self._random = random
         self._clock = clock
@@ -101,7 +104,7 @@ class WatchCache(Generic[T]):
         self._barren = 0
         self._path = resource.path(namespace)
         self._must_list = True
-        self._unreadable: set[Key] = set()
+        self._unreadable: dict[Key, OwnedIdentity] = {}
 
     def restart(self) -> None:
         """Have the next run list everything again; not synced until then."""
@@ -158,7 +161,7 @@ class WatchCache(Generic[T]):
 
     async def _list(self) -> None:
         listing = self.store.begin_list()
-        self._unreadable.clear()
+        before, self._unreadable = self._unreadable, {}
         limits = Timeouts(attempt=self._times.list_timeout, throttled=0)
         found = pages(self._client, self._path, query=self._selectors, size=self._times.page, limits=limits)
         async for page in found:
@@ -166,6 +169,8 @@ class WatchCache(Generic[T]):
             self.store.list_page(listing, page.metadata.resource_version, items)
             self._alive = self._clock()
         self.store.end_list(listing)
+        for key in before.keys() - self._unreadable.keys():
+            self._on_unread(before[key], "")
         self._must_list = False
         self._barren = 0
         self.synced.set()
@@ -196,10 +201,15 @@ class WatchCache(Generic[T]):
             meta, item = await self._read(line.object)
             gone = line.type == "DELETED"
             if item is not None or gone:
-                self._unreadable.discard((meta.namespace, meta.name))
+                self._readable_again((meta.namespace, meta.name))
             current = self.store.event(meta, None if gone else item)
         if current:
             self._alive = self._clock()
+
+    def _readable_again(self, key: Key) -> None:
+        meta = self._unreadable.pop(key, None)
+        if meta is not None:
+            self._on_unread(meta, "")
 
     async def _read(self, raw: bytes) -> tuple[Identity, T | None]:
         try:
@@ -210,7 +220,8 @@ class WatchCache(Generic[T]):
             key = (meta.namespace, meta.name)
             # Said once a list, because its author may edit it all day.
             level = logging.DEBUG if key in self._unreadable else logging.WARNING
-            self._unreadable.add(key)
+            self._unreadable[key] = meta = meta.shortened()
+            self._on_unread(meta, str(error))
             log.log(level, "ignoring %s %s/%s: %s", self._plural, *key, error)
             return meta, None
         return item.metadata, item

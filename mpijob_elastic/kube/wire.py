@@ -12,7 +12,7 @@ import re
 
 import msgspec
 
-from mpijob_elastic.kube.meta import Identity, ObjectMeta
+from mpijob_elastic.kube.meta import ObjectMeta, OwnedIdentity
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -41,7 +41,7 @@ class Stub(msgspec.Struct):
 
 
 class _Named(msgspec.Struct):
-    metadata: Identity
+    metadata: OwnedIdentity
 
 
 _read_flat_page = msgspec.json.Decoder(Page).decode
@@ -68,8 +68,11 @@ async def read_page(text: bytes) -> Page:
         return Page(metadata=page.metadata, items=items)
 
 
-async def read_identity(raw: bytes | msgspec.Raw) -> Identity:
-    """Return the identity of an object of any depth and size. Raises msgspec.DecodeError if it has none."""
+async def read_identity(raw: bytes | msgspec.Raw) -> OwnedIdentity:
+    """Return the identity of an object of any depth and size, without owners of one that is too deep to be read.
+
+    Raises msgspec.DecodeError if it has none.
+    """
     try:
         return _read_named(raw).metadata
     except RecursionError:

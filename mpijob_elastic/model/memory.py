@@ -12,7 +12,7 @@ from typing import Annotated
 
 import msgspec
 
-from mpijob_elastic.model.bounds import LARGEST_MEMORY, MOST_WORKERS
+from mpijob_elastic.model.bounds import LARGEST_MEMORY, LONGEST_MANAGER, MOST_INT32, MOST_WORKERS
 
 # JSON for people to read, compressed when it is long: all annotations of an object together hold 256 KiB
 # (TotalAnnotationSizeLimitB in Kubernetes' apimachinery/pkg/api/validation/objectmeta.go). 10,000 leaving workers and
@@ -26,10 +26,9 @@ MOST_OWN, LARGEST_OWN = 8, 1024
 
 # Anybody who may edit the ConfigMap may write anything here; a value out of these bounds is not ours.
 Time = Annotated[float, msgspec.Meta(ge=0.0, le=1e11)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_INT32)]
 Try = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
-# As long as a field manager may be.
-Manager = Annotated[str, msgspec.Meta(max_length=128)]
+Manager = Annotated[str, msgspec.Meta(max_length=LONGEST_MANAGER)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=10**8)]
 
 
@@ -134,7 +133,7 @@ _encoder = msgspec.json.Encoder(order="sorted")
 def parse_memory(text: str | None) -> Memory | None:
     """Return the memory in an annotation's value; None if there is none or it is unreadable."""
     try:
-        plain = _expanded(text) if text is not None else None
+        plain = expanded(text) if text is not None else None
         memory = _decoder.decode(plain) if plain is not None else None
     except (msgspec.DecodeError, RecursionError, ValueError, zlib.error):
         return None
@@ -157,7 +156,8 @@ def render_memory(memory: Memory) -> str:
     return COMPRESSED + base64.b64encode(zlib.compress(plain)).decode()
 
 
-def _expanded(text: str) -> str | bytes:
+def expanded(text: str) -> str | bytes:
+    """Return the JSON in an annotation's value. Raises ValueError or zlib.error if it is not as we write it."""
     if not text.startswith(COMPRESSED):
         return text
     stream = zlib.decompressobj()

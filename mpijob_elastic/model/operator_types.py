@@ -98,13 +98,21 @@ def judge(raw: bytes | msgspec.Raw) -> tuple[list[Fault], list[Dropped]]:
     The API server knows the types of `metadata` itself. Raises msgspec.DecodeError if reading would take long.
     """
     text = bytes(raw)
-    if text.count(b",") > cost.MOST_VALUES < _TEXT.sub(b"", text).count(b","):
+    if _values(text) > cost.MOST_VALUES < _values(_TEXT.sub(b"", text)):
         raise cost.TooLarge(f"it has more than {cost.MOST_VALUES:,} values")
     job = _decoder.decode(text)
     parts = {name: msgspec.json.decode(job.get(name, b"null")) for name in ("spec", "status")}
     faults, dropped = list(_missing(parts["spec"])), list[Dropped]()
     _walk(parts, "MPIJob", None, faults, dropped)
     return faults, dropped
+
+
+def _values(text: bytes) -> int:
+    """Return the number of values in JSON without texts, and no fewer with them; an empty list or object counts twice.
+
+    No comma is before the first value of a list or an object.
+    """
+    return sum(map(text.count, (b",", b"{", b"[")))
 
 
 def _missing(spec: object) -> Iterator[Fault]:

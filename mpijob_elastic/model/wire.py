@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from mpijob_elastic.kube.meta import Identity, ObjectMeta
+from mpijob_elastic.kube.meta import Identity, OwnedIdentity
 from mpijob_elastic.kube.resources import MPI_JOBS
 
 
@@ -101,7 +101,7 @@ class Fact(Protocol):
         """Its identity and owner."""
 
 
-def owned(metadata: ObjectMeta) -> Owned:
+def owned(metadata: OwnedIdentity) -> Owned:
     """Return the metadata with its owner."""
     owner = metadata.controller
     is_job = owner is not None and owner.kind == MPI_JOBS.kind and owner.api_version.startswith(MPI_JOBS.group + "/")

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Any, Generic, TypeVar
@@ -21,6 +22,7 @@ from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.watches import Watches, watches
+from mpijob_elastic.model import bounds
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.pod import PodFacts
@@ -28,6 +30,8 @@ from mpijob_elastic.model.taints import Signs
 from mpijob_elastic.model.wire import Fact, is_news
 from mpijob_elastic.observe import facts_config, views
 from mpijob_elastic.observe.nodes import Nodes
+from mpijob_elastic.observe.packing import packed
+from mpijob_elastic.observe.unread import Unread
 from mpijob_elastic.observe.watching import ByJob, JobKey, See, Watching, unseen
 from mpijob_elastic.observe.worker_ends import WorkerEnds
 
@@ -79,6 +83,7 @@ class Caches:
         self._enqueue = enqueue
         self._pods_of: dict[JobKey, dict[str, PodFacts]] = defaultdict(dict)
         self._unplaced_of: dict[JobKey, dict[str, PodFacts]] = defaultdict(dict)
+        self._unread = Unread(enqueue)
         self._ends = WorkerEnds(now)
         self._keeps_selector = False
         self._written: dict[Resource, Callable[[bytes], None]] = {}
@@ -92,8 +97,9 @@ class Caches:
         owned = names.LABEL_APP
         self.jobs = self._watch(resources.MPI_JOBS, read.job, self._on_job)
         self.pods = self._watch(resources.PODS, read.pod, self._on_pod, names.POD_SELECTOR)
-        self.configs = self._watch(resources.CONFIG_MAPS, facts_config.read_config, self._on_owned, owned)
-        self.roles = self._watch(resources.ROLES, facts_config.read_role, self._on_owned, owned)
+        read_config, read_role = facts_config.read_config, facts_config.read_role
+        self.configs = self._watch(resources.CONFIG_MAPS, lambda raw: packed(read_config(raw)), self._on_owned, owned)
+        self.roles = self._watch(resources.ROLES, lambda raw: packed(read_role(raw)), self._on_owned, owned)
         self._required: dict[str, WatchCache[Any] | Watches[Any]] = {
             "mpijobs": self.jobs,
             "pods": self.pods,
@@ -121,8 +127,9 @@ class Caches:
         return all(cache.synced.is_set() for cache in self._required.values())
 
     def ages(self) -> dict[str, float]:
-        """Return the seconds since the last sign of life, by resource; of nodes once they could be listed."""
+        """Return the seconds since the last sign of life, by resource; of others than those needed once listed."""
         ages = {resource: cache.age() for resource, cache in self._required.items()}
+        ages |= {one.resource.plural: one.cache.age() for one in self._served if one.known}
         of_nodes = self._nodes.age() if self._nodes else None
         return ages if of_nodes is None else ages | {"nodes": of_nodes}
 
@@ -148,6 +155,8 @@ class Caches:
             holds=holds,
             keeps_selector=self._keeps_selector,
         )
+        if unread := self._unread.of(key, uid=job.metadata.uid):
+            seen = replace(seen, unread=unread)
         return self._see_capabilities(key, seen)
 
     def left_behind(self, key: JobKey) -> list[PodFacts]:
@@ -167,7 +176,7 @@ class Caches:
     def by_job(self, resource: Resource, read: Callable[[bytes], F], *, selector: str | None = None) -> ByJob[F]:
         """Watch a resource while it is served, and wake the job of each object that changes."""
         index: dict[JobKey, dict[str, F]] = defaultdict(dict)
-        cache = self._watch(resource, read, partial(self._on_indexed, index), selector)
+        cache = self._watch(resource, lambda raw: bounds.kept(read(raw)), partial(self._on_indexed, index), selector)
         served = WhileServed(self._client, resource, cache, on_change=self._wake_all)
         self._served.append(served)
         return _ByJob(served, cache, index)
@@ -205,6 +214,7 @@ class Caches:
             resource,
             decode=read,
             on_change=on_change,
+            on_unread=partial(self._unread.put, resource),
             random=self._random,
             label_selector=selector,
         )

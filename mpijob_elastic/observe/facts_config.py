@@ -1,13 +1,17 @@
 """The facts of a job's ConfigMap and Role, as the operator made them."""
 
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.model import bounds
 from mpijob_elastic.model.job import ConfigFacts, Role
+from mpijob_elastic.model.memory import expanded
 from mpijob_elastic.model.wire import Wire, owned, seconds
+from mpijob_elastic.observe import packing
 
 
 class _Fields(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -47,22 +51,54 @@ _roles = msgspec.json.Decoder(_Role)
 
 
 def read_config(raw: bytes) -> ConfigFacts:
-    """Return the facts in a ConfigMap's JSON. Raises msgspec.DecodeError if it is none."""
+    """Return the facts in a ConfigMap's JSON. Raises msgspec.DecodeError if it is none, or has a too long owner."""
     config = _config_maps.decode(raw)
-    metadata = owned(config.metadata)
-    if not metadata.job:
-        return ConfigFacts(metadata=metadata)  # another program's with the same label; its data may be large
+    metadata = bounds.kept(owned(config.metadata), most=bounds.LARGEST_POD)
+    if not metadata.job or metadata.name != names.config_map(metadata.job):
+        return ConfigFacts(metadata=metadata)  # no view shows it, and its data may be large
     data = _texts.decode(config.data) or {}
     written_at, writer = max(_writers(config.metadata), default=(0.0, ""))
+    memory, kubexec = config.metadata.annotations.get(names.MEMORY), data.get(names.KEY_KUBEXEC)
+    # In this order: what must survive a restart first.
+    long = {names.MEMORY: memory, **{key: data.get(key) for key in (names.KEY_DISCOVER_HOSTS, names.KEY_HOSTFILE)}}
+    cut = _too_long(metadata.job, {key: text for key, text in long.items() if text is not None})
+    long |= {key: bounds.cut(long[key] or "") for key in cut}
     return ConfigFacts(
         metadata=metadata,
-        script=data.get(names.KEY_DISCOVER_HOSTS),
-        hostfile=data.get(names.KEY_HOSTFILE, ""),
-        memory=config.metadata.annotations.get(names.MEMORY),
-        kubexec=data.get(names.KEY_KUBEXEC),
-        writer=writer,
+        script=long[names.KEY_DISCOVER_HOSTS],
+        hostfile=long[names.KEY_HOSTFILE] or "",
+        memory=long[names.MEMORY],
+        kubexec=kubexec and kubexec[: bounds.LONGEST_KUBEXEC + 1],  # a longer one is not read
+        writer=writer[: bounds.LONGEST_MANAGER],
         written_at=written_at,
+        cut=cut,
     )
+
+
+def _too_long(job: str, texts: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the keys of the texts that are not kept."""
+    if sum(map(len, texts.values())) <= bounds.LARGEST_FACTS // 4:  # a character has at most four bytes
+        return ()
+    named = names.worker(job, 0).removesuffix("0")
+    plain = {key: _plain(text) if key == names.MEMORY else text for key, text in texts.items()}
+    # Beside them kubexec.sh is kept, and what is left of those that are cut.
+    left = bounds.most_of_config(max(text.count(named) for text in plain.values())) - 2 * bounds.LONGEST_KUBEXEC
+    cut = []
+    for key, text in texts.items():
+        if (size := packing.size(text)) > left:
+            cut.append(key)
+        else:
+            left -= size
+    return tuple(cut)
+
+
+def _plain(text: str) -> str:
+    """Return a memory's JSON; "" if there is none."""
+    try:
+        plain = expanded(text)
+    except (ValueError, zlib.error):
+        return ""
+    return plain if isinstance(plain, str) else plain.decode(errors="replace")
 
 
 def _writers(metadata: _Metadata) -> Iterator[tuple[float, str]]:
@@ -72,10 +108,22 @@ def _writers(metadata: _Metadata) -> Iterator[tuple[float, str]]:
 
 
 def read_role(raw: bytes) -> Role:
-    """Return the facts in a Role's JSON. Raises msgspec.DecodeError if it is none."""
+    """Return the facts in a Role's JSON. Raises msgspec.DecodeError if it is none, or has a too long owner."""
     role = _roles.decode(raw)
+    metadata = bounds.kept(owned(role.metadata), most=bounds.LARGEST_POD)
+    if metadata.name != names.launcher(metadata.job):
+        return Role(metadata=metadata)  # no view shows it, and its names may be many
     for index, rule in enumerate(role.rules or ()):
         if rule.resources == ["pods/exec"]:
-            names_ = tuple(rule.resource_names or ())
-            return Role(metadata=owned(role.metadata), exec_rule=index, exec_names=names_)
-    return Role(metadata=owned(role.metadata))
+            return Role(metadata=metadata, exec_rule=index, exec_names=_kept(metadata.job, rule.resource_names or ()))
+    return Role(metadata=metadata)
+
+
+def _kept(job: str, pods: Sequence[str]) -> tuple[str, ...]:
+    """Return the names in a Role; where they are too many to keep, those of the job's workers."""
+    if sum(map(len, pods)) <= bounds.LARGEST_FACTS // 4:
+        return tuple(pods)
+    own = {pod: index for pod in pods if (index := names.worker_index(pod, job=job)) is not None}
+    if packing.size(*pods) <= bounds.most_of_config(len(own)):
+        return tuple(pods)
+    return tuple(pod for pod, index in own.items() if index < bounds.MOST_WORKERS)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from mpijob_elastic import names
 from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.model import policy
+from mpijob_elastic.model import bounds, policy
 from mpijob_elastic.model.containers import of_driver
 from mpijob_elastic.model.pod import NO_MARKS, LauncherPhase, PodFacts
 from mpijob_elastic.model.wire import ConfigMapVolume, owned, seconds, shared
@@ -31,10 +31,10 @@ _LONGEST_MARK = 64
 def read(raw: bytes, *, groups: frozenset[str] = _NO_GROUPS) -> PodFacts:
     """Return the facts in a pod's JSON; groups: see `of`.
 
-    Raises msgspec.DecodeError if it is none, or would take long to read.
+    Raises msgspec.DecodeError if it is none, would take long to read, or is too large to keep.
     """
     cost.check(raw)
-    return of(decode(raw), groups=groups)
+    return bounds.kept(of(decode(raw), groups=groups), most=bounds.LARGEST_POD)
 
 
 def of(pod: Pod, *, groups: frozenset[str] = _NO_GROUPS) -> PodFacts:
@@ -197,7 +197,7 @@ def _mounts_discovery(spec: Spec) -> bool:
 
 def _names_discovery(spec: Spec) -> bool:
     words = (part for each in spec.containers or () for part in (each.command, each.args, each.env))
-    return policy.names_discovery(bytes(part).decode() for part in words)
+    return policy.names_discovery([b"\n".join(words).decode()])
 
 
 def _shows_discovery(volume: ConfigMapVolume) -> bool:

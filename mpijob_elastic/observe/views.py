@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
+from msgspec import structs
+
 from mpijob_elastic import names
 from mpijob_elastic.model import containers, hosts, kubexec
 from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.kubexec import Held
 from mpijob_elastic.model.memory import parse_memory, pod_key
-from mpijob_elastic.model.pod import Launcher, PodFacts, Probe, Worker
+from mpijob_elastic.model.pod import Launcher, LauncherPhase, PodFacts, Probe, Worker
 from mpijob_elastic.observe import facts_pod, operators
+from mpijob_elastic.observe.packing import unpacked
 
 F = TypeVar("F", ConfigFacts, Role)
 # Returns what exec has shown of a pod (`Worker.key`) since an occasion (`Config.occasion`).
@@ -83,24 +86,33 @@ def view(
     mine = [pod for pod in pods if pod.metadata.job_uid == job.metadata.uid]
     config, role = _owned(config, job), _owned(role, job)
     seen = _config(config) if config else None
-    workers = _workers(job, mine, seen, probes)
+    placeholders, workers = _placed(_workers(job, mine, seen, probes))
     foreign, foreign_at = operators.marks(job, pods=mine, config=seen, owner=config.metadata if config else None)
+    launcher = _launcher(job, mine, holds)
+    if job.finished and launcher and not _is_over(launcher):
+        job = structs.replace(job, finished=False)  # anybody with the right to edit may write a status
     return JobView(
         facts=job,
-        replicas=job.replicas if job.size_known else 1 + max((worker.index for worker in workers), default=-1),
+        replicas=job.workers if job.size_known else 1 + max((worker.index for worker in workers), default=-1),
         foreign=foreign,
         foreign_at=foreign_at,
         selector_due=keeps_selector and job.lacks_selector,
         workers=workers,
+        placeholders=placeholders,
         former=_former(workers, seen, probes),
-        launcher=_launcher(job, mine, holds),
+        launcher=launcher,
         config=seen,
         role=role if role and role.exec_rule >= 0 else None,
     )
 
 
+def _is_over(launcher: Launcher) -> bool:
+    """Tell whether a launcher does not run, and never will while its job has ended."""
+    return launcher.phase is LauncherPhase.FINISHED or launcher.facts.deleting or launcher.facts.held_back
+
+
 def _owned(fact: F | None, job: JobFacts) -> F | None:
-    return fact if fact and fact.metadata.job_uid == job.metadata.uid else None
+    return unpacked(fact) if fact and fact.metadata.job_uid == job.metadata.uid else None
 
 
 def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes: Probes) -> tuple[Worker, ...]:
@@ -116,6 +128,14 @@ def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes:
             when = config.occasion(worker.name) if config else ""
             found.append(replace(worker, probe=probes(worker.key, when)) if when else worker)
     return tuple(sorted(found, key=lambda worker: worker.index))
+
+
+def _placed(workers: tuple[Worker, ...]) -> tuple[tuple[Worker, ...], tuple[Worker, ...]]:
+    """Return the placeholders, and the others."""
+    if not any(names.GATE_PARKED in worker.facts.gates for worker in workers):
+        return (), workers
+    there = tuple(worker for worker in workers if names.GATE_PARKED in worker.facts.gates)
+    return there, tuple(worker for worker in workers if worker not in there)
 
 
 def _former(workers: Iterable[Worker], config: Config | None, probes: Probes) -> Mapping[str, Probe]:

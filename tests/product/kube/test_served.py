@@ -116,6 +116,19 @@ async def test_an_answer_that_fails_at_the_start_is_asked_for_again_soon(
             await eventually(lambda: gangs.served.known)
 
 
+async def test_a_watch_that_fails_is_not_left_unseen(api: TinyApi, client: ApiWriter) -> None:
+    """A fault of this program ends it, as it does in the watches that it cannot do without."""
+    api.objects[GROUP] = FOUND
+    await api.create(PATH, "j", spec={"minMember": 4})
+
+    def faulty(_old: PodGroup | None, _new: PodGroup | None) -> None:
+        raise ZeroDivisionError
+
+    cache = WatchCache(client, VOLCANO_POD_GROUPS, decode=read, on_change=faulty, random=Random(1), namespace="n")
+    with pytest.raises(ZeroDivisionError):
+        await asyncio.wait_for(WhileServed(client, VOLCANO_POD_GROUPS, cache).run(), 30)
+
+
 def of(client: ApiWriter, *namespaces: str) -> WatchCache[Item] | Watches[Item]:
     decode = msgspec.json.Decoder(Item).decode
     unheard = partial(WatchCache[Item], on_change=lambda _old, _new: None)

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpijob_elastic.model.bounds import LARGEST_MEMORY, MOST_WORKERS
+from mpijob_elastic.model.bounds import LARGEST_MEMORY, MOST_INT32, MOST_WORKERS
 from mpijob_elastic.model.memory import COMPRESSED, PLAIN, Host, Left, Memory, Scale, Tries, parse_memory, render_memory
 from tests.examples import share
 
 TIMES = st.floats(0.0, 1e10)
 COUNTS = st.integers(1, 1000)
+SIZES = st.integers(0, MOST_INT32)  # whatever the operator can read
 PODS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 TRIES = st.builds(Tries, count=COUNTS, at=TIMES, uid=PODS)
 MEMORIES = st.builds(
@@ -24,7 +25,7 @@ MEMORIES = st.builds(
     added_at=TIMES,
     removed_at=TIMES,
     dropped_at=TIMES,
-    scale=st.none() | st.builds(Scale, before=COUNTS, after=COUNTS, at=TIMES),
+    scale=st.none() | st.builds(Scale, before=SIZES, after=SIZES, at=TIMES),
     replaced=st.dictionaries(PODS, TRIES),
     hosts=st.dictionaries(PODS, st.builds(Host, pod=PODS, incarnation=st.integers(0, 10**8))),
     renamed=st.dictionaries(PODS, TRIES),

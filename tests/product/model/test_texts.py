@@ -53,10 +53,10 @@ def test_what_is_shown_is_read_back(seconds: int) -> None:
 NOW = 1_700_000_000.0
 
 
-@given(st.integers(min_value=0, max_value=10**10))
-def test_what_is_written_is_read(at: int) -> None:
-    assert eviction.parse(eviction.requested(at)) == Eviction(released=False, at=at)
-    assert eviction.parse(eviction.released(at)) == Eviction(released=True, at=at)
+@given(st.booleans(), st.integers(min_value=0, max_value=10**10), st.integers(RETRIED_WITHIN, 9999))
+def test_what_is_written_is_read(released: bool, at: int, kept: int) -> None:
+    asked = Eviction(released=released, at=at, kept=kept)
+    assert eviction.parse(eviction.text(asked)) == asked
 
 
 @pytest.mark.parametrize("text", [None, "", "requested", "requested 2026-13-01T00:00:00", "later 2026-11-23T00:00:00Z"])

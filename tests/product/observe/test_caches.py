@@ -1,7 +1,5 @@
 """The watches whose silence counts, and the changes that wake a job."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
@@ -11,18 +9,15 @@ import pytest
 from mpijob_elastic import names
 from mpijob_elastic.capabilities import live
 from mpijob_elastic.capabilities.autoscaling import Autoscaling
-from mpijob_elastic.capabilities.disruption.signs import signs
-from mpijob_elastic.capabilities.kube_queue import KubeQueue
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS
 from mpijob_elastic.capabilities.kueue import Kueue
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE, WORKLOADS
+from mpijob_elastic.kube.cost import TooLarge
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NODES, PODS
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, render_memory
 from mpijob_elastic.model.pod import Probe
-from mpijob_elastic.observe import nodes, views
+from mpijob_elastic.observe import nodes
 from mpijob_elastic.observe.caches import Caches
 from mpijob_elastic.observe.watching import JobKey
 from tests.counted import entered
@@ -30,27 +25,11 @@ from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
 from tests.faults.waiting import eventually
-from tests.product.kube.watched import running as task_of
+from tests.product.observe.cached import job_of, running, view_of
 
 REMEMBERS = render_memory(Memory(left={"train-worker-0": Left(pod=pod_fingerprint("pod"), at=1.0)}))
 LATER = "2026-11-23T05:00:00Z"
 NEEDED = {"mpijobs", "pods", "configmaps", "roles"}
-
-
-@asynccontextmanager
-async def running(client: ApiWriter, *, node_watch: bool = True) -> AsyncIterator[Caches]:
-    caches = Caches(
-        client,
-        namespaces=(),
-        enqueue=lambda _: None,
-        random=Random(1),
-        read=live.READ,
-        capabilities=live.seeing,
-        signs=signs() if node_watch else None,
-    )
-    async with task_of(caches.run()):
-        await caches.synced()
-        yield caches
 
 
 def unwatched(client: ApiWriter, woken: list[JobKey] | None = None) -> Caches:
@@ -65,12 +44,6 @@ def unwatched(client: ApiWriter, woken: list[JobKey] | None = None) -> Caches:
         capabilities=live.seeing,
         now=lambda: 7.0,
     )
-
-
-def view_of(caches: Caches, job: str = "train", probes: views.Probes = views.never_asked) -> JobView:
-    view = caches.view(JobKey("n", job), probes=probes)
-    assert view is not None
-    return view
 
 
 @pytest.mark.parametrize("node_watch", [True, False])
@@ -151,22 +124,6 @@ async def test_nothing_is_kept_of_workers_that_end_after_their_job(client: ApiWr
     assert view_of(caches, probes=lambda _pod, _occasion: asked).former == {"train-worker-0": asked}
 
 
-def job_of(
-    name: str,
-    annotations: dict[str, str] | None = None,
-    *,
-    gpus: bool = True,
-    labels: dict[str, str] | None = None,
-) -> bytes:
-    ours = {f"mpijob-elastic/{key}": text for key, text in (annotations or {}).items()}
-    identity = {"name": name, "namespace": "n", "uid": "job", "resourceVersion": "1"}
-    metadata = {**identity, "annotations": ours, "labels": labels or {}}
-    resources = {"limits": {"nvidia.com/gpu": "1"}} if gpus else {}
-    template = {"spec": {"nodeSelector": {"pool": "a"}, "containers": [{"name": "w", "resources": resources}]}}
-    worker = {"replicas": 1, "template": template}
-    return msgspec.json.encode({"metadata": metadata, "spec": {"mpiReplicaSpecs": {"Worker": worker}}})
-
-
 @pytest.mark.parametrize(("served", "known"), [("v1beta2", "team"), ("v1beta1", ""), ("", "")])
 async def test_a_job_has_a_queue_where_kueue_serves_the_version_that_is_used(
     api: TinyApi, client: ApiWriter, served: str, known: str
@@ -178,30 +135,15 @@ async def test_a_job_has_a_queue_where_kueue_serves_the_version_that_is_used(
         await eventually(lambda: (view_of(caches).of(Kueue) or Kueue(None)).queue is not None)
         found = view_of(caches).of(Kueue).queue
         assert (found.name, found.ignored) == (known, "" if known else "team")
+        assert (WORKLOADS.plural in caches.ages()) is bool(known), "its age counts while it is served"
 
 
-async def test_a_job_has_the_queue_unit_that_is_its_own(api: TinyApi, client: ApiWriter) -> None:
-    units, held = QUEUE_UNITS.path(), {KUBEQUEUE_SUSPEND: "true", names.ENABLED: "true"}
-    found = msgspec.json.decode(job_of("train"))
-    found["metadata"]["annotations"] = held
-    api.objects[MPI_JOBS.path(name="train")] = found
-    await api.create(units, "train-mpi-qu", status={"phase": "Enqueued"})
-    await api.update(units, "train-mpi-qu", metadata={"namespace": "n"})
-    owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "train", "controller": True}
-    async with running(client) as caches:
-        assert view_of(caches).of(KubeQueue) == KubeQueue(known=False)  # the cluster serves none
-    api.objects["/apis/scheduling.x-k8s.io/v1alpha1"] = {"resources": [{"name": "queueunits"}]}
-    async with running(client) as caches:
-        await eventually(lambda: view_of(caches).of(KubeQueue) == KubeQueue(rivals=("QueueUnit train-mpi-qu",)))
-        await api.update(units, "train-mpi-qu", metadata={"ownerReferences": [{**owner, "uid": "of an earlier job"}]})
-        await eventually(lambda: view_of(caches).of(KubeQueue) == KubeQueue())
-        mine = {**owner, "uid": found["metadata"]["uid"]}
-        await api.update(units, "train-mpi-qu", metadata={"ownerReferences": [mine]})
-        await eventually(lambda: (view_of(caches).of(KubeQueue) or KubeQueue()).unit is not None)
-        await api.update(MPI_JOBS.path(), "train", metadata={"annotations": {KUBEQUEUE_SUSPEND: None}})
-        await eventually(lambda: (view_of(caches).of(KubeQueue) or KubeQueue()).unit is not None)
-        await api.delete(units, "train-mpi-qu")
-        await eventually(lambda: view_of(caches).of(KubeQueue) is None)
+@pytest.mark.parametrize("hostile", [{"status": {"clusterName": "x" * 65_536}}, {"spec": {"queueName": "x" * 65_536}}])
+async def test_an_object_of_a_capability_with_more_text_than_may_be_kept_is_not_read(
+    client: ApiWriter, hostile: dict[str, Any]
+) -> None:
+    with pytest.raises(TooLarge, match="65,536 bytes"):
+        unwatched(client).see(WORKLOADS, msgspec.json.encode({"metadata": {"name": "train-launcher"}, **hostile}))
 
 
 FILLS = {"autoscale": "fill", "min-replicas": "1", "max-replicas": "4"}
@@ -226,7 +168,7 @@ async def test_a_job_that_fills_sees_which_workers_others_need(
     for job in ("fills", "rival"):
         caches.see(PODS, pod_of(job, version=1, **status))
 
-    assert len(view_of(caches, "fills").of(Autoscaling).others_wait) == waits
+    assert len(view_of(caches, "fills").of(Autoscaling).others_wait or ()) == waits
     assert view_of(caches, "plain").of(Autoscaling) is None
     former = msgspec.json.decode(pod_of("rival", version=2, index=0, **status))
     former["metadata"]["ownerReferences"][0]["uid"] = "a former job of that name"

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.model.bounds import MOST_CONTAINERS
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, pod_key, render_memory
 from mpijob_elastic.model.pod import LauncherPhase, Probe
@@ -56,6 +57,25 @@ def test_whether_the_end_of_a_launcher_ends_its_job(phase: str, condition: str |
     view = look(world)
     assert not view.facts.finished
     assert (view.over_at is not None) is ends
+
+
+def test_a_job_whose_launcher_runs_has_not_finished_whatever_its_status_says() -> None:
+    """Anybody with the right to edit may write a status; that must not free the quota with which the job trains."""
+    world = created()
+    world["MPIJob/scale"]["status"] = {"conditions": [{"type": "Succeeded", "status": "True"}]}
+    assert not look(world).facts.finished
+    world["Pod/scale-launcher"]["status"]["phase"] = "Succeeded"
+    assert look(world).facts.finished
+
+
+def test_a_job_whose_launcher_may_start_has_not_finished_whatever_its_status_says() -> None:
+    """Quota that is wanted back from it could never be given back: a finished job does not stop."""
+    world = created()
+    world["MPIJob/scale"]["status"] = {"conditions": [{"type": "Succeeded", "status": "True"}]}
+    world["Pod/scale-launcher"]["status"] = {"phase": "Pending"}
+    assert not look(world).facts.finished
+    world["Pod/scale-launcher"]["spec"]["schedulingGates"] = [{"name": names.GATE_QUEUED}]
+    assert look(world).facts.finished
 
 
 def test_a_pod_with_the_operators_labels_but_another_owner_is_not_seen() -> None:
