@@ -1,0 +1,70 @@
+"""Parking: exactly these workers leave, and their places stay empty while the job has others above them.
+
+The operator makes every worker below `replicas` again. The webhook turns such a pod into a placeholder: it asks for
+nothing, and waits at a gate that never comes off. The core does without these workers (JobFacts.skips), and sees no
+placeholder; a worker that is parked while it runs is one that the size does not ask for.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from mpijob_elastic.capabilities.parking import facts
+from mpijob_elastic.capabilities.parking.actions import DeletePlaceholder
+from mpijob_elastic.capabilities.parking.facts import PARKED, Parked
+from mpijob_elastic.decide.actions import Action, Note, normal
+from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.decide.wishes import Capability
+from mpijob_elastic.model.capability import Known
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.phrases import listed
+from mpijob_elastic.model.pod import Worker
+from mpijob_elastic.model.policy import Policy, Problem
+
+
+class Parking(Capability):
+    """A job that does without some of its workers."""
+
+    annotations = (facts.ANNOTATION,)
+
+    @classmethod
+    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:
+        """Return which workers are parked."""
+        return facts.asked(job, known)
+
+    @classmethod
+    def told(cls, view: JobView) -> Capability | None:
+        """Return it for a job with parked workers, or with what is left of them."""
+        return cls() if view.placeholders or view.facts.of(Parked) else None
+
+    def due(self, state: JobState) -> Iterable[Action]:
+        """Yield the deletion of each placeholder that is needed no more."""
+        view = state.view
+        if view.facts.deleting:
+            return
+        for pod in view.placeholders:
+            if why := "" if pod.facts.deleting else _over(state, pod):
+                note = normal("Unparked", f"{pod.name} is being deleted: {why}")
+                yield DeletePlaceholder(ref=pod.ref, note=note)
+
+    def notes(self, state: JobState) -> Iterable[Note]:
+        """Yield which workers are parked."""
+        parked = [pod.name for pod in state.view.placeholders if not _over(state, pod)]
+        if parked:
+            view, it, has = state.view, *(("it", "holds") if len(parked) == 1 else ("them", "hold"))
+            yield normal(
+                "Parked",
+                f"{listed(parked)} {has} no resources: parked by the annotation {PARKED}",
+                next_step=f"kubectl -n {view.namespace} annotate mpijob {view.name} {PARKED}-  # to have {it} back",
+            )
+
+
+def _over(state: JobState, pod: Worker) -> str:
+    """Return why a placeholder is needed no more, "" while it is."""
+    view = state.view
+    reasons = {
+        "the job has finished": view.facts.finished,
+        f"another operator manages {view.name}": bool(state.foreign),
+        f"the worker is not in the annotation {PARKED} any more": pod.index not in view.facts.skips,
+        "the size asks for fewer workers": view.facts.size_known and pod.index >= view.facts.replicas,
+    }
+    return next((why for why, holds in reasons.items() if holds), "")

@@ -1,0 +1,77 @@
+"""Parking at admission: a parked worker that is made becomes a placeholder; what cannot be parked is refused."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.parking.facts import PARKED, Parked
+from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.mpijob import MPIJob, Resources
+from webhook.rules import json_patch, mutate
+from webhook.rules.json_patch import Patch
+from webhook.rules.mutate import Pod
+from webhook.rules.optional import Admission, Lookup
+from webhook.rules.review import Refusal
+
+_FIELD = f"metadata.annotations[{PARKED}]"
+# A ResourceQuota refuses pods that do not name these, and a LimitRange puts its own where they are absent.
+_USUAL = ("cpu", "memory")
+
+
+class ParkingAdmission(Admission):
+    """What the webhook says of it."""
+
+    def placeholder(self, pod: Pod, job: JobFacts) -> Patch:
+        """Return what makes a parked worker hold nothing, nothing for any other pod."""
+        index = names.worker_index(pod.metadata.name, job=job.metadata.name)
+        if index not in job.skips or mutate.role_of(pod, job) != names.ROLE_WORKER or pod.spec.node_name:
+            return ()
+        there = [gate.name for gate in pod.spec.scheduling_gates or ()]
+        gates = [{"name": gate} for gate in dict.fromkeys((*there, names.GATE_PARKED))]
+        containers = {"containers": pod.spec.containers, "initContainers": pod.spec.init_containers}
+        return json_patch.adding(at="/spec/schedulingGates", value=gates) + tuple(
+            operation
+            for field, found in containers.items()
+            for at, container in enumerate(found or ())
+            for operation in json_patch.adding(at=f"/spec/{field}/{at}/resources", value=_nothing(container.resources))
+        )
+
+    def refusals(self, job: MPIJob, new: JobFacts, old: JobFacts | None, _lookup: Lookup) -> Iterator[Refusal]:
+        """Yield why these workers cannot be parked; what was so before may stay."""
+        if not new.skips or (old is not None and _ground(old) == _ground(new)):
+            return
+        if why := next(filter(None, _reasons(job, new)), ""):
+            yield Refusal(field=_FIELD, message=why)
+
+    def findings(self, _job: MPIJob, about: JobFacts) -> Iterator[str]:
+        """Yield that it has no effect."""
+        if about.of(Parked) and not about.elastic:
+            yield f"{PARKED} has no effect: this job is not elastic"
+
+
+def _resizes(job: JobFacts) -> bool:
+    return any(known.resizes for known in job.asked)
+
+
+def _ground(job: JobFacts) -> tuple[object, ...]:
+    """Return all that a refusal rests on, but for the template."""
+    return job.skips, job.workers, job.policy.min_replicas, _resizes(job), job.queued
+
+
+def _reasons(job: MPIJob, new: JobFacts) -> Iterator[str]:
+    least = new.policy.min_replicas or 1
+    if new.workers < least and new.workers < new.replicas:
+        source = f"{names.MIN_REPLICAS} ({least})" if new.policy.min_replicas else "the smallest size (1)"
+        yield f"leaves {new.workers} of {new.replicas} workers, below {source}; park fewer, or add workers"
+    if _resizes(new):
+        yield "what scales this job by itself counts all workers; remove mpijob-elastic/autoscale first"
+    if new.queued:
+        yield "workers of a queued job cannot be parked, because their quota is asked for together; lower replicas"
+    if job.pod(names.ROLE_WORKER).node_name:
+        yield "workers whose template names a node (nodeName) cannot be parked: no gate holds them"
+
+
+def _nothing(asked: Resources | None) -> Mapping[str, Any]:
+    named = {*(asked.limits or ()), *(asked.requests or ())} if asked else set()
+    zeros = dict.fromkeys(sorted(named.union(_USUAL)), "0")
+    return {"requests": zeros, "limits": zeros}

@@ -1,0 +1,54 @@
+"""Sizes at admission: others are refused, and what an HPA asks for is rounded.
+
+An HPA computes any size and asks for it again and again, so it gets the next larger one: a load has one size at which
+the job rests, whichever it had before.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.sizes import facts
+from mpijob_elastic.capabilities.sizes.facts import SIZES, Allowed
+from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.mpijob import MPIJob
+from webhook.rules import size
+from webhook.rules.optional import Admission, Lookup
+from webhook.rules.review import Refusal
+
+# kube-controller-manager's HPA controller, with a credential of its own and without
+# (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#controller-roles).
+SCALERS = frozenset({"system:serviceaccount:kube-system:horizontal-pod-autoscaler", "system:kube-controller-manager"})
+
+
+class SizesAdmission(Admission):
+    """What the webhook says of sizes."""
+
+    def refusals(self, _job: MPIJob, new: JobFacts, old: JobFacts | None, _lookup: Lookup) -> Iterator[Refusal]:
+        """Yield that an edit asks for a size which is not allowed; one that was there before may stay."""
+        if old is None or (old.workers, old.sizes) != (new.workers, new.sizes):
+            yield from self.scale_refusals(new, new.workers, field=size.REPLICAS_FIELD)
+
+    def scale_refusals(self, job: JobFacts, replicas: int, *, field: str = size.SCALE_FIELD) -> Iterator[Refusal]:
+        """Yield that a size is not allowed, with its neighbours."""
+        asked = job.of(Allowed)
+        if not asked or not job.sizes or replicas in job.sizes or size.excess(replicas, job):
+            return
+        near = facts.near(job, replicas)
+        message = f"{replicas} is none of metadata.annotations[{SIZES}] ({asked.text}); use {near}"
+        yield Refusal(field=field, message=message)
+
+    def scaled(self, job: JobFacts, replicas: int, *, user: str) -> int:
+        """Return the next larger size for an HPA, the largest if none is larger."""
+        if user not in SCALERS:
+            return replicas
+        return job.size_at_least(replicas) or job.size_at_most(replicas)
+
+    def findings(self, _job: MPIJob, about: JobFacts) -> Iterable[str]:
+        """Yield that they have no effect, or that a launcher would start without hosts."""
+        least = about.policy.min_replicas
+        if about.of(Allowed) and not about.elastic:
+            yield f"{SIZES} has no effect: this job is not elastic"
+        elif least and about.sizes and least not in about.sizes:
+            near = about.size_at_least(least)
+            few = f"{names.MIN_REPLICAS} ({least})"
+            yield f"a launcher that starts with {few} workers has no hosts until {near} are Ready"

@@ -1,0 +1,126 @@
+"""Parking at admission: what a placeholder is, and what cannot be parked."""
+
+from typing import Any
+
+import jsonpatch
+import pytest
+
+from lab.operator.objects import Object
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.parking import facts as of_parking
+from mpijob_elastic.capabilities.parking.facts import PARKED
+from tests.product.webhook.answers import NOTHING, facts, knowing, running, verdict
+from tests.product.webhook.objects import PLAIN, body, config_map, launcher_pod, worker_pod
+from webhook.rules import handlers, review
+
+THREE = {PARKED: "1"}
+FILL = {"mpijob-elastic/autoscale": "fill", names.MIN_REPLICAS: "1", names.MAX_REPLICAS: "4"}
+NOTHING_AT_ALL = {"cpu": "0", "memory": "0", "nvidia.com/gpu": "0"}
+
+
+def made(sent: Object, job: Object | None) -> Object:
+    """What the API server stores of an object that the operator creates."""
+    context = knowing(job) if job else NOTHING
+    stored: Object = sent
+    for _ in range(2):  # another webhook's change has the API server ask again
+        found = handlers.answer(review.parse(body(stored)), handlers.mutating(context)).verdict
+        stored = jsonpatch.apply_patch(stored, found.patch)
+    return stored
+
+
+def with_gpu(index: int) -> Object:
+    pod = worker_pod(index)
+    pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 8}, "requests": {"cpu": "4"}}
+    return pod
+
+
+@pytest.mark.parametrize(("text", "indices"), [("1", {1}), ("3,1", {1, 3}), ("0, 2", {0, 2}), ("9999", {9999})])
+def test_indices_are_read(text: str, indices: set[int]) -> None:
+    assert {*(of_parking.parse(text) or ())} == indices
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1,", "1-3", "10000", "x", ",".join(str(index) for index in range(101))])
+def test_other_texts_are_refused(text: str) -> None:
+    [refusal] = verdict(running(annotations={PARKED: text}, replicas=200)).refusals
+    assert f"metadata.annotations[{PARKED}]" in refusal.field
+    assert '"1,3" (numbers of workers; at most 100, each from 0 to 9999)' in refusal.message
+
+
+def test_a_parked_worker_asks_for_nothing_and_waits_for_ever() -> None:
+    spec = made(with_gpu(1), running(annotations=THREE, replicas=3))["spec"]
+    assert spec["schedulingGates"] == [{"name": names.GATE_PARKED}]
+    assert spec["containers"][0]["resources"] == {"requests": NOTHING_AT_ALL, "limits": NOTHING_AT_ALL}
+
+
+def test_no_other_gate_and_no_mark_of_a_gang_is_on_it() -> None:
+    asked = {**THREE, "mpijob-elastic/suspend": "true", "mpijob-elastic/gang": "volcano"}
+    pod = made(with_gpu(1), running(annotations=asked, replicas=3))
+    assert pod["spec"]["schedulingGates"] == [{"name": names.GATE_PARKED}]
+    assert pod["spec"]["schedulerName"] == with_gpu(1)["spec"]["schedulerName"]
+    assert pod["metadata"] == with_gpu(1)["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("pod", "job"),
+    [
+        pytest.param(with_gpu(2), {}, id="not parked"),
+        pytest.param(launcher_pod(), {"annotations": {PARKED: "0"}}, id="the launcher"),
+        pytest.param(with_gpu(1), {"command": PLAIN}, id="not elastic"),
+    ],
+)
+def test_others_are_as_they_were(pod: Object, job: dict[str, Any]) -> None:
+    stored = made(pod, running(**{"annotations": THREE, "replicas": 3, **job}))
+    assert "schedulingGates" not in stored["spec"]
+    assert stored["spec"]["containers"][0].get("resources") == pod["spec"]["containers"][0].get("resources")
+
+
+def test_the_launcher_does_not_wait_for_it() -> None:
+    job = running(annotations={PARKED: "1,5"}, replicas=3)
+    hostfile = made(config_map(replicas=3), job)["data"]["hostfile"]
+    assert [line.split(" ")[0] for line in hostfile.splitlines()] == ["train-worker-0", "train-worker-2"]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "why"),
+    [
+        ({PARKED: "0,1,2"}, "leaves 0 of 3 workers, below the smallest size (1); park fewer, or add workers"),
+        ({PARKED: "0", names.MIN_REPLICAS: "3"}, "leaves 2 of 3 workers, below mpijob-elastic/min-replicas (3)"),
+        ({PARKED: "0", **FILL}, "remove mpijob-elastic/autoscale first"),
+    ],
+)
+def test_what_cannot_be_parked_is_refused(annotations: dict[str, str], why: str) -> None:
+    said = [str(refusal) for refusal in verdict(running(annotations=annotations, replicas=3)).refusals]
+    assert any(why in one for one in said), said
+
+
+def test_a_queued_job_and_one_that_chooses_its_node_park_nothing() -> None:
+    queued = running(annotations=THREE, replicas=3)
+    queued["metadata"].setdefault("labels", {})["kueue.x-k8s.io/queue-name"] = "team"
+    placed = running(annotations=THREE, replicas=3)
+    placed["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["nodeName"] = "n"
+    for job, why in ((queued, "workers of a queued job cannot be parked"), (placed, "names a node (nodeName)")):
+        assert why in str(verdict(job).refusals)
+
+
+def test_a_job_with_parked_workers_gets_no_other_that_chooses_its_size() -> None:
+    before, after = (running(annotations={**THREE, **more}, replicas=3) for more in ({}, FILL))
+    assert "remove mpijob-elastic/autoscale first" in str(verdict(after, before).refusals)
+
+
+def test_what_was_parked_before_stays_and_can_be_edited() -> None:
+    before = running(annotations={PARKED: "0,1,2"}, replicas=3)
+    after = running(annotations={PARKED: "0,1,2", "mpijob-elastic/drain-timeout": "1m"}, replicas=3)
+    assert verdict(after, before).allowed
+
+
+def test_bounds_and_sizes_count_those_that_are_not_parked() -> None:
+    sizes = {PARKED: "1", "mpijob-elastic/sizes": "2,4"}
+    assert verdict(running(annotations=sizes, replicas=3)).allowed
+    assert "3 is none of" in str(verdict(running(annotations=sizes, replicas=4)).refusals)
+    assert verdict(running(annotations={PARKED: "1", names.MAX_REPLICAS: "2"}, replicas=3)).allowed
+    assert facts(running(annotations={PARKED: "1,7"}, replicas=3)).workers == 2
+
+
+def test_a_job_that_is_not_elastic_is_warned() -> None:
+    told = verdict(running(annotations=THREE, replicas=3, command=PLAIN)).warnings
+    assert f"{PARKED} has no effect: this job is not elastic" in told
