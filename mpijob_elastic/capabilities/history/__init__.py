@@ -1,0 +1,71 @@
+"""History: what changed the number of a job's workers, and what is under way; see decide.phase and model.history."""
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.history import changes, facts
+from mpijob_elastic.capabilities.history.facts import Sized
+from mpijob_elastic.decide import phase
+from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.decide.wishes import Capability, Wish
+from mpijob_elastic.model.capability import Known
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.policy import Policy, Problem
+
+# [operator] Each event of a pod has it write the status, and a write of ours in between is a conflict for it, after
+# which it may put the job off for minutes. So marks wait so many seconds after the last event that it follows.
+QUIET = 5.0
+
+
+class History(Capability):
+    """The history of an elastic job, and the phase of any that has one."""
+
+    @classmethod
+    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:
+        """Return who set the size."""
+        return facts.asked(job, known)
+
+    @classmethod
+    def told(cls, view: JobView) -> Capability | None:
+        """Return it for a job that can change, or wait."""
+        job = view.facts.of(Sized)
+        can_change = view.facts.elastic or view.elastic or view.facts.queued
+        return cls() if job and (can_change or job.phase or job.change) else None
+
+    def remember(self, state: JobState, published: Collection[str]) -> Iterable[tuple[str, bytes]]:
+        """Yield the changes that are followed."""
+        sized = state.view.facts.of(Sized)
+        record = changes.following(state, sized, published) if sized else None
+        return [(changes.NAME, changes.rendered(record))] if record else []
+
+    def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
+        """Yield when a mark may be written, so that the job is seen again then."""
+        at = _quiet_at(view)
+        return [Wish(until=at)] if now < at < math.inf else []
+
+    def marks(self, state: JobState) -> Iterable[tuple[str, str]]:
+        """Yield the phase, and the change that the history does not have yet."""
+        view, said = state.view, state.view.facts.of(Sized)
+        is_held = view.launcher is not None and view.launcher.facts.held_back
+        # The operator loses a condition where the job is written to before its own status (see decide.notices).
+        if not said or view.facts.deleting or view.handed_over or not (view.facts.reported or is_held):
+            return
+        if state.now < _quiet_at(view):
+            return
+        change = None if state.foreign or view.ended else changes.unrecorded(state, said)
+        due = {
+            names.PHASE: (said.phase, phase.word(state)),
+            names.CHANGE: (said.change, changes.rendered(change).decode() if change else ""),
+        }
+        yield from ((key, text) for key, (before, text) in due.items() if text != before)
+
+
+def _quiet_at(view: JobView) -> float:
+    """Return from when on the operator has nothing to do for the job; inf while it is to create pods."""
+    if view.missing and not view.ended:
+        return math.inf
+    sized = view.facts.of(Sized)
+    times = [at for pod in view.workers for at in (pod.facts.created_at, pod.facts.ready_at or 0.0)]
+    return max((sized.at if sized else 0.0, *times)) + QUIET

@@ -1,0 +1,196 @@
+"""The next history: what of a job's changes is written with its host list, and what waits for that on the MPIJob; pure.
+
+What happened is told from the job's own objects, so that a crash between two writes neither loses nor doubles a change:
+- The record in the memory has the size that the history has got to, and the changes that it follows. All of them are
+  merged into the annotation by the write of the memory, mostly that of the list.
+- A size that is asked for becomes a change in the next such write. Until then it stands on the MPIJob, where the phase
+  changes anyway: with that another size may follow, and take the name of who asked for the first from the managers.
+- A list that loses workers that are wanted is a change in the same write.
+
+When ranks were seen in all workers, or cut, is a write of its own: the only one that a change costs more.
+"""
+
+from collections.abc import Collection
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.history.facts import Sized
+from mpijob_elastic.decide import drain
+from mpijob_elastic.decide.state import JobState, honest
+from mpijob_elastic.decide.wishes import Leave
+from mpijob_elastic.model import history
+from mpijob_elastic.model.history import Change
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.memory import Count
+
+NAME = "history"
+# Changes that are followed: the size that is asked for, and what the list lost meanwhile.
+MOST = 3
+# Causes; those of what other capabilities do are theirs to say.
+_USER, _HPA, _NODE, _FAILURE = "user", "HPA", "node", "failure"
+# The manager of a size of which none is known: those that nobody asked for have none.
+_UNKNOWN, _SAME_SIZE = "unknown", "Worker.replicas stays, and another number of them is parked"
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """size: the last number of workers that the history has; replicas: what the MPIJob said then, -1 if unknown.
+
+    changes: those that are followed. marked: the key of the one that stood on the MPIJob when it was recorded; it may
+    stand there for some time.
+    """
+
+    size: Count
+    replicas: int = -1
+    changes: tuple[Change, ...] = ()
+    marked: tuple[float, int] | None = None
+
+
+_decoder = msgspec.json.Decoder(Record)
+_encoder = msgspec.json.Encoder()
+
+
+def remembered(memory: bytes | None) -> Record | None:
+    """Return the record in the job's memory; None if there is none, or none that can be read."""
+    try:
+        return _decoder.decode(memory) if memory else None
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def rendered(record: Record | Change) -> bytes:
+    """Return the JSON."""
+    return _encoder.encode(record)
+
+
+def following(state: JobState, sized: Sized, published: Collection[str]) -> Record | None:
+    """Return the record once these pods are published; None while there was no change.
+
+    It differs from that in the memory only where there is something to write.
+    """
+    view, kept = state.view, remembered(state.view.memory.own.get(NAME))
+    base = _base(view, kept)
+    if base is None or not view.elastic or state.wishes.stop or state.stopped or state.edited:
+        return kept
+    wanted, listed = set(view.wanted_names), set(published)
+    asked, is_list_new = _asked(state, base, sized), listed != set(view.host_of)
+    if not (is_list_new or listed == wanted or len(asked) > 1):
+        asked = []  # the next change of the list brings it
+    lost = _lost(state, listed) if is_list_new else None
+    # What another size has followed upon is over.
+    found = asked or base.changes
+    last = max((index for index, change in enumerate(found) if change.by), default=0)
+    over, still = [*found[:last]], [*found[last:]]
+    if lost:
+        over, still = [*asked[:-1]], [*(change for change in still if not _is_over(change)), lost]
+    if listed == wanted:
+        still = [_listed(state, change) for change in still]
+    if not (is_list_new or asked):
+        still = [_trained(state, change) for change in still]
+        still[-1:] = [_cut(state, change) for change in still[-1:]]
+    changes = (*over, *still)[-MOST:]
+    if not asked and changes == base.changes:
+        return kept
+    marked = history.read_change(sized.change) if asked else None
+    size = view.replicas if asked else base.size
+    replicas = view.facts.replicas if asked else base.replicas
+    return Record(size=size, replicas=replicas, changes=changes, marked=marked.key if marked else base.marked)
+
+
+def unrecorded(state: JobState, sized: Sized) -> Change | None:
+    """Return the size that is asked for and that the history does not have yet."""
+    base = _base(state.view, remembered(state.view.memory.own.get(NAME)))
+    asked = _asked(state, base, sized) if base and state.view.elastic else []
+    return asked[-1] if asked else None
+
+
+def _base(view: JobView, kept: Record | None) -> Record | None:
+    """Return the record that holds; without any the last published size, None before the first."""
+    return kept or (Record(size=view.memory.scale.after) if view.memory.scale else None)
+
+
+def _asked(state: JobState, base: Record, sized: Sized) -> list[Change]:
+    """Return the sizes that were asked for since then: the one that stands on the MPIJob, and the current one."""
+    view, marked = state.view, history.read_change(sized.change)
+    if marked and (marked.before != base.size or marked.key in {base.marked, *(one.key for one in base.changes)}):
+        marked = None
+    before = marked.after if marked else base.size
+    first = [marked] if marked else []
+    if before == view.replicas:
+        return first
+    if view.facts.replicas == base.replicas and not marked:  # by an annotation
+        at, cause, by, note = 0.0, _USER, "", _SAME_SIZE
+    else:
+        at, cause, by, note = honest(sized.at, now=state.now), _cause(view, sized), sized.by, ""
+    now = Change(
+        at=at or round(state.now, 1), cause=cause, by=by or _UNKNOWN, before=before, after=view.replicas, note=note
+    )
+    return [*first, now]
+
+
+def _cause(view: JobView, sized: Sized) -> str:
+    if sized.by == names.PROGRAM:
+        return next((known.size_cause for known in view.facts.asked if known.size_cause), _USER)
+    return _HPA if sized.is_hpa else _USER
+
+
+def _lost(state: JobState, listed: Collection[str]) -> Change | None:
+    """Return that the list loses workers which are wanted."""
+    view = state.view
+    before = [pod for pod in view.wanted_names if pod in view.host_of]
+    lost = [pod for pod in before if pod not in listed]
+    if not lost or not view.driver_running:
+        return None
+    cause, why = _why(state, lost[0])
+    more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
+    note = history.short(f"{lost[0]}: {why}", most=history.LONGEST_NOTE - len(more)) + more
+    return Change(at=round(state.now, 1), cause=cause, before=len(before), after=len(before) - len(lost), note=note)
+
+
+def _why(state: JobState, pod: str) -> tuple[str, str]:
+    """Return why a worker leaves the list: a cause, and words."""
+    if leave := state.wishes.leaves.get(pod):
+        for one in state.wishes.capabilities:
+            wished = (wish.pod for wish in one.wishes(state.view, now=state.now) if isinstance(wish, Leave))
+            if one.cause and pod in wished:
+                return one.cause, leave.why
+    worker = state.by_name.get(pod)
+    if worker is None:
+        return _FAILURE, "its pod is gone"
+    if worker.pod.facts.node_gone_at:
+        return _NODE, f"its node {worker.pod.facts.node} is gone"
+    return _FAILURE, "its rank is lost" if worker.rank_lost else worker.pod.facts.last_state or "it is not Ready"
+
+
+def _is_over(change: Change) -> bool:
+    return change.listed is not None and (change.trained is not None or not _grows(change))
+
+
+def _grows(change: Change) -> bool:
+    """Tell whether workers come: also after a loss, which no manager has brought about."""
+    return change.after > change.before or not change.by
+
+
+def _since(state: JobState, change: Change) -> float:
+    return round(max(0.0, state.now - change.at), 1)
+
+
+def _listed(state: JobState, change: Change) -> Change:
+    if change.listed is not None:
+        return change
+    return msgspec.structs.replace(change, listed=_since(state, change))
+
+
+def _trained(state: JobState, change: Change) -> Change:
+    if change.listed is None or _is_over(change) or not state.view.driver_running:
+        return change
+    seen = (pod in state.by_name and state.by_name[pod].pod.probe.busy_seen for pod in state.view.wanted_names)
+    return msgspec.structs.replace(change, trained=_since(state, change)) if all(seen) else change
+
+
+def _cut(state: JobState, change: Change) -> Change:
+    over = (worker.drain.deadline for worker in state.leaving if worker.drain and worker.drain.deadline is not None)
+    if not any(at <= state.now for at in over):
+        return change
+    cut = sum(removal.outcome == "timeout" for removal in drain.leave(state).removals) * state.view.facts.slots
+    return msgspec.structs.replace(change, cut=cut) if cut > change.cut else change

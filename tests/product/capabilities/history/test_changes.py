@@ -1,0 +1,307 @@
+"""The changes of a job in its history: what each is, when it is written, and that none is lost or doubled."""
+
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
+from mpijob_elastic.capabilities.history import QUIET, changes
+from mpijob_elastic.capabilities.history.facts import Sized
+from mpijob_elastic.decide import decide
+from mpijob_elastic.decide.actions import WriteConfig
+from mpijob_elastic.model import history
+from mpijob_elastic.model.history import Change
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.memory import LARGEST_OWN, Memory, Scale
+from mpijob_elastic.model.pod import Probe
+from tests.builders import LONG_AGO, NOW, but, config, job, pending, pods, role, worker
+from tests.queues import granted, preempted, queue
+from tests.simulated_writes import apply
+
+BUSY = Probe(busy_seen=True, asked_at=NOW, busy_at=NOW)
+# The write before which the controller dies, once it has, and if it does not.
+DIED, NEVER = -1, -2
+EDITED = Sized(by="kubectl-edit", at=LONG_AGO)
+
+
+@dataclass
+class World:
+    """A job, its history as written, and the time; `dies` tells before which write the controller dies once."""
+
+    view: JobView
+    text: str = ""
+    now: float = NOW
+    writes: list[str] = field(default_factory=list)
+
+    def rest(self, *, dies: int = NEVER, loses: bool = False) -> None:
+        """Carry out plans until nothing is due. At write `dies` the rest of the plan is dropped.
+
+        loses: the answer to that write was lost, not the write.
+        """
+        for _ in range(30):
+            before = len(self.writes)
+            dies = self.look(dies=dies, loses=loses)
+            if dies == DIED:
+                dies = NEVER
+            elif len(self.writes) == before:
+                return
+        raise AssertionError(f"not at rest: {self.writes}")
+
+    def look(self, *, dies: int = NEVER, loses: bool = False) -> int:
+        """Carry out one plan; return before which later write the controller dies."""
+        for action in decide(self.view, now=self.now).actions:
+            dies -= 1
+            if dies != DIED or loses:
+                self._do(action)
+            if dies == DIED:
+                break
+        return dies
+
+    def _do(self, action: Any) -> None:
+        self.writes.append(type(action).__name__)
+        if isinstance(action, WriteConfig):
+            before, after = self.view.memory.own.get("history"), action.memory.own.get("history")
+            record = changes.remembered(after)
+            assert len(after or b"") <= LARGEST_OWN
+            if record and before != after:
+                self.text = history.merged(self.text, record.changes)
+        self.view = apply(self.view, action, now=self.now)
+
+    def edit(self, size: int, *, by: str = "kubectl-edit", after: float = 10.0, is_hpa: bool = False) -> None:
+        """Somebody sets the size, the operator creates its pods, and has no more to do."""
+        self.now += after
+        sized = self.view.facts.of(Sized) or EDITED
+        new = [pending(index, created_at=self.now) for index in range(size) if not self.view.worker(pods(index)[0])]
+        workers = tuple(sorted((*self.view.workers, *new), key=lambda one: one.index))
+        sized = replace(sized, by=by, at=self.now, is_hpa=is_hpa)
+        facts = msgspec.structs.replace(self.view.facts, replicas=size)
+        self.view = but(self.view, facts=facts, replicas=size, sized=sized, workers=workers)
+        self.later(QUIET)
+
+    def ready(self, *indices: int, after: float = 20.0) -> None:
+        """These workers get Ready."""
+        self.now += after
+        self.pods(indices, running=True, ready_at=self.now)
+
+    def pods(self, indices: tuple[int, ...], **facts: Any) -> None:
+        """What is otherwise about these workers."""
+        chosen = pods(*indices)
+        self.view = but(
+            self.view, workers=tuple(but(one, **facts) if one.name in chosen else one for one in self.view.workers)
+        )
+
+    def later(self, seconds: float) -> None:
+        self.now += seconds
+
+    @property
+    def told(self) -> list[str]:
+        """The history in words."""
+        return [_words(change) for change in history.entries(self.text)]
+
+
+def _words(change: Change) -> str:
+    after = ["-" if found is None else f"{found:g}" for found in (change.listed, change.trained)]
+    cut = f" cut {change.cut}" if change.cut else ""
+    return f"{change.cause} {change.by or '-'} {change.before}→{change.after} {' '.join(after)}{cut}"
+
+
+def trains(size: int, **facts: Any) -> World:
+    """A job that has trained on so many workers for long."""
+    memory = Memory(added_at=LONG_AGO, scale=Scale(before=0, after=size, at=LONG_AGO))
+    known = {"config": config(pods(*range(size)), memory=memory), "role": role(*range(9)), "sized": EDITED}
+    workers = tuple(worker(index, probe=BUSY) for index in range(size))
+    return World(job(size, **{"workers": workers, **known, **facts}))
+
+
+def mark(world: World, name: str = names.PHASE) -> str:
+    sized = world.view.facts.of(Sized)
+    assert sized is not None
+    return sized.phase if name == names.PHASE else sized.change
+
+
+def test_a_job_at_rest_has_no_history_and_nothing_is_written() -> None:
+    world = trains(3)
+    world.rest()
+    assert (world.text, world.writes) == ("", [])
+
+
+def test_a_scale_out_costs_one_write_more_than_its_list_and_its_phase() -> None:
+    world = trains(2)
+    world.edit(3)
+    world.rest()
+    assert (world.told, mark(world), world.writes) == ([], "Scaling", ["TellUser"])
+    world.ready(2)
+    world.rest()
+    world.later(5)
+    world.rest()
+    assert world.told == ["user kubectl-edit 2→3 25 -"]
+    assert (mark(world), mark(world, names.CHANGE)) == ("", "")
+    world.later(3)
+    world.pods((2,), probe=BUSY)
+    world.rest()
+    assert world.told == ["user kubectl-edit 2→3 25 33"]
+    assert world.writes == ["TellUser", "WriteConfig", "RefreshLauncher", "TellUser", "WriteConfig"]
+
+
+def test_nothing_is_marked_while_the_operator_writes_its_status() -> None:
+    """A conflict makes it put the job off."""
+    world = trains(2)
+    world.edit(3)
+    world.later(-QUIET)
+    world.rest()
+    assert world.writes == []
+    assert decide(world.view, now=world.now).wake_at == world.now + QUIET
+    world.view = but(world.view, workers=world.view.workers[:2])
+    world.later(60)
+    world.rest()
+    assert mark(world) == ""
+
+
+def test_a_scale_in_is_written_with_its_list() -> None:
+    world = trains(3)
+    world.edit(1)
+    world.rest()
+    assert world.told == ["user kubectl-edit 3→1 5 -"]
+    assert (mark(world), mark(world, names.CHANGE)) == ("Draining", "")
+    assert world.writes == ["WriteConfig", "RefreshLauncher", "TellUser"]
+    world.later(700)
+    world.rest()
+    assert world.told == ["user kubectl-edit 3→1 5 - cut 2"]
+    assert world.writes[3:] == ["WriteConfig", "DeleteWorkers", "TellUser"]
+    assert mark(world) == ""
+
+
+def test_a_size_that_was_never_reached_is_in_the_history_too() -> None:
+    world = trains(2)
+    world.edit(3, by="kubectl", after=10)
+    world.rest()
+    world.edit(1, by="kube-controller-manager", is_hpa=True, after=10)
+    world.rest()
+    assert world.told == ["user kubectl 2→3 - -", "HPA kube-controller-manager 3→1 5 -"]
+
+
+def test_back_to_the_size_before_costs_a_write_and_is_two_changes() -> None:
+    world = trains(1)
+    world.edit(2)
+    world.ready(1)
+    world.rest()
+    for size in (3, 2):
+        world.edit(size)
+        world.rest()
+    assert world.told[1:] == ["user kubectl-edit 2→3 - -", "user kubectl-edit 3→2 5 -"]
+    assert mark(world, names.CHANGE) == ""
+
+
+@pytest.mark.parametrize(
+    ("facts", "sized", "cause"),
+    [
+        ({}, Sized(by="argocd-controller", at=NOW), "user"),
+        ({}, Sized(by="kube-controller-manager", at=NOW, is_hpa=True), "HPA"),
+        ({}, Sized(by=names.PROGRAM, at=NOW), "user"),
+        ({"scaling": Scaling(scale_timeout=60.0)}, Sized(by=names.PROGRAM, at=NOW), "timeout"),
+        ({"scaling": Scaling(scale_timeout=60.0)}, Sized(by="kubectl", at=NOW), "user"),
+        ({"scaling": Scaling(autoscale=Autoscale(fill=True))}, Sized(by=names.PROGRAM, at=NOW), "fill"),
+    ],
+)
+def test_the_cause_of_a_size_is_told_by_who_set_it(facts: dict[str, Any], sized: Sized, cause: str) -> None:
+    world = trains(2, **facts)
+    world.edit(1, by=sized.by, is_hpa=sized.is_hpa, after=1)
+    world.rest()
+    assert world.told == [f"{cause} {sized.by} 2→1 5 -"]
+
+
+def test_workers_that_are_parked_are_a_change_of_whom_nobody_knows() -> None:
+    world = trains(4)
+    world.edit(3)
+    world.rest()
+    world.later(1000)
+    world.rest()
+    world.view = but(world.view, parked=(1,), replicas=2)
+    world.rest()
+    assert world.told == ["user kubectl-edit 4→3 5 - cut 1", "user unknown 3→2 0 -"]
+
+
+def test_a_lost_worker_is_a_change_that_ends_when_all_train_again() -> None:
+    world = trains(3)
+    world.pods((1,), running=False, terminated=True, ready_at=None, probe=Probe(), last_state="Failed; OOMKilled")
+    world.rest()
+    assert world.told == ["failure - 3→2 - -"]
+    assert history.entries(world.text)[0].note == "j-worker-1: Failed; OOMKilled"
+
+
+def test_a_node_and_a_queue_are_causes_too() -> None:
+    world = trains(3)
+    world.pods((2,), disruption="taint spot")
+    world.rest()
+    assert world.told == ["node - 3→2 - -"]
+    wanted = queue(granted(), granted(pods(1)[0]), preempted(*pods(2)))
+    world = trains(3, queue=wanted)
+    world.look()
+    assert world.told == ["Kueue - 3→2 - -"]
+
+
+def test_a_loss_while_a_size_is_on_its_way_keeps_both_open() -> None:
+    world = trains(2)
+    world.edit(3)
+    world.pods((1,), running=False, ready_at=None)
+    world.rest()
+    assert world.told == ["user kubectl-edit 2→3 - -", "failure - 2→1 - -"]
+    world.later(60)
+    world.ready(1, 2)
+    for _ in range(4):
+        world.rest()
+        world.later(40)
+    assert [line.split()[3] != "-" for line in world.told] == [True, True]
+
+
+def test_what_stands_on_the_mpijob_yet_is_not_recorded_again() -> None:
+    world = trains(2)
+    world.edit(3)
+    world.rest()
+    world.edit(2)
+    world.look()
+    assert mark(world, names.CHANGE)
+    for _ in range(2):  # the second change of the list would find nothing of the first
+        world.pods((1,), running=False, ready_at=None)
+        world.look()
+        world.later(60)
+        world.ready(1)
+        world.look()
+    asked = [line for line in world.told if line.startswith("user")]
+    assert asked == ["user kubectl-edit 2→3 - -", "user kubectl-edit 3→2 5 -"]
+
+
+def test_a_suspended_job_records_nothing_until_it_runs_again() -> None:
+    world = trains(2)
+    world.view = but(world.view, suspended_by="annotation x")
+    world.edit(1)
+    world.rest()
+    assert (world.told, mark(world)) == ([], "Suspended")
+
+
+STEPS = st.lists(st.tuples(st.integers(1, 5), st.booleans(), st.integers(0, 12), st.booleans()), min_size=1, max_size=6)
+
+
+@given(STEPS)
+def test_whenever_the_controller_dies_no_size_that_it_saw_is_lost_or_doubled(
+    steps: list[tuple[int, bool, int, bool]],
+) -> None:
+    world, sizes = trains(2), [2]
+    for size, comes, dies, loses in steps:
+        world.edit(size)
+        world.rest(dies=dies, loses=loses)
+        sizes += [size] if size != sizes[-1] else []
+        if comes:
+            world.ready(*range(size))
+            world.rest(dies=dies, loses=loses)
+            world.later(10)
+            world.rest()
+    found = history.entries(world.text, history.read_change(mark(world, names.CHANGE)))
+    assert [(one.before, one.after) for one in found if one.by] == list(pairwise(sizes))
+    assert len({one.key for one in found}) == len(found)
