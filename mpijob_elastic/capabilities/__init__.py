@@ -6,10 +6,16 @@ from dataclasses import replace
 from mpijob_elastic.capabilities.autoscaling import Autoscaling
 from mpijob_elastic.capabilities.disruption import Disruption
 from mpijob_elastic.capabilities.gangs import Gangs
+from mpijob_elastic.capabilities.gangs.api import GANG
+from mpijob_elastic.capabilities.history import History
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
 from mpijob_elastic.capabilities.kueue import Kueue
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.capabilities.parking import Parking
 from mpijob_elastic.capabilities.run_policy import Runs
-from mpijob_elastic.capabilities.suspension import Suspension
+from mpijob_elastic.capabilities.sizes import Sizes
+from mpijob_elastic.capabilities.sizes.facts import SIZES
+from mpijob_elastic.capabilities.suspension import SUSPEND, Suspension
 from mpijob_elastic.decide.wishes import Capability
 from mpijob_elastic.model import job_facts, mpijob, policy
 from mpijob_elastic.model.capability import Known
@@ -18,7 +24,21 @@ from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.taints import Signs
 
-ALL: tuple[type[Capability], ...] = (Suspension, Runs, KubeQueue, Kueue, Gangs, Autoscaling, Disruption)
+# Those of their annotations and labels that a command writes.
+__all__ = ["ALL", "GANG", "GROUPS", "KEYS", "LABEL_QUEUE", "SIZES", "SUSPEND", "node_signs", "of", "read", "told"]
+
+ALL: tuple[type[Capability], ...] = (
+    Suspension,
+    Runs,
+    KubeQueue,
+    Kueue,
+    Gangs,
+    Autoscaling,
+    Sizes,
+    Parking,
+    Disruption,
+    History,
+)
 
 
 def told(view: JobView, *, seen: Iterable[Known | None] = ()) -> JobView:
@@ -34,8 +54,8 @@ def of(job: MPIJob) -> JobFacts:
 
 
 def read(raw: bytes) -> JobFacts:
-    """Return the facts in an MPIJob's JSON. Raises msgspec.DecodeError if it is none."""
-    return of(mpijob.decode(raw))
+    """Return the facts in an MPIJob's JSON. Raises msgspec.DecodeError if it is none, or too large."""
+    return job_facts.kept(of(mpijob.decode(raw)))
 
 
 def node_signs(*, more: Iterable[str] = (), ignored: Iterable[str] = ()) -> Signs:

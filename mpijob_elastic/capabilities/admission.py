@@ -7,7 +7,9 @@ from mpijob_elastic.capabilities.disruption.hook import Evictions
 from mpijob_elastic.capabilities.gangs.admission import GangAdmission
 from mpijob_elastic.capabilities.kube_queue.admission import KubeQueueAdmission
 from mpijob_elastic.capabilities.kueue.admission import KueueAdmission
+from mpijob_elastic.capabilities.parking.admission import ParkingAdmission
 from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
+from mpijob_elastic.capabilities.sizes.admission import SizesAdmission
 from mpijob_elastic.capabilities.suspension.admission import SuspensionAdmission
 from mpijob_elastic.kube.writer import ApiWriter
 from webhook.rules.context import Hook, ReviewContext
@@ -20,6 +22,8 @@ ALL: tuple[Admission, ...] = (
     KueueAdmission(),
     GangAdmission(),
     AutoscalingAdmission(),
+    SizesAdmission(),
+    ParkingAdmission(),
 )
 # Reviews at a secret path, because an answer there changes an object.
 HOOKS = (Evictions,)

@@ -10,6 +10,7 @@ from mpijob_elastic.act.own import Own
 from mpijob_elastic.act.writer import Seen
 from mpijob_elastic.capabilities.autoscaling import live as autoscaling
 from mpijob_elastic.capabilities.gangs import live as gangs
+from mpijob_elastic.capabilities.history import live as history
 from mpijob_elastic.capabilities.kube_queue import live as kube_queue
 from mpijob_elastic.capabilities.kueue import live as kueue
 from mpijob_elastic.kube.reader import ApiReader
@@ -34,6 +35,7 @@ def seeing(watching: Watching) -> See:
 def writers(client: ApiReader, gate: Gate, seen: Seen, events: Events, now: Callable[[], float]) -> tuple[Own, ...]:
     """Return who does the own writes that take a live read first."""
     return (
+        history.Histories(client),
         kueue.Workloads(client, gate, seen, events=events, now=now),
         kube_queue.QueueUnits(client, gate, seen, events=events, now=now),
     )

@@ -11,8 +11,7 @@ from tests.room_words import Words
 def _marked(asked: Eviction | None) -> Mapping[str, Any]:
     if asked is None:
         return {"marks": {}}
-    mark = eviction.released(asked.at) if asked.released else eviction.requested(asked.at)
-    return {"marks": {EVICTION_MARK: mark}}
+    return {"marks": {EVICTION_MARK: eviction.text(asked)}}
 
 
 WORDS = Words(pod={"eviction": _marked})

@@ -1,9 +1,28 @@
 """Words for KubeQueue."""
 
+from random import Random
+
+from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
 from mpijob_elastic.capabilities.kube_queue import actions as of_kube_queue
+from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
 from mpijob_elastic.capabilities.kube_queue.facts import Held
+from mpijob_elastic.decide.actions import Note
+from mpijob_elastic.model.job import JobView
+from tests.builders import but, ref
+from tests.product.capabilities.kube_queue.units import queued, unit
+from tests.product.properties.gated import gated
 from tests.room_words import Words, asked_of
+
+NOTE = Note(reason="Reason", message="because")
+
+
+def kube_queue(view: JobView, random: Random) -> JobView:
+    """It is held, or its turn has come, or that is over."""
+    phase = random.choice(["", "Enqueued", "Dequeued", "Running", "Preempted", "TimeoutBackoff"])
+    known = queued(random.choice([None, unit(phase), unit(phase)]))
+    return but(gated(view, random, names.GATE_SUSPENDED), held_in_queue=random.random() < 0.5, kube_queue=known)
+
 
 WORDS = Words(
     asked={"held_in_queue": lambda _, is_held: {Held: Held() if is_held else None}},
@@ -15,4 +34,20 @@ WORDS = Words(
         of_kube_queue.ReleaseJob: lambda _: "release job",
         of_kube_queue.HoldJob: lambda _: "hold job",
     },
+    said=(
+        (of_kube_queue.CreateUnit(name="u", pods=(), workers=2), "ask KubeQueue for quota with the QueueUnit u"),
+        (of_kube_queue.DeleteUnit(ref=ref("j-mpi-qu")), "delete the QueueUnit j-mpi-qu"),
+        (of_kube_queue.MarkRunning(unit=unit()), "say in the QueueUnit j-mpi-qu that the job runs"),
+        (of_kube_queue.ReleaseJob(unit=unit(), note=NOTE), NOTE.message),
+        (of_kube_queue.HoldJob(ref=ref("j"), note=NOTE), NOTE.message),
+    ),
+    patches=(
+        (
+            of_kube_queue.HoldJob(ref=ref("x"), note=NOTE),
+            {},
+            {"metadata": {"annotations": {KUBEQUEUE_SUSPEND: "true"}}},
+        ),
+    ),
+    queues=True,
+    draw=kube_queue,
 )

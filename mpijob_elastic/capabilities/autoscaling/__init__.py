@@ -3,11 +3,12 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from mpijob_elastic.capabilities.autoscaling import autoscaler, facts, fill, growth, scale_timeout
+from mpijob_elastic.capabilities.autoscaling import autoscaler, facts, fill, growth, scale_timeout, wire
+from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALERS
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscaler, Scaling
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.wishes import Capability
+from mpijob_elastic.decide.wishes import Capability, Sizing
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.mpijob import MPIJob
@@ -19,11 +20,11 @@ class Autoscaling(Capability):
     """What scales a job.
 
     autoscalers: all HPAs that do; None while they are not known. others_wait: when the pods were created that other
-    jobs need and no node takes, and that could run in place of its workers; kept for a job that fills.
+    jobs need and no node takes, and that could run in place of its workers; None where nobody looks, as for a command.
     """
 
     autoscalers: tuple[Autoscaler, ...] | None = None
-    others_wait: tuple[float, ...] = ()
+    others_wait: tuple[float, ...] | None = None
 
     annotations = tuple(facts.ANNOTATIONS.values())
 
@@ -37,6 +38,11 @@ class Autoscaling(Capability):
         """Return it for a job that asks for it."""
         return cls() if view.facts.of(Scaling) else None
 
+    @classmethod
+    def sizing(cls) -> Sizing[Autoscaler]:
+        """Return the HPAs."""
+        return Sizing(resource=AUTOSCALERS, read=wire.read, owner=autoscaler.owner)
+
     def due(self, state: JobState) -> Iterable[Action]:
         """Yield the write of the HPA."""
         is_asked = self.autoscalers or _asked(state).autoscale
@@ -45,9 +51,11 @@ class Autoscaling(Capability):
 
     def resize(self, state: JobState) -> tuple[Action | None, float | None]:
         """Return the size that idle nodes allow, or the last one that worked."""
-        if _asked(state).fill:
-            return fill.resize(state, self.autoscalers or (), self.others_wait)
-        return scale_timeout.roll_back(state)
+        if not _asked(state).fill:
+            return scale_timeout.roll_back(state)
+        if self.others_wait is None:
+            return None, None
+        return fill.resize(state, self.autoscalers or (), self.others_wait)
 
     def remember(self, state: JobState, published: Collection[str]) -> Iterable[tuple[str, bytes]]:
         """Yield the sizes that were asked for and worked."""

@@ -3,7 +3,7 @@
 Two HPAs on one job block one another (kube-controller-manager's AmbiguousSelector), so ours gives way to any other.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from mpijob_elastic.capabilities.autoscaling import facts as autoscale
 from mpijob_elastic.capabilities.autoscaling.actions import ChangeAutoscaler, DeleteAutoscaler, MakeAutoscaler
@@ -29,15 +29,16 @@ def write(state: JobState, known: Sequence[Autoscaler]) -> Action | None:
             return None
         note = normal("AutoscalerDeleted", f"HPA {mine.metadata.name} is deleted: {why}")
         return DeleteAutoscaler(ref=mine.metadata, note=note)
-    spec = autoscale.spec(asked, view.name, least=least, most=most, paused=state.wishes.stop != "")
+    paused, sizes = state.wishes.stop != "", view.facts.sizes
+    spec = autoscale.spec(asked, view.name, least=least, most=most, paused=paused, sizes=sizes)
     if mine and mine.digest == autoscale.digest(spec):
         return None
     name = autoscaler_name(view.name)
-    message = f"HPA {name}: {least} to {most} workers by {asked.name or 'cpu'}"
-    paused = ", paused while the job is suspended" if state.wishes.stop else ""
+    message = f"HPA {name}: {spec['minReplicas']} to {spec['maxReplicas']} workers by {asked.name or 'cpu'}"
+    message += ", paused while the job is suspended" if paused else ""
     if mine:
-        return ChangeAutoscaler(ref=mine.metadata, spec=spec, note=normal("AutoscalerChanged", message + paused))
-    return MakeAutoscaler(job=view.ref, spec=spec, note=normal("AutoscalerCreated", message + paused))
+        return ChangeAutoscaler(ref=mine.metadata, spec=spec, note=normal("AutoscalerChanged", message))
+    return MakeAutoscaler(job=view.ref, spec=spec, note=normal("AutoscalerCreated", message))
 
 
 def notes(view: JobView, known: Sequence[Autoscaler]) -> Iterator[Note]:
@@ -54,6 +55,17 @@ def notes(view: JobView, known: Sequence[Autoscaler]) -> Iterator[Note]:
             f"{manager} sets Worker.replicas of {view.name} too, so it and {AUTOSCALE} may "
             "resize the job back and forth; let it ignore that field",
         )
+
+
+def owner(view: JobView, known: Collection[Autoscaler]) -> str:
+    """Return who sets the size of a job besides its user, and what to do instead, "" if nobody does."""
+    asked = (view.facts.of(Scaling) or Scaling()).autoscale
+    if asked:
+        what = "what lies idle" if asked.fill else "an HPA"
+        return f"by its annotation {AUTOSCALE}, {what} sets the size of {view.name}; edit or remove the annotation"
+    found = [one.metadata.name for one in known if not one.deleting]
+    advice = "edit or delete that HPA, with KEDA its ScaledObject"
+    return f"HPA {listed(found)} sets the size of {view.name}; {advice}" if found else ""
 
 
 def rivals(known: Sequence[Autoscaler]) -> list[str]:

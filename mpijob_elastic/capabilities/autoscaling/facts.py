@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -29,8 +30,8 @@ Spec = Mapping[str, Any]
 SHORTEST_SCALE_TIMEOUT, LONGEST_SCALE_TIMEOUT = 1.0, 24 * 3600.0
 
 ALLOWED = '"fill", "cpu=70" (percent) or "external:METRIC=100", or with labels "external:METRIC{queue=train}=100"'
-# A change of size costs training some seconds: one worker at a time, and a pause that each can start in.
-STEP = {"type": "Pods", "value": 1, "periodSeconds": 120}
+# A change of size costs training some seconds: one step at a time, and a pause that its workers can start in.
+PERIOD = 120
 # Seconds for which the smallest, the largest size wanted holds.
 UP_WINDOW, DOWN_WINDOW = 60, 600
 
@@ -108,6 +109,16 @@ class Scaling(Known):
         return self.scale_timeout is not None
 
     @property
+    def resizes(self) -> bool:  # type: ignore[override]
+        """True if something else than its user chooses the size."""
+        return self.autoscale is not None
+
+    @property
+    def size_cause(self) -> str:  # type: ignore[override]
+        """Why it sets the size."""
+        return "fill" if self.fill else "timeout"
+
+    @property
     def fill(self) -> bool:
         """True if the job takes what lies idle."""
         return self.autoscale is not None and self.autoscale.fill
@@ -125,8 +136,14 @@ def asked(job: MPIJob, known: Policy) -> tuple[Scaling | None, Sequence[Problem]
     return Scaling(**values, size_manager=job.size_manager if "autoscale" in values else ""), problems
 
 
-def spec(asked: Autoscale, job: str, *, least: int, most: int, paused: bool) -> Spec:
-    """Return the spec of a job's HPA; paused: it measures and changes nothing."""
+def spec(asked: Autoscale, job: str, *, least: int, most: int, paused: bool, sizes: Sequence[int] = ()) -> Spec:
+    """Return the spec of a job's HPA; paused: it measures and changes nothing. sizes: those that the job may have.
+
+    A step is the largest gap between two sizes: a smaller one never leads down, as every size is rounded up.
+    """
+    least, most = (sizes[0], sizes[-1]) if sizes else (least, most)
+    gap = max((after - before for before, after in pairwise(sizes)), default=1)
+    step = {"type": "Pods", "value": gap, "periodSeconds": PERIOD}
     select = "Disabled" if paused else "Max"
     target = {"apiVersion": MPI_JOBS.api_version, "kind": MPI_JOBS.kind, "name": job}
     return {
@@ -135,8 +152,8 @@ def spec(asked: Autoscale, job: str, *, least: int, most: int, paused: bool) -> 
         "maxReplicas": most,
         "metrics": [asked.metric],
         "behavior": {
-            "scaleUp": {"stabilizationWindowSeconds": UP_WINDOW, "selectPolicy": select, "policies": [STEP]},
-            "scaleDown": {"stabilizationWindowSeconds": DOWN_WINDOW, "selectPolicy": select, "policies": [STEP]},
+            "scaleUp": {"stabilizationWindowSeconds": UP_WINDOW, "selectPolicy": select, "policies": [step]},
+            "scaleDown": {"stabilizationWindowSeconds": DOWN_WINDOW, "selectPolicy": select, "policies": [step]},
         },
     }
 

@@ -1,8 +1,10 @@
 """Fill: a job that takes idle nodes by itself, and gives back what others need or what it cannot get.
 
 In a queue of Kueue it asks for its largest size at once, because Kueue grants and takes back worker by worker. Else it
-grows by one worker while none of its own waits and nobody else does: each step costs training a reset, so there is a
-pause after it. It gives back as many workers as other jobs wait for, in one step, and those that no node takes.
+grows by one worker, or to the next size that it may have, while none of its own waits and nobody else does: each step
+costs training a reset, so there is a pause after it. It gives back as many workers as other jobs wait for, in one step,
+and those that no node takes, down to a size that it may have. Who still waits after some minutes was not helped by
+that. All such count again for as long each hour, at the same time, however many they are.
 """
 
 from collections.abc import Sequence
@@ -18,6 +20,9 @@ from mpijob_elastic.model.job import JobView
 COOLDOWN = 60.0
 # Seconds that a pod of another job waits before workers are given back for it: a scheduler may need a moment.
 PATIENCE = 20.0
+# Seconds for which a pod of another job counts, and those of each round in which all do that still wait: what no node
+# can take waits for ever. The rounds are of who waits longest, so those of many do not add up.
+HELPS_WITHIN, ROUND = 600.0, 3600.0
 # Seconds that a worker of the job itself waits for a node before it is given back.
 UNSCHEDULED_FOR = 120.0
 # Seconds between two looks: nothing else tells a job that the pods of another wait.
@@ -51,14 +56,15 @@ def _may_fill(state: JobState, known: Sequence[Autoscaler]) -> bool:
 
 
 def _most(view: JobView) -> int:
-    """Return the largest size at which every worker gets a rank."""
+    """Return the largest size that the job may have and at which every worker gets a rank."""
     least, most = view.policy.min_replicas or 1, view.policy.max_replicas or 1
-    return max(least, min(most, view.facts.max_np_workers or most))
+    return view.facts.size_down(max(least, min(most, view.facts.max_np_workers or most)))
 
 
 def _wanted(state: JobState, others_wait: Sequence[float]) -> tuple[int, str]:
     """Return the size for now, and why."""
     view, least = state.view, state.view.policy.min_replicas or 1
+    others_wait = helped(others_wait, now=state.now)
     if waiting := sum(at <= state.now - PATIENCE for at in others_wait):
         idle = _unscheduled(state, before=state.now)
         after, why = view.replicas - idle - waiting, f"other jobs wait for nodes for {waiting} of their workers"
@@ -66,8 +72,15 @@ def _wanted(state: JobState, others_wait: Sequence[float]) -> tuple[int, str]:
         after, why = view.replicas - idle, f"no node takes the last {idle}"
     else:
         grows = _is_whole(state) and not others_wait
-        return min(view.replicas + grows, _most(view)), "none of its workers waits"
-    return min(view.replicas, max(least, after)), why
+        more = view.facts.size_at_least(view.replicas + 1) if grows else 0
+        return min(more or view.facts.size_down(view.replicas), _most(view)), "none of its workers waits"
+    return min(view.replicas, view.facts.size_down(max(least, after))), why
+
+
+def helped(waits: Sequence[float], *, now: float) -> list[float]:
+    """Return since when those pods wait for a node that may be helped by giving back."""
+    longest = max(0.0, now - min(waits, default=now))
+    return [at for at in waits if now - at < HELPS_WITHIN or longest % ROUND < HELPS_WITHIN]
 
 
 def _unscheduled(state: JobState, *, before: float) -> int:

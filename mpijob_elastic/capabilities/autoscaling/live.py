@@ -24,7 +24,7 @@ class Watch:
         asked, found = view.facts.of(Scaling), tuple(self._found.of(key).values())
         if not (found or asked):
             return None
-        others = tuple(self._others_wait(view.facts)) if asked and asked.fill else ()
+        others = tuple(self._others_wait(view.facts)) if asked and asked.fill else None
         return Autoscaling(autoscalers=found if self._found.known else None, others_wait=others)
 
     def _others_wait(self, job: JobFacts) -> Iterator[float]:

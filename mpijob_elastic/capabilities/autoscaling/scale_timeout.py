@@ -19,12 +19,14 @@ def roll_back(state: JobState) -> tuple[RollBack | None, float | None]:
     size, timeout = growth.remembered(view), (view.facts.of(Scaling) or Scaling()).scale_timeout
     if size is None or timeout is None or not view.elastic or not view.driver_running:
         return None, None
+    if view.skips:  # of a smaller size others than the last would leave
+        return None, None
     if size.asked != view.replicas or not 0 < size.worked < view.replicas:
         return None, None
     missing = [pod for pod in view.wanted_names if pod not in state.by_name or not state.by_name[pod].ready]
     # The operator knows a size only, not which workers are meant: all below it must be Ready.
     unbroken = view.wanted_names.index(missing[0]) if missing else view.replicas
-    reachable = max(size.worked, view.policy.min_replicas or 1, unbroken)
+    reachable = view.facts.size_down(max(size.worked, view.policy.min_replicas or 1, unbroken))
     if not missing or reachable >= view.replicas or size.at != honest(size.at, now=now):
         return None, None
     if now < size.at + timeout:

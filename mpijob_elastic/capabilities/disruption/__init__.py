@@ -14,6 +14,8 @@ from mpijob_elastic.model.taints import Signs
 class Disruption(Capability):
     """A job with such pods."""
 
+    cause = "node"
+
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
         """Return it if a pod goes."""
@@ -37,7 +39,8 @@ class Disruption(Capability):
             mark = worker.facts.marks.get(EVICTION_MARK)
             asked = eviction.parse(mark) if mark else None
             if asked and asked.is_live(drain_timeout=view.policy.drain_timeout, now=now):
-                release = Release(annotation=EVICTION_MARK, mark=eviction.released(now), done=asked.released)
+                text = eviction.text(asked._replace(released=True, at=now))
+                release = Release(annotation=EVICTION_MARK, mark=text, done=asked.released)
                 until = asked.ends_at(drain_timeout=view.policy.drain_timeout)
                 yield Leave(pod=worker.name, how=How.MOVE, why="an eviction", until=until, release=release)
 

@@ -9,7 +9,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption import eviction
-from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK, Eviction
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.wire import Volume, Wire, owned
@@ -94,11 +94,15 @@ def step(request: Request, worker: Pod, job: JobFacts, *, now: float) -> Step:
     is_ours = is_worker and owned(worker.metadata).job_uid == job.metadata.uid
     if not (is_meant and is_ours and _is_ready(worker)) or worker.metadata.deleting:
         return Step.PASS
-    limit = job.policy.drain_timeout
-    mark = eviction.parse(worker.metadata.annotations.get(EVICTION_MARK))
+    limit, mark = job.policy.drain_timeout, _mark(worker)
     if mark is None or not mark.is_live(drain_timeout=limit, now=now):
         return Step.BEGIN
     return Step.PASS if mark.released or now >= mark.at + limit else Step.WAIT
+
+
+def begun(worker: Pod, job: JobFacts, *, now: float) -> Eviction:
+    """Return the eviction of this pod that begins now."""
+    return eviction.following(_mark(worker), drain_timeout=job.policy.drain_timeout, now=now)
 
 
 def is_training(launcher: Pod, job: JobFacts) -> bool:
@@ -111,6 +115,10 @@ def is_training(launcher: Pod, job: JobFacts) -> bool:
 
 def _options(request: Request) -> _DeleteOptions:
     return _evictions.decode(request.object).delete_options or _DeleteOptions()
+
+
+def _mark(worker: Pod) -> Eviction | None:
+    return eviction.parse(worker.metadata.annotations.get(EVICTION_MARK))
 
 
 def _is_ready(worker: Pod) -> bool:

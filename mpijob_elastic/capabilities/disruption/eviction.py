@@ -1,9 +1,11 @@
 """The eviction of a worker, as the annotation `EVICTION_MARK` of its pod says it.
 
 Whoever evicts is told to try again, while the worker leaves the host list and drains. Then the controller releases the
-pod, and the next try deletes it. Nobody takes the mark away: where nobody tries again, it ends by its time.
+pod, and the next try deletes it. Nobody takes the mark away: where nobody tries again, it ends by its time. Whoever
+tries again later than that finds the worker in the list, and it leaves once more, but then stays out for long enough.
 """
 
+import math
 import re
 from typing import NamedTuple
 
@@ -12,23 +14,29 @@ from mpijob_elastic.names import PREFIX
 
 # On a worker pod, written by the webhook and the controller.
 EVICTION_MARK = f"{PREFIX}eviction"
-# Seconds for which a released worker is kept out of the list. Evictions are tried again after 1 to 30 s.
-RETRIED_WITHIN = 60.0
+# Seconds for which a released worker is kept out of the list. Most evictions are tried again after 1 to 30 s.
+RETRIED_WITHIN = 60
+# Seconds between two tries above which they have nothing to do with each other.
+LONGEST_PAUSE = 3600
 # The clocks of webhook and controller may differ by this many seconds.
 _SKEW = 5.0
 _REQUESTED, _RELEASED = "requested", "released"
-_TEXT = re.compile(rf"({_REQUESTED}|{_RELEASED}) ([0-9:T-]{{19}}Z)")
+_TEXT = re.compile(rf"({_REQUESTED}|{_RELEASED}) ([0-9:T-]{{19}}Z)(?: for ([0-9]{{1,4}})s)?")
 
 
 class Eviction(NamedTuple):
-    """An eviction that was tried, or one whose pod is released to it; `at` in seconds since the epoch."""
+    """An eviction that was tried, or one whose pod is released to it.
+
+    at: seconds since the epoch. kept: for how many seconds a released worker is kept out of the list.
+    """
 
     released: bool
     at: float
+    kept: int = RETRIED_WITHIN
 
     def ends_at(self, *, drain_timeout: float) -> float:
         """Return when the worker is used again if nobody evicts it."""
-        return self.at + RETRIED_WITHIN + (0.0 if self.released else drain_timeout)
+        return self.at + self.kept + (0.0 if self.released else drain_timeout)
 
     def is_live(self, *, drain_timeout: float, now: float) -> bool:
         """Return True if the worker is to leave; False as well for a mark from the future."""
@@ -39,14 +47,22 @@ def parse(text: str | None) -> Eviction | None:
     """Return the eviction in the annotation; None without one, and for what is none of ours."""
     match = _TEXT.fullmatch(text or "")
     at = seconds(match[2]) if match else None
-    return Eviction(released=match[1] == _RELEASED, at=at) if match and at is not None else None
+    if match is None or at is None:
+        return None
+    return Eviction(released=match[1] == _RELEASED, at=at, kept=int(match[3] or RETRIED_WITHIN))
 
 
-def requested(now: float) -> str:
-    """Return the annotation of a pod whose eviction is tried first."""
-    return f"{_REQUESTED} {timestamp(now)}"
+def following(before: Eviction | None, *, drain_timeout: float, now: float) -> Eviction:
+    """Return the eviction that is tried now; `before`: the one that the pod is marked with, which is over."""
+    ago = now - before.at if before else math.inf
+    if before is None or not 0.0 <= ago <= LONGEST_PAUSE:
+        return Eviction(released=False, at=now)
+    # At least the pause since the first try: a mark of a release does not say when that was.
+    paused = min(ago + (drain_timeout if before.released else 0.0), LONGEST_PAUSE)
+    return Eviction(released=False, at=now, kept=RETRIED_WITHIN + math.ceil(paused))
 
 
-def released(now: float) -> str:
-    """Return the annotation of a pod that may be evicted."""
-    return f"{_RELEASED} {timestamp(now)}"
+def text(asked: Eviction) -> str:
+    """Return the annotation."""
+    kept = "" if asked.kept == RETRIED_WITHIN else f" for {asked.kept}s"
+    return f"{_RELEASED if asked.released else _REQUESTED} {timestamp(asked.at)}{kept}"

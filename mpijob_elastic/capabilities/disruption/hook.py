@@ -81,7 +81,7 @@ class Evictions(Hook):
             )
             if not (allowed and eviction.is_training(eviction.pod(found), job)):
                 return review.UNCHANGED
-            await self._mark(path, worker.metadata.uid, marks.requested(now))
+            await self._mark(path, worker.metadata.uid, marks.text(eviction.begun(worker, job, now=now)))
         return review.UNCHANGED if following is Step.PASS else eviction.DRAINING
 
     async def _is_allowed(self, request: Request, uid: str) -> bool:

@@ -3,12 +3,13 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue import wire, wishes
 from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS
 from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, HELD, Held, QueueUnit
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.wishes import Capability, Reading, Stop, Turn, Wish
+from mpijob_elastic.decide.wishes import Capability, Holding, Reading, Stop, Turn, Wish
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
@@ -26,6 +27,13 @@ class KubeQueue(Capability):
     unit: QueueUnit | None = None
     rivals: tuple[str, ...] = ()
     known: bool = True
+    holding = Holding(
+        resource=QUEUE_UNITS,
+        selector=f"{names.LABEL_MANAGED_BY}={names.PROGRAM}",
+        read=lambda raw: wire.read(raw).metadata,
+    )
+
+    queued = True
 
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003

@@ -27,7 +27,7 @@ class DeleteUnit(Delete):
     """Give the quota of a QueueUnit back, or ask for it no more."""
 
     words = "delete the QueueUnit {self.ref.name}"
-
+    rechecked = True
     at_version = False
 
     resource: Resource = QUEUE_UNITS

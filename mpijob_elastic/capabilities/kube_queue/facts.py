@@ -30,6 +30,7 @@ class Held(Known):
     """KubeQueue's annotation holds the job."""
 
     gate = names.GATE_SUSPENDED
+    queued = True
 
 
 class QueueUnit(msgspec.Struct, frozen=True, kw_only=True, gc=False):

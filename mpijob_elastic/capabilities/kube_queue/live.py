@@ -13,6 +13,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.own import Own
 from mpijob_elastic.act.writer import Seen
 from mpijob_elastic.capabilities.kube_queue import KubeQueue, wire
 from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit, MarkRunning, ReleaseJob
@@ -25,9 +26,8 @@ from mpijob_elastic.capabilities.kube_queue.api import (
     UNIT_WORKERS,
 )
 from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, GRANTED, RUNNING, QueueUnit
-from mpijob_elastic.decide.actions import Action, Ungate
+from mpijob_elastic.decide.actions import Action
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS, Resource
 from mpijob_elastic.model import requests
@@ -50,7 +50,7 @@ class Watch:
         return KubeQueue.of(view.facts, self._found.of(key).values()) if self._found.known else None
 
 
-class QueueUnits:
+class QueueUnits(Own):
     """Carries out the writes of KubeQueue's extension; now: returns seconds since the epoch."""
 
     kinds = (CreateUnit, MarkRunning, ReleaseJob)
@@ -74,13 +74,6 @@ class QueueUnits:
                 await self._mark(view, action.unit)
             case ReleaseJob():
                 await self._release(view, action)
-
-    def forget(self, namespace: str, name: str) -> None:
-        """Nothing is kept of a job."""
-
-    async def place(self, _view: JobView, _pod: Identity, _action: Ungate) -> Sequence[Object]:
-        """Return nothing: it binds no pod."""
-        return []
 
     async def _create(self, view: JobView, action: CreateUnit) -> None:
         job = await self._read(MPI_JOBS, view, view.name)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue import facts, wire, wishes, words
-from mpijob_elastic.capabilities.kueue.api import WORKLOADS
+from mpijob_elastic.capabilities.kueue.api import MULTIKUEUE_ORIGIN, WORKLOADS
 from mpijob_elastic.capabilities.kueue.facts import Asked, Queue, Workload
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.wishes import Capability, Reading, See, Turn, Wish
+from mpijob_elastic.decide.wishes import Capability, Holding, Reading, See, Turn, Wish
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
@@ -26,6 +26,15 @@ class Kueue(Capability):
     """What Kueue says of a job; queue: None while it is not known whether there is a Kueue."""
 
     queue: Queue | None
+    # MultiKueue deletes what it has sent, and would send it again if somebody else did.
+    holding = Holding(
+        resource=WORKLOADS,
+        selector=f"{names.LABEL_MANAGED_BY}={names.PROGRAM},!{MULTIKUEUE_ORIGIN}",
+        read=wire.holder,
+    )
+
+    queued = True
+    cause = "Kueue"
 
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
@@ -62,7 +71,12 @@ class Kueue(Capability):
     def state_word(self, state: JobState) -> str:
         """Return that the job is queued, while nothing of it may run."""
         base = self.queue.base(state.view.name) if self.queue else None
-        is_queued = base and base.waits and all(pod.facts.gates for pod in state.view.pods) and not state.wishes.stop
+        is_queued = (
+            base
+            and (base.waits or base.checked)
+            and all(pod.facts.gates for pod in state.view.pods)
+            and not state.wishes.stop
+        )
         return QUEUED if is_queued else ""
 
     def phase_word(self, pod: Launcher | Worker) -> str:

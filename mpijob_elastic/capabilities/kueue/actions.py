@@ -6,8 +6,8 @@ from mpijob_elastic.capabilities.kueue.api import WORKLOADS
 from mpijob_elastic.capabilities.kueue.facts import Workload
 from mpijob_elastic.decide.actions import Action, Delete, Object, Patch, PodSet
 from mpijob_elastic.kube.meta import Identity
-from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.model.owners import controller
+from mpijob_elastic.kube.resources import PODS, Resource
+from mpijob_elastic.model.owners import controller, owner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +44,14 @@ class ClearWorkload(_OfWorkload):
     """Give preempted quota back: nothing runs any more for which it was meant. The Workload queues again."""
 
     words = "tell Kueue that the quota of {self.workload.metadata.name} is free"
+    rechecked = True
 
 
 class FinishWorkload(_OfWorkload):
     """Say that a job has finished: its quota is free."""
 
     words = "tell Kueue that {self.workload.metadata.name} has finished"
+    rechecked = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +59,7 @@ class DeleteWorkload(Delete):
     """Ask for the quota no more."""
 
     words = "delete the Workload {self.ref.name}"
-
+    rechecked = True
     at_version = False
 
     resource: Resource = WORKLOADS
@@ -65,12 +67,13 @@ class DeleteWorkload(Delete):
 
 @dataclass(frozen=True, kw_only=True)
 class AdoptWorkload(Patch):
-    """Make the job the owner of a Workload that MultiKueue has made for it."""
+    """Make the job the owner of a Workload that MultiKueue has made for it, or pods that came since then as well."""
 
-    words = "make the job the owner of the Workload {self.ref.name}"
+    words = "make the job and its pods the owners of the Workload {self.ref.name}"
 
     resource: Resource = WORKLOADS
     job: Identity
+    pods: tuple[Identity, ...] = ()
 
     def change(self) -> Object:
-        return {"metadata": {"ownerReferences": [controller(self.job)]}}
+        return {"metadata": {"ownerReferences": [controller(self.job), *(owner(PODS, pod) for pod in self.pods)]}}

@@ -9,6 +9,8 @@ LABEL_PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 # its value of spec.managedBy in the cluster where the user created the job.
 PREBUILT = "kueue.x-k8s.io/prebuilt-workload-name"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+# On a Workload that MultiKueue has sent to the cluster that it has chosen.
+MULTIKUEUE_ORIGIN = "kueue.x-k8s.io/multikueue-origin"
 # On a Workload: Kueue tells the jobs that it preempts for it.
 LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
 

@@ -43,6 +43,11 @@ class Asked(Known):
         return names.GATE_QUEUED if self.queue or self.elsewhere else ""
 
     @property
+    def queued(self) -> bool:  # type: ignore[override]
+        """True if it waits for quota, here or elsewhere."""
+        return self.gate != ""
+
+    @property
     def rations(self) -> bool:  # type: ignore[override]
         """True if it is in a queue here."""
         return self.queue != ""
@@ -65,8 +70,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     workers: how many it asks for. reserved: quota is set aside for it, and stays so until we clear that. admitted: its
     pods may start. evicted: Kueue wants the quota back. ready: we said that its pods run. said: what it waits for or
-    why it is evicted, in Kueue's words. flavors: kinds of nodes that were chosen, by set of pods. active: nobody has
-    taken it out of its queue. cluster: that MultiKueue has chosen, "" without.
+    why it is evicted, in the words of Kueue or of a check. flavors: kinds of nodes that were chosen, by set of pods.
+    active: nobody has taken it out of its queue. cluster: that MultiKueue has chosen, "" without. pods: uids of the
+    pods that own it, too.
     """
 
     metadata: Owned
@@ -83,6 +89,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     said: str = ""
     flavors: dict[str, tuple[str, ...]] = {}
     cluster: str = ""
+    pods: tuple[str, ...] = ()
 
     @property
     def granted(self) -> bool:
@@ -93,6 +100,11 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def preempted(self) -> bool:
         """True if its quota is to be given back as soon as its pods are gone."""
         return self.evicted and self.reserved and not self.finished
+
+    @property
+    def checked(self) -> bool:
+        """True if quota is set aside for it, and an admission check has yet to answer."""
+        return self.reserved and self.said != "" and not (self.admitted or self.evicted or self.finished)
 
     @property
     def waits(self) -> bool:

@@ -10,12 +10,14 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.writer import Seen
+from mpijob_elastic.act.own import Own
+from mpijob_elastic.act.writer import Outdated, Seen
 from mpijob_elastic.capabilities.kueue import Kueue, bodies, facts, wire, words
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, FinishWorkload, MarkReady
 from mpijob_elastic.capabilities.kueue.api import FLAVORS, WORKLOAD_PRIORITIES, WORKLOADS
 from mpijob_elastic.capabilities.kueue.bodies import Object
 from mpijob_elastic.capabilities.kueue.facts import Asked, Queue, Workload
+from mpijob_elastic.capabilities.kueue.wishes import workload_of
 from mpijob_elastic.decide.actions import Action, Ungate
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.meta import Identity
@@ -37,14 +39,14 @@ class Watch:
         job, found = view.facts.of(Asked) or Asked(), self._found.of(key)
         if self._found.known is None or (job.elsewhere and not self._found.known):
             return Kueue(None)
-        if not self._found.known:
-            return Kueue(Queue(ignored=job.queue)) if job.queue else None
         if not (job.queue or found or job.elsewhere):
-            return None
+            return Kueue(facts.NO_QUEUE) if Kueue.told(view) else None  # its label is gone, and its pods wait yet
+        if not self._found.known:
+            return Kueue(Queue(ignored=job.queue))
         return Kueue(facts.of(view.facts, found.values(), all_known=self._found.values()))
 
 
-class Workloads:
+class Workloads(Own):
     """Carries out the writes of Workloads; now: returns seconds since the epoch."""
 
     kinds = (CreateWorkload, MarkReady, ClearWorkload, FinishWorkload)
@@ -101,6 +103,20 @@ class Workloads:
         self.forget(view.namespace, view.name)
         value: int = found["value"]
         return value
+
+    async def check(self, view: JobView, action: Ungate) -> None:
+        """Read live whether the quota by which these pods start is still theirs. Raises Outdated where it is not."""
+        known = view.of(Kueue)
+        queue = known.queue if known else None
+        if queue is None or not queue.name:
+            return
+        starting = {gated.ref.name for gated in action.pods}
+        found = (workload_of(view, queue, pod) for pod in view.pods if pod.ref.name in starting)
+        for one in {one.metadata.name: one.metadata for one in found if one}.values():
+            raw = await self._client.get(WORKLOADS.path(view.namespace, one.name))
+            if not wire.read(raw).granted:
+                self._seen.see(WORKLOADS, raw)
+                raise Outdated(f"{view.namespace}/{view.name}: Workload {one.name} is not granted any more")
 
     async def place(self, view: JobView, pod: Identity, action: Ungate) -> Sequence[Object]:
         """Return what binds a pod to the nodes of its flavors."""

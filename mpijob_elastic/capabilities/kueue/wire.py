@@ -3,16 +3,21 @@
 https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2/workload_types.go
 """
 
+from collections.abc import Iterable, Mapping, Set
+
 import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import Workload
 from mpijob_elastic.decide.demand import WORKERS
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.model.wire import Wire, owned, seconds
+from mpijob_elastic.kube.resources import PODS
+from mpijob_elastic.model.wire import Owned, Wire, owned, seconds
 
 # Kueue lists every reason of every flavor.
 _LONGEST_SAID = 300
+# A Workload of ours has two.
+_MOST_PODS = 4
 
 
 class _PodSet(Wire, frozen=True):
@@ -42,8 +47,15 @@ class _Admission(Wire, frozen=True):
     pod_set_assignments: list[_Assignment] | None = None
 
 
+class _Check(Wire, frozen=True):
+    name: str = ""
+    state: str = ""
+    message: str = ""
+
+
 class _Status(Wire, frozen=True):
     conditions: list[_Condition] | None = None
+    admission_checks: list[_Check] | None = None
     admission: _Admission | None = None
     cluster_name: str = ""
 
@@ -63,7 +75,6 @@ def read(raw: bytes) -> Workload:
     spec, status = found.spec or _Spec(), found.status or _Status()
     conditions = {condition.type: condition for condition in status.conditions or ()}
     true = {name for name, condition in conditions.items() if condition.status == "True"}
-    telling = conditions.get("Evicted" if "Evicted" in true and "QuotaReserved" in true else "QuotaReserved")
     assigned = (status.admission.pod_set_assignments if status.admission else None) or ()
     metadata = owned(found.metadata)
     if not metadata.job and found.metadata.name.endswith(names.launcher("")):  # MultiKueue's copy has no owner yet
@@ -80,7 +91,23 @@ def read(raw: bytes) -> Workload:
         finished="Finished" in true,
         active=spec.active is not False,
         created_at=seconds(found.metadata.creation_timestamp) or 0.0,
-        said=telling.message[:_LONGEST_SAID] if telling else "",
+        said=_said(conditions, true, status.admission_checks or ())[:_LONGEST_SAID],
         flavors={one.name: tuple(sorted({*(one.flavors or {}).values()})) for one in assigned},
         cluster=status.cluster_name,
+        pods=tuple(one.uid for one in found.metadata.owner_references or () if one.kind == PODS.kind)[:_MOST_PODS],
     )
+
+
+def holder(raw: bytes) -> Owned | None:
+    """Return the owner of a Workload that holds quota or asks for it; None of one that has finished."""
+    found = read(raw)
+    return None if found.finished else found.metadata
+
+
+def _said(conditions: Mapping[str, _Condition], true: Set[str], checks: Iterable[_Check]) -> str:
+    """Return what a Workload waits for, or why it is evicted."""
+    if "QuotaReserved" in true and "Evicted" not in true:
+        awaited = (one for one in checks if one.state != "Ready")
+        return next((f"AdmissionCheck {one.name} is {one.state}: {one.message}" for one in awaited), "")
+    telling = conditions.get("Evicted" if "QuotaReserved" in true else "QuotaReserved")
+    return telling.message if telling else ""

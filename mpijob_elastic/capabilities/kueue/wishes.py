@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue import multikueue
 from mpijob_elastic.capabilities.kueue.actions import (
+    AdoptWorkload,
     ClearWorkload,
     CreateWorkload,
     DeleteWorkload,
@@ -24,7 +25,7 @@ from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.wishes import Hold, How, Keep, Leave, Place, Ration, Relaunch, Stop, Wish
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
+from mpijob_elastic.model.pod import NOT_STARTED, Launcher, LauncherPhase, Worker
 
 # Seconds that a pod which missed the queue is left alone: Kueue may admit it, or the scheduler find a node.
 MISSED_AFTER = 5.0
@@ -35,7 +36,7 @@ def of(view: JobView, queue: Queue | None, *, now: float) -> Iterator[Wish]:
     asked = view.facts.of(Asked) or Asked()
     is_elsewhere = queue.elsewhere if queue else asked.elsewhere
     if queue is None or is_elsewhere:
-        waiting = [pod.ref.name for pod in view.pods if names.GATE_QUEUED in pod.facts.gates]
+        waiting = [pod.ref.name for pod in view.pods if names.GATE_QUEUED in pod.facts.gates or asked.queue]
         yield from (Hold(pod=pod, why="it is not known whether it waits for quota") for pod in waiting)
     if is_elsewhere:
         yield multikueue.elsewhere(view, queue)
@@ -80,6 +81,7 @@ def due(state: JobState, queue: Queue) -> Iterator[Action]:
     else:
         if base.granted and not base.ready and _runs(view, base):
             yield MarkReady(workload=base)
+        yield from _owned(view, queue, base)
         yield from _extras(view, queue, base)
         yield from _given_back(view, queue, base)
 
@@ -94,12 +96,12 @@ def workload_of(view: JobView, queue: Queue, pod: Launcher | Worker) -> Workload
 
 
 def waiting(view: JobView, queue: Queue) -> Workload | None:
-    """Return the next Workload of the job that waits in a queue, or None."""
+    """Return the next Workload of the job that waits in a queue or for a check, or None."""
     base = queue.base(view.name)
-    if base is None or base.waits:
+    if base is None or base.waits or base.checked:
         return base
     asked = (workload_of(view, queue, worker) for worker in view.workers)
-    return next((found for found in asked if found and found.waits), None)
+    return next((found for found in asked if found and (found.waits or found.checked)), None)
 
 
 def quota(view: JobView, queue: Queue, pod: Launcher | Worker) -> str:
@@ -158,7 +160,7 @@ def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
 
 def _wanted_back(view: JobView, queue: Queue, *, now: float) -> Iterator[Wish]:
     """Yield who leaves because quota is wanted back, or was never asked for."""
-    if why := queue.suspends(view.name):
+    if why := queue.suspends(view.name) or _outgrown(view, queue):
         yield Stop(why=why)
     for worker in view.workers:
         if is_taken_back(view, queue, worker):
@@ -169,6 +171,19 @@ def _wanted_back(view: JobView, queue: Queue, *, now: float) -> Iterator[Wish]:
     if launcher and _missed(view, queue, launcher):
         why = "was created without a gate for its queue while the webhook was down"
         yield Relaunch(why=why, after=_missed_until(launcher, now=now))
+
+
+def _outgrown(view: JobView, queue: Queue) -> str:
+    """Return why quota of a job that has not started is given back, and asked for again; "" if it is enough.
+
+    Else two jobs whose -np was raised may each keep their quota, and wait for that of the other for ever.
+    """
+    base, launcher = queue.base(view.name), view.launcher
+    needed = min(view.replicas, max(view.facts.np_workers, view.facts.min_np_workers))
+    starts = launcher is None or launcher.phase in NOT_STARTED
+    if base is None or queue.prebuilt or not (base.granted and starts and base.workers < needed):
+        return ""
+    return f"Kueue (quota for {base.workers} workers, and it starts with {needed})"
 
 
 def _missed(view: JobView, queue: Queue, pod: Launcher | Worker) -> bool:
@@ -192,10 +207,23 @@ def _base(view: JobView, queue: Queue) -> Iterator[CreateWorkload]:
 
 def _finished(view: JobView, queue: Queue) -> Iterator[FinishWorkload]:
     """Yield the Workloads whose pods have ended."""
-    used = [workload_of(view, queue, pod) for pod in demand.ending(view)]
+    used = {found.metadata.name for pod in demand.ending(view) if (found := workload_of(view, queue, pod))}
     for found in queue.workloads.values():
-        if not found.finished and found not in used:
+        if not found.finished and found.metadata.name not in used:
             yield FinishWorkload(workload=found)
+
+
+def _owned(view: JobView, queue: Queue, base: Workload) -> Iterator[AdoptWorkload]:
+    """Yield those that pods made since do not own yet: quota of a deleted job stays until its pods are gone."""
+    for found in queue.workloads.values():
+        like = (
+            (view.launcher, view.worker(next(iter(view.wanted_names), "")))
+            if found is base
+            else (view.worker(found.metadata.name),)
+        )
+        pods = tuple(pod.ref for pod in like if pod)
+        if any(pod.uid not in found.pods for pod in pods):
+            yield AdoptWorkload(ref=found.metadata, job=view.ref, pods=pods)
 
 
 def _extras(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]:
@@ -230,10 +258,13 @@ def _given_back(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]
 
 
 def _is_stale(view: JobView, queue: Queue, base: Workload) -> bool:
-    """Tell whether a base without quota asks for another queue or size than the job does now."""
+    """Tell whether a base without quota asks for another queue or size than the job does now.
+
+    While something runs it may have been granted already, unseen: a size can wait, for extras ask for themselves.
+    """
     if base.reserved or base.queue != queue.name:
         return not base.reserved
-    return base.waits and base.workers != asked(view) and not queue.prebuilt
+    return base.waits and base.workers != asked(view) and not queue.prebuilt and demand.nothing_runs(view)
 
 
 def _runs(view: JobView, base: Workload) -> bool:

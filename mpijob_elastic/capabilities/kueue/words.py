@@ -1,5 +1,10 @@
-"""What a job in a queue of Kueue tells its user."""
+"""What a job in a queue of Kueue tells its user.
 
+The numbers in Kueue's words change with every try, and each change of a notice is a write and an Event. So they are for
+`explain` alone.
+"""
+
+import re
 from collections.abc import Iterator
 
 from mpijob_elastic.capabilities.kueue import wishes
@@ -9,6 +14,11 @@ from mpijob_elastic.decide.actions import Note, normal, warning
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
+
+# A number or quantity by itself, not that in a name.
+_NUMBER = re.compile(r"(?<![\w./-])\d[\d.]*(?:[numkMGTPE]i?)?(?![\w/-]|\.\w)")
+# Characters without numbers: the words that are kept end the sooner, the longer their numbers are.
+_LONGEST_STEADY = 200
 
 
 def notes(state: JobState, queue: Queue) -> Iterator[Note]:
@@ -26,7 +36,7 @@ def notes(state: JobState, queue: Queue) -> Iterator[Note]:
         yield note
     if base.preempted and not state.wishes.stop:
         yield _stays(view.name, base)
-    elif not base.reserved and base.said:
+    elif (base.checked or not base.reserved) and base.said:
         yield _waiting(view, queue, "Queued", f"{view.name} waits", base)
     if outside := [pod.ref.name for pod in view.pods if wishes.is_outside(view, queue, pod)]:
         why = "created while the webhook was away, or before the job had its label"
@@ -39,7 +49,7 @@ def notes(state: JobState, queue: Queue) -> Iterator[Note]:
     waiting = [
         (worker, found)
         for worker, found in pairs
-        if found and not found.reserved and found.said and worker.facts.held_back
+        if found and (found.checked or not found.reserved) and found.said and worker.facts.held_back
     ]
     if base.granted and waiting:
         pods = listed(worker.ref.name for worker, _ in waiting)
@@ -56,8 +66,11 @@ def no_class(view: JobView, name: str) -> Note:
 def _waiting(view: JobView, queue: Queue, reason: str, who: str, found: Workload) -> Note:
     place = queue.places.get(found.metadata.uid)
     step = f"kubectl -n {view.namespace} describe workload {found.metadata.name}"
-    message = f"{who} in queue {found.queue}{_said(found)}"
-    return normal(reason, message, next_step=step, detail=f"at place {place}" if place else "")
+    steady = _NUMBER.sub("…", found.line)[:_LONGEST_STEADY]
+    message = f"{who} in queue {found.queue}: {steady}"
+    detail = [f"at place {place}"] if place else []
+    detail += [found.line] if found.line != steady else []
+    return normal(reason, message, next_step=step, detail="; ".join(detail))
 
 
 def _stays(whose: str, found: Workload) -> Note:

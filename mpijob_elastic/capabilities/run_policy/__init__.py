@@ -37,7 +37,8 @@ class Runs(Capability):
         """Yield that it waits, or that its launcher ends because it has failed too often."""
         asked = view.facts.of(RunPolicy) or RunPolicy()
         if asked.suspend:
-            yield Stop(why="spec.runPolicy.suspend")
+            patch = '{"spec": {"runPolicy": {"suspend": false}}}'
+            yield Stop(why="spec.runPolicy.suspend", ends_by=f"patch mpijob {view.name} --type=merge -p '{patch}'")
         if asked.backoff_limit and (end := wishes.end(view, asked.backoff_limit)):
             yield end
 

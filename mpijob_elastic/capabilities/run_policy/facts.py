@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpijob_elastic import names
+from mpijob_elastic.model.bounds import MOST_INT32
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.policy import Problem
 
 # On an MPIJob, written by users: asks us to act on the field.
 RUN_POLICY = f"{names.PREFIX}run-policy"
-# What a pod's activeDeadlineSeconds may be at most; no field of the run policy may be more.
-_MOST = 2**31 - 1
-# Their keys in a MPIJob, and the least value.
+# Their keys in a MPIJob, and the least value. None may be more than a pod's activeDeadlineSeconds, an int32.
 _FIELDS = {
     "active_deadline": ("activeDeadlineSeconds", 1),
     "ttl": ("ttlSecondsAfterFinished", 0),
@@ -53,10 +52,10 @@ def parse(raw: object) -> tuple[RunPolicy, list[Problem]]:
     problems = []
     for field, (key, least) in _FIELDS.items():
         value = given.get(key)
-        if type(value) is int and least <= value <= _MOST:
+        if type(value) is int and least <= value <= MOST_INT32:
             values[field] = value
         elif value is not None:
-            allowed = f"a whole number from {least} to {_MOST}"
+            allowed = f"a whole number from {least} to {MOST_INT32}"
             problems.append(Problem(field=f"spec.runPolicy.{key}", value=str(value)[:64], allowed=allowed))
     if isinstance(suspend := given.get("suspend"), bool):
         values["suspend"] = suspend

@@ -40,4 +40,5 @@ class Suspension(Capability):
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
         """Yield by what it is suspended."""
-        return [Stop(why=f"annotation {SUSPEND}")] if self.told(view) else []
+        ends_by = f"annotate mpijob {view.name} {SUSPEND}-"
+        return [Stop(why=f"annotation {SUSPEND}", ends_by=ends_by)] if self.told(view) else []

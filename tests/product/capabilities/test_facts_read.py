@@ -1,4 +1,4 @@
-"""What is read of the objects of autoscalers and queues."""
+"""What is read of the objects of autoscalers and of Kueue."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ import pytest
 
 from mpijob_elastic.capabilities.autoscaling import wire as autoscalers
 from mpijob_elastic.capabilities.autoscaling.api import SPEC_DIGEST
-from mpijob_elastic.capabilities.kube_queue import wire as queue_units
 from mpijob_elastic.capabilities.kueue import wire as workloads
 from mpijob_elastic.capabilities.kueue.facts import Workload
 
@@ -39,45 +38,6 @@ def test_an_hpa_belongs_to_the_job_that_it_scales_and_of_others_little_is_kept()
 def test_what_is_no_object_is_refused(read: Any) -> None:
     with pytest.raises(msgspec.DecodeError):
         read(b"[]")
-
-
-CONSUMER = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "j", "namespace": "n"}
-
-
-def unit(name: str = "j-mpi-qu", *, spec: Any = None, status: Any = None, **metadata: Any) -> bytes:
-    body = {"metadata": {"name": name, "namespace": "n", **metadata}, "spec": spec, "status": status}
-    return msgspec.json.encode(body)
-
-
-def test_a_unit_of_ours() -> None:
-    found = queue_units.read(
-        unit(
-            spec={"consumerRef": CONSUMER, "queue": "team"},
-            status={"phase": "Enqueued", "message": "x " * 1000},
-            ownerReferences=[OWNER],
-            annotations={"mpijob-elastic/workers": "3"},
-        )
-    )
-    assert of(found, job="j", job_uid="u", workers=3, phase="Enqueued", queue="team")
-    assert len(found.said) == 300
-
-
-TF_JOB = {"consumerRef": {**CONSUMER, "kind": "TFJob", "name": "t"}}
-
-
-@pytest.mark.parametrize(
-    ("given", "job"),
-    [
-        (unit("own", spec={"consumerRef": CONSUMER}), "j"),
-        (unit(spec=TF_JOB), "j"),
-        (unit("t-tf-qu", spec=TF_JOB), ""),
-        (unit("own", spec={"consumerRef": {**CONSUMER, "apiVersion": "kubeflow.org/v1alpha1"}}), ""),
-        (unit("own"), ""),
-        (unit("own", annotations={"mpijob-elastic/workers": "many"}), ""),
-    ],
-)
-def test_other_units_are_known_by_the_job_that_they_queue_or_whose_name_they_have(given: bytes, job: str) -> None:
-    assert of(queue_units.read(given), job=job, job_uid="", workers=0, phase="")
 
 
 SETS = [{"name": "launcher", "count": 1}, {"name": "workers", "count": 3}]

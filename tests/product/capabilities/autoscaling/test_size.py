@@ -36,16 +36,15 @@ def hpa(name: str = "mpijob-j", uid: str = "uid-of-j", *, labelled: bool = True,
 
 
 OTHER = hpa("own", "", labelled=False, digest="")
+NAMESAKE = hpa(uid="", labelled=False, digest="")
 
 
 def filling(size: int = 3, *, at: float = LONG_AGO, added_at: float = LONG_AGO, **facts: Any) -> Story:
     """A job that trains on all of its workers since then."""
     memory = Memory(own=sizes(size, asked=size, at=at), added_at=added_at)
     listed = config(pods(*range(size)), memory=memory)
-    return job(
-        size,
-        **{"policy": BOUNDED, "scaling": FILLS, "queue": NO_QUEUE, "config": listed, "role": role(*range(5)), **facts},
-    )
+    facts = {"others_wait": (), "queue": NO_QUEUE, "config": listed, "role": role(*range(5)), **facts}
+    return job(size, **{"policy": BOUNDED, "scaling": FILLS, **facts})
 
 
 def waiting(created_at: float = LONG_AGO, **facts: Any) -> Story:
@@ -72,6 +71,8 @@ ONE_WAITS = (worker(0), pending(1, node=""))
         pytest.param(filling(suspended_by="annotation"), "nothing", id="suspended"),
         pytest.param(filling(autoscalers=(OTHER,)), "nothing", id="an HPA scales it"),
         pytest.param(filling(queue=None), "nothing", id="no queue is known"),
+        # A command does not read them: it announces nothing that the controller may not do.
+        pytest.param(filling(others_wait=None), "nothing", id="who else waits is not known"),
         pytest.param(filling().remembering(own=sizes(2, asked=2, at=0.0)), "nothing", id="another size, not written"),
         pytest.param(filling(config=config(pods(0, 1, 2))), "nothing", id="no size written"),
         pytest.param(filling().without(2), "nothing", id="a worker that is lost comes back first"),
@@ -86,6 +87,14 @@ ONE_WAITS = (worker(0), pending(1, node=""))
         pytest.param(filling(5, others_wait=(LONG,)), "fill 5 to 4", id="another's worker waits"),
         pytest.param(filling(5, others_wait=(LONG, LONG, JUST)), "fill 5 to 3", id="two of others, and a new"),
         pytest.param(filling(5, others_wait=(LONG,) * 9), "fill 5 to 2", id="many of others"),
+        # What was given back did not help it, so nothing will for some time.
+        pytest.param(filling(5, others_wait=(NOW - 599,)), "fill 5 to 4", id="another's worker waits for minutes"),
+        pytest.param(filling(5, others_wait=(NOW - 600,)), "nothing", id="another's worker that no node takes"),
+        pytest.param(
+            filling(others_wait=(NOW - 600,)), "fill 3 to 4", id="it grows beside a worker that no node takes"
+        ),
+        pytest.param(filling(5, others_wait=(NOW - 3601,)), "fill 5 to 4", id="an hour later it counts again"),
+        pytest.param(filling(5, others_wait=(NOW - 600, LONG)), "fill 5 to 4", id="one of two may be helped"),
         # Its own worker that waits for a node makes no room.
         pytest.param(waiting(JUST).but(others_wait=(LONG,)), "fill 4 to 2", id="its own and another"),
         pytest.param(filling(2, others_wait=(LONG,)), "nothing", id="others, at its least size"),
@@ -250,6 +259,9 @@ def asking(*there: Autoscaler, **facts: Any) -> Story:
         pytest.param(job(3, autoscalers=(OTHER,)), "nothing", id="another, as it should be"),
         # Whoever labels an HPA as ours without our owner has made it.
         pytest.param(asking(hpa("fake", "")), "nothing", id="labelled as ours"),
+        pytest.param(asking(NAMESAKE), "nothing", id="a user's of our name"),
+        pytest.param(asking(NAMESAKE, finished=True), "nothing", id="a user's of our name, finished"),
+        pytest.param(asking(NAMESAKE, scaling=None), "nothing", id="a user's of our name, not asked for"),
     ],
 )
 def test_its_hpa(view: Story, plan: str) -> None:

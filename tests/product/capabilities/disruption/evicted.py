@@ -4,7 +4,8 @@ from typing import Any
 
 from lab.operator import objects
 from lab.operator.objects import Object
-from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
+from mpijob_elastic.capabilities.disruption import eviction
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK, Eviction
 from tests.product.webhook.objects import body, mpi_job
 from webhook.rules import review
 from webhook.rules.review import Request
@@ -21,6 +22,16 @@ def worker(*, mark: str = "", status: Object = READY, **metadata: Any) -> Object
         "metadata": {**pod["metadata"], "uid": "w", "annotations": annotations, **metadata},
         "status": status,
     }
+
+
+def requested(at: float) -> str:
+    """The mark of a worker whose eviction is tried first."""
+    return eviction.text(Eviction(released=False, at=at))
+
+
+def released(at: float) -> str:
+    """The mark of a worker that may be evicted."""
+    return eviction.text(Eviction(released=True, at=at))
 
 
 def request(*, options: Object | None = None, **fields: Any) -> Request:

@@ -9,9 +9,8 @@ from lab.operator import objects
 from lab.operator.objects import Object
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption import admission as eviction
-from mpijob_elastic.capabilities.disruption import eviction as marks
 from mpijob_elastic.capabilities.disruption.admission import Step
-from tests.product.capabilities.disruption.evicted import READY, request, worker
+from tests.product.capabilities.disruption.evicted import READY, released, request, requested, worker
 from tests.product.webhook.answers import NOW, facts, running
 from tests.product.webhook.objects import mpi_job
 from webhook.rules import review
@@ -53,15 +52,15 @@ OF_ANOTHER = objects.worker(mpi_job(name="other"), 0)["metadata"]["ownerReferenc
     ("pod", "job", "options", "then"),
     [
         pytest.param(worker(), JOB, None, Step.BEGIN, id="a worker"),
-        pytest.param(worker(mark=marks.requested(NOW - 59)), JOB, None, Step.WAIT, id="asked for long ago"),
-        pytest.param(worker(mark=marks.requested(NOW - 60)), JOB, None, Step.PASS, id="the timeout is over"),
-        pytest.param(worker(mark=marks.released(NOW - 5)), JOB, None, Step.PASS, id="released"),
-        pytest.param(worker(mark=marks.requested(NOW - 9)), SHORT, None, Step.WAIT, id="within the job's timeout"),
-        pytest.param(worker(mark=marks.requested(NOW - 10)), SHORT, None, Step.PASS, id="the job's timeout is over"),
+        pytest.param(worker(mark=requested(NOW - 59)), JOB, None, Step.WAIT, id="asked for long ago"),
+        pytest.param(worker(mark=requested(NOW - 60)), JOB, None, Step.PASS, id="the timeout is over"),
+        pytest.param(worker(mark=released(NOW - 5)), JOB, None, Step.PASS, id="released"),
+        pytest.param(worker(mark=requested(NOW - 9)), SHORT, None, Step.WAIT, id="within the job's timeout"),
+        pytest.param(worker(mark=requested(NOW - 10)), SHORT, None, Step.PASS, id="the job's timeout is over"),
         # A mark that is over, from far ahead, or no mark at all: another first try.
-        pytest.param(worker(mark=marks.requested(NOW - 120)), JOB, None, Step.BEGIN, id="an old request"),
-        pytest.param(worker(mark=marks.released(NOW - 60)), JOB, None, Step.BEGIN, id="an old release"),
-        pytest.param(worker(mark=marks.requested(NOW + 600)), JOB, None, Step.BEGIN, id="a request from the future"),
+        pytest.param(worker(mark=requested(NOW - 120)), JOB, None, Step.BEGIN, id="an old request"),
+        pytest.param(worker(mark=released(NOW - 60)), JOB, None, Step.BEGIN, id="an old release"),
+        pytest.param(worker(mark=requested(NOW + 600)), JOB, None, Step.BEGIN, id="a request from the future"),
         pytest.param(worker(mark="requested tomorrow"), JOB, None, Step.BEGIN, id="no mark of ours"),
         # Who does not train need not wait.
         pytest.param(worker(status={"phase": "Pending"}), JOB, None, Step.PASS, id="pending"),

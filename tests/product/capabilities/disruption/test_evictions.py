@@ -97,7 +97,7 @@ def test_the_user_reads_why() -> None:
 def test_the_release_is_marked_with_its_time() -> None:
     [release] = decide(drains(probe=IDLE), now=NOW).actions
     assert isinstance(release, ReleaseWorker)
-    assert release.text == eviction.released(NOW)
+    assert release.text == eviction.text(Eviction(released=True, at=NOW))
 
 
 def test_a_released_worker_stays_out_until_its_mark_is_over() -> None:

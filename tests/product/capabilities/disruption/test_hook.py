@@ -11,13 +11,12 @@ import pytest
 
 from lab.operator import objects
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.disruption import eviction as marks
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.disruption.hook import Evictions
 from mpijob_elastic.kube import errors
 from tests.doubles.direct import DirectClient, Sent
-from tests.product.capabilities.disruption.evicted import EVICTION, request, worker
-from tests.product.webhook.answers import NOW, knowing, running
+from tests.product.capabilities.disruption.evicted import EVICTION, released, request, requested, worker
+from tests.product.webhook.answers import NOTHING, NOW, knowing, running
 from tests.product.webhook.objects import Object, body, mpi_job
 from webhook.admission import Admission
 from webhook.listener import listening
@@ -60,9 +59,9 @@ def evictions(api: Api, *, secret: str = SECRET) -> Evictions:
 async def test_the_first_try_asks_the_budgets_and_marks_the_pod_and_the_next_writes_nothing() -> None:
     api = Api()
     assert (await evictions(api).answer(request())).outcome == "postponed"
-    assert api.marks == [{"uid": "w", "annotations": {EVICTION_MARK: marks.requested(NOW)}}]
+    assert api.marks == [{"uid": "w", "annotations": {EVICTION_MARK: requested(NOW)}}]
     assert [dict(sent.query) for sent in api.sent if sent.name == "eviction"] == [{"dryRun": "All"}]
-    api = Api(worker=worker(mark=marks.requested(NOW - 1)))
+    api = Api(worker=worker(mark=requested(NOW - 1)))
     assert (await evictions(api).answer(request())).outcome == "postponed"
     assert [sent.method for sent in api.sent] == ["GET"]
 
@@ -70,7 +69,7 @@ async def test_the_first_try_asks_the_budgets_and_marks_the_pod_and_the_next_wri
 @pytest.mark.parametrize(
     "answers",
     [
-        {"worker": worker(mark=marks.released(NOW - 1))},
+        {"worker": worker(mark=released(NOW - 1))},
         {"evict": BUDGET},
         {"evict": errors.Forbidden(status=403, reason="Forbidden", message="by a policy")},
         {"launcher": {**objects.launcher(mpi_job()), "status": {"phase": "Running"}}},
@@ -109,7 +108,11 @@ async def test_a_pod_that_cannot_be_read_passes(spoiled: Any) -> None:
 @asynccontextmanager
 async def serving(answering: Evictions | None) -> AsyncIterator[aiohttp.ClientSession]:
     admission = Admission(
-        limits=Bounds(), metrics=Metrics(), draining=asyncio.Event(), hooks=(answering,) if answering else ()
+        limits=Bounds(),
+        metrics=Metrics(),
+        draining=asyncio.Event(),
+        context=NOTHING,
+        hooks=(answering,) if answering else (),
     )
     listen = partial(listening, host="127.0.0.1", port=0, limits=Bounds(), finish_seconds=1.0)
     async with (

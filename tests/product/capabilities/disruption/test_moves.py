@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import derive, moves
+from mpijob_elastic.decide import derive, moves, notices
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
@@ -196,3 +196,15 @@ def test_of_a_pod_that_is_evicted_the_cause_is_told_too(gone: dict[str, Any]) ->
     view = job(4, workers=(*workers(count=3), evicted))
     assert does(view) == "publish 0 1 2 (Disruption)"
     assert "DisruptionTarget (DeletionByTaintManager) on node n) removed" in note(view).message
+
+
+def test_a_notice_on_thousands_of_workers_is_short() -> None:
+    """An annotation has limits, and what the API server refuses would be told again and again."""
+    count = 2_500
+    doomed_all = job(count, workers=workers(*range(count), count=count), policy=at_least(count))
+    late: dict[str, Any] = {"deleting": True, "ends_at": NOW - 600}
+    stuck = tuple(worker(index, node=f"node-{index}", **late) for index in range(1, count))
+    for view in (doomed_all, job(count, workers=(worker(0), *stuck))):
+        told, _ = notices.tell(derive(view, now=NOW))
+        assert told is not None
+        assert len(told.text) < 3_000

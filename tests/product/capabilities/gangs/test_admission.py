@@ -120,6 +120,7 @@ def in_queue(queue: str) -> Object:
 
 
 STARTED: dict[str, Any] = {"conditions": ["Created"]}
+OFF = {**VOLCANO, "mpijob-elastic/enabled": "false"}
 CHANGED = (
     f"{GANG_FIELD}: cannot change once the job has started: its pods keep their marks; delete and recreate the job"
 )
@@ -140,6 +141,8 @@ CLOSED = f"{QUEUE_FIELD}: queue {{0}} is {{1}} and takes no more jobs"
         pytest.param(asking(**STARTED), asking({}, **STARTED), CHANGED, id="started, without a gang"),
         pytest.param(asking(**STARTED), asking(annotations=VOLCANO, **STARTED), "", id="started, the same gang"),
         pytest.param(asking(), asking({}), "", id="not started"),
+        pytest.param(asking(**STARTED), asking(annotations=OFF, **STARTED), "", id="no longer elastic, the same gang"),
+        pytest.param(asking(annotations=OFF, **STARTED), asking(**STARTED), "", id="elastic again, the same gang"),
     ],
 )
 def test_what_a_job_asks_for_by_mistake_is_refused_once(old: Object | None, job: Object, said: str) -> None:

@@ -12,10 +12,13 @@ from mpijob_elastic.capabilities.kueue.facts import Workload
 from mpijob_elastic.decide import decide, derive
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import LauncherPhase
-from tests.builders import NOW, Story, but, job, launcher, pending, worker
+from tests.builders import NOW, Story, but, config, job, launcher, left, pending, pods, worker
+from tests.product.capabilities.kube_queue.units import SUSPENDED, held, queued, unit
 from tests.product.decide.plans import does, note, notes
-from tests.queues import SUSPENDED, granted, held, queue, queued, unit, waiting, workload
+from tests.queues import granted, queue, waiting, workload
+from tests.simulated_writes import run
 
 WAITING, GRANTED = ("", "Enqueued", "Reserved", "SchedReady"), ("Dequeued", "SchedSucceed")
 OVER = ("Running", "TimeoutBackoff", "Preempted", "Succeed", "Failed")
@@ -183,3 +186,11 @@ def test_the_user_is_told_once_where_it_runs(found: Workload, said: str) -> None
     view = sent(found, elsewhere=True)
     assert said in note(view).message
     assert notes(but(view, notices=note(view).line)) == []
+
+
+def test_a_launcher_that_was_told_of_no_host_waits_for_no_drain() -> None:
+    """Held again just after it started: a worker that left an earlier list would be waited for for ever."""
+    gone = {pod: left(pod, ago=20) for pod in pods(0, 1)}
+    listed = config([], hostfile=pods(0, 1), memory=Memory(left=gone))
+    view = job(2, workers=(pending(0), worker(1)), config=listed, held_in_queue=True, kube_queue=queued(unit()))
+    assert run(view, now=NOW)[0].launcher is None

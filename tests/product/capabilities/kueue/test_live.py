@@ -1,18 +1,27 @@
 """Writes for Kueue: what is in them, what is read live before them, and what is told."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
+from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.capabilities.kueue import bodies as workload_bodies
 from mpijob_elastic.capabilities.kueue import wire as workloads
-from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, FinishWorkload, MarkReady
+from mpijob_elastic.capabilities.kueue.actions import (
+    ClearWorkload,
+    CreateWorkload,
+    DeleteWorkload,
+    FinishWorkload,
+    MarkReady,
+)
 from mpijob_elastic.capabilities.kueue.api import WORKLOAD_PRIORITIES, WORKLOADS
 from mpijob_elastic.capabilities.kueue.facts import Workload
 from mpijob_elastic.capabilities.kueue.live import Workloads
-from mpijob_elastic.decide.actions import PodSet
+from mpijob_elastic.decide import decide
+from mpijob_elastic.decide.actions import PodSet, Ungate
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.wire import Owned
@@ -21,7 +30,8 @@ from tests.builders import JOB, NOW, job, ref
 from tests.doubles.api import Object, TinyApi
 from tests.faults.faults import writes
 from tests.faults.proxy import FaultProxy
-from tests.product.act.writes import Answered, Taken, Told, gate_of
+from tests.product.act.writes import Answered, Nothing, Taken, Told, gate_of, writer_of
+from tests.queues import granted, waiting
 
 PODS, OF_KUEUE = resources.PODS.path("default"), WORKLOADS.path("default")
 CLASSES = WORKLOAD_PRIORITIES.path()
@@ -83,7 +93,33 @@ async def test_quota_is_given_back_only_while_kueue_wants_it(
     assert not workloads.read(msgspec.json.encode(after)).preempted
 
 
+@pytest.mark.parametrize("admitted", [True, False])
+async def test_pods_start_only_with_quota_that_is_granted_live_too(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter, written: Workloads, taken: Taken, admitted: bool
+) -> None:
+    """The caches of a new leader may lag: the leader before gave the quota back, and somebody else has it now."""
+    await api.create(OF_KUEUE, "j-launcher", status=conditions(QuotaReserved=admitted, Admitted=admitted))
+    view = waiting(2, granted(workers=2))
+    [freed] = [action for action in decide(view, now=NOW).actions if isinstance(action, Ungate)]
+    with nullcontext() if admitted else pytest.raises(Outdated):
+        await writer_of(client, taken, Nothing(), own=(written,)).perform(view, freed)
+    assert len(taken.answers) == (not admitted)
+    assert proxy.count(writes) == (len(freed.pods) if admitted else 0)
+
+
 SEEN = Workload(metadata=Owned(name="w", namespace="default", uid="u", job=JOB, job_uid="uid-of-j"))
+
+
+@pytest.mark.parametrize("action", [ClearWorkload(workload=SEEN), DeleteWorkload(ref=SEEN.metadata)])
+async def test_quota_goes_only_while_nothing_runs_with_it_live(
+    proxy: FaultProxy, writer: Writer, action: ClearWorkload | DeleteWorkload
+) -> None:
+    """The caches of a new leader may not show yet what the leader before has started."""
+    with pytest.raises(Outdated, match="not due any more"):
+        await writer.perform(job(), action)
+    assert proxy.count(writes) == 0
+
+
 AT, AT_TEXT = 1767323045.0, "2026-01-02T03:04:05Z"
 RESOURCES = {"requests": {"nvidia.com/gpu": "1"}}
 POD: Object = {

@@ -1,7 +1,9 @@
 """What is asked of Kueue, what is given back, and who may start."""
 
+from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from mpijob_elastic.capabilities.kueue import Kueue
@@ -156,6 +158,35 @@ OTHER_SIZE = workload(workers=3, said="no quota")
             "nothing",
             id="the extra runs",
         ),
+        # Of a deleted job it stays until the pods that own it are gone, and these may be others by then.
+        *(
+            pytest.param(training(*THREE, found=(base, extra), size=3), plan, id=f"owned by others: {what}")
+            for base, extra, plan, what in (
+                (granted(ready=True, pods=("old", "uid-of-j-worker-0")), EXTRA, "adopt launcher", "its launcher"),
+                (granted(ready=True, pods=("uid-of-j-launcher", "old")), EXTRA, "adopt launcher", "its first worker"),
+                (granted(ready=True, pods=()), EXTRA, "adopt launcher", "none is left"),
+                (READY, granted("j-worker-2", workers=1, ready=True, pods=("old",)), "adopt 2", "an extra"),
+            )
+        ),
+        pytest.param(
+            training(*TWO, found=(READY, granted("j-worker-2", pods=())), size=3), "nothing", id="no other yet"
+        ),
+        pytest.param(
+            training(worker(1), worker(2), found=(granted(ready=True, workers=3),), size=2, parked={0}),
+            "adopt launcher",
+            id="owned by a worker that is parked",
+        ),
+        pytest.param(
+            training(
+                worker(1),
+                worker(2),
+                found=(granted(ready=True, workers=3, pods=("uid-of-j-launcher", "uid-of-j-worker-1")),),
+                size=2,
+                parked={0},
+            ),
+            "nothing",
+            id="owned by the first that is not",
+        ),
         # It asks no more, or for another size.
         pytest.param(waiting(2, queue=queue(NO_QUOTA, name="")), "withdraw launcher", id="it leaves the queue"),
         pytest.param(waiting(2, queue=queue(NO_QUOTA, name="other")), "withdraw launcher", id="its queue changes"),
@@ -172,6 +203,8 @@ OTHER_SIZE = workload(workers=3, said="no quota")
         pytest.param(waiting(3, OTHER_SIZE), "nothing", id="the same size"),
         pytest.param(waiting(4, OTHER_SIZE), "withdraw launcher", id="larger now"),
         pytest.param(waiting(4, OTHER_SIZE, policy=LEAST), "withdraw launcher", id="another least size"),
+        # It may have been granted, and the leader before may have let it start.
+        pytest.param(waiting(4, OTHER_SIZE).but(workers=FOUR), "nothing", id="another size, and two run"),
         # Kueue wants quota back.
         pytest.param(wanted_back(waiting(2).but(workers=HALF)), "nothing", id="wanted back while something runs"),
         # So does Kueue while an admission check is awaited, or one says that the job is to be tried again.
@@ -205,7 +238,13 @@ LAST = wanted_back(training(worker(0), found=(), size=1))
     ("view", "plan"),
     [
         pytest.param(waiting(2, workload(said="no quota")), "say Queued", id="it waits"),
+        pytest.param(
+            waiting(2, granted(admitted=False, said="AdmissionCheck nodes is Pending")), "say Queued", id="for a check"
+        ),
+        pytest.param(waiting(2, granted(admitted=False)), "nothing", id="Kueue admits it in a moment"),
         pytest.param(waiting(2, NO_QUOTA, reported=False), "say Queued", id="it has no status because it waits"),
+        # A write now could cost the job its condition Created: the operator makes the launcher, then the status.
+        pytest.param(waiting(2, NO_QUOTA, reported=False).but(launcher=None), "nothing", id="before its launcher"),
         pytest.param(waiting(2, queue=None), "nothing", id="whether there is a Kueue is not known"),
         pytest.param(waiting(2, queue=NO_QUEUE), "ungate launcher 0 1", id="there is none"),
         pytest.param(
@@ -246,22 +285,40 @@ def test_it_asks_and_starts_in_kueues_terms() -> None:
     assert started.note.line.endswith("j-worker-0, j-worker-1 may be scheduled: queue team has admitted them")
 
 
+def edited(**facts: Any) -> Story:
+    """A job of four that is to start with the quota of two."""
+    free = launcher(LauncherPhase.DELIVERING, delivering_since=NOW - 60)
+    listed = config(pods(0, 1), hostfile=pods(0, 1, 2, 3))
+    held = (worker(0), worker(1), WAITS, pending(3, gates=GATES))
+    story = {"launcher": free, "workers": held, "config": listed, "queue": queue(granted()), "known": False}
+    return job(4, **{**story, **facts})
+
+
+def awaits(view: JobView) -> list[str]:
+    return [line.split()[0] for line in change(view).hostfile.splitlines()]
+
+
 def test_a_launcher_that_is_free_awaits_nobody_who_waits_for_quota() -> None:
     """A base of two was edited to four before its start: the two extras get quota once the base trains, or never."""
-    free = launcher(LauncherPhase.DELIVERING, delivering_since=NOW - 60)
-    held = (worker(0), worker(1), WAITS, pending(3, gates=GATES))
-    listed = config(pods(0, 1), hostfile=pods(0, 1, 2, 3))
-    view = job(4, launcher=free, workers=held, config=listed, queue=queue(READY), known=False)
-    change_ = change(view)
-    assert [line.split()[0] for line in change_.hostfile.splitlines()] == ["j-worker-0", "j-worker-1"]
+    assert awaits(edited()) == [*pods(0, 1)]
+    assert awaits(edited(policy=Policy(min_replicas=4))) == [*pods(0, 1)]
+    assert awaits(edited(policy=Policy(min_replicas=1), np_workers=2)) == [*pods(0, 1)]
 
 
-def test_it_awaits_them_if_it_could_not_train_without() -> None:
-    free = launcher(LauncherPhase.DELIVERING, delivering_since=NOW - 60)
-    held = (worker(0), worker(1), WAITS, pending(3, gates=GATES))
-    listed = config(pods(0, 1), hostfile=pods(0, 1))
-    view = job(4, launcher=free, workers=held, config=listed, queue=queue(READY), known=False, np_workers=3)
-    assert [line.split()[0] for line in change(view).hostfile.splitlines()] == [*pods(0, 1, 2, 3)]
+def test_it_keeps_its_least_size_where_nobody_knows_who_waits_for_quota() -> None:
+    assert "hostfile" not in does(edited(policy=Policy(min_replicas=4), queue=None))
+
+
+def test_quota_too_small_for_np_is_given_back_and_asked_for_anew() -> None:
+    """Two jobs whose -np was raised to four would keep quota for two each, and wait for one another for ever."""
+    more = edited(np_workers=4)
+    assert derive(more, now=NOW).wishes.stop == "Kueue (quota for 2 workers, and it starts with 4)"
+    held = tuple(pending(index, gates=GATES) for index in range(4))
+    stopped = more.but(workers=held, launcher=launcher(LauncherPhase.WAITING, gates=GATES))
+    assert due(stopped) == "withdraw launcher"
+    assert due(stopped.but(queue=queue())) == f"{LAUNCHER_AND} 4 like 0"
+    for fine in (more.but(queue=queue(granted(workers=4))), edited(np_workers=4, launcher=launcher())):
+        assert derive(fine, now=NOW).wishes.stop == ""
 
 
 def test_kueue_suspends_an_elastic_job_whose_base_it_wants() -> None:
@@ -269,6 +326,52 @@ def test_kueue_suspends_an_elastic_job_whose_base_it_wants() -> None:
     assert any(note.message.startswith("j is suspended by Kueue (for b); what runs goes") for note in notes(LAST))
     assert derive(wanted_back(waiting(3)), now=NOW).stopped
     assert derive(wanted_back(waiting(2).but(spec_elastic=False)), now=NOW).wishes.stop == ""
+
+
+def test_what_has_finished_is_found_without_comparing_all_workloads() -> None:
+    compared = 0
+
+    class Counted(Workload, frozen=True, kw_only=True):
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return self is other
+
+        __hash__ = Workload.__hash__
+
+    running = tuple(worker(index) for index in range(50))
+    base, *extras = granted(ready=True), *(granted(f"j-worker-{index}", workers=1) for index in range(2, 50))
+    found = [Counted(**msgspec.structs.asdict(one)) for one in (base, *extras)]
+    view = but(ended(*running), queue=queue(*found))
+    compared = 0
+    assert "finish" not in due(view), "all pods still run"
+    assert compared < len(found)
+
+
+def lacking(count: int, rest: str = "") -> str:
+    return f"insufficient unused quota for nvidia.com/gpu in flavor a100-8, {count} more needed{rest}"
+
+
+@pytest.mark.parametrize("rest", ["", ". " + "flavor b does not match; " * 20], ids=["short", "cut off"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        lambda text: waiting(2, workload(said=text[:300])),
+        lambda text: training(
+            *TWO, pending(2, gates=GATES), found=(granted(), workload("j-worker-2", workers=1, said=text[:300])), size=3
+        ),
+    ],
+    ids=["a job", "a worker"],
+)
+def test_another_number_in_the_words_of_kueue_is_no_news_but_explain_has_it(
+    said: Callable[[str], JobView], rest: str
+) -> None:
+    (before,), (after,) = told(said(lacking(9, rest))), told(said(lacking(1000, rest)))
+    assert before.line == after.line
+    assert "nvidia.com/gpu in flavor a100-8, … more needed" in after.message
+    assert "1000 more needed" in after.detail
+    shown = but(said(lacking(1000, rest)), notices=before.line)
+    assert "say" not in does(shown)
 
 
 @pytest.mark.parametrize(
@@ -433,3 +536,11 @@ def test_a_queue_rations_a_job_before_kueue_is_known() -> None:
     """So nobody else queues the job meanwhile."""
     wishes = derive(job().but(kueue=Asked(queue="team"), queue=None), now=NOW).wishes
     assert (wishes.rationed_by, wishes.is_rationed) == (("queue team of Kueue",), None)
+
+
+def test_a_pod_of_a_queued_job_with_another_gate_waits_until_kueue_is_known() -> None:
+    """After a restart of the controller, say: it would start without quota."""
+    gates = ("mpijob-elastic/suspended",)
+    workers = tuple(pending(index, gates=gates) for index in range(2))
+    view = waiting(2, workers=workers, kueue=Asked(queue="team"), queue=None).launched(gates=gates)
+    assert "ungate" not in does(view)

@@ -17,6 +17,7 @@ from tests.builders import (
     Story,
     but,
     config,
+    failed,
     job,
     launcher,
     left,
@@ -27,7 +28,9 @@ from tests.builders import (
     worker,
 )
 from tests.product.decide.plans import change, does, notes, removals
+from tests.queues import granted, queue
 from tests.rooms.autoscaling import grown
+from tests.simulated_writes import run
 
 GATES = (names.GATE_SUSPENDED,)
 BY = "annotation x"
@@ -70,6 +73,10 @@ LISTED = stopped(LAST, WAITS, hosts=pods(0), suspended_by=BY)
 EMPTY = stopped(LAST, WAITS, suspended_by=BY)
 JUST_MADE = stopped(pending(0, created_at=NOW - 1), suspended_by=BY)
 RESUMED = ALONE.but(suspended_by="", notices="Suspended: j is suspended by x")
+ASKED_TO_STOP: list[dict[str, Any]] = [
+    {"suspended_by": BY},
+    {"queue": queue(granted(workers=2, evicted=True, said="Preempted"))},
+]
 BEFORE, AFTER = pending(1, created_at=NOW - 1), pending(2, gates=GATES, created_at=NOW)
 THEIRS = "kueue.x-k8s.io/admission"
 GROWN_LIST = config(pods(0, 1), memory=Memory(own=GROWN))
@@ -165,6 +172,16 @@ def test_the_launcher_waits_for_workers_that_drain() -> None:
     view = shrunk(Probe(asked_at=NOW))
     assert does(view, now=LONG_AGO + 59, but="touch") == "say Suspended; probe 2 1; wake 1"
     assert does(view, now=LONG_AGO + 60, but="touch") == "delete 2:timeout 1:timeout; say Suspended"
+
+
+@pytest.mark.parametrize("first", [pending(0), failed(0), worker(0, deleting=True, ends_at=NOW + 30)])
+@pytest.mark.parametrize("stop", ASKED_TO_STOP)
+@pytest.mark.parametrize("uid", [None, "of-a-former-pod"])
+def test_a_launcher_that_was_told_of_no_host_waits_for_no_drain(first: Any, stop: dict[str, Any], uid: str) -> None:
+    """Stopped again just after it started: a worker that left an earlier list would be waited for for ever."""
+    gone = {pod: left(pod, ago=20, uid=uid) for pod in pods(0, 1)}
+    view = job(2, workers=(first, worker(1)), config=config([], hostfile=pods(0, 1), memory=Memory(left=gone)), **stop)
+    assert run(view, now=NOW)[0].launcher is None
 
 
 def test_the_user_reads_why() -> None:
