@@ -39,6 +39,9 @@ KEY_KUBEXEC = "kubexec.sh"
 # [v0.3.0] The key, and the path that users give to horovodrun's --host-discovery-script.
 KEY_DISCOVER_HOSTS = "discover_hosts.sh"
 DISCOVER_HOSTS_PATH = f"{MOUNT_PATH}/{KEY_DISCOVER_HOSTS}"
+# Where et-operator has these files, https://github.com/AliyunContainerService/et-operator
+EDL_PATH = "/etc/edl"
+EDL_DISCOVER_HOSTS_PATH = f"{EDL_PATH}/{KEY_DISCOVER_HOSTS}"
 MODE_EXECUTABLE = 0o555
 SCRIPT_HEADER = "#!/bin/sh\n"
 
@@ -59,19 +62,26 @@ DELETE_UNSEEN = f"{PREFIX}delete-without-discovery"
 # On new pods, written by the webhook: a scheduling gate for each reason why a pod must not start yet.
 GATE_SUSPENDED = f"{PREFIX}suspended"
 GATE_QUEUED = f"{PREFIX}queued"
-GATES = frozenset({GATE_SUSPENDED, GATE_QUEUED})
+GATE_HELD = f"{PREFIX}held"  # for any other reason
+GATES = frozenset({GATE_SUSPENDED, GATE_QUEUED, GATE_HELD})
+GATE_PARKED = f"{PREFIX}parked"  # never comes off: such a pod only holds the place of a worker that is not wanted
 # On an MPIJob, written by the controller.
 STATUS = f"{PREFIX}status"
 # Starts the line there, and is the Event's reason, after the job was left to another operator.
 REASON_HANDED_OVER = "HandedOver"
 # The same while the job is suspended, and until its next launcher is there.
 REASON_SUSPENDED = "Suspended"
+# On an MPIJob, written by the controller: what is under way in a word, and the size that the history does not have yet.
+PHASE = f"{PREFIX}phase"
+CHANGE = f"{PREFIX}change"
 # On a launcher pod, written by the controller: a change makes the kubelet refresh the mounted ConfigMap at once.
 REFRESHED = f"{PREFIX}refreshed"
 # On objects that the controller makes so that others act on them; the value is PROGRAM.
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 # On the operator's ConfigMap, written by the controller: state that must survive a restart (see model/memory).
 MEMORY = f"{PREFIX}memory"
+# The same: the last changes of the size (see model/history).
+HISTORY = f"{PREFIX}history"
 
 # The program, its namespace and its objects [ours].
 PROGRAM = "mpijob-elastic"

@@ -1,22 +1,19 @@
-"""Who does the own writes of a capability."""
+"""Who does the own writes of a capability, and what it adds to those of the core."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
 
-from mpijob_elastic.decide.actions import Action, Ungate
+from mpijob_elastic.decide.actions import Action, Ungate, WriteConfig
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model.job import JobView
 
 # An operation of a JSON patch.
-Operation = dict[str, object]
+Operation = Mapping[str, object]
 
 
-class Own(Protocol):
-    """Carries out the writes of some kinds."""
+class Own:
+    """Carries out the writes of some kinds; by default none, and it adds nothing. Kinds: those of its writes."""
 
-    @property
-    def kinds(self) -> tuple[type, ...]:
-        """The kinds of its writes."""
+    kinds: tuple[type, ...] = ()
 
     async def perform(self, view: JobView, action: Action) -> None:
         """Carry out a write of these kinds.
@@ -27,5 +24,13 @@ class Own(Protocol):
     def forget(self, namespace: str, name: str) -> None:
         """Forget a job that is gone."""
 
-    async def place(self, view: JobView, pod: Identity, action: Ungate) -> Sequence[Operation]:
+    async def check(self, view: JobView, action: Ungate) -> None:
+        """Read live whether these pods may start. Raises act.writer.Outdated where they may not."""
+
+    async def place(self, _view: JobView, _pod: Identity, _action: Ungate) -> Sequence[Operation]:
         """Return what a pod gets beside the loss of its gates, first its precondition; nothing if that is not ours."""
+        return []
+
+    async def beside(self, _view: JobView, _action: WriteConfig) -> Mapping[str, str]:
+        """Return annotations of the ConfigMap that are written with the host list and its memory."""
+        return {}

@@ -39,15 +39,17 @@ MOST_WATCHED = 300
 # Only builtins of a POSIX shell, so it starts no process that it would count itself. It skips process 1, which is the
 # container's main process, the shell itself, and zombies: `sleep` as process 1 never reaps an orphaned rank.
 # And the pauses of the main process that our webhook gives (webhook/rules/worker_grace): parent, group and session 1.
-# /proc/PID/stat is `PID (NAME) STATE ...`, and NAME may hold anything (proc_pid_stat(5)).
+# And what has a controlling terminal: that is somebody's shell (`attach`), while kubexec.sh starts ranks without one.
+# /proc/PID/stat is `PID (NAME) STATE PPID GROUP SESSION TERMINAL ...`; NAME may hold anything (proc_pid_stat(5)).
 EACH_PROCESS = """\
 for process in /proc/[0-9]*; do
   pid=${process#/proc/}
   [ "$pid" = 1 ] && continue
   [ "$pid" = "$$" ] && continue
   read -r stat 2>/dev/null < "$process/stat" || continue
-  state=${stat##*) }
-  [ "${state%% *}" = Z ] && continue
+  set -- ${stat##*) }
+  [ "$1" = Z ] && continue
+  [ "$5" = 0 ] || continue
   case $stat in *" (sleep) "?" 1 1 1 "*) continue ;; esac
 """
 SCRIPT = f"""\

@@ -75,6 +75,9 @@ class Recheck(Protocol):
     async def execs(self, view: JobView, action: EndExecs) -> Sequence[Exec]:
         """Return the frozen execs that may still be ended."""
 
+    async def due(self, view: JobView, action: Action) -> bool:
+        """Tell whether an own write of a capability is still due."""
+
 
 class Seen(Protocol):
     """Takes in the answer of the API server to a write."""
@@ -128,6 +131,8 @@ class Writer:
 
         Raises errors.KubeError, NotLeader or Outdated; it is then unknown whether anything has changed.
         """
+        if action.rechecked and not await self._recheck.due(view, action):
+            raise Outdated(f"{view.namespace}/{view.name}: {action.says()}: not due any more")
         for one in self._own:
             if isinstance(action, one.kinds):
                 return await one.perform(view, action)
@@ -151,8 +156,7 @@ class Writer:
             case DeleteLauncher():
                 await self._delete_launcher(view, action)
             case Ungate():
-                await for_each(action.pods, partial(self._ungate, view, action))
-                self._tell(view, action.note)
+                await self._free(view, action)
             case EndExecs():
                 self._begin_to_end(view, action, partial(self._end_execs, view, action))
 
@@ -180,10 +184,13 @@ class Writer:
         data = {names.KEY_DISCOVER_HOSTS: action.script, names.KEY_HOSTFILE: action.hostfile}
         if action.kubexec is not None:
             data[names.KEY_KUBEXEC] = action.kubexec
+        annotations = {names.MEMORY: render_memory(action.memory)}
+        for one in self._own:
+            annotations |= await one.beside(view, action)
         metadata = {
             "uid": action.ref.uid,
             "resourceVersion": action.ref.resource_version,
-            "annotations": {names.MEMORY: render_memory(action.memory)},
+            "annotations": annotations,
         }
         patch = {"metadata": metadata, "data": data}
         answer = await self._gate.patch_object(
@@ -191,6 +198,12 @@ class Writer:
         )
         self._metrics.lost_workers.inc(len(action.lost))
         self._done(view, resources.CONFIG_MAPS, answer, *action.notes)
+
+    async def _free(self, view: JobView, action: Ungate) -> None:
+        for one in self._own:
+            await one.check(view, action)
+        await for_each(action.pods, partial(self._ungate, view, action))
+        self._tell(view, action.note)
 
     async def _ungate(self, view: JobView, action: Ungate, gated: Gated) -> None:
         kept = [{"name": gate} for gate in gated.kept]

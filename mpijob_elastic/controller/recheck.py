@@ -1,12 +1,13 @@
 """The second decision before a pod is deleted or an exec is ended: the same rules on live objects (safety rule 2)."""
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Protocol
 
 from mpijob_elastic.act.writer import Outdated
 from mpijob_elastic.decide import derive, drain, frozen_execs
-from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Removal
+from mpijob_elastic.decide.actions import Action, DeleteWorkers, EndExecs, Removal
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.capability import Known
@@ -14,6 +15,9 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.observe import live, views
+
+# Jobs whose writes are under way at the same time, usually.
+JOBS_AT_ONCE = 16
 
 
 class Told(Protocol):
@@ -51,6 +55,8 @@ class LiveRecheck:
         self._told = told
         self._is_gone = is_gone
         self._now = now
+        # The last few, each with all own writes that are due: a plan for a large scale-in in a queue has hundreds.
+        self._decided: deque[tuple[JobView, tuple[Action, ...]]] = deque(maxlen=JOBS_AT_ONCE)
 
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
         """Return the deletions that still hold, at their live versions. Raises Outdated if the job is not ours."""
@@ -67,6 +73,15 @@ class LiveRecheck:
         fresh = await self._ours(view)
         return fresh is not None and fresh.wishes.stop != ""
 
+    async def due(self, view: JobView, action: Action) -> bool:
+        """Tell whether an own write of a capability is still due, whoever manages the job."""
+        due = next((due for seen, due in self._decided if seen is view), None)
+        if due is None:
+            fresh = await self._fresh(view)
+            due = tuple(own for one in fresh.wishes.capabilities for own in one.due(fresh)) if fresh else ()
+            self._decided.append((view, due))
+        return action in due
+
     async def execs(self, view: JobView, action: EndExecs) -> list[Exec]:
         """Return the frozen execs that may still be ended, just after the nodes that make them frozen were read."""
         fresh = await self._ours(view)
@@ -81,6 +96,10 @@ class LiveRecheck:
         return {node for node in {*nodes} if not await self._is_gone(node)}
 
     async def _ours(self, view: JobView) -> JobState | None:
+        state = await self._fresh(view)
+        return None if state is None or state.foreign or state.view.facts.deleting else state
+
+    async def _fresh(self, view: JobView) -> JobState | None:
         fresh = await live.view(
             self._client,
             namespace=view.namespace,
@@ -89,11 +108,10 @@ class LiveRecheck:
             probes=partial(self._probes, (view.namespace, view.name)),
             judge=self._judge,
         )
-        if fresh is None or fresh.ref.uid != view.ref.uid or fresh.facts.deleting:
+        if fresh is None or fresh.ref.uid != view.ref.uid:
             return None
         # What is not a pod's or the job's own may be as the caches have it.
-        state = derive(self._timed(self._told(fresh, seen=view.capabilities)), now=self._now())
-        return None if state.foreign else state
+        return derive(self._timed(self._told(fresh, seen=view.capabilities)), now=self._now())
 
 
 def _launcher(view: JobView) -> tuple[str, float | None] | None:

@@ -53,7 +53,9 @@ class Refusals:
         if refused.count != REFUSED_OFTEN:
             return None
         what, _, _ = action.says().partition("\n")
-        note = warning(REFUSED, f"not done: {what}. {str(error)[:LONGEST_REASON]}. Everything else goes on")
+        note = warning(
+            REFUSED, f"not done: {what[:LONGEST_REASON]}. {str(error)[:LONGEST_REASON]}. Everything else goes on"
+        )
         refused.words = note.message
         return note
 
@@ -63,8 +65,11 @@ class Refusals:
             found.pop(occasion(action), None)
 
     def seen(self, key: JobKey) -> Mapping[type, str]:
-        """Return what is refused, by the kind of the action, with what to say of it."""
-        return {kind: refused.words for (kind, _), refused in self._found.get(key, {}).items()}
+        """Return what is refused, by the kind of the action, with what to say of it: the first that is to be told."""
+        words: dict[type, str] = {}
+        for (kind, _), refused in self._found.get(key, {}).items():
+            words[kind] = words.get(kind) or refused.words
+        return words
 
     def again_in(self, key: JobKey) -> float | None:
         """Return the seconds until the next write may be tried again; None if none is refused."""

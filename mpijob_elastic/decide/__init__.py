@@ -26,7 +26,7 @@ from mpijob_elastic.decide import (
     side_objects,
     stop,
 )
-from mpijob_elastic.decide.actions import Action, DeleteWorkers, Look, Plan, ProbeWorkers, TellUser, WriteConfig
+from mpijob_elastic.decide.actions import Action, Delete, DeleteWorkers, Look, Plan, ProbeWorkers, TellUser, WriteConfig
 from mpijob_elastic.decide.derive import derive
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.job import Config, JobView, Role
@@ -45,6 +45,11 @@ def plan(state: JobState) -> Plan:
     if not (view.facts.size_known or view.facts.deleting or view.facts.finished or state.foreign):
         told, wake = notices.tell(state)
         return Plan(actions=(told,) if told else (), wake_at=wake)
+    if not state.foreign and any(what.startswith("Pod ") for what in view.unread):
+        # What runs in a pod that is not seen counts: its worker is not lost, and its quota is not free.
+        ends = view.facts.deleting or view.facts.finished
+        told, wake = (None, None) if ends else notices.tell(state)
+        return Plan(actions=(told,) if told else (), wake_at=wake)
     found = _job(state)
     own: list[Action | None] = []
     if view.gated and (freed := list(hold.free(state))):
@@ -52,7 +57,28 @@ def plan(state: JobState) -> Plan:
         own += [*_prepared(state), *freed]
     own += [action for one in state.wishes.capabilities for action in one.due(state)]
     new = [action for action in own if action and action not in found.actions]
-    return replace(found, actions=(*found.actions, *new)) if new else found
+    if state.wishes.until is not None and not view.facts.deleting:
+        found = replace(found, wake_at=_first([found.wake_at, state.wishes.until]))
+    return _marked(state, replace(found, actions=(*found.actions, *new)) if new else found)
+
+
+def _marked(state: JobState, found: Plan) -> Plan:
+    """Return the plan with what capabilities mark on the MPIJob, in the write of its notices."""
+    for action in found.actions:
+        if isinstance(action, WriteConfig | Delete) and type(action) not in state.view.refused:
+            return found  # a change of the list is marked as it then is, and a job that goes not at all
+    marks = {key: text for one in state.wishes.capabilities for key, text in one.marks(state)}
+    if not marks:
+        return found
+    told = next((action for action in found.actions if isinstance(action, TellUser)), None)
+    if told is None and (state.foreign or state.view.foreign):
+        return found  # to a job that is another operator's the farewell is the last write
+    if told is None:
+        said = state.view.facts.notices
+        alone = TellUser(ref=state.view.ref, text=said, marks=marks, only_marks=True)
+        return replace(found, actions=(*found.actions, alone))
+    marked = replace(told, marks=marks)
+    return replace(found, actions=tuple(marked if action is told else action for action in found.actions))
 
 
 def _job(state: JobState) -> Plan:
@@ -70,7 +96,7 @@ def _job(state: JobState) -> Plan:
         due: list[Action | None] = []
         refused, wake = notices.refused(state) if is_ours and not view.handed_over else (None, None)
         if is_ours:
-            told = notices.tell(state)[0] if refused else None
+            told = notices.tell(state)[0] if refused or view.unread else None
             due = [*_prepared(state), ended or frozen_execs.end(state), told]
         return _plan(state, due, [], [wake])
     return _steps(state, view.config, view.role)
@@ -96,7 +122,7 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
         return _plan(state, [side_objects.grow_role(view, role), told], [], [state.mends_at, wake])
     stopped, stop_at = stop.stop(state) if state.wishes.stop else (None, None)
     actions: list[Action | None] = [side_objects.grow_role(view, role), *_prepared(state), change]
-    wakes: list[float | None] = [wake, state.wishes.until]
+    wakes: list[float | None] = [wake]
     looks: list[Look | None] = []
     if any(worker.going for worker in state.workers):
         wakes.append(moves.wake_at(state))

@@ -7,7 +7,7 @@ writes only Events for a job. Install, upgrade, the webhook's certificates and t
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from mpijob_elastic import names
@@ -54,9 +54,14 @@ def warning(reason: str, message: str, *, next_step: str = "", detail: str = "")
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """A write on behalf of a job. words: what it does, if its notes do not say that, formatted with itself."""
+    """A write on behalf of a job.
+
+    words: what it does, if its notes do not say that, formatted with itself. rechecked: it is an own write of a
+    capability that rests on what runs, so it is decided again on pods read live, as a new leader's caches may lag.
+    """
 
     words: ClassVar[str] = ""
+    rechecked: ClassVar[bool] = False
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -365,19 +370,30 @@ class Ungate(Noted):
 
 @dataclass(frozen=True, kw_only=True)
 class TellUser(Annotate):
-    """Tell the user what the job waits for: the new text of the annotation, and an Event for each new line."""
+    """Tell the user what the job waits for: the new text of the annotation, and an Event for each new line.
+
+    marks: other annotations of the MPIJob that change by the same write, "" where they go. only_marks: the text stays.
+    """
 
     key: str = names.STATUS
     resource: Resource = MPI_JOBS
     notes: tuple[Note, ...] = ()
+    marks: Mapping[str, str] = field(default_factory=dict)
+    only_marks: bool = False
+
+    def change(self) -> Object:
+        texts = self.marks if self.only_marks else {self.key: self.text, **self.marks}
+        return {"metadata": {"annotations": {key: text or None for key, text in texts.items()}}}
 
     def says(self) -> str:
+        if self.only_marks:
+            return "note on the job what is under way"
         if names.is_handed_over(self.text):
             return "note on the job that another operator manages it"
         return "update the notices on the job" if self.text else "remove the notices from the job"
 
     def about(self) -> tuple[object, ...]:
-        return (self.text,)
+        return self.text, *self.marks
 
 
 @dataclass(frozen=True, kw_only=True)

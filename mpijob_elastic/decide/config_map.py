@@ -29,6 +29,8 @@ TOUCH_AGAIN_AFTER = (5.0, 15.0, 35.0, 75.0)
 
 def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | None]:
     """Return the write that is due, or None; and when to look again."""
+    if config.facts.cut and not state.view.elastic:
+        return None, None  # its hostfile stays as it is, and was not read
     step = host_list.following(state)
     if state.view.driver_running and config.published is None and not step.hosts:
         return None, step.wake_at  # a list that the driver cannot read is better than an empty list
@@ -127,6 +129,8 @@ def _hostfile(state: JobState, config: Config, published: tuple[str, ...], slots
 def _notes(state: JobState, config: Config, change: WriteConfig) -> Iterable[Note]:
     if state.edited:
         yield handover.edited(config)
+    if config.facts.cut:
+        yield handover.too_long(config, elastic=True)
     if change.added:
         added = listed(_host(state, pod) for pod in change.added)
         yield normal("HostsPublished", f"{added} added to discover_hosts.sh: {_sizes(state, change)}")
@@ -162,7 +166,8 @@ def _removed(state: JobState, change: WriteConfig) -> Iterable[Note]:
 
 def _is_to_go(state: JobState, pod: str) -> bool:
     worker = state.by_name.get(pod)
-    return not worker.wanted if worker else (names.worker_index(pod, job=state.view.name) or 0) >= state.view.replicas
+    index = names.worker_index(pod, job=state.view.name) or 0
+    return not worker.wanted if worker else index not in state.view.wanted
 
 
 def _lost(state: JobState, removed: Iterable[str]) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """Demand: what the pods of a job ask for, for whoever grants it, and which of them still run."""
 
-from mpijob_elastic import names
 from mpijob_elastic.decide.actions import PodSet
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
@@ -11,7 +10,7 @@ LAUNCHER, WORKERS = "launcher", "workers"
 
 def pod_sets(view: JobView, *, workers: int) -> tuple[PodSet, ...]:
     """Return what a launcher and so many workers need; nothing until there are pods from which that can be told."""
-    launcher, first = view.launcher, view.worker(names.worker(view.name, 0))
+    launcher, first = view.launcher, view.worker(next(iter(view.wanted_names), ""))
     if launcher is None or (first is None and workers):
         return ()
     asked = PodSet(name=LAUNCHER, count=1, like=launcher.ref)

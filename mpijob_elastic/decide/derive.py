@@ -117,7 +117,7 @@ def _worker(
     moment: Moment, pod: Worker, idle: frozenset[str], going: frozenset[str], leaving: frozenset[str]
 ) -> WorkerState:
     view, name, ready = moment.view, pod.name, pod.ready
-    wanted, astray, leave = pod.index < view.replicas, "", moment.wishes.leaves.get(name)
+    wanted, astray, leave = pod.index in view.wanted, "", moment.wishes.leaves.get(name)
     if leave:
         wanted = wanted and leave.how is not How.END
         if leave.how is How.REPLACE and wanted and _is_replaced(moment, pod):
@@ -163,7 +163,7 @@ def _worker(
         due_at=stop.goes_at(view, pod, now=moment.now)
         if stopped
         else _due_at(moment, pod, leave, failed=failed or bool(astray))
-        if failed or astray or name in view.memory.moved
+        if failed or astray or name in view.memory.moved or (not wanted and pod.index in view.skips)
         else None,
         back_at=RENAMED.due_at(loss, now=moment.now) if loss else 0.0,
     )
@@ -173,7 +173,7 @@ def _is_replaced(moment: Moment, pod: Worker) -> bool:
     """Tell whether a wanted worker that has ended is to be recreated."""
     policy, launcher = moment.view.policy, moment.launcher
     may_replace = moment.view.elastic and policy.replace_failed_workers is not False and launcher.sees_hosts
-    return may_replace and not pod.succeeded and not pod.facts.deleting
+    return may_replace and not pod.facts.deleting
 
 
 def _is_given_up(moment: Moment, pod: Worker, *, failed: bool) -> bool:
@@ -184,6 +184,8 @@ def _is_given_up(moment: Moment, pod: Worker, *, failed: bool) -> bool:
 
 def _due_at(moment: Moment, pod: Worker, leave: Leave | None, *, failed: bool) -> float | None:
     memory, now = moment.view.memory, moment.now
+    if pod.index in moment.view.skips:  # one that passed by the webhook; so may the next, as the operator makes it
+        return honest(pod.facts.created_at, now=now) + stop.PACE
     tries = of_this_pod(memory.replaced if failed else memory.moved, pod)
     if tries is None:
         return honest(pod.facts.created_at, now=now) + UNCOUNTED_AFTER if failed and _is_stuck(moment) else None
@@ -233,5 +235,4 @@ def _may_be_deleted(pod: Worker) -> bool:
 
 def _is_lost(view: JobView, worker: WorkerState) -> bool:
     """Tell whether a worker whose node is gone is to be deleted for that alone."""
-    ended = worker.failed or worker.pod.succeeded
-    return worker.wanted and drain.is_unlisted(view, worker) and not ended and _may_be_deleted(worker.pod)
+    return worker.wanted and drain.is_unlisted(view, worker) and not worker.failed and _may_be_deleted(worker.pod)

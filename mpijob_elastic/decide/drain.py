@@ -188,8 +188,10 @@ def _outcome(state: JobState, worker: WorkerState) -> str:
     if worker.stopped or _is_replaced(worker):
         reason, is_out = ("suspended", not worker.published) if worker.stopped else ("failed", unlisted)
         return reason if is_due and is_out else ""
-    # Surplus workers have no back-off; workers on a node that is going leave only after theirs.
-    if worker.published or (worker.wanted and not (is_due or worker.evicted)):
+    # Surplus workers have no back-off unless the operator makes them again; workers on a node that is going leave only
+    # after theirs.
+    again = worker.wanted or worker.pod.index in state.view.skips
+    if worker.published or (again and not (is_due or worker.evicted)):
         return ""
     if worker.pod.terminated or not state.view.driver_may_run:
         return "idle"

@@ -108,6 +108,19 @@ def edited(config: Config) -> Note:
     return warning("HostListEdited", f"{changed(config)}; it is put right")
 
 
+def too_long(config: Config, *, elastic: bool) -> Note:
+    """Return the words on texts of the ConfigMap that are too long to keep."""
+    keys, name = listed(config.facts.cut), config.ref.name
+    step = f"kubectl -n {config.ref.namespace} get configmap {name} --show-managed-fields -o yaml"
+    consequence = (
+        "What is too long counts as changed by another program and is put right; stop that program"
+        if elastic
+        else "The job goes on, and nothing in the ConfigMap is changed; shorten what is too long"
+    )
+    message = f"ConfigMap {name} has more text than its workers need, in {keys}. {consequence}"
+    return warning("ConfigTooLarge", message, next_step=step)
+
+
 def changed(config: Config) -> str:
     """Return in words what somebody else has changed, where script and memory do not belong together."""
     if _wrote_script(config):

@@ -28,6 +28,6 @@ def free(state: JobState) -> Iterator[Ungate]:
             together.setdefault(key, []).append(Gated(ref=pod.ref, kept=kept))
     for (words, adds), pods in together.items():
         freed = f"{listed(gated.ref.name for gated in pods)} may be scheduled"
-        why = words or f"{view.name} is neither suspended nor queued"
+        why = words or f"nothing holds {view.name} back"
         note = normal("Admitted" if words else "Resumed", f"{freed}: {why}")
         yield Ungate(pods=tuple(pods), adds=adds, note=note)

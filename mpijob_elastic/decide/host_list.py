@@ -5,7 +5,9 @@ previous set remaining" ends the training). The driver reads the list once a sec
 re-forms its ring after a change. Removals and additions that reach one ring forming deadlock it: old ranks skip the
 synchronisation that new ranks wait for (horovod#3494). So they are separate changes, none follows another faster than
 the driver can, unless a host is gone anyway; several workers that come up together are one change; and nobody is added
-while others get over a loss (see rank0_loss). All times are seconds.
+while others get over a loss (see rank0_loss). Of a job that may have certain sizes only (JobFacts.sizes) newcomers join
+when the next one is complete; after a loss the others go on until the lost are replaced. While a node is about to go
+nobody waits for others: who joins carries the state on. All times are seconds.
 """
 
 from collections.abc import Collection
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 
 from mpijob_elastic import names
 from mpijob_elastic.decide.state import SETTLE, JobState, Moment, WorkerState, honest
+from mpijob_elastic.decide.wishes import How
 from mpijob_elastic.model.bounds import MOST_WORKERS
 
 # Seconds that the first Ready worker of a scale-out waits for the others, so that they join in the same ring forming.
@@ -45,18 +48,40 @@ def following(state: JobState) -> Next:
     """Return the next step from the published pods towards those that should be published."""
     hosts = state.view.published_pods
     target = {worker.name: worker for worker in state.workers if _should_be_published(state, worker)}
+    sized = _sized(state) if state.view.facts.asked else ()
+    if sized:
+        target = {pod: target[pod] for pod in sized if pod in target}
     allowed = {*state.view.role.exec_names} if state.view.role else ()
     new = {pod: worker.back_at for pod, worker in target.items() if not worker.published and pod in allowed}
     joining = [pod for pod, at in new.items() if at <= state.now]
     staying = [pod for pod in hosts if pod in target]
+    if sized and not (_reads_nothing(state) or any(target[pod].going for pod in staying)):
+        complete = state.view.facts.size_at_most(len(staying) + len(joining))
+        joining = joining[: max(0, complete - len(staying))]
     if hosts and not staying and not state.stopped:
         # A worker that knows the training's state must stay until newcomers have it.
         staying = list(hosts) if joining else [_last(state)]
     if len(staying) < len(hosts):
         return _remove(state, staying)
     if not joining:
-        return Next(hosts=hosts, wake_at=min(new.values(), default=None))
+        return Next(hosts=hosts, wake_at=min((at for at in new.values() if at > state.now), default=None))
     return _add(state, joining)
+
+
+def _sized(state: JobState) -> tuple[str, ...]:
+    """Return the workers that make up an allowed size; none where the job may have any size, or none is so small."""
+    view, leaves = state.view, state.wishes.leaves
+    # A job that stops shrinks to what its driver needs, whatever size that is.
+    if not view.facts.sizes or not view.elastic or state.wishes.stop:
+        return ()
+    wanted = [pod for pod in view.wanted_names if pod not in leaves or leaves[pod].how is not How.END]
+    return tuple(wanted[: view.facts.size_at_most(len(wanted))])
+
+
+def _reads_nothing(state: JobState) -> bool:
+    """Tell whether a driver runs without a list that it can read."""
+    config = state.view.config
+    return state.view.driver_running and config is not None and config.published is None
 
 
 def _should_be_published(state: JobState, worker: WorkerState) -> bool:
@@ -85,8 +110,8 @@ def _remove(state: JobState, staying: list[str]) -> Next:
 
 
 def _add(state: JobState, joining: list[str]) -> Next:
-    if state.view.driver_running and state.view.config is not None and state.view.config.published is None:
-        return _step(state, joining)  # the driver has nothing to read, so there is nothing to wait for
+    if _reads_nothing(state):
+        return _step(state, joining)  # so there is nothing to wait for
     ready_at = max(state.settled_at, state.resume_at, _gathered_at(state, joining))
     return _paced(state, [*state.view.published_pods, *joining], at=ready_at)
 

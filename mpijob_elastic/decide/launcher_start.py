@@ -17,23 +17,24 @@ from mpijob_elastic.decide.state import SKEW, JobState, honest
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import Config
 from mpijob_elastic.model.memory import Tries
-from mpijob_elastic.model.pod import Launcher, LauncherPhase
+from mpijob_elastic.model.pod import NOT_STARTED, Launcher, LauncherPhase
 
 # kubectl-delivery ends within a second or two once every host of its hostfile runs; after this many it waits in vain.
 STUCK_AFTER = 10.0
-_NOT_STARTED = (LauncherPhase.WAITING, LauncherPhase.DELIVERING)
 
 
 def awaited(state: JobState, config: Config) -> tuple[str, ...]:
     """Return the names of the workers for the hostfile, in numeric order.
 
     A running worker that is named already stays named, so workers that come up in turn change nothing. A launcher that
-    may start does not await who may not, if it can train without: some start only once it does.
+    may start does not await who may not, if it can start without: some start only once it does, whatever min-replicas
+    has become meanwhile.
     """
     view, held, wanted = state.view, state.wishes.held, state.view.wanted_names
     if held and view.launcher and not view.launcher.facts.held_back:
+        enough = (view.policy.min_replicas or 1) if state.wishes.is_rationed is None else 1
         free = tuple(pod for pod in wanted if pod not in held)
-        wanted = free if len(free) >= max(view.policy.min_replicas or 1, view.facts.np_workers) else wanted
+        wanted = free if len(free) >= max(enough, view.facts.np_workers) else wanted
     least = policy.startup_workers(view.policy, np_workers=view.facts.np_workers)
     if least is None or least >= len(wanted):
         return wanted
@@ -63,7 +64,7 @@ def tries(state: JobState) -> Tries | None:
 def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, float | None]:
     """Return the deletion of a launcher that cannot start, or cannot become elastic; and when to look again."""
     view, launcher = state.view, state.view.launcher
-    if not view.elastic or launcher is None or launcher.facts.deleting or launcher.phase not in _NOT_STARTED:
+    if not view.elastic or launcher is None or launcher.facts.deleting or launcher.phase not in NOT_STARTED:
         return None, None
     if _missed_admission(state, launcher) and not RELAUNCHED.is_given_up(view.memory.launchers):
         return _after_missed_admission(state, launcher)
@@ -81,7 +82,7 @@ def end(state: JobState) -> EndLauncher | None:
 
 
 def _missed_admission(state: JobState, launcher: Launcher) -> bool:
-    if not state.view.elastic or launcher.phase not in _NOT_STARTED:
+    if not state.view.elastic or launcher.phase not in NOT_STARTED:
         return False
     return not launcher.facts.mounts_discovery or state.wishes.relaunch is not None
 

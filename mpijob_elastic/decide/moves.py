@@ -16,6 +16,7 @@ from mpijob_elastic.decide.retries import MOVED
 from mpijob_elastic.decide.state import JobState, WorkerState, honest
 from mpijob_elastic.decide.wishes import How, Wishes
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Worker
 
 # Seconds after which a Ready worker has surely been published and taken into the ring, with the state of the others.
@@ -33,8 +34,9 @@ def leaving(view: JobView, wishes: Wishes, all_going: Collection[str], *, now: f
     if not all_going:
         return frozenset()
     trains = (worker for worker in view.workers if worker.ready and not worker.facts.node_gone_at)
-    published = [worker for worker in trains if worker.name in view.host_of]
-    hosts = [worker for worker in published if worker.index < view.replicas and not wishes.ends(worker.name)]
+    ends = {pod for pod, leave in wishes.leaves.items() if leave.how is How.END}
+    wanted = (worker for worker in trains if worker.index in view.wanted and worker.name not in ends)
+    hosts = [worker for worker in wanted if worker.name in view.host_of]
     steady = [worker for worker in hosts if worker.name not in all_going]
     gone = [worker.name for worker in hosts if worker.name in all_going]
     kept = max(0, least(view) - len(steady))
@@ -58,8 +60,8 @@ def cause(worker: WorkerState) -> str:
 
 
 def each(workers: Iterable[WorkerState]) -> str:
-    """Return every worker with its cause."""
-    return ", ".join(f"{worker.name} ({cause(worker)})" for worker in workers)
+    """Return workers with their causes."""
+    return listed(f"{worker.name} ({cause(worker)})" for worker in workers)
 
 
 def notes(state: JobState) -> Iterable[Note]:
@@ -83,9 +85,7 @@ def least(view: JobView) -> int:
 
 def _is_there(view: JobView, worker: Worker) -> bool:
     """Tell whether a move helps: the worker is wanted, and not lost already."""
-    return worker.index < view.replicas and not (
-        worker.facts.deleting or worker.terminated or worker.facts.node_gone_at
-    )
+    return worker.index in view.wanted and not (worker.facts.deleting or worker.terminated or worker.facts.node_gone_at)
 
 
 def _gave_up(view: JobView, worker: Worker) -> bool:

@@ -12,10 +12,10 @@ from mpijob_elastic.decide.actions import Note, TellUser, normal, warning
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.retries import REFUSED_OFTEN, RELAUNCHED, RENAMED, REPLACED
 from mpijob_elastic.decide.state import SKEW, JobState, Standing, WorkerState, honest
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import bounds, durations
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.operator_types import NO_SIZE
-from mpijob_elastic.model.phrases import listed
+from mpijob_elastic.model.phrases import MOST_NAMED, listed
 from mpijob_elastic.model.pod import Launcher, Worker
 
 # A success so many seconds after a change is suspicious: a ring forms within some seconds, or after a long step.
@@ -71,7 +71,7 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     notes += [note for note in (contested, missing) if note]
     times = [*pending_from, *map(_late_at, terminating), *forgiven_at, over_at or 0.0, missing_at or 0.0]
     wake_at = min((at for at in times if at > now), default=None)
-    text = "\n".join(note.line for note in notes)
+    text = bounds.notices("\n".join(note.line for note in notes)) if notes else ""
     if text == view.facts.notices:
         return None, wake_at
     said = view.facts.notices.splitlines()
@@ -88,7 +88,7 @@ def refused(state: JobState) -> tuple[Note | None, float | None]:
     Why it has not, only its Events say. While it creates others the notice would change with each.
     """
     view, seen = state.view, state.view.drains_seen
-    if not view.missing or state.wishes.stop:
+    if not view.missing or state.wishes.stop or view.unread:
         return None, None
     note = warning(
         "WorkersRefused",
@@ -145,8 +145,13 @@ def of_job(state: JobState) -> Iterator[Note]:
         is_over = view.launcher is not None and all(pod.facts.held_back for pod in view.pods)
         waits = "its pods wait until that is gone" if is_over else "what runs goes"
         said = f"{view.name} is suspended by {state.wishes.stop}; {waits}"
-        yield normal(names.REASON_SUSPENDED, said, next_step=_edit(view))
+        step = f"kubectl -n {view.namespace} {state.wishes.stop_ends_by}" if state.wishes.stop_ends_by else ""
+        yield normal(names.REASON_SUSPENDED, said, next_step=step)
     yield from _of_capabilities(state)
+    if view.unread:
+        yield _unread(view)
+    if view.config and view.config.facts.cut:
+        yield handover.too_long(view.config, elastic=view.elastic)
     if (view.facts.elastic or view.elastic) and view.launcher:
         yield from _launcher(state, view.launcher)
     if view.launcher and view.launcher.held.frozen:
@@ -154,6 +159,18 @@ def of_job(state: JobState) -> Iterator[Note]:
     yield from _size(view)
     if state.wishes.leaves:
         yield from moves.notes(state)
+
+
+def _unread(view: JobView) -> Note:
+    what, why = next(iter(view.unread.items()))
+    kind, name = what.split(" ")
+    others = f" (so it is with {listed(view.unread)})" if len(view.unread) > 1 else ""
+    return warning(
+        "ObjectUnreadable",
+        f"{what} of {view.name} is too large, or not as it should be: {why}{others}. What depends on it is left as it "
+        "is until you shorten or delete it",
+        next_step=f"kubectl -n {view.namespace} get {kind.lower()} {name} -o yaml",
+    )
 
 
 def _of_capabilities(state: JobState) -> Iterator[Note]:
@@ -262,11 +279,11 @@ def _stuck(view: JobView, late: list[Worker | Launcher]) -> Iterable[Note]:
     somebody says that its node is gone. That is for people to know: on a node that only lost its network processes run
     on. https://kubernetes.io/docs/tasks/run-application/force-delete-stateful-set-pod/
     """
-    late = [pod for pod in late if isinstance(pod, Launcher) or pod.index < view.replicas]
+    late = [pod for pod in late if isinstance(pod, Launcher) or pod.index in view.wanted]
     if not late:
         return
-    pods = " ".join(pod.ref.name for pod in late[:8])
-    nodes = " ".join(sorted({pod.facts.node for pod in late if pod.facts.node}))
+    pods = " ".join(pod.ref.name for pod in late[:MOST_NAMED])
+    nodes = " ".join(sorted({pod.facts.node for pod in late[:MOST_NAMED] if pod.facts.node}))
     away = f". If the node is gone for good, `kubectl delete node {nodes}` frees all its pods" if nodes else ""
     yield warning(
         "PodStuckTerminating",

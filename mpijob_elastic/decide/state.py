@@ -31,7 +31,7 @@ class Standing(StrEnum):
 
     SURPLUS = "surplus"  # beyond the size asked for
     GIVEN_UP = "given up"  # failed, or lost its rank, too often
-    FAILED = "failed"  # ended badly; it is deleted, so that the operator creates it again
+    FAILED = "failed"  # ended, with whatever exit code; it is deleted, so that the operator creates it again
     ENDED = "ended"  # ended, and stays as it is
     TERMINATING = "terminating"  # being deleted, and wanted again
     RANK_LOST = "rank lost"  # the pod runs on without its rank; it comes back under a new host name
@@ -62,7 +62,7 @@ class WorkerState:
 
     wanted: the size asks for it. published: its host name in discover_hosts.sh, "" where it has none. host: the
     host name that it has or will get; incarnation: the number in that. succeeds_lost: a rank may have died in the
-    pod that had its host name before. failed: it ended badly, and is to be replaced; astray: why it waits for a
+    pod that had its host name before. failed: it ended, and is to be replaced; astray: why it waits for a
     node in vain, and its replacement will not, "" if it does not. rank_lost: its rank is lost, and it is to get a
     new host name. going: node or pod is about to go, so the worker is to be elsewhere. leaves: going, and not held
     back until a replacement trains. leave: the wish that it leaves. stopped: the job is suspended, and the worker

@@ -74,8 +74,10 @@ def _has_to_wait(state: JobState) -> bool:
     refused = state.view.launcher.refused if state.view.launcher else None
     if state.launcher.refresh_due and refused and refused.tries.count >= REFUSED_OFTEN:
         return False  # the launcher cannot learn that they are to leave
-    surplus = [worker for worker in state.leaving if not worker.wanted and not worker.pod.facts.deleting]
-    return any(not worker.published or len(state.view.host_of) > 1 for worker in surplus)
+    hosts = len(state.view.host_of)
+    # While the list is empty no drain begins, so one that left an earlier list would be waited for in vain.
+    surplus = [worker for worker in state.leaving if not worker.wanted and (hosts or worker.drain is None)]
+    return any(not worker.published or hosts > 1 for worker in surplus if not worker.pod.facts.deleting)
 
 
 def _is_older(view: JobView, pod: Worker) -> bool:

@@ -22,7 +22,7 @@ from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import Launcher, Worker
 from mpijob_elastic.model.policy import Annotation, Policy, Problem
 from mpijob_elastic.model.taints import Signs
-from mpijob_elastic.model.wire import Fact
+from mpijob_elastic.model.wire import Fact, Owned
 
 if TYPE_CHECKING:
     from mpijob_elastic.decide.state import JobState
@@ -46,7 +46,17 @@ class How(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manage:
+class Wish:
+    """Something that a capability wants of the core. until: when it ends by the clock, None where only facts end it.
+
+    The job is seen again at that time (seconds since the epoch); a wish whose time has come is wished no more.
+    """
+
+    until: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manage(Wish):
     """The job is not ours, because `why`; note: what its user is told once, None while that is not known."""
 
     why: str
@@ -54,21 +64,25 @@ class Manage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stop:
-    """Nothing of the job may run: it is suspended by `why`. Heeded for elastic jobs."""
+class Stop(Wish):
+    """Nothing of the job may run: it is suspended by `why`. Heeded for elastic jobs.
+
+    ends_by: the command that ends it, after `kubectl -n NAMESPACE`; "" where its user has none.
+    """
 
     why: str
+    ends_by: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(Wish):
     """There should be at most so many workers."""
 
     most: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hold:
+class Hold(Wish):
     """A pod with a gate of ours may not start, because `why`."""
 
     pod: str
@@ -76,7 +90,7 @@ class Hold:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Place(Wish):
     """What a pod gets in the write that takes its gates off, and `words` for the Event."""
 
     pod: str
@@ -94,18 +108,16 @@ class Release:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Leave:
+class Leave(Wish):
     """A worker leaves, because `why`.
 
-    after: when a REPLACE may be, at the earliest. until: when the wish ends by itself, None for never. release: None
-    if its end is ours. Times in seconds since the epoch.
+    after: when a REPLACE may be, at the earliest, in seconds since the epoch. release: None if its end is ours.
     """
 
     pod: str
     how: How
     why: str
     after: float = 0.0
-    until: float | None = None
     release: Release | None = None
 
     def over(self, other: Leave) -> Leave:
@@ -116,7 +128,7 @@ class Leave:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Relaunch:
+class Relaunch(Wish):
     """A launcher that has not started is made again, because it `why`, and not before `after`."""
 
     why: str
@@ -124,19 +136,19 @@ class Relaunch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class End:
+class End(Wish):
     """The launcher ends as Failed, and the job with it."""
 
     note: Note
 
 
 @dataclass(frozen=True, kw_only=True)
-class Keep:
+class Keep(Wish):
     """The job must not be deleted yet, although it has finished."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ration:
+class Ration(Wish):
     """Workers start one by one as somebody else allows, `by` what in words, so a job may ask for all.
 
     known: False while it is not known whether that holds.
@@ -146,9 +158,6 @@ class Ration:
     known: bool = True
 
 
-Wish = Manage | Stop | Size | Hold | Place | Leave | Relaunch | End | Keep | Ration
-
-
 @dataclass(frozen=True, kw_only=True)
 class Reading(Generic[F]):
     """Objects by which a command knows a capability: their resource, how they are read, and what all say of a job."""
@@ -156,6 +165,30 @@ class Reading(Generic[F]):
     resource: Resource
     read: Callable[[bytes], F]
     seeing: Callable[[Collection[F]], See[F]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holding:
+    """Objects of ours that hold quota of jobs until they are deleted: their resource, and labels that select them.
+
+    read: returns the owner; None where the object holds none any more.
+    """
+
+    resource: Resource
+    selector: str
+    read: Callable[[bytes], Owned | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizing(Generic[F]):
+    """Objects by which a command knows who else sets the size of a job: their resource, and how they are read.
+
+    owner: who does, in words, "" if nobody; of the objects it gets those of the job, none where nobody may read them.
+    """
+
+    resource: Resource
+    read: Callable[[bytes], F]
+    owner: Callable[[JobView, Collection[F]], str]
 
 
 class Turn(NamedTuple):
@@ -174,10 +207,14 @@ class Capability(Known):
     """An optional capability of one job: what it wants of the core, and what it does itself. By default nothing.
 
     annotations: those of MPIJobs. groups: labels and annotations of pods that their scheduler starts together.
+    holding: what holds quota, None where nothing does. cause: by what workers leave as it wishes, in a word for the
+    history.
     """
 
     annotations: Sequence[Annotation] = ()
     groups: Collection[str] = ()
+    holding: Holding | None = None
+    cause: str = ""
 
     @classmethod
     def asked(cls, _job: MPIJob, _known: Policy) -> tuple[Known | None, Sequence[Problem]]:
@@ -213,6 +250,10 @@ class Capability(Known):
         """Yield what to remember once these pods are published: a name, and JSON of at most 1 KiB."""
         return ()
 
+    def marks(self, _state: JobState) -> Iterable[tuple[str, str]]:
+        """Yield annotations of the MPIJob that are to change, with their new texts, "" for none: beside the notices."""
+        return ()
+
     def resize(self, _state: JobState) -> tuple[Action | None, float | None]:
         """Return the write of another size, or None; and when to look again. Asked while a driver may train."""
         return None, None
@@ -232,6 +273,11 @@ class Capability(Known):
     @classmethod
     def reading(cls, _job: JobFacts) -> Reading[Any] | None:
         """Return what a command reads, once for all such jobs; None if the job needs nothing read."""
+        return None
+
+    @classmethod
+    def sizing(cls) -> Sizing[Any] | None:
+        """Return what a command reads before it sets the size of a job; None if no size depends on it."""
         return None
 
     def state_word(self, _state: JobState) -> str:
@@ -255,16 +301,17 @@ class Capability(Known):
 class Wishes:
     """What is wanted of a job, combined.
 
-    stop: by what it is suspended, "" if it is not; stopped_by: who said so first. most: its largest size, None for any.
-    leaves: by worker. held: pods that may not start, and why; places: what the others get when they do. rationed_by:
-    who lets workers start one by one; is_rationed: None while that is not known. until: when the first wish ends by
-    itself.
+    stop: by what it is suspended, "" if it is not; stopped_by: who said so first; stop_ends_by: see Stop. most: its
+    largest size, None for any. leaves: by worker. held: pods that may not start, and why; places: what the others get
+    when they do. rationed_by: who lets workers start one by one; is_rationed: None while that is not known. until: when
+    the first wish ends by itself.
     """
 
     capabilities: tuple[Capability, ...] = ()
     manage: Manage | None = None
     stop: str = ""
     stopped_by: Capability | None = None
+    stop_ends_by: str = ""
     most: int | None = None
     leaves: Mapping[str, Leave] = field(default_factory=dict)
     held: Mapping[str, str] = field(default_factory=dict)
@@ -275,11 +322,6 @@ class Wishes:
     rationed_by: tuple[str, ...] = ()
     is_rationed: bool | None = False
     until: float | None = None
-
-    def ends(self, pod: str) -> bool:
-        """Tell whether a worker is not wanted, whatever the size."""
-        leave = self.leaves.get(pod)
-        return leave is not None and leave.how is How.END
 
 
 NOTHING = Wishes()
@@ -298,11 +340,13 @@ def gather(view: JobView, *, now: float) -> Wishes:
                 stopped_by = stopped_by or one
             found[type(wish)].append(wish)
     leaves = _leaves(found[Leave], stops=stopped_by is not None)
+    found[Leave] = list(leaves.values())
     return Wishes(
         capabilities=capabilities,
         manage=next(iter(found[Manage]), None),
         stop=found[Stop][0].why if stopped_by else "",
         stopped_by=stopped_by,
+        stop_ends_by=found[Stop][0].ends_by if stopped_by else "",
         most=min((wish.most for wish in found[Size]), default=None),
         leaves=leaves,
         held={wish.pod: wish.why for wish in found[Hold]},
@@ -312,7 +356,7 @@ def gather(view: JobView, *, now: float) -> Wishes:
         keeps=bool(found[Keep]),
         rationed_by=tuple(wish.by for wish in found[Ration] if wish.by),
         is_rationed=None if any(not wish.known for wish in found[Ration]) else bool(found[Ration]),
-        until=min((leave.until for leave in leaves.values() if leave.until is not None), default=None),
+        until=min((wish.until for one in found.values() for wish in one if wish.until is not None), default=None),
     )
 
 

@@ -3,14 +3,24 @@
 The core sees only that it is there; see decide.wishes for what it wants.
 """
 
+from collections.abc import Collection, Sequence
+
 
 class Known:
     """Facts of one capability about one job, immutable and comparable; none where it has nothing to do with it.
 
-    gate: the scheduling gate that new pods of the job get for what its MPIJob asks, "" for none. rations: its workers
-    start one by one, as somebody else allows. sized: what its MPIJob asks for needs an elastic job.
+    gate: the scheduling gate (names.GATES) that new pods of the job get for what its MPIJob asks, "" for none. rations:
+    its workers start one by one, as somebody else allows. sized: what its MPIJob asks for needs an elastic job. sizes:
+    those that an elastic job may have, in order; none where it may have any. skips: indices of workers that an elastic
+    job does without. resizes: what it asks for changes its size. queued: a queue says when its pods may start, and that
+    gate holds them until then. size_cause: why it sets the size, in a word for the history.
     """
 
     gate: str = ""
     rations: bool = False
     sized: bool = False
+    sizes: Sequence[int] = ()
+    skips: Collection[int] = frozenset()
+    resizes: bool = False
+    queued: bool = False
+    size_cause: str = ""

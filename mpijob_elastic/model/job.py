@@ -5,9 +5,10 @@ Times are seconds since the epoch.
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count, filterfalse, islice
 from typing import TypeVar
 
 import msgspec
@@ -33,10 +34,11 @@ def script_fingerprint(script: str) -> str:
 
 
 class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A ConfigMap that an MPIJob controls; of any other only the metadata. script, memory, kubexec: None if absent.
+    """The ConfigMap of an MPIJob; of any other only the metadata. script, memory, kubexec: None if absent.
 
     writer: field manager that last changed the script, "" if unknown; written_at: its last write, by the API server's
-    clock (seconds since the epoch), 0 if unknown.
+    clock (seconds since the epoch), 0 if unknown. cut: keys of texts that are too long to keep, and are nobody's now.
+    packed: all of this, compressed; metadata alone is beside it (observe.packing).
     """
 
     metadata: Owned
@@ -46,17 +48,21 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kubexec: str | None = None
     writer: str = ""
     written_at: float = 0.0
+    cut: tuple[str, ...] = ()
+    packed: bytes = b""
 
 
 class Role(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The launcher's Role.
 
     exec_rule: index of the rule on pods/exec, whose resourceNames are `exec_names`; -1 without.
+    packed: as in `ConfigFacts`.
     """
 
     metadata: Owned
     exec_rule: int = -1
     exec_names: tuple[str, ...] = ()
+    packed: bytes = b""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,18 +123,21 @@ class Config:
 class JobView:
     """A job and its objects.
 
-    replicas: the size asked for or, where the MPIJob says none, one that covers the workers that are there.
+    replicas: the size asked for, less what the job does without, or, where the MPIJob says none, one that covers the
+    workers that are there.
     foreign: why it is not ours to manage, "" if it is. foreign_at: last sign of life of the operator that manages it;
     infinite if its silence means nothing.
     refused: what the API server refuses to write, by the kind of the action: what to say of it, "" until it has been
     refused often. selector_due: the MPIJob definition keeps a selector of the workers, and the status lacks it.
-    workers: in numeric order. former: probes of pods that left the host list and are gone, by name.
+    workers: in numeric order. placeholders: pods that only hold the place of a worker that is not wanted.
+    former: probes of pods that left the host list and are gone, by name.
     drains_seen: for how many seconds the process that decides has seen each drain (by pod, and when it began), by a
     clock that never steps; a drain that is missing is new. The same for each `missing` pod, as if that had begun at 0.
     None: nobody measures, as in the command line.
     list_seen: the same for the last change of the host list and the touch that shows it. None: longer than anything
     waits for it, or nobody measures.
     capabilities: what each optional capability knows of the job, in their order.
+    unread: its objects that exist and cannot be read, each with the reason.
     """
 
     facts: JobFacts
@@ -138,6 +147,7 @@ class JobView:
     refused: Mapping[type, str] = field(default_factory=dict)
     selector_due: bool = False
     workers: tuple[Worker, ...] = ()
+    placeholders: tuple[Worker, ...] = ()
     former: Mapping[str, Probe] = field(default_factory=dict)
     drains_seen: Mapping[tuple[str, float], float] | None = None
     list_seen: float | None = None
@@ -145,6 +155,7 @@ class JobView:
     config: Config | None = None
     role: Role | None = None
     capabilities: tuple[Known, ...] = ()
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, kind: type[K]) -> K | None:
         """Return what a capability knows of the job; None where it has nothing to do with it."""
@@ -262,7 +273,18 @@ class JobView:
     @cached_property
     def wanted_names(self) -> tuple[str, ...]:
         """Names of the workers that the size asks for."""
-        return tuple(names.worker(self.name, index) for index in range(min(self.replicas, MOST_WORKERS)))
+        return tuple(names.worker(self.name, index) for index in islice(self.wanted, MOST_WORKERS))
+
+    @cached_property
+    def wanted(self) -> Collection[int]:
+        """Indices of the workers that the size asks for, in order."""
+        size, skips = self.replicas, self.facts.asked and self.skips
+        return dict.fromkeys(islice(filterfalse(skips.__contains__, count()), size)) if skips else range(size)
+
+    @cached_property
+    def skips(self) -> Collection[int]:
+        """Indices of the workers that the job does without."""
+        return self.facts.skips if self.facts.asked else ()
 
     @cached_property
     def missing(self) -> tuple[str, ...]:
@@ -273,4 +295,4 @@ class JobView:
     @cached_property
     def surplus(self) -> tuple[Worker, ...]:
         """Workers beyond the size, highest index first: the order in which they leave."""
-        return tuple(worker for worker in reversed(self.workers) if worker.index >= self.replicas)
+        return tuple(worker for worker in reversed(self.workers) if worker.index not in self.wanted)

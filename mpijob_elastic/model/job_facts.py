@@ -1,12 +1,13 @@
 """The facts of an MPIJob: derived once from its JSON, for controller, webhook, upgrade and command line."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.model import containers, horovodrun, mpijob, policy
+from mpijob_elastic.model import bounds, containers, horovodrun, mpijob, policy
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.mpijob import Container, MPIJob
@@ -70,6 +71,11 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         return self.elastic and any(known.gate == names.GATE_SUSPENDED for known in self.asked)
 
     @property
+    def queued(self) -> bool:
+        """True if a queue says when its pods may start; of a suspended job only where it is elastic."""
+        return any(known.queued and (self.elastic or known.gate != names.GATE_SUSPENDED) for known in self.asked)
+
+    @property
     def gates(self) -> tuple[str, ...]:
         """The scheduling gates that a new pod gets, one for each reason why it must not start yet.
 
@@ -78,6 +84,40 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         is_suspended = self.suspended or (self.elastic and names.is_suspended(self.notices))
         asked = {known.gate for known in self.asked} - {names.GATE_SUSPENDED, ""}
         return (*([names.GATE_SUSPENDED] if is_suspended else []), *sorted(asked))
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """The sizes that it may have, in order, within its bounds; none where it may have any."""
+        return next((known.sizes for known in self.asked if known.sizes), ()) if self.elastic else ()
+
+    @property
+    def skips(self) -> Collection[int]:
+        """The indices of workers that it does without; of a size that is a typing error none."""
+        may_skip = self.elastic and self.replicas <= bounds.MOST_WORKERS
+        return next((known.skips for known in self.asked if known.skips), ()) if may_skip else ()
+
+    @property
+    def workers(self) -> int:
+        """The size without the workers that it does without."""
+        return self.workers_of(self.replicas)
+
+    def workers_of(self, replicas: int) -> int:
+        """Return how many workers it has at `Worker.replicas`: those below, without what it does without."""
+        return replicas - sum(index < replicas for index in self.skips)
+
+    def size_at_most(self, size: int) -> int:
+        """Return the largest size that it may have and that is not above `size`; 0 if there is none."""
+        sizes = self.sizes
+        return sizes[at - 1] if (at := bisect_right(sizes, size)) else 0 if sizes else size
+
+    def size_at_least(self, size: int) -> int:
+        """Return the smallest size that it may have and that is not below `size`; 0 if there is none."""
+        sizes = self.sizes
+        return sizes[at] if (at := bisect_left(sizes, size)) < len(sizes) else 0 if sizes else size
+
+    def size_down(self, size: int) -> int:
+        """Return the largest size that it may have and that is not above `size`; the smallest if all are larger."""
+        return self.size_at_most(size) or self.size_at_least(size)
 
     def of(self, kind: type[K]) -> K | None:
         """Return what the MPIJob asks of a capability; None if nothing."""
@@ -124,7 +164,7 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
         retries=job.condition(names.CONDITION_FAILED) is not None and not job.finished,
         ended_at=ended_at,
         succeeded_at=ended_at if succeeded else None,
-        notices=job.metadata.annotations.get(names.STATUS, ""),
+        notices=bounds.notices(job.metadata.annotations.get(names.STATUS, "")),
         lacks_selector=job.lacks_selector,
         pod_labels={role: job.pod_labels(role) for role in _ROLES},
         seccomp_profiles={role: containers.seccomp_profiles(job.pod(role)) for role in _ROLES},
@@ -132,6 +172,15 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
         worker_counts=job.worker_counts,
         asked=tuple(known for known, _ in asked if known is not None),
     )
+
+
+def kept(facts: JobFacts, *, later: int = 0) -> JobFacts:
+    """Return facts that may be kept. Raises `TooLarge`.
+
+    Our notices count at their longest, so that none makes a job unreadable. later: bytes to spare for later writes.
+    """
+    bounds.kept(msgspec.structs.replace(facts, notices=""), most=bounds.LARGEST_FACTS - bounds.LONGEST_NOTICES - later)
+    return facts
 
 
 def _workers(slots: int | None, each: int) -> int:

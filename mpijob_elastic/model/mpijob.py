@@ -14,6 +14,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import requests
+from mpijob_elastic.model.bounds import MOST_INT32
 from mpijob_elastic.model.wire import Wire, seconds
 
 
@@ -64,6 +65,7 @@ class PodSpec(Wire, frozen=True):
     termination_grace_period_seconds: int | None = None
     priority_class_name: str | None = None
     scheduler_name: str | None = None
+    node_name: str | None = None
     node_selector: dict[str, str | None] | None = None
 
 
@@ -140,17 +142,40 @@ class Metadata(ObjectMeta, frozen=True):
     managed_fields: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class _OfWorkers(msgspec.Struct, frozen=True):
+    replicas: msgspec.Raw = msgspec.field(name="f:replicas", default=msgspec.Raw())
+
+
+class _OfReplicas(msgspec.Struct, frozen=True):
+    worker: _OfWorkers = msgspec.field(name="f:Worker", default=_OfWorkers())
+
+
+class _OfSpec(msgspec.Struct, frozen=True):
+    replicas: _OfReplicas = msgspec.field(name="f:mpiReplicaSpecs", default=_OfReplicas())
+
+
+class _Fields(msgspec.Struct, frozen=True):
+    spec: _OfSpec = msgspec.field(name="f:spec", default=_OfSpec())
+
+
 class _Managed(Wire, frozen=True):
+    """Who manages the size; other fields are skipped."""
+
     manager: str = ""
+    subresource: str = ""
     time: str | None = None
-    fields_v1: Any = None  # any fields
+    fields_v1: _Fields = _Fields()
+
+    @property
+    def at(self) -> float:
+        """When it wrote last: seconds since the epoch, 0 if nobody knows."""
+        return seconds(self.time) or 0.0
 
 
 # Containers of a worker whose resources are added up.
 _MOST_COUNTED = 8
 # GitOps tools, by the names under which they write: Argo CD, and Flux's kustomize-controller and helm-controller.
 _GITOPS = ("argocd-controller", "kustomize-controller", "helm-controller")
-_SIZE = ("f:spec", "f:mpiReplicaSpecs", "f:Worker", "f:replicas")
 _managed = msgspec.json.Decoder(list[_Managed] | None)
 
 
@@ -163,8 +188,12 @@ class MPIJob(Wire, frozen=True):
 
     @property
     def replicas(self) -> int | None:
-        """The size asked for: 0 without a Worker spec, None if that has no number: [operator] follows a nil pointer."""
-        return self._specs.worker.replicas if self._specs.worker else 0
+        """Return the size asked for: 0 without a Worker spec, None if that has no number that the operator can read.
+
+        [operator] follows a nil pointer there, and its number is an int32.
+        """
+        size = self._specs.worker.replicas if self._specs.worker else 0
+        return size if size is None or abs(size) <= MOST_INT32 else None
 
     @property
     def slots(self) -> int:
@@ -231,16 +260,25 @@ class MPIJob(Wire, frozen=True):
     @property
     def size_manager(self) -> str:
         """The GitOps tool that was the last to set the size, "" if none was."""
-        return next((entry.manager for entry in self._size_managers() if entry.manager in _GITOPS), "")
+        return next((entry.manager for entry in self._size_managers if entry.manager in _GITOPS), "")
+
+    @property
+    def sized(self) -> _Managed | None:
+        """Who was the last to set the size, None if nobody knows; `at` is later if that has set another field since."""
+        return max(self._size_managers, key=lambda entry: entry.at, default=None)
 
     @property
     def resized_at(self) -> float:
-        """When the size was set, or another field later by its manager: seconds since the epoch, 0 if nobody knows."""
-        return max((seconds(entry.time) or 0.0 for entry in self._size_managers()), default=0.0)
+        """When the size was set at the latest: seconds since the epoch, 0 if nobody knows."""
+        return self.sized.at if self.sized else 0.0
 
-    def _size_managers(self) -> Iterator[_Managed]:
-        found = _managed.decode(self.metadata.managed_fields) or ()
-        return (entry for entry in found if _has(entry.fields_v1, _SIZE))
+    @property
+    def _size_managers(self) -> list[_Managed]:
+        try:
+            found = _managed.decode(self.metadata.managed_fields) or ()
+        except msgspec.DecodeError:
+            return []  # no object that the API server wrote
+        return [entry for entry in found if bytes(entry.fields_v1.spec.replicas.worker.replicas)]
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of that type if its status is True."""
@@ -257,14 +295,6 @@ class MPIJob(Wire, frozen=True):
     @property
     def _specs(self) -> ReplicaSpecs:
         return (self.spec.mpi_replica_specs if self.spec else None) or ReplicaSpecs()
-
-
-def _has(fields: object, path: tuple[str, ...]) -> bool:
-    for key in path:
-        if not isinstance(fields, dict) or key not in fields:
-            return False
-        fields = fields[key]
-    return True
 
 
 def _texts(found: dict[str, str | None] | None) -> dict[str, str]:

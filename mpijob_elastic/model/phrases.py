@@ -11,3 +11,8 @@ def listed(items: Iterable[str]) -> str:
     items = list(items)
     shown = ", ".join(items[:MOST_NAMED])
     return shown if len(items) <= MOST_NAMED else f"{shown} and {len(items) - MOST_NAMED} more"
+
+
+def workers(count: int) -> str:
+    """Return `1 worker`, `2 workers`."""
+    return f"{count} worker{'' if count == 1 else 's'}"

@@ -28,6 +28,8 @@ class LauncherPhase(Enum):
     FINISHED = "finished"
 
 
+NOT_STARTED = (LauncherPhase.WAITING, LauncherPhase.DELIVERING)
+
 # Most pods have none, and share this.
 NO_MARKS: Mapping[str, str] = {}
 
@@ -162,11 +164,6 @@ class Worker:
     def terminated(self) -> bool:
         """True if nothing runs in it any more."""
         return self.facts.phase in ("Failed", "Succeeded")
-
-    @cached_property
-    def succeeded(self) -> bool:
-        """True if it has ended well."""
-        return self.facts.phase == "Succeeded"
 
     @cached_property
     def opaque(self) -> bool:

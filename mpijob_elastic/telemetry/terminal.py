@@ -6,6 +6,7 @@ escapes, which JSON reads back.
 """
 
 import re
+import sys
 
 import typer
 
@@ -20,6 +21,14 @@ def say(*lines: str, lead: str = "", colour: str | None = None, err: bool = Fals
     for line in lines:
         typer.echo(lead + typer.style(printable(line), fg=colour), err=err)
         lead = ""
+
+
+def copy(line: bytes) -> None:
+    """Print a line of a log as it is; on a terminal as `say` does, with spaces for tabs."""
+    if sys.stdout.isatty():
+        say(line.decode(errors="replace").expandtabs())
+    else:
+        typer.echo(line)
 
 
 def _shown(character: str) -> str:

@@ -48,3 +48,12 @@ async def test_an_event_is_sent_once_or_given_up(
             await sender.flush()
     assert [event["reason"] for event in api.objects.values()] == ["ScaledIn"] * told
     assert len(proxy.requests) == asked
+
+
+async def test_an_event_holds_no_more_text_than_the_api_takes(api: TinyApi, client: ApiWriter) -> None:
+    sender = Events(gate_of(client, Metrics(CollectorRegistry())), instance="test", now=lambda: NOW, random=Random(1))
+    sender.emit(job(2), Note(reason="ScaledIn", message="x" * 2**20))
+    async with running(sender.run()):
+        await sender.flush()
+    [event] = api.objects.values()
+    assert len(event["message"]) == events.LONGEST_MESSAGE

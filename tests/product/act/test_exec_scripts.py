@@ -9,12 +9,16 @@ from pathlib import Path
 import pytest
 
 from mpijob_elastic.act import end_execs, launcher_execs
+from mpijob_elastic.cli.jobs import rank_looks
+from mpijob_elastic.explain.spawned_ranks import Spawn
 from mpijob_elastic.model.kubexec import Exec
 from tests.builders import NOW, but
 
 SHELLS = [["sh"], ["dash"], ["bash", "--posix"], ["busybox", "sh"]]
 SECRET = "HOROVOD_SECRET_KEY=of nobody's business\nand more"
 POD = "my--job-worker-10"
+# As horovodrun builds it (horovod/runner/gloo_run.py); what a user's own variables hold is nobody's business either.
+RANK = f"cd /data > /dev/null 2>&1 ; HOROVOD_HOSTNAME={POD}.r2 HOROVOD_RANK=12 HOROVOD_SIZE=16 env {SECRET} python3"
 
 
 def answers(shell: list[str], *execs: Exec) -> list[str]:
@@ -25,12 +29,14 @@ def answers(shell: list[str], *execs: Exec) -> list[str]:
 
 
 @contextmanager
-def kubectl(folder: Path, shell: list[str], *words: str) -> Iterator[tuple[Exec, subprocess.Popen[bytes]]]:
+def kubectl(
+    folder: Path, shell: list[str], *words: str, runs: str = f"env {SECRET} python3 train.py"
+) -> Iterator[tuple[Exec, subprocess.Popen[bytes]]]:
     """A process with the command line of kubexec.sh's kubectl, as the look finds it once it is what it is to be."""
     if shutil.which(shell[0]) is None:
         pytest.skip(f"{shell[0]} is not there")
     (folder / "exec").write_text("sleep 300\n")
-    command = ["/opt/kube/kubectl", "exec", *words, "--", "/bin/sh", "-c", f"env {SECRET} python3 train.py"]
+    command = ["/opt/kube/kubectl", "exec", *words, "--", "/bin/sh", "-c", runs]
     # The shell takes its first argument, the word exec, for its script.
     with subprocess.Popen(command, executable="/bin/sh", cwd=folder) as process:
         try:
@@ -74,6 +80,30 @@ def test_the_script_ends_nothing_that_is_no_exec(tmp_path: Path, shell: list[str
             assert other.poll() is None
         finally:
             other.kill()
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+@pytest.mark.parametrize("words", [(POD,), (POD, "--container", "main")])
+def test_the_look_of_users_shows_the_rank_and_nothing_else_of_a_command(
+    tmp_path: Path, shell: list[str], words: tuple[str, ...]
+) -> None:
+    look = [*shell, *rank_looks.COMMAND[1:]]
+    with kubectl(tmp_path, shell, *words, runs=RANK) as (found, _):
+        output = subprocess.run(look, capture_output=True, text=True, check=True).stdout
+        seen = rank_looks.parse(output, started_at=NOW)
+        assert [spawn for spawn in seen.spawns if spawn.pid == found.pid] == [
+            Spawn(pid=found.pid, rank=12, pod=POD, started_at=found.started_at)
+        ]
+        assert seen.at >= found.started_at
+        assert not [word for word in ("SECRET", "data", "python3", "HOROVOD") if word in output]
+    with kubectl(tmp_path, shell, *words, runs="orted -mca ess env") as (found, _):
+        output = subprocess.run(look, capture_output=True, text=True, check=True).stdout
+        assert f"\n{found.pid} " not in output
+
+
+@pytest.mark.parametrize("text", ["", "sh: not found\n", "main 1\n", f"main 1 look {'9' * 5000}\n"])
+def test_what_the_look_did_not_print_says_nothing_of_ranks(text: str) -> None:
+    assert rank_looks.parse(text, started_at=NOW) is None
 
 
 LONG = "9" * 5000

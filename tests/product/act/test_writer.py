@@ -22,8 +22,6 @@ from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
 from mpijob_elastic.capabilities.gangs.api import KUBERNETES_POD_GROUPS, VOLCANO_POD_GROUPS
 from mpijob_elastic.capabilities.gangs.facts import Gang
-from mpijob_elastic.capabilities.kube_queue.actions import DeleteUnit, HoldJob
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
 from mpijob_elastic.capabilities.kueue.actions import AdoptWorkload, DeleteWorkload
 from mpijob_elastic.capabilities.run_policy.actions import DeleteJob
 from mpijob_elastic.decide import decide
@@ -53,6 +51,7 @@ from tests.faults.faults import Answer, writes
 from tests.faults.proxy import FaultProxy
 from tests.kinds import kinds
 from tests.product.act.writes import NOTE, Answered, Everything, Taken, is_there, writer_of
+from tests.room_words import rooms
 
 ENDED: Object = {"kind": "Status", "status": "Success"}
 LAUNCHER = DeleteLauncher(launcher=launcher(), note=NOTE)
@@ -135,18 +134,19 @@ async def test_the_launcher_of_a_job_that_is_no_longer_suspended_stays(api: Tiny
     [
         DeleteAutoscaler(ref=ref("x"), note=NOTE),
         DeleteWorkload(ref=ref("x")),
-        DeleteUnit(ref=ref("x")),
+        *(action for words in rooms() for action, _ in words.said if isinstance(action, Delete)),
     ],
     ids=lambda action: type(action).__name__,
 )
 async def test_what_others_hold_is_deleted_by_its_uid_and_counts_as_gone(
-    api: TinyApi, writer: Writer, taken: Taken, action: Delete
+    api: TinyApi, client: ApiWriter, taken: Taken, action: Delete
 ) -> None:
-    is_there(api, action.resource.path("default", "x"))
+    name = action.ref.name
+    is_there(api, action.resource.path("default", name))
     for _ in range(2):
-        await writer.perform(job(1), action)
-    assert (taken.gone, taken.answers) == (["x", "x"], [])
-    assert [options["preconditions"] for options in api.deletions] == [{"uid": "uid-of-x"}]
+        await writer_of(client, taken, Everything()).perform(job(1), action)
+    assert (taken.gone, taken.answers) == ([name, name], [])
+    assert [options["preconditions"] for options in api.deletions] == [{"uid": f"uid-of-{name}"}]
 
 
 VOLCANO = Gang(scheduler="volcano", queue="team", annotations={"a": "b"})
@@ -197,7 +197,17 @@ BY_UID: list[tuple[Patch, Object, Object]] = [
         {"metadata": {"annotations": {EVICTION_MARK: "d"}}},
     ),
     (TellUser(ref=ref("x"), text="d", notes=(NOTE,)), {}, {"metadata": {"annotations": {names.STATUS: "d"}}}),
-    (HoldJob(ref=ref("x"), note=NOTE), {}, {"metadata": {"annotations": {KUBEQUEUE_SUSPEND: "true"}}}),
+    (
+        TellUser(ref=ref("x"), text="d", marks={names.PHASE: "Scaling", names.CHANGE: ""}),
+        {},
+        {"metadata": {"annotations": {names.STATUS: "d", names.PHASE: "Scaling"}}},
+    ),
+    (
+        TellUser(ref=ref("x"), text="d", marks={names.PHASE: "Scaling"}, only_marks=True),
+        {},
+        {"metadata": {"annotations": {names.PHASE: "Scaling"}}},
+    ),
+    *(row for words in rooms() for row in words.patches),
     (
         WriteSelector(ref=ref("x"), selector="a=b"),
         COUNTED,
@@ -278,6 +288,16 @@ async def test_what_the_api_server_adds_is_no_error(
     with proxy.inject(Answered(body=answer), on=writes):
         await writer.perform(job(3), action)
     assert taken.versions() == [8]
+
+
+async def test_a_users_hpa_of_our_name_is_not_overwritten(api: TinyApi, writer: Writer) -> None:
+    """One that scales something else is not among those of the job, so only the API server knows of it."""
+    path = AUTOSCALERS.path("default", "mpijob-j")
+    api.objects[path] = {"metadata": {"name": "mpijob-j", "uid": "own"}, "spec": {"scaleTargetRef": {"name": "web"}}}
+    before = api.objects.text(path)
+    with pytest.raises(errors.AlreadyExists):
+        await writer.perform(job(3), MADE)
+    assert api.objects.text(path) == before
 
 
 async def test_what_is_made_is_the_jobs(api: TinyApi, writer: Writer) -> None:

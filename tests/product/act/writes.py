@@ -12,8 +12,9 @@ from prometheus_client import CollectorRegistry
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.launcher_execs import End
+from mpijob_elastic.act.own import Own
 from mpijob_elastic.act.writer import Writer
-from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Note, Removal
+from mpijob_elastic.decide.actions import Action, DeleteWorkers, EndExecs, Note, Removal
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import ApiWriter
@@ -67,6 +68,9 @@ class Nothing:
     async def execs(self, view: JobView, action: EndExecs) -> Sequence[Exec]:
         return []
 
+    async def due(self, view: JobView, action: Action) -> bool:
+        return False
+
 
 class Everything(Nothing):
     """All that was decided holds live."""
@@ -76,6 +80,9 @@ class Everything(Nothing):
 
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
         return list(action.removals)
+
+    async def due(self, view: JobView, action: Action) -> bool:
+        return True
 
 
 class Told(Events):
@@ -94,7 +101,7 @@ def gate_of(client: ApiWriter, metrics: Metrics, *, time_left: float = math.inf)
     return Gate(client, time_left=lambda: time_left, metrics=metrics)
 
 
-def writer_of(client: ApiWriter, taken: Taken, recheck: Nothing) -> Writer:
+def writer_of(client: ApiWriter, taken: Taken, recheck: Nothing, *, own: Sequence[Own] = ()) -> Writer:
     """Return a writer whose Events are kept, and that ends no exec."""
     metrics = Metrics(CollectorRegistry())
     gate = gate_of(client, metrics)
@@ -102,7 +109,7 @@ def writer_of(client: ApiWriter, taken: Taken, recheck: Nothing) -> Writer:
     def ends_nothing(_view: JobView, _action: EndExecs, _end: End) -> None:
         """No exec is to be ended."""
 
-    return Writer(gate, taken, recheck=recheck, begin_to_end=ends_nothing, events=Told(gate), metrics=metrics)
+    return Writer(gate, taken, recheck=recheck, begin_to_end=ends_nothing, events=Told(gate), metrics=metrics, own=own)
 
 
 def is_there(api: TinyApi, path: str) -> None:

@@ -9,6 +9,8 @@ from msgspec import structs
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs.facts import PodGroup
+from mpijob_elastic.capabilities.kube_queue.actions import DeleteUnit
+from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, DeleteWorkload, FinishWorkload
 from mpijob_elastic.capabilities.live import READ
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.decide import next_memory
@@ -25,6 +27,7 @@ from tests.builders import NOW, but, ref
 from tests.counted import calls
 from tests.doubles.api import TinyApi
 from tests.product.observe.operator_worlds import World, created, look, pods_of
+from tests.queues import granted, preempted, queue
 
 JOB = MPI_JOBS.path("default", "scale")
 
@@ -122,6 +125,36 @@ async def test_the_pod_group_that_the_caches_have_is_decided_on_again(api: TinyA
 
     assert await rechecking(client, {}, timed=timed).removals(view, DeleteWorkers(removals=())) == []
     assert [fresh.of(Gangs) for fresh in judged] == [view.of(Gangs)]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_quota_is_given_back_only_for_a_pod_that_waits_live_too(
+    api: TinyApi, client: ApiWriter, waits: bool
+) -> None:
+    """The caches of a new leader may lag: its pods wait there, and were freed by the leader before."""
+    live, seen = created(), created()
+    for world in (live, seen) if waits else (seen,):
+        world["Pod/scale-worker-1"]["spec"]["schedulingGates"] = [{"name": names.GATE_HELD}]
+    serve(api, live)
+    extra = preempted("scale-worker-1")
+    view = but(look(seen), queue=queue(granted("scale-launcher", workers=1), extra))
+    judged: list[JobView] = []
+
+    def timed(fresh: JobView) -> JobView:
+        judged.append(fresh)
+        return fresh
+
+    recheck = rechecking(client, {}, timed=timed)
+    for action in (ClearWorkload(workload=extra), DeleteWorkload(ref=extra.metadata)):
+        assert await recheck.due(view, action) == (waits and isinstance(action, ClearWorkload))
+    assert len(judged) == 1, "all writes of a plan are decided again at once"
+    assert await recheck.due(but(view), ClearWorkload(workload=extra)) == waits
+    assert len(judged) == 2
+
+
+def test_whatever_gives_quota_back_is_decided_again() -> None:
+    given_back = (ClearWorkload, DeleteUnit, DeleteWorkload, FinishWorkload)
+    assert [one.__name__ for one in given_back if not one.rechecked] == []
 
 
 @pytest.mark.parametrize("agrees", [True, False])

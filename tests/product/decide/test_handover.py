@@ -5,14 +5,16 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.decide import decide, derive
 from mpijob_elastic.decide.actions import Plan
+from mpijob_elastic.model import bounds
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Mended
 from tests.builders import NOW, Story, config, job, launcher, pods
-from tests.product.decide.plans import change, does, note, notes
+from tests.product.decide.plans import change, does, note, notes, removals, written
 from tests.simulated_writes import apply
 
 # As v0.3.0 writes it: no newline at the end.
@@ -238,3 +240,31 @@ def test_what_is_done(view: JobView, now: float, plan: str) -> None:
 
 def test_an_edit_stays_remembered_with_the_next_list() -> None:
     assert change(mended(NOW - 30).but(replicas=2)).memory.mended == mended(NOW - 30).memory.mended
+
+
+CUT = (names.MEMORY, names.KEY_HOSTFILE)
+
+
+def test_nobody_is_deleted_because_of_a_memory_that_was_not_read() -> None:
+    drained = job(2).shrunk(from_=3, ago=20.0).drained(2)
+    assert removals(drained)
+    unread = drained.configured(memory=None, cut=CUT, written_at=NOW - 60.0)
+    assert not removals(unread)
+    assert [note.reason for note in change(unread).notes] == ["ConfigTooLarge"]
+    again = apply(unread, change(unread), now=NOW)
+    assert again.memory.left["j-worker-2"].at == NOW, "it drains from the beginning"
+    assert not removals(again)
+
+
+def test_a_list_that_was_not_read_is_put_right_by_what_runs_and_keeps_its_slots() -> None:
+    large = names.hostfile(["j-worker-0"] * 1_000, slots=4)
+    unread = job(3).configured(script="x", published=None, hostfile=bounds.cut(large), cut=CUT)
+    assert change(unread).script == names.discover_hosts([*pods(0, 1, 2)], slots=4)
+    assert not removals(unread)
+
+
+def test_the_files_of_a_job_that_is_not_elastic_stay_where_they_were_not_read() -> None:
+    plain = job(3, elastic=False).configured(script=None, published=None, hostfile="x", cut=CUT)
+    assert written(plain) is None
+    assert note(plain).reason == "ConfigTooLarge"
+    assert "hostfile" in note(plain).message

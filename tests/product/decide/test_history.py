@@ -227,7 +227,7 @@ def third(last: Worker | None = None, **facts: Any) -> JobView:
         (third(failed(2)), Standing.FAILED),
         (third(failed(2), config=TOO_OFTEN), Standing.GIVEN_UP),
         (third(failed(2), policy=Policy(replace_failed_workers=False)), Standing.ENDED),
-        (third(failed(2, succeeded=True)), Standing.ENDED),
+        (third(failed(2, succeeded=True)), Standing.FAILED),
         (third(worker(2, deleting=True)), Standing.TERMINATING),
         (third(worker(2, probe=IDLE)), Standing.RANK_LOST),
         (third(THREATENED), Standing.GOING),

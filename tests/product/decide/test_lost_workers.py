@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.decide import decide, drain, rank0_loss
-from mpijob_elastic.decide.actions import LookIntoLauncher, WriteConfig
+from mpijob_elastic.decide.actions import DeleteWorkers, LookIntoLauncher, WriteConfig
 from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
@@ -43,7 +43,7 @@ def broken(replaced: Tries | None = None, *, pod: Worker | None = None, **facts:
         (broken(elastic=False), False),
         (broken(replicas=1), False),
         (broken(pod=failed(1, deleting=True)), False),
-        (broken(pod=failed(1, succeeded=True)), False),
+        (broken(pod=failed(1, succeeded=True)), True),  # no main process of a worker should end
         (broken(pod=pending(1)), False),
         (broken(pod=worker(1)), False),
         (broken(launcher=None), True),
@@ -219,7 +219,7 @@ def test_who_left_after_that_is_not_waited_for_again() -> None:
         (lost(listed=(1,)), True),  # the last host, for a list must not become empty
         (unlisted(pending(1, **NODE)), True),
         (unlisted(failed(1, **NODE)), True),
-        (unlisted(failed(1, succeeded=True, **NODE)), False),
+        (unlisted(failed(1, succeeded=True, **NODE)), True),
         # Nobody else confirms that it has ended.
         (unlisted(STUCK), True),
         (unlisted(STUCK, replicas=1), True),
@@ -264,3 +264,16 @@ def test_twice_the_lost_nodes_take_twice_the_work() -> None:
         assert not any(isinstance(action, WriteConfig) for action in plan.actions)
         counts.append(counted["__eq__"])
     assert counts[1] <= 2.5 * counts[0] + 100
+
+
+def test_thirty_of_32_workers_lost_at_once_cost_two_changes_and_one_wait() -> None:
+    lost = range(2, 32)
+    view = but(job(32), workers=(worker(0), worker(1), *map(failed, lost)))
+    gone, done, _ = run(view, now=NOW)
+    assert [list(one.removed) for one in done if isinstance(one, WriteConfig) and one.removed] == [[*pods(*lost)]]
+    assert [len(one.removals) for one in done if isinstance(one, DeleteWorkers)] == [len(lost)]
+    back = [worker(index, uid=f"new-{index}", created_at=NOW + 5, ready_at=NOW + 15) for index in lost]
+    whole, done, _ = run(but(gone, workers=(worker(0), worker(1), *back)), now=NOW + 15)
+    assert [len(one.added) for one in done if isinstance(one, WriteConfig) and one.added] == [len(lost)]
+    assert len(whole.host_of) == 32
+    assert whole.memory.added_at == NOW + 5 + rank0_loss.REFORM

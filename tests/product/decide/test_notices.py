@@ -188,3 +188,36 @@ def test_pods_that_are_missing_are_told_in_time_once_and_no_longer_than_they_are
     for seen in (FEW.but(notices=text), seen_for(0, FEW.but(notices=text))):
         assert notices.tell(derive(seen, now=NOW))[0] is None
     assert does(job(4, notices=text)) == "say nothing more"
+
+
+TOO_LARGE = "it has more than 15,000 fields or list items"
+
+
+def test_a_worker_whose_pod_cannot_be_read_is_not_lost() -> None:
+    gone = job(3).without(1)
+    assert "publish" in does(gone)
+    unread = gone.but(unread={"Pod j-worker-1": TOO_LARGE})
+    assert does(unread) == "say ObjectUnreadable"
+    assert TOO_LARGE in told(unread).notes[0].message
+    again = unread.but(notices=told(unread).text)
+    assert does(again) == "nothing"
+    assert does(again.shrunk(from_=3, ago=60.0).but(replicas=1)) == "nothing", "nobody is deleted either"
+
+
+def test_no_quota_is_free_while_a_pod_cannot_be_read() -> None:
+    ended = job(2).but(finished=True, workers=(), unread={"Pod j-worker-1": TOO_LARGE})
+    assert does(ended) == "nothing"
+
+
+@pytest.mark.parametrize("absent", ["config", "role"])
+def test_a_job_without_a_readable_config_map_or_role_says_so(absent: str) -> None:
+    view = job(3).but(**{absent: None})
+    assert does(view) == "nothing"
+    assert does(view.but(unread={"ConfigMap j-config": TOO_LARGE})) == "say ObjectUnreadable"
+
+
+def test_another_object_that_cannot_be_read_holds_up_nothing() -> None:
+    view = job(3).without(1).but(unread={"HorizontalPodAutoscaler j": TOO_LARGE})
+    assert does(view, but="wake") == does(job(3).without(1), but="wake")
+    view = job(3).but(unread={"HorizontalPodAutoscaler j": TOO_LARGE, "Workload j": TOO_LARGE})
+    assert does(view) == "say ObjectUnreadable"

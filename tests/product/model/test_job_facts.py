@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
 from mpijob_elastic.capabilities.kueue.api import MULTIKUEUE, PREBUILT
 from mpijob_elastic.capabilities.kueue.facts import Asked
 from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
@@ -76,8 +75,6 @@ def test_a_copy_of_multikueue_names_its_workload() -> None:
         ({}, {"runPolicy": {"suspend": True}}, ""),
         ({RUN_POLICY: "true"}, {"runPolicy": {"suspend": True}}, "spec.runPolicy.suspend"),
         ({RUN_POLICY: "true"}, {"runPolicy": {"suspend": None}}, ""),
-        ({KUBEQUEUE_SUSPEND: "true"}, {}, "annotation scheduling.x-k8s.io/suspend"),
-        ({KUBEQUEUE_SUSPEND: "yes"}, {}, ""),
     ],
 )
 def test_what_suspends_an_elastic_job(annotations: dict[str, str], spec: dict[str, Any], by: str) -> None:

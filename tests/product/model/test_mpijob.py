@@ -84,6 +84,12 @@ def test_a_gitops_tool_that_was_the_last_to_set_the_size_is_named(
     assert read(metadata={"managedFields": None}).size_manager == ""
 
 
+@pytest.mark.parametrize(("size", "known"), [(2**31 - 1, 2**31 - 1), (2**31, None), (-(10**30), None)])
+def test_a_size_that_the_operator_cannot_read_is_not_known(size: int, known: int | None) -> None:
+    """It would make our own memory of the job unreadable."""
+    assert read(spec={"mpiReplicaSpecs": {"Worker": {"replicas": size}}}).replicas == known
+
+
 def test_the_size_is_as_old_as_the_last_write_of_a_manager_that_has_it() -> None:
     size = of_workers("f:replicas")
     entries = [
