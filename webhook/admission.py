@@ -6,6 +6,7 @@ After a fault of our own the object passes, as with failurePolicy Ignore, but at
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from aiohttp import web
@@ -15,7 +16,7 @@ from mpijob_elastic.model import durations
 from webhook.bodies import Bodies, Crowded
 from webhook.metrics import Metrics
 from webhook.rules import handlers, review
-from webhook.rules.context import NOTHING, Answer, Hook, ReviewContext
+from webhook.rules.context import Answer, Hook, ReviewContext
 from webhook.rules.handlers import Handler, Kind
 from webhook.rules.review import Malformed, Request
 from webhook.settings import Limits
@@ -37,29 +38,24 @@ class _Refused(Exception):
         self.outcome = outcome
 
 
+@dataclass(eq=False, kw_only=True)
 class Admission:
     """Answers AdmissionReviews. While `draining` is set, each answer asks the caller to close the connection."""
 
-    def __init__(
-        self,
-        *,
-        limits: Limits,
-        metrics: Metrics,
-        draining: asyncio.Event,
-        context: ReviewContext = NOTHING,
-        hooks: Sequence[Hook] = (),
-    ) -> None:
-        self._limits = limits
-        self._metrics = metrics
-        self._draining = draining
-        self._context = context
-        self._hooks = hooks
-        self._bodies = Bodies(most=limits.bodies_bytes)
-        self._answering: set[asyncio.Task[object]] = set()
+    limits: Limits
+    metrics: Metrics
+    draining: asyncio.Event
+    context: ReviewContext
+    hooks: Sequence[Hook] = ()
+    _answering: set[asyncio.Task[object]] = field(default_factory=set, init=False)
+
+    def __post_init__(self) -> None:
+        """Prepare what follows from the limits."""
+        self._bodies = Bodies(most=self.limits.bodies_bytes)
 
     def application(self) -> web.Application:
         """Return the paths that the webhook configurations name."""
-        mutating, validating = handlers.mutating(self._context), handlers.validating(self._context)
+        mutating, validating = handlers.mutating(self.context), handlers.validating(self.context)
         application = web.Application()
         for path, table in ((names.PATH_MUTATE, mutating), (names.PATH_VALIDATE, validating)):
             application.router.add_post(path, partial(self._respond, partial(_by, table)))
@@ -75,7 +71,7 @@ class Admission:
             await asyncio.wait(self._answering, timeout=within)
 
     async def _respond_in_secret(self, http: web.Request) -> web.Response:
-        for hook in self._hooks:
+        for hook in self.hooks:
             if hook.is_at(http.path):
                 return await self._respond(hook.answer, http)
         raise web.HTTPNotFound
@@ -85,7 +81,7 @@ class Admission:
         assert task is not None
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
-        with self._metrics.seconds.time():
+        with self.metrics.seconds.time():
             try:
                 request = review.parse(await self._body(http))
                 response = web.Response(body=await self._answer(request, answering), content_type="application/json")
@@ -93,7 +89,7 @@ class Admission:
                 response = self._refuse(_Refused(400, "malformed", str(error)))
             except _Refused as error:
                 response = self._refuse(error)
-        if self._draining.is_set():
+        if self.draining.is_set():
             response.force_close()
         return response
 
@@ -103,7 +99,7 @@ class Admission:
         except Exception:
             log.exception("a review failed, so its object passes unchanged")
             answer = Answer(verdict=review.UNCHANGED, outcome="error")
-        self._metrics.review(kind=request.kind.kind, operation=request.operation, outcome=answer.outcome)
+        self.metrics.review(kind=request.kind.kind, operation=request.operation, outcome=answer.outcome)
         # Ordinary reviews are only counted: a log line would cost a quarter of a review's time.
         log.log(
             logging.DEBUG if answer.outcome in {"patched", "unchanged"} else logging.INFO,
@@ -119,17 +115,17 @@ class Admission:
         return review.answer(request, answer.verdict)
 
     async def _body(self, http: web.Request) -> bytes:
-        too_large = f"the body is larger than {self._limits.request_bytes} bytes"
-        if (http.content_length or 0) > self._limits.request_bytes:
+        too_large = f"the body is larger than {self.limits.request_bytes} bytes"
+        if (http.content_length or 0) > self.limits.request_bytes:
             raise _Refused(413, "too_large", too_large)
-        seconds = _seconds(http.query.get("timeout"), at_most=self._limits.read_seconds)
+        seconds = _seconds(http.query.get("timeout"), at_most=self.limits.read_seconds)
         body = bytearray()
         try:
             async with asyncio.timeout(seconds) as limit:
                 with self._bodies.reading(http.remote or "", limit) as grew:
                     async for part in http.content.iter_any():
                         body += part
-                        if len(body) > self._limits.request_bytes:
+                        if len(body) > self.limits.request_bytes:
                             raise _Refused(413, "too_large", too_large)
                         grew(len(part))
                 return bytes(body)
@@ -141,7 +137,7 @@ class Admission:
             raise _Refused(400, "malformed", f"the body did not arrive as its headers say: {error}") from None
 
     def _refuse(self, refused: _Refused) -> web.Response:
-        self._metrics.review(kind="", operation="", outcome=refused.outcome)
+        self.metrics.review(kind="", operation="", outcome=refused.outcome)
         log.info("refused with status %d: %s", refused.status, refused)
         return web.Response(status=refused.status, text=f"{refused}\n")
 

@@ -1,5 +1,7 @@
 """The webhook's metrics; the values of every label are bounded, whatever a caller sends."""
 
+from functools import partial
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 from mpijob_elastic.capabilities import admission
@@ -18,30 +20,28 @@ class Metrics:
     """The metrics of one server, in their own registry."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        ProcessCollector(registry=self._registry)
+        self._registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        gauge = partial(Gauge, registry=registry)
         self._reviews = Counter(
             "mpijob_elastic_webhook_reviews",
             "Answered requests; outcome: patched, unchanged, warned, rejected, postponed, unreadable, or why there was "
             "no verdict",
             ["kind", "operation", "outcome"],
-            registry=self._registry,
+            registry=registry,
         )
         self.seconds = Histogram(
             "mpijob_elastic_webhook_review_seconds",
             "From the request's headers to its answer",
             buckets=_BUCKETS,
-            registry=self._registry,
+            registry=registry,
         )
-        self.expiry = Gauge(
+        self.expiry = gauge(
             "mpijob_elastic_webhook_certificate_expiry_timestamp_seconds",
             "When the served certificate expires, in seconds since the epoch; 0 before there is one",
-            registry=self._registry,
         )
-        self.unreadable = Gauge(
-            "mpijob_elastic_webhook_unreadable_objects",
-            "MPIJobs that are ignored because they cannot be read",
-            registry=self._registry,
+        self.unreadable = gauge(
+            "mpijob_elastic_webhook_unreadable_objects", "MPIJobs that are ignored because they cannot be read"
         )
 
     def review(self, *, kind: str, operation: str, outcome: str) -> None:

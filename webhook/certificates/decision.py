@@ -22,7 +22,6 @@ from webhook.certificates.pairs import Lifetimes, Pair
 class Action(Enum):
     """The kinds of steps."""
 
-    KEEP = "keep"
     BEGIN = "begin"
     RENEW = "renew"
 
@@ -77,11 +76,8 @@ class Trust:
         return since is not None and at - since >= settled
 
 
-KEEP = Step(action=Action.KEEP)
-
-
-def next_step(content: Content, policy: Policy, *, now: datetime) -> Step:
-    """Return the next step."""
+def next_step(content: Content, policy: Policy, *, now: datetime) -> Step | None:
+    """Return the next step, None if there is nothing left to do."""
     if fault := _authority_fault(content.authority, now):
         return Step(action=Action.BEGIN, reason=f"the CA is {fault}")
     if fault := _leaf_fault(content, policy, now):
@@ -91,22 +87,19 @@ def next_step(content: Content, policy: Policy, *, now: datetime) -> Step:
     if _due(content.leaf.certificate, policy.lifetimes.leaf, policy, now):
         forget = pairs.signed(content.leaf.certificate, by=content.authority.certificate)
         return Step(action=Action.RENEW, reason="the certificate is in its last third", forget=forget)
-    return KEEP
+    return None
 
 
 def carry_out(
     step: Step, content: Content, policy: Policy, *, seen: tuple[x509.Certificate, ...], now: datetime
 ) -> Content:
     """Return the content after the step. `seen`: the CAs in the bundles, the only record after a loss."""
-    match step.action:
-        case Action.BEGIN:
-            signer = pairs.authority(now=now, lifetimes=policy.lifetimes)
-            retired = tuple(dict.fromkeys([*content.trusted, *seen]))
-        case Action.RENEW:
-            assert content.authority is not None
-            signer, retired = content.authority, () if step.forget else content.retired
-        case Action.KEEP:
-            return content
+    if step.action is Action.BEGIN:
+        signer = pairs.authority(now=now, lifetimes=policy.lifetimes)
+        retired = tuple(dict.fromkeys([*content.trusted, *seen]))
+    else:
+        assert content.authority is not None
+        signer, retired = content.authority, () if step.forget else content.retired
     leaf, authority = pairs.leaf(signer, policy.hosts, now=now, lifetimes=policy.lifetimes), signer
     if _due(signer.certificate, policy.lifetimes.authority, policy, now):
         retired = (signer.certificate, *retired)

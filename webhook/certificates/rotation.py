@@ -82,7 +82,7 @@ class Rotation:
             stored = await secret.read(self.client, namespace=self.namespace)
             now = self.clocks.wall()
             step = decision.next_step(stored.content, self.policy, now=now)
-            if step.action is Action.KEEP:
+            if step is None:
                 return stored.content
             seen = await self._seen() if step.action is Action.BEGIN else ()
             wanted = decision.carry_out(step, stored.content, self.policy, seen=seen, now=now)
@@ -112,8 +112,6 @@ class Rotation:
         if leaf is None or authority is None or leaf.certificate == self.serving.certificate:
             return
         # A trusted old certificate is better than a new one that may not be trusted yet; any is better than none.
-        if self._believed(authority.certificate) or not self.serving.valid(now=self.clocks.wall()):
+        is_trusted = self._trust.carries(authority.certificate, at=self.clocks.monotonic(), settled=self.timing.settled)
+        if is_trusted or not self.serving.valid(now=self.clocks.wall()):
             self.serving.load(leaf.certificate_pem, leaf.key_pem)
-
-    def _believed(self, authority: x509.Certificate) -> bool:
-        return self._trust.carries(authority, at=self.clocks.monotonic(), settled=self.timing.settled)

@@ -27,10 +27,6 @@ class ReviewContext:
     rooms: Sequence[Admission] = ()
 
 
-# For a webhook that watches nothing.
-NOTHING = ReviewContext(job=lambda _namespace, _name: None, now=lambda: 0.0)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """A verdict and a word for it, for metrics and logs."""

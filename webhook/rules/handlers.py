@@ -1,8 +1,8 @@
 """Handlers: one for each kind that the webhook configurations name; pure.
 
 /mutate only ever adds or replaces fields of ours, so it never refuses. /validate refuses only mistakes in fields of
-ours, and a job that stops the operator for all jobs. Any other object that we cannot decode passes with a warning: what
-the API server accepts must not fail because of us.
+ours, a job that stops the operator for all jobs, and one that would pass by its queue. Any other object that we cannot
+decode passes with a warning: what the API server accepts must not fail because of us.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ import msgspec
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
-from mpijob_elastic.model import mpijob
+from mpijob_elastic.model import bounds, job_facts, mpijob
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules import (
@@ -25,7 +25,6 @@ from webhook.rules import (
     pod_templates,
     quota,
     review,
-    scheduling_gates,
     size,
     validate,
     worker_grace,
@@ -33,9 +32,12 @@ from webhook.rules import (
 from webhook.rules.context import Answer, ReviewContext, answered
 from webhook.rules.review import CREATE, UPDATE, Refusal, Request, Verdict
 
+_UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+
 Handler = Callable[[Request], Verdict]
 # Group, version, kind, the subresource or "", and the operation.
 Kind = tuple[str, str, str, str, str]
+_scales = msgspec.json.Decoder(size.Scale)
 
 
 def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:
@@ -48,10 +50,22 @@ def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:
         for version in (request.object, request.old_object):
             cost.check(version)
         verdict = handler(request)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
+        verdict = _unread(request, str(error))
+        if verdict.refusals:
+            return answered(verdict)
         warning = f"mpijob-elastic could not read this {request.kind.kind[:32]} and let it pass: {error}"
         return Answer(verdict=Verdict(warnings=(warning,)), outcome="unreadable")
     return answered(verdict)
+
+
+def _unread(request: Request, why: str) -> Verdict:
+    if request.kind.kind != MPI_JOBS.kind or request.sub_resource:
+        return review.UNCHANGED
+    try:
+        return validate.unread(request, why)
+    except _UNREADABLE:
+        return review.UNCHANGED
 
 
 def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
@@ -72,11 +86,18 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
         pod = pods.decode(request.object)
         owner = pod.metadata.controller
         job = context.job(request.namespace, owner.name) if owner else None
+        if (
+            job
+            and job.skips
+            and (emptied := next(filter(None, (one.placeholder(pod, job) for one in context.rooms)), ()))
+        ):
+            return Verdict(patch=(*pod_security.restored(pod, job), *emptied))
         changes = (
             mutate.launcher(pod, job),
+            mutate.edl_mount(pod),
             pod_templates.missing_labels(pod, job, taken=taken),
             pod_security.restored(pod, job),
-            scheduling_gates.missing(pod, job),
+            mutate.gates(pod, job),
             worker_grace.fitting(pod, job),
         )
         own = (one.patched(pod, job) for one in context.rooms) if job else ()
@@ -85,53 +106,71 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
     def status_updated(request: Request) -> Verdict:
         return Verdict(patch=mutate.selector(mpijob.decode(request.object)))
 
+    def scaled(request: Request) -> Verdict:
+        scale, job = _scales.decode(request.object), context.job(request.namespace, request.name)
+        after = asked = scale.spec.replicas
+        if job is None or asked < 1 or not size.is_of(scale, job):
+            return review.UNCHANGED
+        for one in context.rooms:
+            after = one.scaled(job, after, user=request.user_info.username)
+        return review.UNCHANGED if after == asked else Verdict(patch=mutate.size(after))
+
     return {
         _kind(CREATE, PODS): pod_created,
         _kind(CREATE, CONFIG_MAPS): config_created,
         _kind(UPDATE, MPI_JOBS, "status"): status_updated,
+        _kind(UPDATE, size.SCALES, "scale"): scaled,
     }
 
 
 def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
     """Return the handlers for /validate."""
-    scales = msgspec.json.Decoder(size.Scale)
 
     def job_created(request: Request) -> Verdict:
         job = mpijob.decode(request.object)
-        new = capabilities.of(job)
+        new = _facts(job, later=bounds.LATER)
         doubts = (said for one in context.rooms for said in one.warnings(job, new, context.lookup))
-        verdict = _with(validate.created(job, new, context.rooms), tuple(doubts))
-        verdict = _with(verdict, _shortages(context, request, new, more=new.replicas))
-        return _refusing(verdict, _mistakes(context, job, new, None))
+        short = _shortages(context, request, new, more=new.workers)
+        return _with(
+            validate.created(job, new, context.rooms), *doubts, *short, wrong=_mistakes(context, job, new, None)
+        )
 
     def job_updated(request: Request) -> Verdict:
         job, before = mpijob.decode(request.object), mpijob.decode(request.old_object)
         if job.metadata.deleting or before.finished:
             return review.UNCHANGED
-        new, old = capabilities.of(job), capabilities.of(before)
+        new, old = _facts(job), capabilities.of(before)
         verdict = validate.updated(job, before, new=new, old=old, rooms=context.rooms, dry_run=request.dry_run)
-        verdict = _with(verdict, _shortages(context, request, new, more=new.replicas - old.replicas))
-        verdict = _refusing(verdict, _mistakes(context, job, new, old))
-        matters = old.reported and (old.elastic or new.elastic)
-        if not matters:
-            return verdict
-        return _with(
-            verdict, pod_templates.changed(request.object, request.old_object, queued=names.GATE_QUEUED in new.gates)
-        )
+        told = _shortages(context, request, new, more=new.workers - old.workers)
+        if old.reported and (old.elastic or new.elastic):
+            queued = names.GATE_QUEUED in new.gates
+            told += pod_templates.changed(request.object, request.old_object, queued=queued)
+        return _with(verdict, *told, wrong=_mistakes(context, job, new, old))
 
     job_judged = partial(operator_faults.judged, job_created, job_updated)
 
     def scaled(request: Request) -> Verdict:
-        after, before = scales.decode(request.object), scales.decode(request.old_object)
+        after, before = _scales.decode(request.object), _scales.decode(request.old_object)
         job = context.job(request.namespace, request.name)
         verdict = size.scaled(after, before, job, dry_run=request.dry_run)
-        return _with(verdict, _shortages(context, request, job, more=after.spec.replicas - before.spec.replicas))
+        if job and verdict.allowed and after.spec.replicas != before.spec.replicas and size.is_of(after, job):
+            wrong = (
+                fault for one in context.rooms for fault in one.scale_refusals(job, job.workers_of(after.spec.replicas))
+            )
+            verdict = _with(verdict, wrong=wrong)
+        return _with(verdict, *_shortages(context, request, job, more=after.spec.replicas - before.spec.replicas))
 
     return {
         _kind(CREATE, MPI_JOBS): job_judged,
         _kind(UPDATE, MPI_JOBS): job_judged,
         _kind(UPDATE, size.SCALES, "scale"): scaled,
     }
+
+
+def _facts(job: MPIJob, *, later: int = 0) -> JobFacts:
+    """Return the facts of a job. Raises `TooLarge` where we could not keep those of one in a queue."""
+    facts = capabilities.of(job)
+    return job_facts.kept(facts, later=later) if facts.queued else facts
 
 
 def _mistakes(context: ReviewContext, job: MPIJob, new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:
@@ -149,9 +188,5 @@ def _kind(operation: str, resource: Resource, sub_resource: str = "") -> Kind:
     return resource.group, resource.version, resource.kind, sub_resource, operation
 
 
-def _refusing(verdict: Verdict, refusals: Iterable[Refusal]) -> Verdict:
-    return replace(verdict, refusals=(*verdict.refusals, *refusals))
-
-
-def _with(verdict: Verdict, warnings: tuple[str, ...]) -> Verdict:
-    return replace(verdict, warnings=(*verdict.warnings, *warnings)) if warnings else verdict
+def _with(verdict: Verdict, *warnings: str, wrong: Iterable[Refusal] = ()) -> Verdict:
+    return replace(verdict, warnings=(*verdict.warnings, *warnings), refusals=(*verdict.refusals, *wrong))

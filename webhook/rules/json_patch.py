@@ -1,4 +1,4 @@
-"""JSON patches (RFC 6902), made by the jsonpatch library, only for fields that we may change.
+"""JSON patches (RFC 6902), only for fields that we may change.
 
 Patches are not found by comparison: a diff of two pods costs more than the rest of a review, and a hostile, deep pod
 makes it worse.
@@ -8,17 +8,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import jsonpatch
-
 from mpijob_elastic import names
 
 Operation = dict[str, Any]
 Patch = tuple[Operation, ...]
 
-# Fields that may be replaced: the hosts that a launcher waits for, whether its kubelet restarts it, and a worker's
-# main process.
+# Fields that may be replaced: the hosts that a launcher waits for, whether its kubelet restarts it, a worker's main
+# process, and the size in a scale.
 _REPLACEABLE = re.compile(
-    rf"/data/{re.escape(names.KEY_HOSTFILE)}|/spec/restartPolicy|/spec/containers/[0-9]+/(?:command|args)"
+    rf"/data/{re.escape(names.KEY_HOSTFILE)}|/spec/(?:restartPolicy|replicas)|/spec/containers/[0-9]+/(?:command|args)"
 )
 
 
@@ -28,17 +26,19 @@ def _escaped(key: str) -> str:
 
 
 _KEY = r"(?:[a-z0-9.-]+~1)?[A-Za-z0-9._-]+"
-# Fields that may be added: an item of a ConfigMap volume, a key of a ConfigMap, the selector of a job's workers, the
-# deadline of a launcher, the grace period of a worker, scheduling gates, a label, an annotation, a pod's scheduler
-# and group, and a seccomp profile, or a security context where there is none.
+# Fields that may be added: an item of a ConfigMap volume, a mount, a key of a ConfigMap, the selector of a job's
+# workers, the deadline of a launcher, the grace period of a worker, scheduling gates, a label, an annotation, a pod's
+# scheduler and group, what a placeholder asks for, and a seccomp profile, or a security context where there is none.
 _ALLOWED = re.compile(
     r"/spec/volumes/(?:0|[1-9][0-9]*)/configMap/items/(?:0|[1-9][0-9]*)"
+    r"|/spec/containers/(?:0|[1-9][0-9]*)/volumeMounts/(?:0|[1-9][0-9]*)"
     rf"|/data/{re.escape(names.KEY_DISCOVER_HOSTS)}"
     r"|/status/replicaStatuses/Worker/selector"
     r"|/spec/(?:activeDeadline|terminationGracePeriod)Seconds"
     r"|/spec/schedulingGates(?:/-)?"
     rf"|/metadata/labels/{_KEY}|/metadata/annotations(?:/{_KEY})?"
     r"|/spec/schedulerName|/spec/schedulingGroup"
+    r"|/spec/(?:initC|c)ontainers/(?:0|[1-9][0-9]*)/resources"
     r"|/spec(?:/(?:initC|c)ontainers/(?:0|[1-9][0-9]*))?/securityContext(?:/seccompProfile)?"
 )
 
@@ -90,4 +90,4 @@ def replacing(*, at: str, value: object) -> Patch:
 def _patch(kind: str, allowed: re.Pattern[str], at: str, value: object) -> Patch:
     if not allowed.fullmatch(at):
         raise ForeignField(at)
-    return tuple(jsonpatch.JsonPatch([{"op": kind, "path": at, "value": value}]).patch)
+    return ({"op": kind, "path": at, "value": value},)

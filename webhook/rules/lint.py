@@ -47,7 +47,7 @@ def _findings(job: MPIJob, about: JobFacts, rooms: Sequence[Admission]) -> Itera
     asks = any(known.sized for known in about.asked) or any(key in job.metadata.annotations for key in _ASKING)
     if about.elastic:
         yield from _command(about)
-        yield from size.doubts(about, about.replicas)
+        yield from size.doubts(about, about.workers)
         yield from _sidecars(job)
         yield from _name(about)
     elif asks and about.policy.enabled is not False:
@@ -72,7 +72,7 @@ def _command(job: JobFacts) -> Iterator[str]:
     script = launch.discovery_script
     if script is None and not launch.unread:
         yield f"horovodrun has no --host-discovery-script; give it {names.DISCOVER_HOSTS_PATH}"
-    elif script is not None and script != names.DISCOVER_HOSTS_PATH:
+    elif script is not None and script not in (names.DISCOVER_HOSTS_PATH, names.EDL_DISCOVER_HOSTS_PATH):
         yield f"--host-discovery-script is not {names.DISCOVER_HOSTS_PATH}, the file that follows the job's size"
     yield from _least(job, launch)
     if launch.reset_limit is not None and launch.reset_limit < _ENOUGH_RESETS:
@@ -90,7 +90,7 @@ def _least(job: JobFacts, launch: Launch) -> Iterator[str]:
     (wait_for_available_slots).
     """
     least = (job.policy.min_replicas or 1) * job.slots
-    starts_small = job.policy.min_replicas is not None and job.policy.min_replicas < job.replicas
+    starts_small = job.policy.min_replicas is not None and job.policy.min_replicas < job.workers
     if starts_small and launch.np is not None and launch.np > least:
         yield f"horovodrun starts with {launch.np} slots (-np), but min-replicas gives {least}: it waits for more"
     if launch.min_np is None and not launch.unread and launch.np is not None and least < launch.np:

@@ -6,6 +6,8 @@ unchanged. An object that is not clearly v0.2.3's is left alone; the controller 
 
 from typing import Any
 
+import msgspec
+
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta, OwnerReference
 from mpijob_elastic.kube.resources import MPI_JOBS
@@ -21,10 +23,19 @@ _ITEM = {"key": names.KEY_DISCOVER_HOSTS, "mode": names.MODE_EXECUTABLE, "path":
 _NO_HOSTS = names.discover_hosts([], slots=1)
 
 
+class VolumeMount(Wire, frozen=True):
+    """A mount of a container."""
+
+    name: str
+    mount_path: str
+
+
 class PodContainer(Container, frozen=True):
     """A container of a pod."""
 
+    volume_mounts: list[VolumeMount] | None = None
     lifecycle: Lifecycle | None = None
+    restart_policy: str | None = None  # "Always" makes an init container a sidecar
     security_context: dict[str, Any] | None = None
 
 
@@ -42,6 +53,8 @@ class PodSpec(Wire, frozen=True):
     scheduling_gates: list[SchedulingGate] | None = None
     scheduler_name: str = ""
     scheduling_group: SchedulingGroup | None = None
+    share_process_namespace: bool | None = None
+    host_pid: bool | None = msgspec.field(default=None, name="hostPID")
 
 
 class Pod(Wire, frozen=True):
@@ -75,6 +88,30 @@ def launcher(pod: Pod, job: JobFacts | None) -> Patch:
     return ()
 
 
+def edl_mount(pod: Pod) -> Patch:
+    """Return a patch that mounts the operator's files at /etc/edl too, in containers of a launcher that name that path.
+
+    So what was written for et-operator runs as it is: it has discover_hosts.sh and the hostfile there.
+    """
+    owner = job_of(pod.metadata)
+    if owner is None or not _is_launcher(pod.metadata, owner.name):
+        return ()
+    return tuple(
+        operation
+        for index, container in enumerate(pod.spec.containers or ())
+        if any(f"{names.EDL_PATH}/" in text for text in container.texts())
+        for operation in _mount_again(container.volume_mounts or [], at=f"/spec/containers/{index}/volumeMounts")
+    )
+
+
+def _mount_again(mounts: list[VolumeMount], *, at: str) -> Patch:
+    paths = {mount.mount_path.rstrip("/"): mount.name for mount in mounts}
+    if paths.get(names.MOUNT_PATH) != names.CONFIG_VOLUME or names.EDL_PATH in paths:
+        return ()
+    mount = {"name": names.CONFIG_VOLUME, "mountPath": names.EDL_PATH}
+    return json_patch.adding(at=f"{at}/{len(mounts)}", value=mount)
+
+
 def config_map(config: ConfigMap) -> Patch:
     """Return a patch that adds a discover_hosts.sh without hosts, so that the file exists from the start."""
     owner = job_of(config.metadata)
@@ -86,7 +123,7 @@ def config_map(config: ConfigMap) -> Patch:
 
 
 def startup_hostfile(config: ConfigMap, job: JobFacts | None) -> Patch:
-    """Return a patch that shortens the hostfile of a new job that may start at its smallest size.
+    """Return a patch that shortens the hostfile of a new job that may start at its smallest size, or skips workers.
 
     [operator] writes a line for each worker, and its launcher waits for all of them. With a hostfile that is shortened
     before the launcher is created, it waits for the smallest size only. If the job is not known yet, the controller
@@ -95,12 +132,16 @@ def startup_hostfile(config: ConfigMap, job: JobFacts | None) -> Patch:
     owner = config.metadata.controller
     if job is None or owner is None or owner.uid != job.metadata.uid or not job.elastic:
         return ()
+    skips = job.skips
     lines = (config.data or {}).get(names.KEY_HOSTFILE, "").splitlines(keepends=True)
     operators = all(line.startswith(f"{names.worker(owner.name, index)} slots=") for index, line in enumerate(lines))
-    least = policy.startup_workers(job.policy, np_workers=job.np_workers)
-    if least is None or least >= len(lines) or not operators:
+    if not operators:
         return ()
-    return json_patch.replacing(at=f"/data/{names.KEY_HOSTFILE}", value="".join(lines[:least]))
+    wanted = [line for index, line in enumerate(lines) if index not in skips]
+    wanted = wanted[: policy.startup_workers(job.policy, np_workers=job.np_workers)]
+    if len(wanted) == len(lines):
+        return ()
+    return json_patch.replacing(at=f"/data/{names.KEY_HOSTFILE}", value="".join(wanted))
 
 
 def selector(job: MPIJob) -> Patch:
@@ -114,6 +155,27 @@ def selector(job: MPIJob) -> Patch:
     return json_patch.adding(
         at="/status/replicaStatuses/Worker/selector", value=names.worker_selector(job.metadata.name)
     )
+
+
+def size(replicas: int) -> Patch:
+    """Return a patch that gives another size to the Scale of a job."""
+    return json_patch.replacing(at="/spec/replicas", value=replicas)
+
+
+def gates(pod: Pod, job: JobFacts | None) -> Patch:
+    """Return a patch that adds the gates that hold back a launcher or worker which must not start yet.
+
+    A pod gets gates at its creation or never; the controller takes them off (decide/hold). job: as last seen.
+    https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
+    """
+    # The API server refuses gates on a pod whose node is chosen.
+    if job is None or not job.gates or pod.spec.node_name or not role_of(pod, job):
+        return ()
+    there = [gate.name for gate in pod.spec.scheduling_gates or ()]
+    new = [{"name": gate} for gate in job.gates if gate not in there]
+    if not there:
+        return json_patch.adding(at="/spec/schedulingGates", value=new)
+    return tuple(operation for gate in new for operation in json_patch.adding(at="/spec/schedulingGates/-", value=gate))
 
 
 def _with_item(volume: ConfigMapVolume, job: str, *, at: str) -> Patch:

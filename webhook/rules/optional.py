@@ -29,9 +29,21 @@ class Admission:
         """Return what a new launcher or worker gets; `_job`: the MPIJob as last seen."""
         return ()
 
+    def placeholder(self, _pod: Pod, _job: JobFacts) -> Patch:
+        """Return what makes a worker that nobody wants hold its place and nothing else; it gets no more than that."""
+        return ()
+
     def refusals(self, _job: MPIJob, _new: JobFacts, _old: JobFacts | None, _lookup: Lookup) -> Iterable[Refusal]:
         """Yield the mistakes that a new or changed MPIJob brings in; `_old`: None if it is new."""
         return ()
+
+    def scale_refusals(self, _job: JobFacts, _replicas: int) -> Iterable[Refusal]:
+        """Yield what is wrong with another size, asked for at the scale subresource."""
+        return ()
+
+    def scaled(self, _job: JobFacts, replicas: int, *, user: str) -> int:  # noqa: ARG002 - asked for by name
+        """Return the size that a job gets when `user` asks for this one at the scale subresource."""
+        return replicas
 
     def warnings(self, _job: MPIJob, _new: JobFacts, _lookup: Lookup) -> Iterable[str]:
         """Yield doubts about a new MPIJob."""

@@ -33,6 +33,12 @@ class GroupVersionKind(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
 
 
+class UserInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks."""
+
+    username: str = ""
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """An admission request. `kind` is as our rules name it, even if the caller used another version."""
 
@@ -43,6 +49,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     namespace: str = ""
     dry_run: bool = False
+    user_info: UserInfo = UserInfo()
     object: msgspec.Raw = msgspec.Raw(b"null")
     old_object: msgspec.Raw = msgspec.Raw(b"null")
 

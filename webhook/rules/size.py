@@ -26,6 +26,7 @@ _NAMED = 3
 # [operator] makes all workers of a size in one go, 5 a second: a typing error in it holds up all jobs for hours.
 _LARGE, _LARGER = 1_000, 10
 SCALES = Resource(group="autoscaling", version="v1", plural="mpijobs/scale", kind="Scale")
+REPLICAS_FIELD = "spec.mpiReplicaSpecs.Worker.replicas"
 SCALE_FIELD = "spec.replicas"
 UNKNOWN = "mpijob-elastic does not know this job yet, so its bounds were not checked"
 
@@ -149,7 +150,12 @@ def scaled(scale: Scale, before: Scale, job: JobFacts | None, *, dry_run: bool) 
     shown = change(job, before=before.spec.replicas, after=after) if dry_run else None
     if not shown and after < before.spec.replicas and job.reported and not job.elastic:
         shown = "this job is not elastic, so its surplus workers keep running"
-    return Verdict(warnings=(*((shown,) if shown else ()), *doubts(job, after)))
+    return Verdict(warnings=(*((shown,) if shown else ()), *doubts(job, job.workers_of(after))))
+
+
+def is_of(scale: Scale, job: JobFacts) -> bool:
+    """Tell whether a Scale is that of this job, which goes on."""
+    return scale.metadata.uid == job.metadata.uid and not (job.deleting or job.finished)
 
 
 def _scale_refusal(job: JobFacts, replicas: int, *, before: int) -> Refusal | None:
@@ -159,4 +165,5 @@ def _scale_refusal(job: JobFacts, replicas: int, *, before: int) -> Refusal | No
     if replicas < 1:
         few = f"{replicas} is below 1, the smallest size that mpi-operator accepts; delete the job to stop it"
         return Refusal(field=SCALE_FIELD, message=few)
-    return refusal(replicas, job, before=excess(before, job), field=SCALE_FIELD)
+    before = excess(job.workers_of(before), job)
+    return refusal(job.workers_of(replicas), job, before=before, field=SCALE_FIELD)

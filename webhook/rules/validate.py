@@ -8,17 +8,20 @@ refused for a finished or deleted job. The controller checks every rule again, w
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.kube import cost
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.mpijob import Metadata, MPIJob
+from mpijob_elastic.model.wire import Wire
 from webhook.rules import lint, size
 from webhook.rules.optional import Admission
-from webhook.rules.review import Refusal, Verdict
+from webhook.rules.review import Refusal, Request, Verdict
 
-REPLICAS_FIELD = "spec.mpiReplicaSpecs.Worker.replicas"
 SLOTS_FIELD = "spec.slotsPerWorker"
 # Annotations that users or the controller write.
-_KNOWN = capabilities.KEYS | {names.STATUS}
+_KNOWN = capabilities.KEYS | {names.STATUS, names.PHASE, names.CHANGE}
 # Annotations of earlier versions, and what takes their place.
 _REMOVED = {
     names.DELETE_UNSEEN: "delete workers beyond the size yourself, such as `kubectl delete pod JOB-worker-2`, and the "
@@ -29,7 +32,7 @@ _REMOVED = {
 def created(job: MPIJob, new: JobFacts, rooms: Sequence[Admission] = ()) -> Verdict:
     """Return the verdict on a new MPIJob; `new` are its facts. rooms: what capabilities say."""
     return Verdict(
-        refusals=(*_bad_annotations(new, None), *_out_of_bounds(new, None)),
+        refusals=(*_bad_annotations(new, None), *_out_of_bounds(new, None), *_past_the_gate(job, new, None, None)),
         warnings=(
             *_unknown_annotations(job.metadata.annotations, {}),
             *lint.created(job, new, rooms),
@@ -53,7 +56,11 @@ def updated(
     if new.deleting or old.finished:
         return Verdict()
     return Verdict(
-        refusals=(*_bad_annotations(new, old), *_out_of_bounds(new, old)),
+        refusals=(
+            *_bad_annotations(new, old),
+            *_out_of_bounds(new, old),
+            *_past_the_gate(job, new, before, old),
+        ),
         warnings=(
             *_unknown_annotations(job.metadata.annotations, before.metadata.annotations),
             *((*_changes(new, old), *(said for one in rooms for said in one.edits(new, old))) if old.reported else ()),
@@ -63,6 +70,51 @@ def updated(
     )
 
 
+class _Head(Wire, frozen=True):
+    metadata: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_metadata = msgspec.json.Decoder(Metadata)
+_heads = msgspec.json.Decoder(_Head)
+
+
+def unread(request: Request, why: str) -> Verdict:
+    """Return the verdict on a MPIJob that cannot be read: one in a queue is refused, as nothing would hold it back.
+
+    Raises msgspec.DecodeError if not even its metadata can be read.
+    """
+    head = _head(request.object)
+    if not _asks_for_a_queue(head) or head.deleting or _was_unread(request):
+        return Verdict()
+    message = (
+        f"mpijob-elastic cannot read this job ({why}), so its pods would start without their queue; make it smaller"
+    )
+    return Verdict(refusals=(Refusal(field="spec", message=message),))
+
+
+def _head(raw: msgspec.Raw) -> JobFacts:
+    metadata = _heads.decode(raw).metadata
+    cost.check(metadata)
+    return capabilities.of(MPIJob(metadata=_metadata.decode(metadata)))
+
+
+def _asks_for_a_queue(head: JobFacts) -> bool:
+    # Whether it is elastic, its metadata alone need not say.
+    return any(known.queued for known in head.asked)
+
+
+def _was_unread(request: Request) -> bool:
+    """Tell whether the job was in a queue before, and could not be read either."""
+    if bytes(request.old_object) == b"null" or not _asks_for_a_queue(_head(request.old_object)):
+        return False
+    try:
+        cost.check(request.old_object)
+        capabilities.read(bytes(request.old_object))
+    except msgspec.DecodeError:
+        return True
+    return False
+
+
 def _bad_annotations(new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:
     for problem in new.problems:
         if old is None or problem not in old.problems:
@@ -70,9 +122,26 @@ def _bad_annotations(new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:
 
 
 def _out_of_bounds(new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:
-    before = size.excess(old.replicas, old) if old else 0
-    if refusal := size.refusal(new.replicas, new, before=before, field=REPLICAS_FIELD):
+    before = size.excess(old.workers, old) if old else 0
+    if refusal := size.refusal(new.workers, new, before=before, field=size.REPLICAS_FIELD):
         yield refusal
+
+
+def _past_the_gate(job: MPIJob, new: JobFacts, before: MPIJob | None, old: JobFacts | None) -> Iterator[Refusal]:
+    # The API server takes no gate on a pod whose node is chosen, so such a pod starts without its queue.
+    if not new.queued:
+        return
+    for role in (names.ROLE_LAUNCHER, names.ROLE_WORKER):
+        node = job.pod(role).node_name
+        # KubeQueue's hold is put back on jobs that run, by us too: refused, the quota would never be given back.
+        was_held = old is not None and (old.queued or names.GATE_QUEUED not in new.gates)
+        is_old = was_held and before is not None and node == before.pod(role).node_name
+        if node and not is_old:
+            yield Refusal(
+                field=f"spec.mpiReplicaSpecs.{role.capitalize()}.template.spec.nodeName",
+                message="a queued job cannot choose its node past the queue and the scheduler; use nodeSelector, or "
+                "leave the queue",
+            )
 
 
 def _unknown_annotations(new: Mapping[str, str], old: Mapping[str, str]) -> Iterator[str]:
@@ -89,7 +158,7 @@ def _unknown_annotations(new: Mapping[str, str], old: Mapping[str, str]) -> Iter
 def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
     if new.replicas < old.replicas and not new.elastic:
         yield (
-            f"{REPLICAS_FIELD} {old.replicas} to {new.replicas}: this job is not elastic, so its surplus workers "
+            f"{size.REPLICAS_FIELD} {old.replicas} to {new.replicas}: this job is not elastic, so its surplus workers "
             f"stay. Run horovodrun with --host-discovery-script {names.DISCOVER_HOSTS_PATH}, in a new launcher"
         )
     if new.elastic and not old.elastic and old.policy.enabled is not False:

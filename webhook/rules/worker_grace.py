@@ -6,6 +6,7 @@ not heed a second deletion (https://github.com/kubernetes/kubernetes/issues/8391
 """
 
 import math
+import signal
 
 from mpijob_elastic import names
 from mpijob_elastic.model.job_facts import JobFacts
@@ -13,11 +14,14 @@ from webhook.rules import json_patch
 from webhook.rules.json_patch import Patch
 from webhook.rules.mutate import Pod, role_of
 
-# For any POSIX shell; kubexec.sh needs one too. It blocks without a child, which a probe would take for a rank: nothing
-# ever comes from an unused terminal. After SIGTERM it waits until no process but shells (probes) and the dead is seen
-# twice, and says so to the controller (observe/worker_ends). A rank that leaves has heard of the list, and so has its
-# driver. Where none was seen, a driver with the old list may still start one, so it lets 5 s pass. If the controller
-# knows that the worker has drained, it writes the last words itself (act/worker_probes), and the wait ends.
+# For any POSIX shell; kubexec.sh needs one too. It blocks without a child, which a probe would take for a rank:
+# nothing ever comes from an unused terminal. After SIGTERM it waits until no process but shells (probes), the dead,
+# and what has a terminal (somebody's shell) is seen twice, and says so to the controller (observe/worker_ends). A
+# rank that leaves has heard of the list, and so has its driver. Where none was seen, a driver with the old list may
+# still start one, so it lets 5 s pass. If the controller knows that the worker has drained, it writes the last words
+# itself (act/worker_probes), and the wait ends. It cannot tell a deletion from a reboot or a liveness probe, after
+# which its pod must have failed, to be replaced.
+ENDED = 128 + signal.SIGTERM
 MAIN = f"""\
 {names.MAIN_BEGINS}
 read -r _ < /dev/ptmx
@@ -25,7 +29,9 @@ read -r _ < /dev/ptmx
 ranks() {{
   for stat in /proc/[0-9]*/stat; do
     read -r line < "$stat" || continue
-    case $line in "1 "* | *") Z "* | *" (sh) "*) ;; *) return 0 ;; esac
+    case $line in "1 "* | *") Z "* | *" (sh) "*) continue ;; esac
+    set -- ${{line##*) }}
+    [ "$5" = 0 ] && return 0
   done 2> /dev/null
   return 1
 }}
@@ -42,7 +48,7 @@ until [ $empty = 25 ]; do
   sleep 0.2 2> /dev/null || sleep 1
 done
 echo "$said" > /dev/termination-log
-exit 0
+exit {ENDED}
 """
 
 
@@ -50,20 +56,23 @@ def fitting(pod: Pod, job: JobFacts | None) -> Patch:
     """Return a patch for a worker of an elastic job whose template has neither a grace period nor a command.
 
     The pod cannot tell the first: the API server has set 30 s before it asks us. A preStop hook needs a period that its
-    author has thought of. The workers of a newer operator (`replica-index`) are its own.
+    author has thought of. The workers of a newer operator (`replica-index`) are its own. Our main process would take
+    the processes of others for ranks. A container beside it may ignore SIGTERM, and hold the pod for the whole period.
     """
     if job is None or not job.elastic or job.own_grace is not None or role_of(pod, job) != names.ROLE_WORKER:
         return ()
     spec = pod.spec
-    containers = spec.containers or []
+    containers, before = spec.containers or [], spec.init_containers or []
     mains = [
         i for i, one in enumerate(containers) if (one.command, one.args) == (names.WORKER_COMMAND, names.WORKER_ARGS)
     ]
-    hooked = any(one.lifecycle and one.lifecycle.pre_stop for one in (*containers, *(spec.init_containers or ())))
-    if len(mains) != 1 or hooked or names.LABEL_REPLICA_INDEX in pod.metadata.labels:
+    hooked = any(one.lifecycle and one.lifecycle.pre_stop for one in (*containers, *before))
+    shares = spec.host_pid or spec.share_process_namespace
+    if len(mains) != 1 or hooked or shares or names.LABEL_REPLICA_INDEX in pod.metadata.labels:
         return ()
     main = f"/spec/containers/{mains[0]}"
-    seconds = max(math.ceil(job.policy.drain_timeout), spec.termination_grace_period_seconds)
+    is_alone = len(containers) == 1 and all(one.restart_policy != "Always" for one in before)
+    seconds = max(math.ceil(job.policy.drain_timeout) if is_alone else 0, spec.termination_grace_period_seconds)
     return (
         *json_patch.replacing(at=f"{main}/command", value=["/bin/sh", "-c"]),
         *json_patch.replacing(at=f"{main}/args", value=[MAIN]),

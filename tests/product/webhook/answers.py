@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import jsonpatch
@@ -13,7 +12,7 @@ from mpijob_elastic import capabilities
 from mpijob_elastic.capabilities import admission
 from mpijob_elastic.model.job_facts import JobFacts
 from tests.product.webhook.objects import body, mpi_job
-from webhook.rules import context, handlers, mutate, review
+from webhook.rules import handlers, mutate, review
 from webhook.rules.context import Answer, ReviewContext
 from webhook.rules.json_patch import Patch
 from webhook.rules.optional import Admission
@@ -21,7 +20,7 @@ from webhook.rules.quota import QuotaFacts
 from webhook.rules.review import Verdict
 
 # What a webhook answers that has seen nothing of the cluster.
-NOTHING = replace(context.NOTHING, rooms=admission.ALL)
+NOTHING = ReviewContext(job=lambda _namespace, _name: None, now=lambda: 0.0, rooms=admission.ALL)
 # The time of every context here.
 NOW = 1_700_000_000.0
 PodRule = Callable[[mutate.Pod, JobFacts | None], Patch]

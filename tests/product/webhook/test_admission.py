@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 
 from tests.faults.waiting import eventually
+from tests.product.webhook.answers import NOTHING
 from tests.product.webhook.objects import Object, body, launcher_pod, mpi_job
 from webhook.admission import Admission
 from webhook.listener import listening
@@ -71,7 +72,7 @@ def metric(metrics: Metrics, name: str) -> float:
 @asynccontextmanager
 async def serving(limits: Limits = LIMITS) -> AsyncIterator[Server]:
     metrics, draining = Metrics(), asyncio.Event()
-    admission = Admission(limits=limits, metrics=metrics, draining=draining)
+    admission = Admission(limits=limits, metrics=metrics, draining=draining, context=NOTHING)
     listen = partial(listening, host="127.0.0.1", port=0, limits=limits, finish_seconds=1.0)
     async with (
         listen(admission.application()) as port,

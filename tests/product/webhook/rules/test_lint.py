@@ -8,7 +8,6 @@ import pytest
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities import admission
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
 from mpijob_elastic.model.mpijob import MPIJob
@@ -45,7 +44,7 @@ def runs(*command: str, annotations: Object | None = None) -> Object:
     return good(command=["horovodrun", *command, "x"], annotations=annotations)
 
 
-TEAM, HELD = {LABEL_QUEUE: "team"}, {KUBEQUEUE_SUSPEND: "true"}
+TEAM = {LABEL_QUEUE: "team"}
 POLICY = {"activeDeadlineSeconds": 60, "cleanPodPolicy": "All"}
 ASKED, UNASKED = ({RUN_POLICY: value} for value in ("true", "false"))
 IGNORED = f'v0.2.3 ignores activeDeadlineSeconds of spec.runPolicy; annotate the job {RUN_POLICY}: "true"'
@@ -57,6 +56,7 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
     [
         pytest.param(good(), "", id="good"),
         pytest.param(runs("-np", "1", *SCRIPT), "", id="-np 1"),
+        pytest.param(good(command=[word.replace("/mpi/", "/edl/") for word in GOOD]), "", id="et-operator's path"),
         pytest.param(good(command=["sh", "-c", f"horovodrun -np $N {' '.join(SCRIPT)} x"]), "", id="unread"),
         pytest.param(good(command=["/start.sh"], annotations=ELASTIC), "", id="own script"),
         pytest.param(good(replicas=2, annotations={MIN: "2"}), "", id="at its least"),
@@ -87,8 +87,6 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
         pytest.param(plain(labels=TEAM, cleanPodPolicy=None), BY_CLEANING, id="those of a plain job"),
         pytest.param(good(labels=TEAM), "", id="queued workers that go"),
         pytest.param(good(labels=TEAM, cleanPodPolicy="All"), "", id="all go"),
-        pytest.param(good(annotations=HELD), "", id="held by KubeQueue"),
-        pytest.param(good(labels=TEAM, annotations=HELD), "holds a job with a queue of Kueue for", id="in two queues"),
     ],
 )
 def test_a_new_job_is_told_what_is_doubtful(job: Object, warning: str) -> None:

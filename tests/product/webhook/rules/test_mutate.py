@@ -13,7 +13,7 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
 from tests.product.webhook.answers import knowing, patch_of, patched
 from tests.product.webhook.answers import own as capability
-from tests.product.webhook.objects import ELASTIC, PLAIN, Object, body, config_map, launcher_pod, mpi_job
+from tests.product.webhook.objects import ELASTIC, PLAIN, Object, body, config_map, launcher_pod, mpi_job, worker_pod
 from webhook.rules import handlers, json_patch, mutate, review
 from webhook.rules.json_patch import ForeignField, Patch
 
@@ -46,6 +46,44 @@ def test_an_elastic_launcher_gets_the_item_at_the_end_and_nothing_else(pod: Obje
     items.append(ITEM)
     assert len(items) == 3
     assert patched(mutate.launcher, pod, job) == expected
+
+
+def edl_mount(pod: mutate.Pod, _job: object) -> Patch:
+    return mutate.edl_mount(pod)
+
+
+EDL = [word.replace("/etc/mpi/", "/etc/edl/") for word in ELASTIC]
+
+
+def test_a_launcher_that_names_the_path_of_et_operator_finds_the_same_files_there() -> None:
+    pod = launcher_pod(command=EDL)
+    expected = copy.deepcopy(pod)
+    expected["spec"]["containers"][0]["volumeMounts"].append({"name": "mpi-job-config", "mountPath": "/etc/edl"})
+    assert patched(edl_mount, pod, None) == expected
+    [item] = patch_of(mutate.launcher, pod, None)
+    assert item["value"] == ITEM
+
+
+def mounted(**change: str) -> Object:
+    """A launcher for et-operator whose first mount is changed."""
+    pod = launcher_pod(command=EDL)
+    [mount] = (mount for mount in pod["spec"]["containers"][0]["volumeMounts"] if mount["mountPath"] == "/etc/mpi")
+    mount.update(change)
+    return pod
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(launcher_pod(), id="it does not name it"),
+        pytest.param(mounted(name="x"), id="another volume"),
+        pytest.param(mounted(mountPath="/mnt"), id="another path"),
+        pytest.param(mounted(mountPath="/etc/edl/"), id="its own mount"),
+        pytest.param({**worker_pod(), "spec": launcher_pod(command=EDL)["spec"]}, id="a worker"),
+    ],
+)
+def test_no_other_pod_gets_a_second_mount(pod: Object) -> None:
+    assert patch_of(edl_mount, pod, None) == ()
 
 
 STRANGER = mpi_job(command=PLAIN, annotations=ON, uid="of an earlier job of this name")

@@ -13,7 +13,7 @@ from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from tests.product.webhook.answers import patched
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, launcher_pod, mpi_job, worker_pod
-from webhook.rules import pod_security, pod_templates, scheduling_gates
+from webhook.rules import mutate, pod_security, pod_templates
 
 SUSPENDED = {"name": names.GATE_SUSPENDED}
 THEIRS = {"name": "kueue.x-k8s.io/admission"}
@@ -46,7 +46,7 @@ PLAINLY, SUSPENDING = mpi_job(), mpi_job(annotations=ASKING)
 )
 def test_a_new_pod_gets_the_gates_of_its_job_only(pod: Object, job: Object, gates: list[Object] | None) -> None:
     expected = pod if gates is None else with_spec(pod, schedulingGates=gates)
-    assert patched(scheduling_gates.missing, pod, job) == expected
+    assert patched(mutate.gates, pod, job) == expected
 
 
 LABELS = {"team": "vision", "sidecar.istio.io/inject": "false"}

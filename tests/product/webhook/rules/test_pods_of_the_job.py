@@ -12,7 +12,7 @@ from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from tests.product.webhook.answers import PodRule, own, patch_of
 from tests.product.webhook.objects import PLAIN, Object, launcher_pod, mpi_job, worker_pod
-from webhook.rules import mutate, pod_security, pod_templates, scheduling_gates, worker_grace
+from webhook.rules import mutate, pod_security, pod_templates, worker_grace
 
 RULES = [
     pytest.param(mutate.launcher, names.ROLE_LAUNCHER, id="discover_hosts"),
@@ -23,7 +23,7 @@ RULES = [
         for rule in (
             pod_templates.missing_labels,
             pod_security.restored,
-            scheduling_gates.missing,
+            mutate.gates,
             own(GangAdmission()),
         )
         for role in (names.ROLE_LAUNCHER, names.ROLE_WORKER)

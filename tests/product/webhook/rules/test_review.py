@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from tests.product.webhook.answers import NOTHING
 from tests.product.webhook.objects import Object, body, config_map, launcher_pod, mpi_job, review
 from webhook.rules import handlers
@@ -187,3 +189,48 @@ def test_space_between_the_parts_hides_no_number_of_them() -> None:
     pod = launcher_pod()
     pod["spec"]["containers"] = [{}] * 20_000
     assert mutated(body(pod).replace(b",", b",  ")).outcome == "unreadable"
+
+
+def crowded(fields: int, *, queue: str = "team", **labels: str) -> Object:
+    """A job with so many fields, in this queue of Kueue."""
+    job = mpi_job()
+    worker = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
+    worker["spec"]["containers"][0]["env"] = [{"name": f"A{index}", "value": "1"} for index in range(fields // 2)]
+    job["metadata"]["labels"] = {**({LABEL_QUEUE: queue} if queue else {}), **labels}
+    return job
+
+
+@pytest.mark.parametrize("fields", [6_000, 16_000])
+def test_a_queued_job_that_cannot_be_read_is_refused(fields: int) -> None:
+    """Its pods would start without their queue, and what was granted could never be taken back."""
+    [refusal] = validated(body(crowded(fields))).verdict.refusals
+    assert "fields or list items), so its pods would start without their queue" in refusal.message
+    assert validated(body(crowded(fields), old=crowded(10))).outcome == "rejected"
+    assert validated(body(crowded(fields), old=crowded(fields, queue=""))).outcome == "rejected"
+
+
+def test_a_job_that_kubequeue_holds_and_that_cannot_be_read_is_refused() -> None:
+    def held(fields: int) -> Object:
+        job = crowded(fields, queue="")
+        job["metadata"]["annotations"] = {KUBEQUEUE_SUSPEND: "true"}
+        return job
+
+    assert validated(body(held(6_000))).outcome == "rejected"
+    assert validated(body(held(6_000), old=held(10))).outcome == "rejected"
+    assert validated(body(held(7_000), old=held(6_000))).outcome == "unreadable"
+
+
+@pytest.mark.parametrize("queue", ["team", ""], ids=["Kueue", "KubeQueue"])
+def test_a_queued_job_with_more_text_than_is_kept_is_refused(queue: str) -> None:
+    job = crowded(10, queue=queue)
+    job["metadata"]["annotations"] = {} if queue else {KUBEQUEUE_SUSPEND: "true"}
+    labels = {f"label-{index}": "x" * 60 for index in range(1_200)}
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["metadata"] = {"labels": labels}
+    assert validated(body(job)).outcome == "rejected"
+
+
+def test_other_jobs_that_cannot_be_read_pass() -> None:
+    deleting = crowded(6_000)
+    deleting["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    for sent in (body(crowded(6_000, queue="")), body(deleting), body(crowded(7_000), old=crowded(6_000))):
+        assert validated(sent).outcome == "unreadable"

@@ -8,6 +8,7 @@ import pytest
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities import admission
 from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALE
+from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.model.mpijob import MPIJob
@@ -252,3 +253,45 @@ def test_a_plain_job_is_told_once_what_has_no_effect(asking: dict[str, str]) -> 
     assert told in on_update(asked, plain).warnings
     assert told not in on_update(asked, asked).warnings
     assert told not in on_create(sized(annotations=asking)).warnings
+
+
+def placed(node: str, *, queue: str = "", role: str = "Worker", **facts: Any) -> Object:
+    """A job with a template that names a node, in a queue of Kueue or in none."""
+    job = sized(**facts)
+    job["metadata"]["labels"] = {LABEL_QUEUE: queue} if queue else {}
+    job["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]["nodeName"] = node
+    return job
+
+
+@pytest.mark.parametrize("role", ["Launcher", "Worker"])
+def test_a_queued_job_may_not_choose_a_node_past_its_queue(role: str) -> None:
+    field = f"spec.mpiReplicaSpecs.{role}.template.spec.nodeName"
+    for verdict in (
+        on_create(placed("gpu-7", queue="team", role=role)),
+        on_update(placed("gpu-7", queue="team", role=role), placed("", queue="team", role=role)),
+        on_update(placed("gpu-7", queue="team", role=role), placed("gpu-7", role=role)),
+    ):
+        (refusal,) = verdict.refusals
+        assert (refusal.field, "use nodeSelector" in refusal.message) == (field, True)
+
+
+def test_a_job_that_kubequeue_holds_may_not_choose_a_node_past_it() -> None:
+    held, freed = ({KUBEQUEUE_SUSPEND: said} for said in ("true", "false"))
+    for verdict in (
+        on_create(placed("gpu-7", annotations=held)),
+        on_update(placed("gpu-7", annotations=held), placed("", annotations=held)),
+    ):
+        (refusal,) = verdict.refusals
+        assert refusal.field == "spec.mpiReplicaSpecs.Worker.template.spec.nodeName"
+    assert not on_update(placed("gpu-7", annotations=freed), placed("gpu-7", annotations=held)).refusals
+    assert not on_create(placed("gpu-7", annotations=freed)).refusals
+    assert not on_create(placed("gpu-7", annotations=held, command=PLAIN)).refusals, "it is not held by us"
+    back = on_update(placed("gpu-7", annotations=held), placed("gpu-7", annotations=freed))
+    assert not back.refusals, "the controller asks for the quota back"
+
+
+def test_a_job_that_no_queue_holds_may_choose_a_node() -> None:
+    queued = placed("gpu-7", queue="team")
+    assert not on_create(placed("gpu-7")).refusals
+    assert not on_update(queued, queued).refusals
+    assert not on_update(placed("gpu-7"), queued).refusals

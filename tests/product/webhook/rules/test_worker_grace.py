@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
@@ -13,12 +14,14 @@ import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.act import worker_probes
+from tests.doubles.terminals import on_terminal
 from tests.product.webhook.answers import patched
 from tests.product.webhook.objects import PLAIN, Object, mpi_job, worker_pod
 from webhook.rules import worker_grace
 
 HOOK = {"name": "hooked", "image": "i", "lifecycle": {"preStop": {"exec": {"command": ["true"]}}}}
 PROXY = {"name": "proxy", "image": "i"}
+SIDECAR = {**PROXY, "restartPolicy": "Always"}
 PERIOD = "terminationGracePeriodSeconds"
 
 
@@ -53,7 +56,10 @@ def fitted(pod: Object, seconds: int) -> Object:
         pytest.param(worker(), asking(drain="90500ms"), 91, id="up to a whole second"),
         pytest.param(worker(), asking(drain="10s"), 30, id="never less than it has"),
         pytest.param(worker(period=600), asking(), 600, id="what another webhook made longer"),
-        pytest.param(worker(before=(PROXY,)), asking(), 60, id="behind a container that was put before it"),
+        pytest.param(worker(before=(PROXY,)), asking(), 30, id="behind a container, which may ignore SIGTERM"),
+        pytest.param(worker(behind=(PROXY,)), asking(), 30, id="before a container, which may ignore SIGTERM"),
+        pytest.param(worker(initContainers=[SIDECAR]), asking(), 30, id="beside a sidecar, which may ignore SIGTERM"),
+        pytest.param(worker(initContainers=[PROXY]), asking(), 60, id="after a container that has ended"),
     ],
 )
 def test_a_worker_gets_at_least_its_drain_timeout_and_nothing_else(pod: Object, job: Object, seconds: int) -> None:
@@ -69,6 +75,9 @@ def test_a_worker_gets_at_least_its_drain_timeout_and_nothing_else(pod: Object, 
         pytest.param(worker(behind=(HOOK,)), asking(), id="a hook whose author knew the period"),
         pytest.param(worker(initContainers=[HOOK]), asking(), id="a hook of a sidecar"),
         pytest.param(worker(), asking(command=PLAIN), id="a plain job"),
+        # The main process would take others' processes for ranks, and end with the grace period only.
+        pytest.param(worker(hostPID=True), asking(), id="the processes of the node"),
+        pytest.param(worker(shareProcessNamespace=True), asking(), id="the processes of other containers"),
     ],
 )
 def test_what_somebody_else_decided_stays(pod: Object, job: Object) -> None:
@@ -103,6 +112,7 @@ NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
         ("late", 4.5, 7.0, names.RANKS_LEFT),
         ("told", 0.2, 2.0, names.RANKS_LEFT),
         ("told; sleep 4 & sleep 2 &", 2.5, 4.5, names.RANKS_LEFT),
+        ("attached", 4.5, 7.0, names.NO_RANK_SEEN),
     ],
 )
 def test_the_main_process_ends_with_the_last_rank_and_says_so(
@@ -111,21 +121,25 @@ def test_the_main_process_ends_with_the_last_rank_and_says_so(
     """As process 1 of a container.
 
     late: a driver with the old list starts a rank 3 s after SIGTERM. told: the controller says that the worker drained.
+    attached: somebody has a shell in it, and a command in that.
     """
     log = tmp_path / "termination-log"
     main_process = worker_grace.MAIN.replace("/dev/termination-log", str(log))
-    begins = ranks.removeprefix("late").removeprefix("told").removeprefix("; ")
-    ends = Popen([*NAMESPACE, "/bin/sh", "-c", begins + main_process])
+    begins = ranks.removeprefix("late").removeprefix("told").removeprefix("; ").removeprefix("attached")
+    ends = Popen([*NAMESPACE, "/bin/sh", "-c", begins + main_process], start_new_session=True)
     time.sleep(1)
     (main,) = Path(f"/proc/{ends.pid}/task/{ends.pid}/children").read_text().split()
     if ranks.startswith("told"):
         log.write_text(f"{names.RANKS_LEFT}\n")
-    began = time.monotonic()
-    os.kill(int(main), signal.SIGTERM)
-    if ranks == "late":
-        time.sleep(3)
-        subprocess.run(["nsenter", "--target", main, "--pid", "--mount", "sleep", "2"], check=True)
-    assert ends.wait(30) == 0
+    inside = ("nsenter", "--target", main, "--pid", "--mount")
+    with on_terminal(*inside, "bash", "-c", "sleep 60; exit") if ranks == "attached" else nullcontext():
+        time.sleep(0.5)
+        began = time.monotonic()
+        os.kill(int(main), signal.SIGTERM)
+        if ranks == "late":
+            time.sleep(3)
+            subprocess.run([*inside, "sleep", "2"], check=True, start_new_session=True)
+        assert ends.wait(30) == worker_grace.ENDED
     assert least < time.monotonic() - began < most
     assert log.read_text() == f"{words}\n"
 
@@ -139,7 +153,8 @@ def test_the_ranks_of_a_job_that_is_gone_are_ended_and_those_beside_another_main
     log = tmp_path / "termination-log"
     ranks = "sh -c 'trap : TERM; while :; do sleep 9; done; exit' & sleep 90 & "
     for main_process, ends in ((worker_grace.MAIN.replace("/dev/termination-log", str(log)), True), ("cat", False)):
-        container = Popen([*NAMESPACE, "/bin/sh", "-c", ranks + main_process], stdin=subprocess.PIPE)
+        words = [*NAMESPACE, "/bin/sh", "-c", ranks + main_process]
+        container = Popen(words, stdin=subprocess.PIPE, start_new_session=True)
         time.sleep(1)
         (main,) = Path(f"/proc/{container.pid}/task/{container.pid}/children").read_text().split()
         os.kill(int(main), signal.SIGTERM)
@@ -148,7 +163,7 @@ def test_the_ranks_of_a_job_that_is_gone_are_ended_and_those_beside_another_main
         told = subprocess.run([*inside, "/bin/sh", "-c", worker_probes.END], check=True, capture_output=True, text=True)
         assert told.stdout == "told\n"
         if ends:
-            assert container.wait(10) == 0
+            assert container.wait(10) == worker_grace.ENDED
         else:
             assert "sleep" in subprocess.run([*inside, "ps", "-A"], check=True, capture_output=True, text=True).stdout
             container.kill()
