@@ -55,6 +55,11 @@ class Case:
         return pod.facts.gates if pod else ()
 
     @property
+    def held_back(self) -> bool:
+        """True if it is meant to wait: only gates of ours hold it back."""
+        return bool(self.gates) and names.GATES.issuperset(self.gates)
+
+    @property
     def seen(self) -> Pod:
         """The pod's state in the words of scheduler and kubelet."""
         return self.facts.pods.get(self.name, Pod())

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mpijob_elastic import names
+from mpijob_elastic.explain.spawned_ranks import Spawned, Stall
 from mpijob_elastic.model.horovodrun import Launch
 
 
@@ -52,7 +53,8 @@ class Facts:
     state: the job's, in one word. resized_at: since when it has its size, at the latest. pods: by name. events: the
     newest warning on an object, by its name. surplus: when workers beyond the size were created, by name. home: the
     namespace of controller and webhook. controller, webhook: what keeps them from working, "" where nothing does.
-    launch: how horovodrun was started. looks: by worker, none with --no-exec.
+    launch: how horovodrun was started. looks: by worker, none with --no-exec. stall: what the launcher's log says of
+    missing ranks; spawned: whose they may be.
     """
 
     state: str = ""
@@ -67,3 +69,5 @@ class Facts:
     launch: Launch | None = None
     role_readable: bool = True
     looks: Mapping[str, Look] = field(default_factory=dict)
+    stall: Stall | None = None
+    spawned: Spawned | None = None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from mpijob_elastic import names
 from mpijob_elastic.decide import config_map, handover, notices
 from mpijob_elastic.decide.notices import REFRESH_REFUSED
-from mpijob_elastic.explain import launchers
+from mpijob_elastic.explain import launchers, stalled_ranks
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.findings import Finding, fine, waiting, wrong
 from mpijob_elastic.explain.pods import OPERATOR
@@ -74,6 +74,7 @@ def findings(job: Case) -> Iterator[Finding]:
             f"{job.launcher} waits for {needed} slots (horovodrun's --min-np, or -np); published workers have {slots}"
         )
         yield wrong("below-min-np", said, next_step=job.on_job("edit"))
+    yield from stalled_ranks.finding(job)
 
 
 def _former_size(job: Case) -> Iterator[Finding]:

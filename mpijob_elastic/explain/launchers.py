@@ -21,6 +21,11 @@ def findings(job: Case) -> Iterator[Finding]:
         yield waiting("no-launcher", said, next_step=job.on_job("describe"))
     elif launcher.phase is LauncherPhase.DELIVERING:
         yield _delivering(job, launcher)
+    elif launcher.phase is LauncherPhase.WAITING and job.of(name).held_back:
+        turns = filter(None, (one.turn(job.state) for one in job.state.wishes.capabilities))
+        if not (job.state.wishes.stop or any(turn.says for turn in turns)):  # else a notice says it
+            why = job.state.wishes.held.get(name) or "ranks of the launcher before may still run"
+            yield waiting("launcher-held", f"{name} is held back: {why}", next_step=job.controller_log)
     elif launcher.phase is LauncherPhase.WAITING:
         pod = job.of(name)
         if stuck := next(pods.startup(pod), None):

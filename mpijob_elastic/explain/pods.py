@@ -51,7 +51,12 @@ def causes(case: Case) -> Iterator[Finding]:
 
 def startup(case: Case) -> Iterator[Finding]:
     """Yield what keeps a pod from starting."""
-    if case.gates:
+    if case.held_back and (case.state.wishes.stop or case.of(case.launcher).held_back):
+        yield waiting("job-waits", "waits, as the whole job does (see above)")
+    elif case.held_back:
+        why = case.state.wishes.held.get(case.name) or "mpijob-elastic frees it next"
+        yield waiting("gated", f"is held back: {why}")
+    elif case.gates:
         yield waiting("gated", f"is held back by scheduling gates: {', '.join(case.gates)}", next_step=case.describe)
     if case.seen.unscheduled:
         yield wrong("not-scheduled", f"cannot be scheduled: {case.seen.unscheduled}", next_step=case.describe)
@@ -91,12 +96,10 @@ def _failed(case: Case, worker: WorkerState) -> Finding:
         return case.noted(given_up(case.view, worker))
     if worker.standing is Standing.FAILED:
         return waiting(cause, f"has failed {how}; the controller replaces it in {wait}", next_step=case.describe)
-    return wrong(cause, f"has ended {how} and is not replaced: {_why_not_replaced(case, pod)}", next_step=case.describe)
+    return wrong(cause, f"has ended {how} and is not replaced: {_why_not_replaced(case)}", next_step=case.describe)
 
 
-def _why_not_replaced(case: Case, pod: Worker) -> str:
-    if pod.succeeded:
-        return "it ended with success, but the main process of a worker should not end"
+def _why_not_replaced(case: Case) -> str:
     if not case.view.elastic:
         return "the job is not elastic"
     if case.view.policy.replace_failed_workers is False:

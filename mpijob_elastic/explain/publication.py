@@ -34,6 +34,8 @@ def _unpublished(case: Case) -> Finding:
         why = f"its node or pod is being removed ({case.pod.facts.disruption})"
         said = f"is leaving: {why}; the operator recreates it on another node"
         return waiting("disrupted", said)
+    if case.view.facts.sizes and case.following.wake_at is None and case.name not in case.following.hosts:
+        return waiting("size-incomplete", "waits: the job may have certain sizes only, and the next is not complete")
     said = "is not in discover_hosts.sh yet"
     if not case.facts.role_readable:
         said += "; to see when it will be, you need the right to read Roles"

@@ -15,7 +15,7 @@ def causes(case: Case) -> Iterator[Finding]:
         yield fine("kept", f"keeps running although {case.view.replicas} workers are desired: the job is not elastic")
     if pod and pod.facts.deleting:
         yield waiting("leaving", "is being deleted")
-    why = "is to leave (see above)" if pod and pod.index < case.view.replicas else "is surplus"
+    why = "is to leave (see above)" if pod and pod.index in case.view.wanted else "is surplus"
     if case.name in case.view.host_of:
         yield waiting("leaving", f"{why}; it leaves discover_hosts.sh {_when(case)}")
     if drain and not (pod and pod.unscheduled):

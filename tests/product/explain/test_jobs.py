@@ -13,7 +13,6 @@ from mpijob_elastic.model.memory import Memory, Mended, Scale
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import LONG_AGO, NOW, but, config, job, launcher, pending, pods, worker
 from tests.product.explain.said import BUSY, of_job, of_worker
-from tests.queues import held, unit
 
 LATELY = Mended(count=3, at=NOW - 5.0, writer="kubectl-edit")
 WAITING, DELIVERING = LauncherPhase.WAITING, LauncherPhase.DELIVERING
@@ -181,11 +180,3 @@ def test_one_worker_can_be_asked_about_alone() -> None:
 def test_a_drain_beside_workers_that_train_is_nothing_wrong() -> None:
     assert of_worker(job(3, replicas=2), 2).cause == "leaving"
     assert explain(job(3, replicas=2), Facts(looks=dict.fromkeys(pods(0, 1), BUSY)), now=NOW).all_train
-
-
-def test_a_job_that_waits_in_kube_queue_says_so_and_what_holds_it() -> None:
-    said = of_job(held(unit(said="1 more needed")))
-    assert said["enqueued"].says == "j waits in KubeQueue: QueueUnit j-mpi-qu is Enqueued; 1 more needed"
-    assert said["enqueued"].next_step == "kubectl -n default describe queueunit j-mpi-qu"
-    assert "suspended" in said
-    assert "enqueued" not in of_job(held())

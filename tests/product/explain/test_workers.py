@@ -102,7 +102,11 @@ PODS: list[Row] = [
         {},
         "worker-given-up wrong: failed 8 times (last: Failed*1h*> kubectl -n default delete pod j-worker-2",
     ),
-    (last(failed(2, succeeded=True)), {}, "failed wrong: ended with success"),
+    (
+        last(failed(2, succeeded=True, last_state="Completed")),
+        {},
+        "failed waiting: Completed*the controller replaces it",
+    ),
     (last(FAILED, elastic=False), {}, "failed wrong: the job is not elastic"),
     (
         last(FAILED, policy=Policy(replace_failed_workers=False)),
@@ -160,6 +164,7 @@ PUBLICATION: list[Row] = [
         {},
         "settling waiting: joins discover_hosts.sh in 2s*an earlier change",
     ),
+    (job(config=TWO, sizes=(2, 4)), {}, "size-incomplete waiting: the next is not complete"),
     (job(workers=GOING, config=TWO), {}, "disrupted waiting: karpenter.sh/disrupted"),
     *(
         (job(launcher=launcher(phase) if phase else None, elastic=elastic), {}, "no-launcher waiting")
@@ -300,11 +305,12 @@ def test_a_pod_at_a_gate_names_it_and_a_worker_of_a_stopped_job_is_about_to_go()
     view = job(2, workers=workers, launcher=held, config=config([]), known=False, suspended_by="annotation x")
     assert of_worker(view, 0).cause == "suspending"
     found = of_worker(view, 1)
-    assert (found.cause, found.level) == ("gated", Level.WAITING)
-    assert names.GATE_SUSPENDED in found.says
-    said = of_job(view)
-    assert "is suspended by annotation mpijob-elastic/suspend" in said["suspended"].says
-    assert names.GATE_SUSPENDED in said["launcher-stuck"].says
+    assert (found.cause, found.level, found.next_step) == ("job-waits", Level.WAITING, "")
+    [said] = of_job(view).values()
+    assert "is suspended by annotation mpijob-elastic/suspend" in said.says
+    assert said.next_step == "kubectl -n default annotate mpijob j mpijob-elastic/suspend-"
+    foreign = but(held, gates=(*gates, "example.com/wait"))
+    assert "example.com/wait" in of_job(but(view, launcher=foreign))["launcher-stuck"].says
 
 
 def test_a_job_that_waits_for_quota_says_where_and_why() -> None:
@@ -317,7 +323,18 @@ def test_a_job_that_waits_for_quota_says_where_and_why() -> None:
     assert said.says == "j-worker-2 waiting in queue team: insufficient quota; at place 4"
     assert said.level is Level.WAITING
     assert said.next_step == "kubectl -n default describe workload j-worker-2"
-    assert of_worker(view, 2).cause == "gated"
-    held = of_job(waiting(2, workload(said="insufficient")))
-    assert held["queued"].says == "j waits in queue team: insufficient"
-    assert held["launcher-stuck"].level is Level.WAITING
+    found = of_worker(but(view, launcher=launcher()), 2)
+    assert (found.cause, found.next_step) == ("gated", "")
+    assert found.says == "j-worker-2 is held back: it waits in queue team: insufficient quota"
+    whole = waiting(2, workload(said="insufficient"))
+    [held] = of_job(whole).values()
+    assert held.says == "j waits in queue team: insufficient"
+    assert of_worker(whole, 1).cause == "job-waits"
+
+
+def test_a_launcher_that_is_held_back_for_a_reason_nobody_has_told_is_told_of() -> None:
+    [found] = of_job(waiting(2, workload())).values()
+    assert (found.cause, found.says) == ("launcher-held", "j-launcher is held back: it waits in queue team")
+    held = launcher(LauncherPhase.WAITING, gates=(names.GATE_SUSPENDED,))
+    [found] = of_job(job(2, launcher=held, config=config([]), known=False)).values()
+    assert found.says == "j-launcher is held back: ranks of the launcher before may still run"

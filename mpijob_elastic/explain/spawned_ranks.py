@@ -1,0 +1,86 @@
+"""Which worker Horovod's `[N]` in the launcher's log means. Pure.
+
+`[N]` is the rank with which a process was started. The process keeps it when ranks are dealt again, and a newcomer may
+be started with the same. So two workers may print the same number at a time.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# Seconds. A start is known by a time in whole seconds, so it looks too early by as much.
+TOGETHER = 5.0
+# horovodrun, perhaps with --prefix-output-with-timestamp; mpirun --tag-output has the number of the job before it.
+PREFIX = re.compile(rb"^(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})?\[(?:\d{1,9},)?(\d{1,9})\]<std(?:out|err)>:")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spawn:
+    """A process of the launcher that holds a rank: its number there, the rank it was started with, pod, and start."""
+
+    pid: int
+    rank: int
+    pod: str
+    started_at: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spawned:
+    """What a look into a launcher shows: the spawns, and when it was. Times are seconds by the launcher's clock."""
+
+    at: float
+    spawns: frozenset[Spawn]
+
+    @property
+    def together(self) -> bool:
+        """True if all were started at the same time, so that no rank was dealt again since."""
+        starts = [spawn.started_at for spawn in self.spawns]
+        return not starts or max(starts) - min(starts) < TOGETHER
+
+    def pods(self, rank: int) -> list[str]:
+        """Return the pods with a process that was started with this rank, sorted."""
+        return sorted({spawn.pod for spawn in self.spawns if spawn.rank == rank})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stall:
+    """Ranks for which the others wait.
+
+    seconds: for how long the others have waited at least. missing: the tensors that each rank has not submitted.
+    """
+
+    seconds: int
+    missing: Mapping[int, str]
+
+
+@dataclass
+class Lives:
+    """The spawns of all looks, and when those that have ended were missed first."""
+
+    _gone_at: dict[Spawn, float | None] = field(default_factory=dict)
+
+    def add(self, look: Spawned) -> None:
+        """Take in another look."""
+        for spawn, gone_at in self._gone_at.items():
+            if gone_at is None and spawn not in look.spawns:
+                self._gone_at[spawn] = look.at
+        self._gone_at |= dict.fromkeys(look.spawns)
+
+    def pods(self, rank: int, *, at: float) -> list[str]:
+        """Return the pods that may have printed `[rank]` at that time, sorted."""
+        found = (
+            spawn.pod
+            for spawn, gone_at in self._gone_at.items()
+            if spawn.rank == rank and spawn.started_at <= at and (gone_at is None or at <= gone_at)
+        )
+        return sorted({*found})
+
+    def has(self, pod: str) -> bool:
+        """Return True if a rank was seen in the pod."""
+        return any(spawn.pod == pod for spawn in self._gone_at)
+
+
+def printed_rank(line: bytes) -> int | None:
+    """Return the number in Horovod's prefix of a line, None for the launcher's own lines."""
+    match = PREFIX.match(line)
+    return int(match[1]) if match else None
