@@ -6,7 +6,17 @@ from pathlib import Path
 import typer
 
 from mpijob_elastic import __version__
-from mpijob_elastic.cli import controller, exit_codes, install, read_commands, upgrade, webhook
+from mpijob_elastic.cli import (
+    exit_codes,
+    history_command,
+    install,
+    job_commands,
+    pod_commands,
+    process_commands,
+    read_commands,
+    submit_command,
+    upgrade,
+)
 from mpijob_elastic.kube.errors import KubeError
 from mpijob_elastic.telemetry.terminal import say
 
@@ -24,11 +34,23 @@ app = typer.Typer(
 app.command(name="get")(read_commands.get)
 app.command(name="watch")(read_commands.watch)
 app.command(name="explain")(read_commands.explain)
+app.command(name="logs")(pod_commands.logs)
+app.command(name="attach")(pod_commands.attach)
+app.command(name="top")(pod_commands.top)
+app.command(name="submit")(submit_command.submit)
+app.command(name="scaleout")(job_commands.scaleout)
+app.command(name="scalein")(job_commands.scalein)
+app.command(name="suspend")(job_commands.suspend)
+app.command(name="resume")(job_commands.resume)
+app.command(name="delete")(job_commands.delete)
+app.command(name="prune")(job_commands.prune)
+app.command(name="history")(history_command.history)
+app.command(name="dashboard")(read_commands.dashboard)
 app.command(name="install")(install.install)
 app.command(name="uninstall")(install.uninstall)
 app.add_typer(upgrade.app)
-app.command(name="controller")(controller.controller)
-app.command(name="webhook")(webhook.webhook)
+app.command(name="controller")(process_commands.controller)
+app.command(name="webhook")(process_commands.webhook)
 
 
 @app.command()

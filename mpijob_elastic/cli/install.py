@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpijob_elastic.cli import change_commands as common
+from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.options import Context, Kubeconfig
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
@@ -118,8 +119,10 @@ def uninstall(
 
     - `mpijob-elastic uninstall --yes`: without confirmation
 
-    Exit codes: 0 done; 1 refused (not confirmed, no rights); 2 wrong usage; 4 not gone in time, or no answer of the API
-    server; 130 Ctrl-C.
+    Quota of a queued job of which nothing runs is given back. Type this again when other jobs have ended.
+
+    Exit codes: 0 done; 1 refused (not confirmed, no rights); 2 wrong usage; 3 done, but something is left to do, which
+    the output says; 4 not gone in time, or no answer of the API server; 130 Ctrl-C.
     """
     from upgrade.uninstall import Uninstallation  # noqa: PLC0415 - --help need not load the client
 
@@ -129,6 +132,7 @@ def uninstall(
         planned = await Uninstallation.prepare(client, takes_scale=scale, takes_traces=traces)
         if planned.is_empty:
             terminal.say("Nothing is installed.", *(planned.traces.lines() if planned.traces else ()))
+            terminal.say(*planned.quota.lines())
             return
         if dry_run or not yes:
             await _announce(planned, say)
@@ -136,8 +140,10 @@ def uninstall(
         if not dry_run:
             if not yes:
                 typer.confirm(f"Delete this from {client.host}?", abort=True)
-            await planned.run(seconds=timeout, say=say)
-            terminal.say("Uninstalled.")
+            left = await planned.run(seconds=timeout, say=say)
+            terminal.say("Uninstalled.", *left)
+            if left:
+                raise typer.Exit(Exit.OTHERWISE)
 
     common.run(work, kubeconfig, context)
 

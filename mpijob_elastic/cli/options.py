@@ -5,8 +5,38 @@ from typing import Annotated, Literal
 
 import typer
 
+from mpijob_elastic.cli import complete
+from mpijob_elastic.model import durations
 from mpijob_elastic.telemetry.logs import LogFormat, LogLevel
 
+# The kind of an MPIJob as kubectl takes it, in front of a dot and its version and group.
+_KINDS = frozenset({"mpijob", "mpijobs", "mpij", "mj"})
+
+
+def job_name(text: str | None) -> str | None:
+    """Return the name of a job that is given as `train` or `mpijob/train`. Raises typer.BadParameter."""
+    if text is None:
+        return None
+    kind, slash, name = text.rpartition("/")
+    if not name or (slash and kind.lower().partition(".")[0] not in _KINDS):
+        raise typer.BadParameter(f"{text} is no MPIJob: give a name such as train, or mpijob/train")
+    return name
+
+
+def seconds(text: str) -> float:
+    """Return the seconds of a duration or a number. Raises typer.BadParameter."""
+    found = durations.parse(text if not text.replace(".", "", 1).isdecimal() else f"{text}s")
+    if not found:
+        raise typer.BadParameter(f"{text} is no duration above 0, such as 90s, 10m or 1h")
+    return found
+
+
+Job = Annotated[
+    str,
+    typer.Argument(
+        help="The job: train, or mpijob/train.", callback=job_name, autocompletion=complete.jobs, show_default=False
+    ),
+]
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(

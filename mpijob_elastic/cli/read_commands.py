@@ -1,12 +1,13 @@
-"""`mpijob-elastic get`, `watch` and `explain`: they change nothing."""
+"""`mpijob-elastic get`, `watch`, `explain` and `dashboard`: they change nothing."""
 
 import asyncio
 from typing import Annotated, Literal
 
 import typer
 
+from mpijob_elastic.cli import complete
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import AllNamespaces, Context, Kubeconfig, Namespace, Output
+from mpijob_elastic.cli.options import AllNamespaces, Context, Job, Kubeconfig, Namespace, Output, job_name
 
 OutputOfGet = Literal["table", "wide", "json", "yaml"]
 _EXITS = {True: Exit.DONE, False: Exit.REFUSED, None: Exit.NOT_KNOWN}
@@ -14,7 +15,15 @@ _EXITS = {True: Exit.DONE, False: Exit.REFUSED, None: Exit.NOT_KNOWN}
 
 def get(
     *,
-    job: Annotated[str | None, typer.Argument(help="Show only this job, with all details.", show_default=False)] = None,
+    job: Annotated[
+        str | None,
+        typer.Argument(
+            help="Show only this job, with all details.",
+            callback=job_name,
+            autocompletion=complete.jobs,
+            show_default=False,
+        ),
+    ] = None,
     namespace: Namespace = None,
     all_namespaces: AllNamespaces = False,
     output: Annotated[OutputOfGet, typer.Option("--output", "-o", help="Output format.")] = "table",
@@ -46,7 +55,7 @@ def get(
 
 def watch(
     *,
-    job: Annotated[str, typer.Argument(help="The job to follow.", show_default=False)],
+    job: Job,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -72,9 +81,14 @@ def watch(
 
 def explain(
     *,
-    job: Annotated[str, typer.Argument(help="The job to explain.", show_default=False)],
+    job: Job,
     worker: Annotated[
-        str | None, typer.Argument(help="Explain only this worker: its number or its pod.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="Explain only this worker: its number or its pod.",
+            autocompletion=complete.workers,
+            show_default=False,
+        ),
     ] = None,
     namespace: Namespace = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="Output format.")] = "table",
@@ -95,7 +109,8 @@ def explain(
     - `kubectl mpijob-elastic explain train --no-exec -o json`: for programs, without looking into the pods
 
     The command changes nothing. By exec it lists the processes in the workers and the launcher. Where you may not
-    exec, whether workers train is not known.
+    exec, whether workers train is not known. In the last lines of the launcher's log it looks for Horovod's "Missing
+    ranks".
 
     Exit codes: 0 every worker trains; 1 a worker does not train, something is wrong, no such job, no right to read it;
     2 wrong usage; 4 not known whether workers train, or no answer of the API server; 130 Ctrl-C.
@@ -106,3 +121,40 @@ def explain(
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
     all_train = asyncio.run(explain.explain(where, job=job, worker=worker, output=output, look=look))
     raise typer.Exit(_EXITS[all_train])
+
+
+def dashboard(
+    *,
+    job: Annotated[str | None, typer.Argument(help="Open the page of this job.", show_default=False)] = None,
+    namespace: Namespace = None,
+    all_namespaces: AllNamespaces = False,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open it in the browser, or print a link.")
+    ] = True,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: any free port.")] = 0,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Open a page that shows what jobs do now and why, live, until Ctrl-C.
+
+    For example:
+
+    - `mpijob-elastic dashboard`: the jobs of the context's namespace; `-A`: of all namespaces
+
+    - `mpijob-elastic dashboard train -n ml`: a job, its workers over time, Events and the launcher's last lines
+
+    - `mpijob-elastic dashboard --no-browser --port 8765`: on another machine, behind `ssh -L 8765:127.0.0.1:8765`
+
+    The page is served on this machine alone, to your browser alone, and reads with your kubeconfig and rights. While
+    the page of a job is open, the workers' processes are listed by exec, every 30 s at most.
+
+    Exit codes: 1 no such job, no right to read it, or the port is taken; 2 wrong usage; 4 no answer of the API server;
+    0 SIGTERM; 130 Ctrl-C.
+    """
+    from mpijob_elastic.cli.dashboard import server  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.target import Where  # noqa: PLC0415
+
+    if job and all_namespaces:
+        raise typer.BadParameter("a job is in one namespace: choose it with -n", param_hint="-A")
+    where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace, all_namespaces=all_namespaces)
+    asyncio.run(server.dashboard(where, job=job, port=port, browser=browser))

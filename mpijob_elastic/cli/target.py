@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mpijob_elastic import __version__
 from mpijob_elastic.kube.client import connect, load_kubeconfig
-from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.writer import ApiWriter
 
 DEFAULT_NAMESPACE = "default"
 _IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -28,7 +28,7 @@ class Where:
 
 
 @asynccontextmanager
-async def reached(where: Where) -> AsyncIterator[tuple[ApiReader, str | None]]:
+async def reached(where: Where) -> AsyncIterator[tuple[ApiWriter, str | None]]:
     """Give a connected client and the namespace, None for all of them.
 
     Raises `errors.Unconfigured` where no configuration can be used.

@@ -1,4 +1,4 @@
-// Podexec serves the kubelet's half of `kubectl exec` for the lab's pretended nodes.
+// Podexec serves the kubelet's half of `kubectl exec` and `kubectl logs` for the lab's pretended nodes.
 //
 // kwok's own exec server reports every failure as exit code 1, shows all processes of the machine to the command, and lets
 // anybody on the machine run commands as the lab's user. This one speaks through the kubelet's library (exit codes are true),
@@ -59,6 +59,7 @@ func serve() error {
 	go watchPods(context.Background(), client, executor.sandboxes.end)
 	routes := http.NewServeMux()
 	routes.HandleFunc("/exec/{namespace}/{pod}/{container}", executor.serve)
+	routes.HandleFunc("/containerLogs/{namespace}/{pod}/{container}", executor.serveLogs)
 	server := &http.Server{Addr: *address, Handler: routes, TLSConfig: clients, ReadHeaderTimeout: 10 * time.Second}
 	// HTTP/2 has no upgrades, and both SPDY and WebSocket begin as one.
 	server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}

@@ -23,6 +23,7 @@ const outputDelay = time.Second
 type sandboxes struct {
 	mutex sync.Mutex
 	byPod map[types.UID]*sandbox
+	logs  map[types.UID]*podLog
 }
 
 // sandbox is a PID namespace with a /proc of its own, whose first process is the pod's main one: what a command sees in
@@ -30,10 +31,11 @@ type sandboxes struct {
 type sandbox struct {
 	pod  string
 	main *exec.Cmd
+	log  *podLog
 }
 
 func newSandboxes() *sandboxes {
-	return &sandboxes{byPod: map[types.UID]*sandbox{}}
+	return &sandboxes{byPod: map[types.UID]*sandbox{}, logs: map[types.UID]*podLog{}}
 }
 
 // of returns the sandbox of a pod, made now if there is none.
@@ -47,8 +49,15 @@ func (s *sandboxes) of(uid types.UID, pod string) (*sandbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no sandbox for pod %s: %w", pod, err)
 	}
-	s.byPod[uid] = box
+	s.byPod[uid], s.logs[uid] = box, box.log
 	return box, nil
+}
+
+// log returns what a pod has written, also after its end; nil if it has never had a sandbox.
+func (s *sandboxes) log(uid types.UID) *podLog {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.logs[uid]
 }
 
 // end kills all processes of a pod, as the kubelet does when it is deleted.
@@ -64,7 +73,7 @@ func (s *sandboxes) end(uid types.UID) {
 
 func newSandbox(pod string) (*sandbox, error) {
 	// mpi-operator's workers run `sleep 365d`.
-	main := exec.Command("sh", "-c", "mount -t proc proc /proc && echo ready && exec sleep 365d >/dev/null")
+	main := exec.Command("sh", "-c", "mount -t proc proc /proc && echo ready && exec sleep 365d")
 	main.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
 	main.Env = environment(pod)
 	output, err := main.StdoutPipe()
@@ -74,10 +83,13 @@ func newSandbox(pod string) (*sandbox, error) {
 	if err := main.Start(); err != nil {
 		return nil, err
 	}
-	if _, err := bufio.NewReader(output).ReadString('\n'); err != nil {
+	reader := bufio.NewReader(output)
+	if _, err := reader.ReadString('\n'); err != nil {
 		return nil, errors.Join(err, main.Wait())
 	}
-	return &sandbox{pod: pod, main: main}, nil
+	log := &podLog{news: make(chan struct{})}
+	go log.keep(reader)
+	return &sandbox{pod: pod, main: main, log: log}, nil
 }
 
 // ExecInContainer runs a command in the sandbox and returns when it has ended, with an error that carries its exit code.

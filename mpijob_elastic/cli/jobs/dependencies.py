@@ -94,6 +94,13 @@ async def warnings(client: ApiReader, namespace: str, uids: Mapping[str, str]) -
     return {name: words for (name, _), words in zip(chosen, found, strict=True) if words}
 
 
+async def own_warnings(client: ApiReader, namespace: str, uid: str) -> dict[str, tuple[str, str]]:
+    """Return reason and message of our warnings on an object, by the names of their Events; none if they are hidden."""
+    found = await _events(client, namespace, uid) or ()
+    ours = (event for event in found if event.source.component == names.PROGRAM)
+    return {event.metadata.name: (event.reason, " ".join(event.message.split())) for event in ours}
+
+
 async def surplus(client: ApiReader, view: JobView) -> dict[str, float]:
     """Return when each worker beyond the size was created that is there at some time within a second.
 
@@ -106,7 +113,7 @@ async def surplus(client: ApiReader, view: JobView) -> dict[str, float]:
             async for line in lines:
                 pod = facts_pod.read(wire.read_line(line).object)
                 index = names.worker_index(pod.metadata.name, job=view.name)
-                if index is not None and index >= view.replicas and pod.metadata.job_uid == view.ref.uid:
+                if index is not None and index not in view.wanted and pod.metadata.job_uid == view.ref.uid:
                     found[pod.metadata.name] = pod.created_at
     return found
 
@@ -123,13 +130,21 @@ async def threats(client: ApiReader, pods: Iterable[PodFacts]) -> dict[str, str]
 
 
 async def _warning(client: ApiReader, namespace: str, uid: str) -> str:
-    selector = f"involvedObject.uid={uid},type=Warning"
-    events = await _list(client, EVENTS.path(namespace), _EVENTS.decode, fieldSelector=selector)
+    events = await _events(client, namespace, uid)
     if events is None:
         return "unknown, as Events cannot be listed with your rights"
     theirs = [event for event in events if event.source.component != names.PROGRAM]
     newest = max(theirs, key=lambda event: event.at, default=None)
     return f"{newest.reason}: {' '.join(newest.message.split())}" if newest else ""
+
+
+async def _events(client: ApiReader, namespace: str, uid: str) -> list[_Event] | None:
+    """Return the warnings on an object, None if they cannot be listed."""
+    selector = f"involvedObject.uid={uid},type=Warning"
+    try:
+        return await list_objects(client, EVENTS.path(namespace), _EVENTS.decode, query={"fieldSelector": selector})
+    except errors.KubeError:
+        return None
 
 
 async def _read(client: ApiReader, path: str, decode: Callable[[bytes], T], *, missing: T | None = None) -> T | None:
@@ -138,12 +153,5 @@ async def _read(client: ApiReader, path: str, decode: Callable[[bytes], T], *, m
         return decode(await client.get(path))
     except errors.NotFound:
         return missing
-    except errors.KubeError:
-        return None
-
-
-async def _list(client: ApiReader, path: str, decode: Callable[[bytes], T], **query: str) -> list[T] | None:
-    try:
-        return await list_objects(client, path, decode, query=query)
     except errors.KubeError:
         return None

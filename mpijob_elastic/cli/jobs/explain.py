@@ -4,20 +4,25 @@ import asyncio
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.cli.jobs import dependencies, exec_probes, get
+from mpijob_elastic.cli.jobs import dependencies, exec_probes, get, rank_looks
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.explain import explain as find
+from mpijob_elastic.explain import stalled_ranks
 from mpijob_elastic.explain.facts import Facts, Look
 from mpijob_elastic.explain.findings import Explanation, Finding, Level
+from mpijob_elastic.explain.spawned_ranks import Spawned, Stall
+from mpijob_elastic.explain.stalled_ranks import LATELY, MOST_LINES
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec, Held
 from mpijob_elastic.model.pod import Launcher, PodFacts, Worker
@@ -34,18 +39,71 @@ class NoSuchWorker(errors.KubeError):
     """The job has no such worker; the message says how to name a worker."""
 
 
+Looks = Mapping[str, Look]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What was read beside a snapshot, see `Facts`. threats: why the nodes of pods are about to go, by pod.
+
+    looks, frozen: what exec shows of workers, and the execs that the launcher holds although their pods are gone.
+    """
+
+    home: str = names.NAMESPACE
+    controller: str = ""
+    webhook: str = ""
+    events: Mapping[str, str] = field(default_factory=dict)
+    threats: Mapping[str, str] = field(default_factory=dict)
+    surplus: Mapping[str, float] = field(default_factory=dict)
+    looks: Looks = field(default_factory=dict)
+    frozen: tuple[Exec, ...] = ()
+    stall: Stall | None = None
+    spawned: Spawned | None = None
+
+
 async def explain(where: Where, *, job: str, worker: str | None, output: str, look: bool) -> bool | None:
     """Print why workers do not train; return True if all do, None if nobody knows. Raises `errors.KubeError`."""
     async with reached(where) as (client, namespace):
         snapshot = await get.find(client, namespace, job)
         pod = worker_name(snapshot.view, worker) if worker else ""
-        registered = await registration.read(client)
-        home = registration.home(registered)
-        view, facts = await _facts(client, snapshot, registered, pod=pod, look=look, home=home)
-    found = find(view, facts, now=time.time(), worker=pod)
+        found = await explained(client, snapshot, pod=pod, look=look)
     write = get.WRITERS.get(output)
     say(*(write(found).split("\n") if write else text(found)))
     return found.all_train
+
+
+async def explained(client: ApiReader, snapshot: Snapshot, *, pod: str = "", look: bool = False) -> Explanation:
+    """Return the explanation of a job, or of its worker `pod` alone; look: into the pods, too."""
+    looking = by_exec(client, snapshot.view, pod, look=look)
+    return conclude(snapshot, await ask(client, snapshot, looking, pod=pod, look=look), now=time.time(), pod=pod)
+
+
+def conclude(snapshot: Snapshot, asked: Asked, *, now: float, pod: str = "") -> Explanation:
+    """Return the findings at time `now` (seconds since the epoch). pod: the only worker to explain, "" for all."""
+    facts = replace(
+        known(snapshot),
+        events=asked.events,
+        surplus=asked.surplus,
+        home=asked.home,
+        controller=asked.controller,
+        webhook=asked.webhook,
+        looks=asked.looks,
+        stall=asked.stall,
+        spawned=asked.spawned,
+    )
+    return find(_marked(snapshot.view, asked.threats, asked.frozen), facts, now=now, worker=pod)
+
+
+def known(snapshot: Snapshot) -> Facts:
+    """Return the facts that the job's own objects tell."""
+    return Facts(
+        state=snapshot.job.state,
+        created_at=snapshot.job.facts.created_at,
+        resized_at=snapshot.job.resized_at,
+        pods={name: seen.state for name, seen in snapshot.pods.items()},
+        launch=snapshot.job.facts.launch,
+        role_readable=snapshot.role_readable,
+    )
 
 
 def worker_name(view: JobView, worker: str) -> str:
@@ -60,34 +118,39 @@ def worker_name(view: JobView, worker: str) -> str:
     )
 
 
-async def _facts(
-    client: ApiReader, snapshot: Snapshot, registered: Registration | None, *, pod: str, look: bool, home: str
-) -> tuple[JobView, Facts]:
-    """Return the view with what nodes and execs show, and the other facts."""
+async def ask(
+    client: ApiReader,
+    snapshot: Snapshot,
+    looking: Awaitable[tuple[Looks, tuple[Exec, ...]]],
+    *,
+    pod: str = "",
+    look: bool = True,
+) -> Asked:
+    """Read what an explanation needs beside the snapshot. looking: what exec shows, see `by_exec`."""
     view, now = snapshot.view, time.time()
-    controller, webhook, events, threats, surplus, (looks, frozen) = await asyncio.gather(
+    look = look and not (view.facts.finished or view.facts.deleting or view.foreign)
+    registered = await registration.read(client)
+    home = registration.home(registered)
+    controller, webhook, events, threats, surplus, ((stall, spawned), (looks, frozen)) = await asyncio.gather(
         dependencies.controller_trouble(lambda: dependencies.lease(client, home), namespace=home, now=now),
         _webhook(client, view, registered),
         dependencies.warnings(client, view.namespace, dict(_troubled(view, pod))),
         dependencies.threats(client, _threatened(snapshot)),
         dependencies.surplus(client, view),
-        _by_exec(client, view, pod, look=look and not (view.facts.finished or view.facts.deleting or view.foreign)),
+        asyncio.gather(_stall(client, view, look=look), looking),
     )
-    facts = Facts(
-        state=snapshot.job.state,
-        created_at=snapshot.job.facts.created_at,
-        resized_at=snapshot.job.resized_at,
-        pods={name: seen.state for name, seen in snapshot.pods.items()},
-        events=events,
-        surplus=surplus,
+    return Asked(
         home=home,
         controller=controller,
         webhook=webhook,
-        launch=snapshot.job.facts.launch,
-        role_readable=snapshot.role_readable,
+        events=events,
+        threats=threats,
+        surplus=surplus,
         looks=looks,
+        frozen=frozen,
+        stall=stall,
+        spawned=spawned,
     )
-    return _marked(view, threats, frozen), facts
 
 
 def _marked(view: JobView, threats: Mapping[str, str], frozen: tuple[Exec, ...]) -> JobView:
@@ -127,15 +190,15 @@ def _threatened(snapshot: Snapshot) -> Iterable[PodFacts]:
     if view.driver_running and view.launcher:
         yield snapshot.pods[view.launcher.ref.name].facts
     for worker in view.workers:
-        if worker.ready and worker.index < view.replicas and worker.name not in view.host_of:
+        if worker.ready and worker.index in view.wanted and worker.name not in view.host_of:
             yield snapshot.pods[worker.name].facts
 
 
-async def _by_exec(
-    client: ApiReader, view: JobView, pod: str, *, look: bool
-) -> tuple[Mapping[str, Look], tuple[Exec, ...]]:
+async def by_exec(
+    client: ApiReader, view: JobView, pod: str = "", *, look: bool = True
+) -> tuple[Looks, tuple[Exec, ...]]:
     """Return what exec shows of the workers and of the execs that the launcher holds; nothing unless `look`."""
-    if not (look and view.driver_running):
+    if not (look and view.driver_running) or view.facts.finished or view.facts.deleting or view.foreign:
         return {}, ()
     running = [worker for worker in view.workers if worker.running and not worker.facts.deleting]
     # The worker in question comes first. The others matter too: its silence means more while they train.
@@ -146,12 +209,31 @@ async def _by_exec(
     )
 
 
+async def _stall(client: ApiReader, view: JobView, *, look: bool) -> tuple[Stall | None, Spawned | None]:
+    """Return what the launcher's last lines say of missing ranks, and whose they may be; None where nobody knows."""
+    launcher = view.launcher
+    if launcher is None or not view.driver_running:
+        return None, None
+    query = {"container": launcher.container, "sinceSeconds": str(LATELY), "tailLines": str(MOST_LINES)}
+    with suppress(errors.KubeError):
+        log = await client.get(PODS.path(view.namespace, launcher.ref.name, "log"), query=query)
+        stall = stalled_ranks.read(log.split(b"\n"))
+        if stall and look:
+            with suppress(errors.KubeError):
+                return stall, await rank_looks.look(client, view.namespace, launcher)
+        return stall, None
+    return None, None
+
+
 def text(report: Explanation) -> list[str]:
     """Return the lines of a page, a paragraph for each finding."""
-    lines = _wrapped(f"{report.namespace}/{report.name}: {report.state}{_counts(report)}")
+    lines = _wrapped(headline(report))
     for finding in report.job:
         lines += ["", *_paragraph(finding)]
+    waits_alone = len(report.workers) > 1  # a worker that was asked about is told of
     for worker in report.workers:
+        if worker.cause.cause == "job-waits" and waits_alone:
+            continue
         is_renamed = worker.host not in {"", worker.name}
         lines += ["", *_paragraph(worker.cause, host=worker.host if is_renamed else "")]
     said = " ".join(finding.says for finding in (*report.job, *(worker.cause for worker in report.workers)))
@@ -159,6 +241,11 @@ def text(report: Explanation) -> list[str]:
     if notices:
         lines += ["", "Notices of the controller:", *(f"{_INDENT}{notice}" for notice in notices)]
     return lines
+
+
+def headline(report: Explanation) -> str:
+    """Return the job's state and how many of its workers train, in a sentence."""
+    return f"{report.namespace}/{report.name}: {report.state}{_counts(report)}"
 
 
 def _counts(report: Explanation) -> str:

@@ -44,8 +44,13 @@ async def find(client: ApiReader, namespace: str | None, job: str) -> Snapshot:
     """Return a job. Raises NoSuchJob and other `errors.KubeError`."""
     found = await snapshot.fetch(client, Selection(namespace=namespace, job=job))
     if not found:
-        raise NoSuchJob(f"no MPIJob {job}{_in(namespace)}; {await _hint(client, namespace, job)}")
+        raise await no_such(client, namespace, job)
     return found[0]
+
+
+async def no_such(client: ApiReader, namespace: str | None, job: str) -> NoSuchJob:
+    """Return the error for a job that is not there, with the names of others."""
+    return NoSuchJob(f"no MPIJob {job}{_in(namespace)}; {await _hint(client, namespace, job)}")
 
 
 async def _hint(client: ApiReader, namespace: str | None, job: str) -> str:

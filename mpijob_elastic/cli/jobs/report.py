@@ -5,13 +5,14 @@ Field names are camelCase there; times are RFC 3339 in UTC, durations are second
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import islice
 
 import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs.shown_facts import SeenPod
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.decide import derive, plan, plan_words
+from mpijob_elastic.decide import derive, phase, plan, plan_words
 from mpijob_elastic.decide.state import Drain, JobState
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
@@ -58,6 +59,7 @@ class QueueReport(_Part, frozen=True):
 class WorkerReport(_Part, frozen=True, kw_only=True):
     """One worker, present or only wanted (then its phase is Missing). last_state: how it ended, "" before that.
 
+    created, ready_since: None while there is no pod, or it is not Ready.
     host: its name in discover_hosts.sh, "" while it is not published; incarnation: the number in its host name, or in
     its last host name. quota: in a queue, whether it is one of the least workers or an extra; "wanted back";
     "none" where it runs without.
@@ -72,6 +74,8 @@ class WorkerReport(_Part, frozen=True, kw_only=True):
     incarnation: int
     draining: Draining | None = None
     node: str = ""
+    created: datetime | None = None
+    ready_since: datetime | None = None
     last_state: str = ""
     quota: str = ""
 
@@ -89,8 +93,8 @@ class LauncherReport(_Part, frozen=True):
 class JobReport(_Part, frozen=True):
     """One job.
 
-    desired: None where the MPIJob does not say. elastic: false where another operator manages it; `foreign` says why.
-    hosts: the lines of discover_hosts.sh.
+    phase: what is under way, "" at rest. desired: None where the MPIJob does not say. elastic: false where another
+    operator manages it; `foreign` says why. hosts: the lines of discover_hosts.sh.
     exec_names: the pods that the launcher's Role allows exec into, None where this user may not read it. next: what the
     controller does next, in words; next_look: when it checks the job again without a change. queue: None unless it
     is in one and this user may read what shows that.
@@ -99,6 +103,7 @@ class JobReport(_Part, frozen=True):
     namespace: str
     name: str
     state: str
+    phase: str
     desired: int | None
     ready: int
     published: int
@@ -126,13 +131,14 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
     view = snapshot.view
     state = derive(view, now=now)
     due = plan(state)
-    wanted = () if view.facts.finished else range(len(view.wanted_names))
+    wanted = () if view.facts.finished else islice(view.wanted, len(view.wanted_names))
     present = (pod.index for pod in view.workers)
     workers = [_worker(snapshot, state, index) for index in sorted({*wanted, *present})]
     return JobReport(
         namespace=view.namespace,
         name=view.name,
         state=snapshot.job.state,
+        phase=phase.word(state),
         desired=view.replicas if view.facts.size_known else None,
         ready=sum(worker.ready for worker in workers),
         published=len(view.published_pods),
@@ -176,6 +182,8 @@ def _worker(snapshot: Snapshot, state: JobState, index: int) -> WorkerReport:
         ready=worker.ready,
         draining=_draining(worker.drain) if worker.drain and view.elastic and not worker.wanted else None,
         node=seen.facts.node,
+        created=_time(seen.facts.created_at) if seen.facts.created_at else None,
+        ready_since=None if seen.facts.ready_at is None else _time(seen.facts.ready_at),
         last_state=pod.facts.last_state if pod.terminated else "",
         quota=_first(one.quota_word(view, pod) for one in state.wishes.capabilities),
     )

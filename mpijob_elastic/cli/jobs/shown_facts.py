@@ -22,12 +22,13 @@ _PASSING = frozenset({"ContainerCreating", "PodInitializing", ""})
 
 
 class SeenJob(msgspec.Struct, frozen=True, kw_only=True):
-    """An MPIJob. state: a word for its conditions. resized_at: see `MPIJob`."""
+    """An MPIJob. state: a word for its conditions. resized_at, size_manager: see `MPIJob`."""
 
     metadata: Owned
     facts: JobFacts
     state: str
     resized_at: float
+    size_manager: str
 
 
 class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +43,13 @@ def read_job(raw: bytes) -> SeenJob:
     """Read an MPIJob's JSON. Raises msgspec.DecodeError where it is none."""
     job = mpijob.decode(raw)
     facts = capabilities.of(job)
-    return SeenJob(metadata=facts.metadata, facts=facts, state=_job_state(job, facts), resized_at=job.resized_at)
+    return SeenJob(
+        metadata=facts.metadata,
+        facts=facts,
+        state=_job_state(job, facts),
+        resized_at=job.resized_at,
+        size_manager=job.size_manager,
+    )
 
 
 def read_pod(raw: bytes) -> SeenPod:

@@ -1,17 +1,15 @@
-"""Read what a user asks for (one job, the jobs of a namespace, all jobs), once or live.
+"""Read what a user asks for: one job, the jobs of a namespace, all jobs. `live` follows them.
 
-Each job comes as a snapshot: the controller's view, and some facts for people. Once: paged lists, jobs first, because
+Each job comes as a snapshot: the controller's view, and some facts for people. Lists are paged, jobs first, because
 they show what is wrong. A list that this user may not read ends the command with a message, except Roles and what shows
-capabilities: few users may read those, and not much depends on them. Live: the watch caches that the controller has.
+capabilities: few users may read those, and not much depends on them.
 """
 
-import asyncio
 import time
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from random import Random
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -26,7 +24,6 @@ from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.job import ConfigFacts, JobView, Role
 from mpijob_elastic.model.wire import Fact
 from mpijob_elastic.observe import facts_config, views
@@ -35,8 +32,6 @@ T = TypeVar("T", bound=KubeObject)
 F = TypeVar("F", bound=Fact)
 # What the objects of a capability say of a job, and those of each job.
 Seeing = tuple[See[Any], Mapping[tuple[str, str], list[Any]]]
-# Seconds that the streams may take to end: the job has been shown, so nobody should wait for them.
-CLOSING = 2.0
 
 
 class NotServed(errors.KubeError):
@@ -116,7 +111,7 @@ async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
         if reading := next(filter(None, (each.reading(job.facts) for job in found)), None):
             with suppress(errors.Forbidden, errors.NotFound):
                 objects = await list_objects(client, reading.resource.path(selection.namespace), reading.read)
-                seeing.append((reading.seeing(objects), _grouped(objects)))
+                seeing.append((reading.seeing(objects), grouped(objects)))
     return snapshots(jobs=found, pods=pods, configs=configs, roles=roles, seeing=seeing)
 
 
@@ -130,49 +125,6 @@ async def jobs(client: ApiReader, selection: Selection) -> list[SeenJob]:
             f"{client.host} does not serve {kind.kind} {kind.api_version}; install mpi-operator v0.2.3, "
             "or choose another cluster with --context"
         ) from error
-
-
-async def follow(
-    client: ApiReader, selection: Selection, *, with_role: bool, random: Random
-) -> AsyncGenerator[Snapshot | None]:
-    """Yield the selected job now and after each change, None while it does not exist. Endless, so close it.
-
-    with_role: this user may read Roles.
-    """
-    changed = asyncio.Event()
-
-    def watch(source: Source[T]) -> WatchCache[T]:
-        return WatchCache(
-            client,
-            source.resource,
-            decode=source.read,
-            on_change=lambda _old, _new: changed.set(),
-            random=random,
-            namespace=selection.namespace,
-            label_selector=source.label,
-            field_selector=source.field,
-        )
-
-    jobs, pods, configs = watch(selection.jobs), watch(selection.pods), watch(selection.configs)
-    roles = watch(selection.roles) if with_role else None
-    caches = [cache for cache in (jobs, pods, configs, roles) if cache]
-    watching = [asyncio.create_task(cache.run()) for cache in caches]
-    try:
-        await asyncio.gather(*(cache.synced.wait() for cache in caches))
-        while True:
-            changed.clear()
-            found = snapshots(
-                jobs=jobs.store.values(),
-                pods=pods.store.values(),
-                configs=configs.store.values(),
-                roles=roles.store.values() if roles else None,
-            )
-            yield found[0] if found else None
-            await changed.wait()
-    finally:
-        for task in watching:
-            task.cancel()
-        await asyncio.wait(watching, timeout=CLOSING)
 
 
 def snapshots(
@@ -190,7 +142,7 @@ def snapshots(
     ordered = sorted(jobs, key=lambda job: (job.metadata.namespace, job.metadata.name))
     facts = [pod.facts for pod in pods]
     found = views.each([job.facts for job in ordered], pods=facts, configs=configs, roles=roles or ())
-    pods_of, result = _grouped(pods), []
+    pods_of, result = grouped(pods), []
     for job, plain in zip(ordered, found, strict=True):
         key = (plain.namespace, plain.name)
         view = capabilities.told(plain, seen=(see(plain, of_job[key]) for see, of_job in seeing))
@@ -199,7 +151,7 @@ def snapshots(
     return result
 
 
-def _grouped(found: Iterable[F]) -> Mapping[tuple[str, str], list[F]]:
+def grouped(found: Iterable[F]) -> Mapping[tuple[str, str], list[F]]:
     """Return the objects of each job, by its namespace and name."""
     grouped: dict[tuple[str, str], list[F]] = defaultdict(list)
     for one in found:

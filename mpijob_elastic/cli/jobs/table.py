@@ -20,7 +20,7 @@ def columns(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def jobs(reports: Iterable[JobReport], *, now: datetime, namespaces: bool, wide: bool) -> list[str]:
     """Return a table with a line for each job."""
-    header = ["NAME", "STATE", "DESIRED", "READY", "PUBLISHED", "DRAINING", "ELASTIC", "AGE", "LAST-SCALE"]
+    header = ["NAME", "STATE", "PHASE", "DESIRED", "READY", "PUBLISHED", "DRAINING", "ELASTIC", "AGE", "LAST-SCALE"]
     header = ["NAMESPACE"] * namespaces + header + ["MIN", "MAX", "SLOTS", "DRAIN-TIMEOUT", "LAUNCHER", "NOTICE"] * wide
     return columns(header, (_row(report, now, namespaces=namespaces, wide=wide) for report in reports))
 
@@ -56,7 +56,7 @@ def age(since: datetime, *, now: datetime) -> str:
 def _row(report: JobReport, now: datetime, *, namespaces: bool, wide: bool) -> list[str]:
     counts = (_desired(report), report.ready, report.published, report.draining)
     elastic = NONE if report.foreign else _yes(report.elastic)
-    row = [report.name, report.state, *map(str, counts), elastic, age(report.created, now=now)]
+    row = [report.name, report.state, report.phase or NONE, *map(str, counts), elastic, age(report.created, now=now)]
     return [report.namespace] * namespaces + row + [_last_scale(report, now)] + (_more(report) if wide else [])
 
 
@@ -88,6 +88,8 @@ def _facts(report: JobReport, now: datetime) -> list[str]:
         "Last scale": _last_scale(report, now),
         "Launcher": _launcher(report.launcher) if report.launcher else "not created yet",
     }
+    if report.phase:
+        facts["Phase"] = report.phase
     if report.queue:
         facts["Queue"] = _queue(report.queue)
     return [f"{name + ':':<16}{fact}" for name, fact in facts.items()]

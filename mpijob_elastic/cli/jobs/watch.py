@@ -13,8 +13,9 @@ from rich.text import Text
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import get, table
+from mpijob_elastic.cli.jobs.live import follow
 from mpijob_elastic.cli.jobs.report import MISSING, JobReport, build
-from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot, follow
+from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.telemetry.terminal import printable, say
 
@@ -68,7 +69,7 @@ def _screen(console: Console) -> Iterator[Show]:
 
 def _print_lines(_: JobReport, news: list[str]) -> None:
     for line in news:
-        say(f"{_clock()}  {line}")
+        say(f"{clock()}  {line}")
 
 
 class Page:
@@ -81,7 +82,7 @@ class Page:
     def show(self, report: JobReport, news: list[str]) -> None:
         """Keep the report and its changes for the next drawing."""
         self._report = report
-        self._recent.extend(f"{_clock()}  {line}" for line in news)
+        self._recent.extend(f"{clock()}  {line}" for line in news)
 
     def render(self) -> Text:
         """Return the page."""
@@ -91,7 +92,8 @@ class Page:
         return Text("\n".join(map(printable, lines)))
 
 
-def _clock() -> str:
+def clock() -> str:
+    """Return the time of day."""
     return time.strftime("%H:%M:%S")
 
 

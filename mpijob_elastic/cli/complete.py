@@ -1,0 +1,109 @@
+"""Completion of jobs and workers from the cluster, in a shell and behind `kubectl mpijob-elastic`.
+
+kubectl runs the executable `kubectl_complete-mpijob_elastic` with the words that are typed, the last of them perhaps
+empty. It expects a line `VALUE<TAB>TEXT` for each choice, which is what typer prints for fish, and a last line with one
+of cobra's directives (kubectl, pkg/cmd/plugin/plugin_completion.go).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import redirect_stdout, suppress
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import typer
+
+from mpijob_elastic import names
+from mpijob_elastic.kube.errors import KubeError
+from mpijob_elastic.model import phrases
+from mpijob_elastic.telemetry.terminal import printable, say
+
+if TYPE_CHECKING:
+    from mpijob_elastic.cli.target import Where
+
+# Choices, each with a text about it.
+Choices = list[tuple[str, str]]
+
+# Seconds until a cluster that does not answer offers nothing.
+PATIENCE = 3.0
+# Of cobra: complete no names of files.
+_NO_FILES = ":4"
+
+
+def jobs(context: typer.Context, incomplete: str) -> Choices:
+    """Return the jobs of the namespace that begin so."""
+    from mpijob_elastic.cli.jobs import snapshot  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.target import reached  # noqa: PLC0415
+
+    async def found() -> Choices:
+        async with reached(_where(context)) as (client, namespace):
+            read = await snapshot.jobs(client, snapshot.Selection(namespace=namespace))
+        return [(job.metadata.name, f"{job.state}, {phrases.workers(job.facts.replicas)}") for job in read]
+
+    return _beginning(incomplete, found)
+
+
+def workers(context: typer.Context, incomplete: str) -> Choices:
+    """Return the workers of the job that is typed before, which begin so."""
+    from mpijob_elastic.cli.jobs import get  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.target import reached  # noqa: PLC0415
+
+    async def found() -> Choices:
+        async with reached(_where(context)) as (client, namespace):
+            view = (await get.find(client, namespace, context.params.get("job") or "")).view
+        present = {worker.name: f"on {worker.facts.node}" for worker in view.workers}
+        return [
+            (name, present.get(name, ""))
+            for name in sorted(
+                {*view.wanted_names, *present}, key=lambda name: names.worker_index(name, job=view.name) or 0
+            )
+        ]
+
+    return _beginning(incomplete, found)
+
+
+def main() -> None:
+    """Answer kubectl: complete the last of the words that are given."""
+    from mpijob_elastic.cli import app  # noqa: PLC0415 - its commands need what is above
+
+    *words, incomplete = sys.argv[1:] or [""]
+    os.environ |= {
+        "_MPIJOB_ELASTIC_COMPLETE": "complete_fish",
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "COLUMNS": "1000",  # or texts are wrapped
+        "_TYPER_COMPLETE_ARGS": f"{shlex.join([names.PROGRAM, *words])} {incomplete}",
+    }
+    with redirect_stdout(StringIO()) as printed, suppress(SystemExit):
+        app(prog_name=names.PROGRAM)
+    for line in filter(None, printed.getvalue().splitlines()):
+        value, tab, text = line.partition("\t")
+        say(printable(text), lead=f"{printable(value)}{tab}")
+    say(_NO_FILES)
+
+
+def _beginning(incomplete: str, found: Callable[[], Awaitable[Choices]]) -> Choices:
+    """Return what is found and begins so; nothing where the cluster does not answer, as there is nobody to tell."""
+
+    async def soon() -> Choices:
+        async with asyncio.timeout(PATIENCE):
+            return await found()
+
+    kind, slash, _ = incomplete.rpartition("/")
+    try:
+        choices = asyncio.run(soon())
+    except (KubeError, OSError):
+        return []
+    named = ((f"{kind}{slash}{name}", printable(text)) for name, text in choices)
+    return [(name, text) for name, text in named if name.startswith(incomplete)]
+
+
+def _where(context: typer.Context) -> Where:
+    from mpijob_elastic.cli.target import Where  # noqa: PLC0415 - --help need not load the client
+
+    given = context.params
+    return Where(kubeconfig=given.get("kubeconfig"), context=given.get("context"), namespace=given.get("namespace"))

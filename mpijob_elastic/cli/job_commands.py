@@ -1,0 +1,252 @@
+"""`mpijob-elastic scaleout`, `scalein`, `suspend`, `resume`, `delete` and `prune`: with their user's rights."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mpijob_elastic.cli.change_commands import Yes
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.options import AllNamespaces, Context, Job, Kubeconfig, Namespace, seconds
+from mpijob_elastic.telemetry.terminal import say
+
+if TYPE_CHECKING:
+    from mpijob_elastic.cli.jobs.change import Patience
+    from mpijob_elastic.cli.target import Where
+
+Count = Annotated[
+    int | None, typer.Option(min=1, help="How many workers more or fewer. Default: 1.", show_default=False)
+]
+To = Annotated[int | None, typer.Option(min=1, help="The new size, instead of --count.", show_default=False)]
+Wait = Annotated[bool, typer.Option(help="Wait for the end, and show how far it is.")]
+Timeout = Annotated[
+    str,
+    typer.Option(metavar="DURATION", callback=lambda text: str(seconds(text)), help="How long to wait, such as 90s."),
+]
+Look = Annotated[
+    bool, typer.Option("--exec/--no-exec", help="Look for ranks in the workers by exec, with your own rights.")
+]
+
+
+def scaleout(
+    job: Job,
+    *,
+    count: Count = None,
+    to: To = None,
+    wait: Wait = True,
+    timeout: Timeout = "10m",
+    look: Look = True,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Add workers to a job that runs, and wait until a rank runs in each.
+
+    For example:
+
+    - `mpijob-elastic scaleout train --count 2`: two workers more than it has
+
+    - `mpijob-elastic scaleout mpijob/train --to 8 --timeout 5m -n ml`: eight workers; wait for at most 5 minutes
+
+    - `kubectl mpijob-elastic scaleout train --no-wait`: one worker more
+
+    The command is refused where an HPA, KEDA, the annotation `mpijob-elastic/autoscale` or a GitOps tool sets the size.
+    Ctrl-C and the timeout undo nothing.
+
+    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (the size was set back); 4
+    still going at the timeout, or no answer of the API server; 130 Ctrl-C.
+    """
+    from mpijob_elastic.cli.jobs.scale import scale  # noqa: PLC0415 - --help need not load the client
+
+    where, patience = _where(kubeconfig, context, namespace), _patience(timeout, wait=wait, look=look)
+    raise typer.Exit(asyncio.run(scale(where, job, grows=True, count=_count(count, to), to=to, patience=patience)))
+
+
+def scalein(
+    job: Job,
+    *,
+    count: Count = None,
+    to: To = None,
+    wait: Wait = True,
+    timeout: Timeout = "10m",
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Remove the workers with the highest numbers from a job that runs, and wait until they are gone.
+
+    For example:
+
+    - `mpijob-elastic scalein train --count 2`: two workers fewer than it has
+
+    - `mpijob-elastic scalein mpijob/train --to 2 -n ml`: two workers stay
+
+    - `kubectl mpijob-elastic scalein train --no-wait`: one worker fewer
+
+    Each worker leaves the host list first and is deleted when its rank has left, or when `mpijob-elastic/drain-timeout`
+    is over. The command is refused where `scaleout` is. Ctrl-C and the timeout undo nothing.
+
+    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (a drain-timeout was over);
+    4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
+    """
+    from mpijob_elastic.cli.jobs.scale import scale  # noqa: PLC0415 - --help need not load the client
+
+    where, patience = _where(kubeconfig, context, namespace), _patience(timeout, wait=wait)
+    raise typer.Exit(asyncio.run(scale(where, job, grows=False, count=_count(count, to), to=to, patience=patience)))
+
+
+def suspend(
+    job: Job,
+    *,
+    wait: Wait = True,
+    timeout: Timeout = "10m",
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Stop a job and keep it, and wait until nothing of it runs: sets the annotation `mpijob-elastic/suspend`.
+
+    For example:
+
+    - `mpijob-elastic suspend train`: training ends; `resume` starts it again from its last checkpoint
+
+    - `kubectl mpijob-elastic suspend mpijob/train --no-wait -n ml`: do not wait
+
+    The job shrinks first, so its workers drain. Ctrl-C and the timeout undo nothing.
+
+    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (the job has ended); 4
+    still going at the timeout, or no answer of the API server; 130 Ctrl-C.
+    """
+    from mpijob_elastic.cli.jobs.suspension import suspend  # noqa: PLC0415 - --help need not load the client
+
+    where, patience = _where(kubeconfig, context, namespace), _patience(timeout, wait=wait)
+    raise typer.Exit(asyncio.run(suspend(where, job, patience)))
+
+
+def resume(
+    job: Job,
+    *,
+    wait: Wait = True,
+    timeout: Timeout = "10m",
+    look: Look = True,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Start a suspended job again, and wait until a rank runs in each worker.
+
+    For example:
+
+    - `mpijob-elastic resume train`
+
+    - `kubectl mpijob-elastic resume mpijob/train --timeout 30m -n ml`: wait for at most 30 minutes
+
+    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (something else suspends
+    the job, or it has ended); 4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
+    """
+    from mpijob_elastic.cli.jobs.suspension import resume  # noqa: PLC0415 - --help need not load the client
+
+    where, patience = _where(kubeconfig, context, namespace), _patience(timeout, wait=wait, look=look)
+    raise typer.Exit(asyncio.run(resume(where, job, patience)))
+
+
+def delete(
+    job: Job,
+    *,
+    yes: Yes = False,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Delete a job with its pods. If it trains, the command asks before.
+
+    For example:
+
+    - `mpijob-elastic delete train`
+
+    - `kubectl mpijob-elastic delete mpijob/train --yes -n ml`: without a question, as scripts need it
+
+    Where there is no terminal to ask on, --yes is needed.
+
+    Exit codes: 0 done; 1 refused, not confirmed, no such job, or no right; 2 wrong usage; 4 no answer of the API
+    server; 130 Ctrl-C.
+    """
+    from mpijob_elastic.cli.jobs.deletion import delete  # noqa: PLC0415 - --help need not load the client
+
+    where = _where(kubeconfig, context, namespace)
+    raise typer.Exit(asyncio.run(delete(where, job, ask=_asking(yes=yes))))
+
+
+def prune(
+    *,
+    yes: Yes = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the jobs; delete nothing.")] = False,
+    namespace: Namespace = None,
+    all_namespaces: AllNamespaces = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Delete the jobs that have finished. The command lists them, and asks before.
+
+    For example:
+
+    - `mpijob-elastic prune`: of the context's namespace
+
+    - `kubectl mpijob-elastic prune -A --dry-run`: list those of all namespaces, and delete nothing
+
+    Where there is no terminal to ask on, --yes is needed.
+
+    Exit codes: 0 done; 1 refused, not confirmed, or no right; 2 wrong usage; 3 done in part (a job has changed
+    meanwhile); 4 no answer of the API server; 130 Ctrl-C.
+    """
+    from mpijob_elastic.cli.jobs.deletion import prune  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.target import Where  # noqa: PLC0415
+
+    where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace, all_namespaces=all_namespaces)
+    raise typer.Exit(asyncio.run(prune(where, ask=_asking(yes=yes), dry_run=dry_run)))
+
+
+def _where(kubeconfig: Path | None, context: str | None, namespace: str | None) -> Where:
+    from mpijob_elastic.cli.target import Where  # noqa: PLC0415 - --help need not load the client
+
+    return Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
+
+
+def _patience(timeout: str, *, wait: bool, look: bool = False) -> Patience:
+    from mpijob_elastic.cli.jobs.change import Patience  # noqa: PLC0415 - --help need not load the client
+
+    return Patience(wait=wait, seconds=float(timeout), look=look)
+
+
+def _asking(*, yes: bool) -> Callable[[str], bool]:
+    """Return what asks a question on the terminal."""
+
+    def ask(question: str) -> bool:
+        if yes:
+            return True
+        if not sys.stdin.isatty():
+            say("mpijob-elastic: there is no terminal to ask on, so nothing was deleted; give --yes", err=True)
+            raise typer.Exit(Exit.USAGE)
+        # asyncio's own handler would let the question wait for an answer.
+        handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            return typer.confirm(question)
+        except typer.Abort:
+            say("", "Interrupted: nothing was deleted.", err=True)
+            raise typer.Exit(Exit.INTERRUPTED) from None
+        finally:
+            signal.signal(signal.SIGINT, handler)
+
+    return ask
+
+
+def _count(count: int | None, to: int | None) -> int:
+    if count is not None and to is not None:
+        raise typer.BadParameter("give --count or --to, not both", param_hint="--to")
+    return count or 1

@@ -1,0 +1,185 @@
+"""Change a job: try the write as a dry run, write, wait, and say how it ended. One way for all commands that do.
+
+A write holds for the version of the job that was read. Where only something else has changed since, such as its status,
+the job is read again; where what is to be written depends on the change, the command is refused.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from mpijob_elastic import capabilities
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.jobs import dependencies, explain, get
+from mpijob_elastic.cli.jobs.goals import THERE, Goal, Progress, Seen
+from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.cli.jobs.waiting import wait
+from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.decide import derive
+from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.explain.findings import Level
+from mpijob_elastic.install import ATTEMPTS, Refused
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.list import list_objects
+from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from mpijob_elastic.model import durations
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.telemetry.terminal import say
+
+# By it managedFields tell what a user's command wrote from what the controller did.
+MANAGER = {"fieldManager": "mpijob-elastic-cli"}
+# Warnings of the controller that say that it ended otherwise: a rank was cut, a size was set back.
+_OTHERWISE = frozenset({"DrainTimeout", "ScaleTimeout"})
+# Seconds that an Event may take: it is sent beside the work.
+_TOLD_WITHIN = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A change of a job: what to merge into its MPIJob, none where it is so already, and what it is in words.
+
+    goal, ended: what to wait for, and how to say that it is reached.
+    """
+
+    patch: Mapping[str, Mapping[str, object]] | None
+    says: str
+    goal: Goal = field(compare=False)
+    ended: Callable[[Seen], str] = field(compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patience:
+    """Whether to wait for the end of a change, for how many seconds, and whether to look into pods for ranks."""
+
+    wait: bool
+    seconds: float
+    look: bool
+
+
+# Returns the change of a job as it was read. Raises Refused with why it cannot be.
+Decide = Callable[[ApiWriter, Snapshot], Awaitable[Change]]
+
+
+async def change(where: Where, job: str, decide: Decide, patience: Patience) -> Exit:
+    """Change a job, and wait. Raises `errors.KubeError`."""
+    async with reached(where) as (client, namespace):
+        snapshot, asked = await _written(client, namespace, job, decide)
+        view = snapshot.view
+        say(asked.says)
+        if not patience.wait:
+            say(f"`{command('watch', view)}` shows what follows.")
+            return Exit.DONE
+        before = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
+        try:
+            end = await wait(client, snapshot, asked.goal, seconds=patience.seconds, look=patience.look)
+        except asyncio.CancelledError:
+            say(f"Interrupted. Nothing is undone, the change goes on: `{command('watch', view)}` shows it.", err=True)
+            raise
+        return await _ended(client, snapshot, asked, end, before, patience)
+
+
+def command(name: str, view: JobView, *more: str) -> str:
+    """Return a command of ours for a job."""
+    return " ".join(("mpijob-elastic", name, view.name, "-n", view.namespace, *more))
+
+
+def refuse_unless_ours(snapshot: Snapshot, *, elastic: bool) -> JobState:
+    """Return the state of a job that can be changed. Raises Refused with why another cannot."""
+    view, state = snapshot.view, derive(snapshot.view, now=time.time())
+    explains = f"`{command('explain', view)}` says more"
+    reasons = {
+        f"another operator manages {view.name}: {state.foreign}": bool(state.foreign),
+        f"{view.name} is being deleted": view.facts.deleting,
+        f"{view.name} has ended ({snapshot.job.state}); create it again to run it again": view.facts.finished,
+        f"{view.name} does not say its size: Worker.replicas is missing": not view.facts.size_known,
+        f"{view.name} is not elastic, so it runs as it is to its end; {explains}": not elastic,
+    }
+    if why := next((why for why, holds in reasons.items() if holds), ""):
+        raise Refused(why)
+    return state
+
+
+async def size_owner(client: ApiWriter, snapshot: Snapshot) -> str:
+    """Return who sets the size of a job besides its user, in words, "" if nobody does or nobody may know."""
+    view = snapshot.view
+    if manager := snapshot.job.size_manager:
+        return f"{manager} sets the size of {view.name}; change it where that reads it, such as in Git"
+    for known in filter(None, (each.sizing() for each in capabilities.ALL)):
+        found = []
+        with suppress(errors.Forbidden, errors.NotFound):
+            found = await list_objects(client, known.resource.path(view.namespace), known.read)
+        if owner := known.owner(view, [one for one in found if one.metadata.job == view.name]):
+            return owner
+    return ""
+
+
+async def _written(client: ApiWriter, namespace: str | None, job: str, decide: Decide) -> tuple[Snapshot, Change]:
+    """Write the change, and return the job as it was before. Raises Refused where it changes meanwhile."""
+    asked = None
+    for _ in range(ATTEMPTS):
+        snapshot = await get.find(client, namespace, job)
+        before, asked = asked, await decide(client, snapshot)
+        if before not in (None, asked):
+            break
+        with suppress(errors.Conflict):
+            if asked.patch is not None:
+                await _write(client, snapshot.view, asked.patch)
+            return snapshot, asked
+    raise Refused(f"somebody else changes {job} at the same time; nothing was written, so type the command again")
+
+
+async def _write(client: ApiWriter, view: JobView, patch: Mapping[str, Mapping[str, object]]) -> None:
+    """Write a change, after a dry run of it."""
+    version = {"uid": view.ref.uid, "resourceVersion": view.ref.resource_version}
+    body = {**patch, "metadata": {**patch.get("metadata", {}), **version}}
+    path = MPI_JOBS.path(view.namespace, view.name)
+    await client.patch_object(path, body=body, content_type=MERGE_PATCH, query={**MANAGER, "dryRun": "All"})
+    try:
+        await client.patch_object(path, body=body, content_type=MERGE_PATCH, query=MANAGER)
+    except errors.KubeError as error:
+        if not errors.may_pass(error):
+            raise
+        shows = f"`{command('get', view)}` shows it"
+        raise errors.Unreachable(f"{error}; whether {view.name} was changed is not known: {shows}") from error
+    except asyncio.CancelledError:
+        say(f"Interrupted. Whether {view.name} was changed is not known: `{command('get', view)}` shows it.", err=True)
+        raise
+
+
+async def _ended(
+    client: ApiWriter,
+    snapshot: Snapshot,
+    asked: Change,
+    end: tuple[Progress, Seen] | None,
+    before: Mapping[str, tuple[str, str]],
+    patience: Patience,
+) -> Exit:
+    """Say how it ended, and return the exit code."""
+    view, late = snapshot.view, durations.render(patience.seconds)
+    looks = f"the change goes on, and `{command('watch', view)}` shows it"
+    if end is None:
+        say(f"After {late} the API server does not answer: {looks}.", err=True)
+        return Exit.NOT_KNOWN
+    progress, seen = end
+    await asyncio.sleep(_TOLD_WITHIN)
+    after = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
+    told = [message for name, (reason, message) in after.items() if name not in before and reason in _OTHERWISE]
+    if not (progress.done or progress.otherwise):
+        say(f"After {late} it still goes on: {progress}", "", err=True)
+        found = await explain.explained(client, seen.snapshot)
+        wrong = [worker for worker in found.workers if worker.cause.level not in THERE]
+        job = [finding for finding in found.job if finding.level is not Level.FINE]
+        say(
+            *explain.text(replace(found, job=tuple(job), workers=tuple(wrong))),
+            "",
+            f"Nothing is undone: {looks}.",
+            err=True,
+        )
+        return Exit.NOT_KNOWN
+    say(f"{progress.otherwise}." if progress.otherwise else asked.ended(seen), *told)
+    return Exit.OTHERWISE if progress.otherwise or told else Exit.DONE

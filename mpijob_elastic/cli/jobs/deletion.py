@@ -1,0 +1,84 @@
+"""`delete` and `prune`: delete a job, or all that have finished."""
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.jobs import get, snapshot, table
+from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot
+from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.decide import derive
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.phrases import workers
+from mpijob_elastic.telemetry.terminal import say
+
+# Returns whether to go on.
+Ask = Callable[[str], bool]
+
+
+async def delete(where: Where, job: str, *, ask: Ask) -> Exit:
+    """Delete a job; `ask` before, if it trains. Raises `errors.KubeError`."""
+    async with reached(where) as (client, namespace):
+        found = await get.find(client, namespace, job)
+        view = found.view
+        is_training = view.driver_running and not (view.facts.finished or view.facts.deleting)
+        if is_training and not ask(f"{view.name} trains on {workers(len(view.published_pods))}. Delete it?"):
+            return _declined()
+        # Whoever said yes meant this job, whatever its status is now.
+        return await _delete(client, [found], at_version=False)
+
+
+async def prune(where: Where, *, ask: Ask, dry_run: bool) -> Exit:
+    """Delete all jobs that have finished; list them and `ask` before. Raises `errors.KubeError`."""
+    async with reached(where) as (client, namespace):
+        over = [found for found in await snapshot.fetch(client, Selection(namespace=namespace)) if _is_over(found)]
+        if not over:
+            say(f"No finished MPIJobs{f' in namespace {namespace}' if namespace else ''}.", err=True)
+            return Exit.DONE
+        say(*table.columns(("NAMESPACE", "NAME", "STATE", "AGE"), map(_row, over)))
+        if dry_run:
+            say("Dry run: nothing was deleted.")
+            return Exit.DONE
+        if not ask(f"Delete {len(over)} finished MPIJob{'s' * (len(over) > 1)}?"):
+            return _declined()
+        return await _delete(client, over, at_version=True)
+
+
+def _is_over(found: Snapshot) -> bool:
+    """Tell whether a job has ended for good, and nobody needs it any more."""
+    facts = found.view.facts
+    return facts.finished and not facts.deleting and not derive(found.view, now=time.time()).wishes.keeps
+
+
+def _row(found: Snapshot) -> tuple[str, ...]:
+    created = datetime.fromtimestamp(found.job.facts.created_at, UTC)
+    age = table.age(created, now=datetime.now(UTC))
+    return found.view.namespace, found.view.name, found.job.state, age
+
+
+async def _delete(client: ApiWriter, chosen: Sequence[Snapshot], *, at_version: bool) -> Exit:
+    """Delete these jobs, after a dry run for all; at_version: only as they were read."""
+    end = Exit.DONE
+    # A deletion has a body, so the API server takes its options from there alone.
+    for options in ({"dryRun": ["All"]}, {}):
+        for found in chosen:
+            ref = found.view.ref
+            path, version = MPI_JOBS.path(ref.namespace, ref.name), ref.resource_version if at_version else None
+            outcome = "deleted"
+            try:
+                await client.delete_object(path, uid=ref.uid, resource_version=version, options=options)
+            except errors.NotFound:
+                outcome = "was deleted already"
+            except errors.Conflict:
+                outcome, end = "has changed meanwhile, so it stays", Exit.OTHERWISE
+            if not options:
+                say(f"MPIJob {ref.namespace}/{ref.name} {outcome}")
+    return end
+
+
+def _declined() -> Exit:
+    say("Not confirmed: nothing was deleted.", err=True)
+    return Exit.REFUSED

@@ -1,0 +1,106 @@
+"""`history`: read the changes of a job, and print them. `-o json` is what a page may rely on."""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.cli.jobs import get, table
+from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS
+from mpijob_elastic.model import durations
+from mpijob_elastic.model.history import Change, entries, read_change
+from mpijob_elastic.telemetry.terminal import say
+
+_HEADER = ("WHEN", "CAUSE", "BY", "FROM→TO", "LISTED", "TRAINED", "CUT", "NOTE")
+
+
+class _Object(msgspec.Struct):
+    metadata: ObjectMeta
+
+
+class ChangeReport(msgspec.Struct, frozen=True, kw_only=True, rename={"before": "from", "after": "to"}):
+    """A change: see `Change`. listedAfter, trainedAfter: seconds, null where that has not happened or nobody looked."""
+
+    when: datetime
+    cause: str
+    by: str
+    before: int
+    after: int
+    listed_after: float | None = msgspec.field(name="listedAfter")
+    trained_after: float | None = msgspec.field(name="trainedAfter")
+    ranks_cut: int = msgspec.field(name="ranksCut")
+    note: str
+
+
+class HistoryReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes of a job, the newest last."""
+
+    namespace: str
+    name: str
+    changes: list[ChangeReport]
+
+
+async def history(where: Where, *, job: str, output: str) -> bool:
+    """Print the changes of a job; return False if it has none. Raises NoSuchJob and other `errors.KubeError`."""
+    async with reached(where) as (client, namespace):
+        report = await read(client, namespace or "", job)
+    if output in get.WRITERS:
+        say(*get.WRITERS[output](report).split("\n"))
+    elif report.changes:
+        now = None if output == "wide" else datetime.fromtimestamp(time.time(), UTC)
+        say(*table.columns(_HEADER, (_row(change, now) for change in report.changes)))
+    if not report.changes:
+        say(f"{report.namespace}/{job} has no changes yet: its number of workers is the first.", err=True)
+    return bool(report.changes)
+
+
+async def read(client: ApiReader, namespace: str, job: str) -> HistoryReport:
+    """Return the changes of a job. Raises NoSuchJob and other `errors.KubeError`."""
+    found = await client.find(MPI_JOBS.path(namespace, job))
+    if found is None:
+        raise await get.no_such(client, namespace, job)
+    mpi_job, config = _metadata(found), _metadata(await client.find(CONFIG_MAPS.path(namespace, names.config_map(job))))
+    owner = config.controller
+    text = config.annotations.get(names.HISTORY, "") if owner and owner.uid == mpi_job.uid else ""
+    changes = entries(text, read_change(mpi_job.annotations.get(names.CHANGE, "")))
+    return HistoryReport(namespace=namespace, name=job, changes=list(map(_report, changes)))
+
+
+def _metadata(raw: bytes | None) -> ObjectMeta:
+    return msgspec.json.decode(raw, type=_Object).metadata if raw else ObjectMeta()
+
+
+def _report(change: Change) -> ChangeReport:
+    return ChangeReport(
+        when=datetime.fromtimestamp(change.at, UTC),
+        cause=change.cause,
+        by=change.by,
+        before=change.before,
+        after=change.after,
+        listed_after=change.listed,
+        trained_after=change.trained,
+        ranks_cut=change.cut,
+        note=change.note,
+    )
+
+
+def _row(change: ChangeReport, now: datetime | None) -> Sequence[str]:
+    return (
+        f"{table.age(change.when, now=now)} ago" if now else f"{change.when:%Y-%m-%dT%H:%M:%SZ}",
+        change.cause,
+        change.by or table.NONE,
+        f"{change.before}→{change.after}",
+        _after(change.listed_after),
+        _after(change.trained_after),
+        str(change.ranks_cut or table.NONE),
+        change.note or table.NONE,
+    )
+
+
+def _after(seconds: float | None) -> str:
+    return table.NONE if seconds is None else durations.render(round(seconds))

@@ -1,0 +1,201 @@
+"""Jobs as the controller's watch caches show them, for a reader that waits for changes.
+
+What the objects of a capability say is read as `snapshot.fetch` reads it, but followed. The place of a job in its queue
+changes with the objects of other jobs, so these are taken in at most every `APART` seconds.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any, Self, TypeVar
+
+from mpijob_elastic import capabilities, names
+from mpijob_elastic.cli.jobs import snapshot
+from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
+from mpijob_elastic.cli.jobs.snapshot import Seeing, Selection, Snapshot, Source
+from mpijob_elastic.decide.wishes import Capability, Reading
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.list import list_objects
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.watch import WatchCache
+from mpijob_elastic.model.wire import Fact
+
+F = TypeVar("F", bound=Fact)
+# Namespace and name of a job.
+Key = tuple[str, str]
+# Seconds that the streams may take to end: the jobs have been shown, so nobody should wait for them.
+CLOSING = 2.0
+APART = 0.5
+
+
+class Listener:
+    """The jobs that changed since they were last taken."""
+
+    def __init__(self) -> None:
+        self._keys: dict[Key, None] = {}
+        self._changed = asyncio.Event()
+
+    def note(self, key: Key) -> None:
+        """Note that a job changed."""
+        self._keys[key] = None
+        self._changed.set()
+
+    async def take(self) -> list[Key]:
+        """Wait for a change; return the jobs that changed, the first to change first."""
+        await self._changed.wait()
+        self._changed.clear()
+        keys, self._keys = list(self._keys), {}
+        return keys
+
+
+class Live:
+    """The selected jobs, followed inside its context; all are listed when it is entered.
+
+    with_role: this user may read Roles.
+    """
+
+    def __init__(self, client: ApiReader, selection: Selection, *, with_role: bool, random: Random) -> None:
+        self._client, self._selection, self._random = client, selection, random
+        self._listeners: list[Listener] = []
+        self._pods_of: dict[Key, dict[str, SeenPod]] = defaultdict(dict)
+        self._seeing: dict[type[Capability], Seeing | None] = {}
+        self._jobs = self._watch(selection.jobs, self._job_changed)
+        self._pods = self._watch(selection.pods, self._pod_changed)
+        self._configs = self._watch(selection.configs, self._other_changed)
+        self._roles = self._watch(selection.roles, self._other_changed) if with_role else None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        caches = [cache for cache in (self._jobs, self._pods, self._configs, self._roles) if cache]
+        for cache in caches:
+            self._run(cache.run())
+        try:
+            await asyncio.gather(*(cache.synced.wait() for cache in caches))
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks, timeout=CLOSING)
+
+    @property
+    def keys(self) -> list[Key]:
+        """The jobs, sorted by namespace and name."""
+        return sorted(map(_key, self._jobs.store.values()))
+
+    def snapshot(self, key: Key) -> Snapshot | None:
+        """Return a job as last seen, None while it does not exist."""
+        namespace, name = key
+        job = self._jobs.store.get(namespace, name)
+        config = self._configs.store.get(namespace, names.config_map(name))
+        role = self._roles.store.get(namespace, names.launcher(name)) if self._roles else None
+        found = snapshot.snapshots(
+            jobs=[job] if job else [],
+            pods=self._pods_of[key].values() if key in self._pods_of else (),
+            configs=[config] if config else [],
+            roles=([role] if role else []) if self._roles else None,
+            seeing=[seen for seen in self._seeing.values() if seen],
+        )
+        return found[0] if found else None
+
+    @contextmanager
+    def listening(self) -> Iterator[Listener]:
+        """Give a listener, for which every job has changed at first."""
+        listener = Listener()
+        for key in self.keys:
+            listener.note(key)
+        self._listeners.append(listener)
+        try:
+            yield listener
+        finally:
+            self._listeners.remove(listener)
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.add(asyncio.create_task(work))
+
+    def _watch(self, source: Source[F], changed: Callable[[F | None, F | None], None]) -> WatchCache[F]:
+        return WatchCache(
+            self._client,
+            source.resource,
+            decode=source.read,
+            on_change=changed,
+            random=self._random,
+            namespace=self._selection.namespace,
+            label_selector=source.label,
+            field_selector=source.field,
+        )
+
+    def _job_changed(self, old: SeenJob | None, new: SeenJob | None) -> None:
+        if job := new or old:
+            self._follow_what_it_needs(job)
+            self._note(_key(job))
+
+    def _pod_changed(self, old: SeenPod | None, new: SeenPod | None) -> None:
+        for pod in (old, new):
+            if pod is None:
+                continue
+            key = (pod.metadata.namespace, pod.metadata.job)
+            if pod is new:
+                self._pods_of[key][pod.metadata.name] = pod
+            else:
+                self._pods_of[key].pop(pod.metadata.name, None)
+            if not self._pods_of[key]:
+                del self._pods_of[key]
+            self._note(key)
+
+    def _other_changed(self, old: Fact | None, new: Fact | None) -> None:
+        for found in (old, new):
+            if found is not None:
+                self._note((found.metadata.namespace, found.metadata.job))
+
+    def _note(self, key: Key) -> None:
+        for listener in self._listeners:
+            listener.note(key)
+
+    def _follow_what_it_needs(self, job: SeenJob) -> None:
+        for each in capabilities.ALL:
+            if each not in self._seeing and (reading := each.reading(job.facts)):
+                self._seeing[each] = None
+                self._run(self._follow(each, reading))
+
+    async def _follow(self, capability: type[Capability], reading: Reading[Any]) -> None:
+        """Follow the objects of a capability, unless this user may not read them."""
+        try:
+            await list_objects(self._client, reading.resource.path(self._selection.namespace), reading.read)
+        except (errors.Forbidden, errors.NotFound):
+            return
+        except errors.KubeError:
+            pass  # the watch tries again
+        changed = asyncio.Event()
+        source = Source(resource=reading.resource, read=reading.read)
+        cache = self._watch(source, lambda _old, _new: changed.set())
+        self._run(cache.run())
+        while True:
+            await changed.wait()
+            changed.clear()
+            objects = list(cache.store.values())
+            self._seeing[capability] = (reading.seeing(objects), snapshot.grouped(objects))
+            for key in self.keys:
+                self._note(key)
+            await asyncio.sleep(APART)
+
+
+async def follow(
+    client: ApiReader, selection: Selection, *, with_role: bool, random: Random
+) -> AsyncGenerator[Snapshot | None]:
+    """Yield the selected job now and after each change, None while it does not exist. Endless, so close it."""
+    async with Live(client, selection, with_role=with_role, random=random) as live:
+        with live.listening() as listener:
+            while True:
+                found = live.keys
+                yield live.snapshot(found[0]) if found else None
+                await listener.take()
+
+
+def _key(job: SeenJob) -> Key:
+    return job.metadata.namespace, job.metadata.name

@@ -1,0 +1,145 @@
+"""`submit`: make a MPIJob v1 from the words of `arena submit etjob`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mpijob_elastic import capabilities, names
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.jobs import get
+from mpijob_elastic.cli.jobs.change import MANAGER
+from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.install import Refused
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.model import horovodrun, policy
+from mpijob_elastic.telemetry.terminal import say
+
+Object = dict[str, Any]
+
+_GPU = "nvidia.com/gpu"
+# arena v0.15.5, pkg/argsbuilder/submit_etjob.go: what it takes where the user gives no bounds.
+_LEAST, _MOST = 1, 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """What the user gives, None or "" where nothing. data: claims and where they are mounted."""
+
+    name: str
+    image: str
+    command: Sequence[str]
+    workers: int = 1
+    min_workers: int | None = None
+    max_workers: int | None = None
+    sizes: str = ""
+    gpus: int = 0
+    cpu: str = ""
+    memory: str = ""
+    env: Mapping[str, str]
+    data: Mapping[str, str]
+    working_dir: str = ""
+    np: int | None = None
+    slots: int | None = None
+    queue: str = ""
+    priority: str = ""
+    gang: str = ""
+
+
+def manifest(words: Words) -> Object:
+    """Return the MPIJob."""
+    annotations = {
+        names.MIN_REPLICAS: words.min_workers,
+        names.MAX_REPLICAS: words.max_workers,
+        capabilities.SIZES: words.sizes,
+        capabilities.GANG: words.gang,
+    }
+    metadata: Object = {"name": words.name}
+    if words.queue:
+        metadata["labels"] = {capabilities.LABEL_QUEUE: words.queue}
+    if given := {key: str(value) for key, value in annotations.items() if value}:
+        metadata["annotations"] = given
+    launcher, worker = _template(words, "launcher"), _template(words, "worker")
+    launcher["spec"]["containers"][0]["command"] = command(words)
+    specs = {
+        "Launcher": {"replicas": 1, "template": launcher},
+        "Worker": {"replicas": words.workers, "template": worker},
+    }
+    spec = {"slotsPerWorker": _slots(words), "cleanPodPolicy": "Running", "mpiReplicaSpecs": specs}
+    return {"apiVersion": MPI_JOBS.api_version, "kind": MPI_JOBS.kind, "metadata": metadata, "spec": spec}
+
+
+def command(words: Words) -> list[str]:
+    """Return the launcher's command: as it is given, or with --np as what horovodrun starts in the workers.
+
+    A single word is a line for the shell: its line breaks are spaces, as YAML makes them of it in Arena's chart. Raises
+    Refused where --np and horovodrun are given.
+    """
+    given = list(words.command)
+    if len(given) == 1:
+        given = ["sh", "-c", " ".join(given[0].split("\n"))]
+    if words.np is None:
+        return given
+    if horovodrun.parse(given):
+        raise Refused("give --np, or horovodrun and its options in the command, not both")
+    least, most = (bound and bound * _slots(words) for bound in (words.min_workers, words.max_workers))
+    options = {"-np": words.np, "--min-np": least, "--max-np": most}
+    said = [text for option, number in options.items() if number for text in (option, str(number))]
+    return [horovodrun.HOROVODRUN, *said, "--host-discovery-script", names.DISCOVER_HOSTS_PATH, *given]
+
+
+async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> Exit:
+    """Create the job, or only print it. Raises `errors.KubeError`."""
+    body, here = manifest(words), ""
+    if not dry_run:
+        async with reached(where) as (client, namespace):
+            here = f"{words.name} -n {namespace}"
+            try:
+                await client.create_object(MPI_JOBS.path(namespace), body=body, query=MANAGER)
+            except errors.AlreadyExists:
+                raise Refused(
+                    f"there is a MPIJob {namespace}/{words.name}: choose another --name, or "
+                    f"`mpijob-elastic delete {here}`"
+                ) from None
+    if not policy.names_discovery(command(words)):
+        without = f"the command names no {names.KEY_DISCOVER_HOSTS}, so the job keeps its size"
+        say(f"Warning: {without}; with --np, horovodrun starts the command in each worker", err=True)
+    if output == "name":
+        say(f"mpijob.{MPI_JOBS.group}/{words.name}")
+    elif dry_run or output in get.WRITERS:
+        say(*get.WRITERS.get(output, get.WRITERS["yaml"])(body).split("\n"))
+    else:
+        say(f"MPIJob {words.name} created. Follow it, and see what its workers wait for:")
+        say(f"  mpijob-elastic watch {here}", f"  mpijob-elastic explain {here}")
+    return Exit.DONE
+
+
+def _slots(words: Words) -> int:
+    return words.slots or max(1, words.gpus)
+
+
+def _template(words: Words, role: str) -> Object:
+    # arena v0.15.5, pkg/argsbuilder/submit.go and submit_etjob.go: the commands of its users count with these four.
+    arena = {
+        "workers": words.workers,
+        "gpus": words.gpus,
+        "minWorkers": words.min_workers or _LEAST,
+        "maxWorkers": words.max_workers or _MOST,
+    }
+    env = {**words.env, **{name: str(value) for name, value in arena.items()}}
+    container: Object = {"name": role, "image": words.image}
+    asked = {"cpu": words.cpu, "memory": words.memory, _GPU: str(words.gpus) if words.gpus and role == "worker" else ""}
+    if amounts := {name: amount for name, amount in asked.items() if amount}:
+        container["resources"] = {"requests": amounts, "limits": dict(amounts)}
+    if words.working_dir:
+        container["workingDir"] = words.working_dir
+    container["env"] = [{"name": name, "value": value} for name, value in env.items()]
+    spec: Object = {"containers": [container]}
+    if words.data:
+        volumes = {claim: f"data-{number}" for number, claim in enumerate(words.data)}
+        container["volumeMounts"] = [{"name": volumes[claim], "mountPath": path} for claim, path in words.data.items()]
+        claims = ((name, {"claimName": claim}) for claim, name in volumes.items())
+        spec["volumes"] = [{"name": name, "persistentVolumeClaim": claim} for name, claim in claims]
+    if words.priority:
+        spec["priorityClassName"] = words.priority
+    return {"spec": spec}

@@ -1,0 +1,153 @@
+"""`top`: CPU, memory and GPUs that the pods of a job use now, as metrics server and nvidia-smi tell."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.cli.jobs import launcher_pod, shown_facts, table
+from mpijob_elastic.cli.jobs.exec_probes import AT_ONCE, MOST, PATIENCE
+from mpijob_elastic.cli.jobs.launcher_pod import NotStarted
+from mpijob_elastic.cli.jobs.shown_facts import SeenPod
+from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.exec import exec_in_pod
+from mpijob_elastic.kube.list import list_objects
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import PODS, Resource
+from mpijob_elastic.model.containers import of_driver
+from mpijob_elastic.model.requests import readable
+from mpijob_elastic.telemetry.terminal import say
+
+SortBy = Literal["cpu", "memory", "gpu"]
+
+# https://github.com/kubernetes/metrics
+POD_METRICS = Resource(group="metrics.k8s.io", version="v1beta1", plural="pods", kind="PodMetrics")
+NVIDIA_SMI = ["nvidia-smi", "--query-gpu=utilization.gpu,memory.used", "--format=csv,noheader,nounits"]
+_HEADER = ("NAME", "NODE", "CPU(cores)", "MEMORY(bytes)")
+_GPU_HEADER = ("GPUS", "GPU(%)", "GPU-MEMORY")
+# A quantity is read in billionths.
+_MILLI, _MEBI = 10**6, 10**9 * 2**20
+
+
+class NoMetrics(errors.KubeError):
+    """Nobody measures pods in this cluster."""
+
+
+class _Container(msgspec.Struct):
+    usage: dict[str, str] = {}
+
+
+class _PodMetrics(msgspec.Struct):
+    metadata: ObjectMeta
+    containers: list[_Container] = []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """What a pod uses.
+
+    cpu: millicores; memory: MiB; both None while they are not measured. gpus: percent and MiB of each.
+    """
+
+    name: str
+    node: str
+    cpu: int | None = None
+    memory: int | None = None
+    gpus: tuple[tuple[int, int], ...] = field(default=())
+
+    @property
+    def gpu(self) -> int | None:
+        """Mean use of its GPUs in percent, None without."""
+        return round(sum(percent for percent, _ in self.gpus) / len(self.gpus)) if self.gpus else None
+
+
+async def top(where: Where, *, job: str, sort_by: SortBy | None, headers: bool) -> None:
+    """Print what the pods use. Raises NoSuchJob, NotStarted, NoMetrics and other `errors.KubeError`."""
+    async with reached(where) as (client, namespace):
+        assert namespace is not None
+        found = await launcher_pod.find_job(client, namespace, job)
+        selector = f"{names.POD_SELECTOR},{names.LABEL_JOB_NAME}={job}"
+        pods = await list_objects(client, PODS.path(namespace), shown_facts.read_pod, selector=selector)
+        mine = [pod for pod in pods if pod.metadata.job_uid == found.metadata.uid and pod.facts.phase == "Running"]
+        if not mine:
+            raise NotStarted(f"no pod of {job} runs; `{names.PROGRAM} explain {job}` says more")
+        measured, gpus = await asyncio.gather(_measured(client, namespace, selector), _gpus(client, mine))
+    say(*lines([_use(pod, measured, gpus) for pod in mine], job=job, sort_by=sort_by)[0 if headers else 1 :])
+
+
+def lines(uses: Iterable[Use], *, job: str, sort_by: SortBy | None) -> list[str]:
+    """Return a table: the launcher and the workers in their order, or whoever uses most first."""
+
+    def place(use: Use) -> int:
+        if sort_by is not None:
+            most: int | None = getattr(use, sort_by)
+            return -1 if most is None else -1 - most
+        index = names.worker_index(use.name, job=job)
+        return -1 if index is None else index
+
+    ordered = sorted(uses, key=place)
+    has_gpus = any(use.gpus for use in ordered)
+    return table.columns((*_HEADER, *_GPU_HEADER * has_gpus), (_row(use, has_gpus=has_gpus) for use in ordered))
+
+
+def _row(use: Use, *, has_gpus: bool) -> list[str]:
+    cpu = table.NONE if use.cpu is None else f"{use.cpu}m"
+    row = [use.name, use.node, cpu, table.NONE if use.memory is None else f"{use.memory}Mi"]
+    if not has_gpus:
+        return row
+    if not use.gpus:
+        return [*row, *[table.NONE] * len(_GPU_HEADER)]
+    return [*row, str(len(use.gpus)), str(use.gpu), f"{sum(memory for _, memory in use.gpus)}Mi"]
+
+
+def _use(pod: SeenPod, measured: Mapping[str, _PodMetrics], gpus: Mapping[str, tuple[tuple[int, int], ...]]) -> Use:
+    name = pod.metadata.name
+    use = Use(name=name, node=pod.facts.node or table.NONE, gpus=gpus.get(name, ()))
+    if name not in measured:
+        return use
+    amounts = [readable(container.usage) for container in measured[name].containers]
+    cpu, memory = (sum(amount[resource] for amount in amounts) for resource in ("cpu", "memory"))
+    return Use(name=use.name, node=use.node, cpu=-(-cpu // _MILLI), memory=memory // _MEBI, gpus=use.gpus)
+
+
+async def _measured(client: ApiReader, namespace: str, selector: str) -> Mapping[str, _PodMetrics]:
+    decode = msgspec.json.Decoder(_PodMetrics).decode
+    try:
+        found = await list_objects(client, POD_METRICS.path(namespace), decode, selector=selector)
+    except errors.ApiError as error:
+        if error.status not in (404, 503):
+            raise
+        raise NoMetrics(
+            f"the cluster does not serve {POD_METRICS.api_version}: metrics-server is not installed, or does not answer"
+        ) from error
+    return {metrics.metadata.name: metrics for metrics in found}
+
+
+async def _gpus(client: ApiReader, pods: Iterable[SeenPod]) -> Mapping[str, tuple[tuple[int, int], ...]]:
+    """Return the GPUs of the first MOST workers that have nvidia-smi and let this user exec."""
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def ask(pod: SeenPod) -> tuple[tuple[int, int], ...]:
+        container = of_driver(pod.facts.containers, mounting=pod.facts.mounting)
+        where = (pod.metadata.namespace, pod.metadata.name)
+        async with slots:
+            try:
+                result = await exec_in_pod(client, *where, container=container, command=NVIDIA_SMI, timeout=PATIENCE)
+                return tuple(_gpu(line) for line in result.stdout.splitlines()) if result.exit_code == 0 else ()
+            except (errors.KubeError, ValueError):
+                return ()
+
+    asked = [pod for pod in pods if pod.facts.role == names.ROLE_WORKER][:MOST]
+    found = await asyncio.gather(*map(ask, asked))
+    return {pod.metadata.name: gpus for pod, gpus in zip(asked, found, strict=True)}
+
+
+def _gpu(line: str) -> tuple[int, int]:
+    """Read `87, 30412`. Raises ValueError for anything else."""
+    percent, memory = line.split(",")
+    return int(percent), int(memory)
