@@ -1,0 +1,81 @@
+// Small helpers: elements, texts that change only when they differ, times in the reader's zone. Text is always text.
+
+export const find = (selector, root = document) => root.querySelector(selector);
+
+export function el(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name in made && name !== "role") made[name] = value;
+    else made.setAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+export function svg(tag, attributes = {}, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  set(made, attributes);
+  made.append(...children);
+  return made;
+}
+
+export function set(node, attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+  }
+}
+
+export function text(node, value) {
+  if (node.textContent !== value) node.textContent = value;
+}
+
+export const icon = (name, kind = "") => svg("svg", { class: `icon ${kind}`, "aria-hidden": "true" }, svg("use", { href: `#i-${name}` }));
+
+// Keep one child of `parent` for each item, by key and in order; only what differs is written.
+export function keep(parent, items, key, make, fill) {
+  const focused = document.activeElement;
+  const old = new Map([...parent.children].map((child) => [child.dataset.key, child]));
+  let place = parent.firstElementChild;
+  for (const item of items) {
+    const name = key(item);
+    let child = old.get(name);
+    old.delete(name);
+    if (!child) {
+      child = make(item);
+      child.dataset.key = name;
+    }
+    if (child === place) place = place.nextElementSibling;
+    else parent.insertBefore(child, place);
+    fill?.(child, item);
+  }
+  for (const child of old.values()) child.remove();
+  if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
+export const at = (time) => clock.format(new Date(time));
+
+export function when(time) {
+  return el("time", { dateTime: new Date(time).toISOString(), title: full.format(new Date(time)) }, at(time));
+}
+
+// How long, in one unit, as kubectl writes it.
+export function age(milliseconds) {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  for (const [unit, size, most] of [["s", 1, 120], ["m", 60, 120], ["h", 3600, 48]]) {
+    if (seconds < size * most) return `${Math.floor(seconds / size)}${unit}`;
+  }
+  return `${Math.floor(seconds / 86400)}d`;
+}
+
+export function command(line) {
+  const button = el("button", { type: "button", className: "small" }, "Copy");
+  button.setAttribute("aria-label", `Copy ${line}`);
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(line);
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), 1500);
+  });
+  return el("span", { className: "command" }, el("code", {}, line), button);
+}

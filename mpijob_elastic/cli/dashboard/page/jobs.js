@@ -1,0 +1,160 @@
+// All jobs, what is wrong first. A row is one element, and only cells that changed are written.
+
+import { age, el, find, icon, keep, svg, text } from "./dom.js";
+import { cells } from "./workers.js";
+
+const GROUPS = ["Needs a look", "Changing", "Waiting", "Running", "Ended"];
+const ENDED = ["Succeeded", "Failed"];
+export const icons = (state) => ({ Running: "running", Succeeded: "succeeded", Failed: "failed", Suspended: "suspended", Queued: "queued" })[state] ?? "pending";
+
+function group({ report, says }) {
+  if (report.state === "Succeeded") return 4;
+  if (report.state === "Failed" || says.some((finding) => finding.level === "wrong")) return 0;
+  if (!report.published && (report.queue?.workload || report.state !== "Running")) return 2;
+  return report.draining || report.published !== report.desired || says.length ? 1 : 3;
+}
+
+export class JobsView {
+  path = "/api/jobs";
+  rows = new Map();
+  seen = new Set();
+
+  enter(main) {
+    this.main = main;
+    this.table = find("table", main);
+    this.bodies = GROUPS.map((name) => {
+      const head = el("tr", { className: "group" }, el("th", { colSpan: 6, scope: "rowgroup" }, name, " ", el("span", { className: "muted" })));
+      const body = el("tbody", {});
+      this.table.append(el("tbody", { hidden: true }, head), body);
+      return body;
+    });
+    for (const name of ["text", "namespace", "state"]) {
+      this[name] = find(`#${name}`, main);
+      this[name].addEventListener("input", () => this.draw());
+    }
+    find("form", main).addEventListener("submit", (event) => event.preventDefault());
+    this.draw();
+  }
+
+  opened() {
+    this.seen = new Set();
+  }
+
+  // Only a job that comes, goes, or changes its group, state or words moves rows; any other writes into its own.
+  take(parts) {
+    let moved = !this.listed;
+    for (const [name, value] of parts) {
+      if (name === "listed") {
+        for (const known of this.rows.keys()) if (!this.seen.has(known)) moved = this.rows.delete(known);
+        this.listed = true;
+      } else if (name.includes("/")) {
+        this.seen.add(name);
+        const old = this.rows.get(name);
+        if (value) {
+          const job = { ...value, name, group: group(value), node: old?.node, changed: true };
+          this.rows.set(name, job);
+          moved ||= old?.group !== job.group || old.report.state !== job.report.state || this.text.value !== "";
+          if (job.node) fill(job.node, job);
+        } else moved = this.rows.delete(name) || moved;
+      }
+    }
+    if (moved) this.draw();
+  }
+
+  draw() {
+    const jobs = [...this.rows.values()];
+    options(this.namespace, "All namespaces", count(jobs, (job) => job.report.namespace));
+    options(this.state, "All states", count(jobs, (job) => job.report.state));
+    const shown = jobs.filter((job) => this.matches(job)).sort((one, other) => (one.name < other.name ? -1 : 1));
+    GROUPS.forEach((_, index) => {
+      const mine = shown.filter((job) => job.group === index);
+      const head = this.bodies[index].previousElementSibling;
+      head.hidden = !mine.length;
+      text(find("span", head), `${mine.length}`);
+      keep(this.bodies[index], mine, (job) => job.name, (job) => (job.node ??= row(job)), fill);
+    });
+    text(find(".sentence", this.main), this.sentence(jobs));
+    text(find("#count", this.main), shown.length === jobs.length ? "" : `${shown.length} of ${jobs.length} jobs`);
+    this.tellEmpty(jobs, shown);
+  }
+
+  matches({ report, says, name }) {
+    if (![report.namespace, ""].includes(this.namespace.value) || ![report.state, ""].includes(this.state.value)) return false;
+    if (!this.text.value.trim()) return true;
+    const words = [name, report.queue?.name, ...report.workers.map((worker) => worker.node), ...says.map((finding) => finding.says), ...report.notices].join("\n");
+    return words.toLowerCase().includes(this.text.value.trim().toLowerCase());
+  }
+
+  sentence(jobs) {
+    if (!this.listed) return "Reading the jobs…";
+    const of = GROUPS.map((_, index) => jobs.filter((job) => job.group === index).length);
+    const said = [[of[0], of[0] === 1 ? "needs a look" : "need a look"], [of[1], "changing"], [of[2], "waiting"], [of[3], "running as asked"], [of[4], "ended"]];
+    const parts = said.filter(([number]) => number).map(([number, words]) => `${number} ${words}`);
+    return jobs.length ? `${jobs.length} ${jobs.length === 1 ? "job" : "jobs"}: ${parts.join(", ")}.` : "No jobs yet.";
+  }
+
+  tellEmpty(jobs, shown) {
+    const empty = find(".empty", this.main);
+    empty.hidden = !this.listed || shown.length > 0;
+    find("thead", this.table).hidden = !shown.length;
+    text(empty, jobs.length ? "No job matches the filter. Press Escape to clear it." : "There are no MPIJobs here. Create one with kubectl, or choose other jobs with mpijob-elastic dashboard -n NAMESPACE or -A.");
+  }
+
+  key(event) {
+    const links = [...this.table.querySelectorAll("tbody a")];
+    const index = links.indexOf(document.activeElement);
+    const typing = ["INPUT", "SELECT"].includes(event.target.tagName);
+    if (event.key === "/" && !typing) this.text.focus();
+    else if (event.key === "Escape") { this.text.value = this.namespace.value = this.state.value = ""; this.draw(); }
+    else if (event.key === "ArrowDown" && event.target.tagName !== "SELECT") links[Math.min(index + 1, links.length - 1)]?.focus();
+    else if (event.key === "ArrowUp" && !typing) (links[index - 1] ?? this.text).focus();
+    else return;
+    event.preventDefault();
+  }
+
+  tick(now) {
+    for (const job of this.rows.values()) if (job.node) ago(job, now);
+  }
+}
+
+function row({ report }) {
+  const link = el("a", { href: `#/${report.namespace}/${report.name}` }, el("span", { className: "muted" }, `${report.namespace}/`), el("b", {}, report.name));
+  return el("tr", {},
+    el("td", {}, el("span", { className: "state" })), el("th", { scope: "row" }, link), el("td", { className: "workers" }, svg("svg"), el("span", {})),
+    el("td", {}), el("td", {}, el("b", {}), el("span", { className: "muted" })), el("td", {}));
+}
+
+function fill(node, job) {
+  if (!job.changed) return;
+  job.changed = false;
+  job.node = node;
+  const { report, says } = job;
+  const [state, name, size, queue, , why] = node.children;
+  node.className = job.group ? "" : "look";
+  if (state.textContent !== report.state) find(".state", state).replaceChildren(icon(icons(report.state), report.state), report.state);
+  if (name.children.length === 1 !== report.elastic) name.append(...(report.elastic ? [] : [el("span", { className: "tag" }, "not elastic")]));
+  cells(find("svg", size), report);
+  text(find("span", size), `${report.published} of ${report.desired ?? "?"}`);
+  text(queue, report.queue ? report.queue.name + (report.queue.place ? `, ${report.queue.place}.` : "") : "–");
+  text(why, says.length ? says[0].says + (says.length > 1 ? ` And ${says.length - 1} more.` : "") : report.queue?.says || "");
+  ago(job, Date.now());
+}
+
+function ago({ report, node }, now) {
+  const scale = report.lastScale, [size, since] = node.children[4].children;
+  text(size, scale ? `${scale.before}→${scale.after}` : "");
+  text(since, scale ? ` ${age(now - Date.parse(scale.at))} ago` : `created ${age(now - Date.parse(report.created))} ago`);
+}
+
+function count(jobs, of) {
+  const found = new Map();
+  for (const job of jobs) found.set(of(job), (found.get(of(job)) ?? 0) + 1);
+  return [...found].sort();
+}
+
+function options(select, all, found) {
+  const chosen = select.value;
+  const kept = chosen && !found.some(([name]) => name === chosen) ? [[chosen, 0], ...found] : found;
+  keep(select, [["", 0], ...kept], ([name]) => name, ([name]) => el("option", { value: name }), (option, [name, number]) => text(option, name ? `${name} (${number})` : all));
+  if (select.value !== chosen) select.value = chosen;
+}

@@ -1,0 +1,80 @@
+// A stream of JSON lines, read with fetch, that comes back by itself. The token is kept for this tab alone.
+
+const given = new URLSearchParams(location.hash.slice(1));
+if (given.has("token")) {
+  sessionStorage.setItem("token", given.get("token"));
+  history.replaceState(null, "", given.has("job") ? `#/${given.get("job")}` : "#/");
+}
+
+const SILENCE = 6000; // a line comes every 2 s
+const RETRIES = [300, 1000, 2000, 4000];
+const AFTER_REFUSAL = 10000;
+
+export class Stream {
+  // onParts gets a map from the name of a part to its newest value; onState gets {live, words, again}.
+  constructor(path, { onParts, onState, onOpen }) {
+    Object.assign(this, { path, onParts, onState, onOpen, failures: 0, due: new Map() });
+    this.open();
+  }
+
+  async open() {
+    clearTimeout(this.timer);
+    this.abort = new AbortController();
+    const { signal } = this.abort;
+    let words = "The server of this page has stopped or cannot be reached.";
+    try {
+      const answer = await fetch(this.path, { signal, cache: "no-store", headers: { Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}` } });
+      if (answer.status === 401) return this.onState({ words: "This tab has no valid link. Open the link that mpijob-elastic dashboard printed, or start the command again." });
+      if (!answer.ok) throw new Error(await answer.text());
+      this.due.clear();
+      this.onOpen();
+      words = await this.read(answer.body.getReader(), signal) ?? words;
+    } catch (error) {
+      if (signal.aborted && !this.silent) return;
+      if (!(error instanceof TypeError) && error.name !== "AbortError") words = error.message;
+    }
+    if (this.closed) return;
+    const wait = this.refused ? AFTER_REFUSAL : RETRIES[Math.min(this.failures++, RETRIES.length - 1)];
+    this.onState({ words, again: Date.now() + wait, refused: this.refused });
+    this.timer = setTimeout(() => this.open(), wait);
+  }
+
+  async read(reader, signal) {
+    const decoder = new TextDecoder();
+    let rest = "";
+    this.refused = this.silent = false;
+    for (;;) {
+      const watch = setTimeout(() => { this.silent = true; this.abort.abort(); }, SILENCE);
+      const { value, done } = await reader.read().finally(() => clearTimeout(watch));
+      if (done || signal.aborted) return this.refused || undefined;
+      this.failures = 0;
+      const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
+      rest = lines.pop();
+      for (const line of lines) if (line) this.take(JSON.parse(line));
+    }
+  }
+
+  take({ part, value }) {
+    if (part === "refused") this.refused = value;
+    else if (part === "lost") this.onState(value ? { words: value } : { live: true });
+    else {
+      if (!this.due.size) requestAnimationFrame(() => this.hand());
+      this.due.set(part, value);
+    }
+  }
+
+  // Hand over a few parts in each frame, so that no task is long.
+  hand() {
+    if (this.closed) return;
+    const some = new Map([...this.due].slice(0, 25));
+    for (const part of some.keys()) this.due.delete(part);
+    this.onParts(some);
+    if (this.due.size) requestAnimationFrame(() => this.hand());
+  }
+
+  close() {
+    this.closed = true;
+    clearTimeout(this.timer);
+    this.abort.abort();
+  }
+}

@@ -1,0 +1,47 @@
+// What a worker does, in one word of `get`, with its shape; and a job's workers as a row of cells.
+
+import { set, svg } from "./dom.js";
+
+// In the order of the cells. fill: a pattern of index.html, for what colour alone would not tell.
+export const KINDS = {
+  published: {}, ready: {}, draining: { fill: "url(#hatch)" }, pending: {}, queued: { fill: "url(#dots)" }, ended: {}, missing: {},
+};
+const PHASES = { Pending: "pending", Running: "pending", Init: "pending", Unknown: "pending", Missing: "missing", Failed: "ended", Succeeded: "ended", Terminating: "draining" };
+
+export function kind(worker) {
+  if (worker.draining) return "draining";
+  const of = PHASES[worker.phase] ?? "queued"; // any other word is one of a queue
+  if (of !== "pending") return of;
+  return worker.published ? "published" : worker.ready ? "ready" : "pending";
+}
+
+export function counts(report) {
+  const found = {};
+  for (const worker of report.workers) found[kind(worker)] = (found[kind(worker)] ?? 0) + 1;
+  return Object.keys(KINDS).filter((of) => found[of]).map((of) => [of, found[of]]);
+}
+
+const WIDTH = 132, MOST_CELLS = 16;
+
+export function cells(node, report) {
+  const found = counts(report), total = report.workers.length;
+  const label = found.map(([of, count]) => `${count} ${of}`).join(", ") || "no workers";
+  if (node.getAttribute("aria-label") === label) return;
+  set(node, { "aria-label": label, role: "img", width: WIDTH, height: 14 });
+  const single = total <= MOST_CELLS;
+  const size = Math.min(WIDTH / Math.max(total, 1), 22);
+  let x = 0;
+  const shapes = [];
+  for (const [of, count] of found) {
+    for (let rest = single ? count : 1; rest > 0; rest--) {
+      const width = single ? size : (WIDTH * count) / total;
+      shapes.push(shape(of, x, 1, Math.max(width - 2, 1.5), 12));
+      x += width;
+    }
+  }
+  node.replaceChildren(...shapes);
+}
+
+export function shape(of, x, y, width, height) {
+  return svg("rect", { class: `k k-${of}`, x, y, width, height, rx: 2, ...KINDS[of] });
+}

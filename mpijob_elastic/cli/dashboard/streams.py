@@ -1,0 +1,256 @@
+"""What the page is sent while it is open: the JSON of `get`, `explain` and `history`, Events, the log's last lines.
+
+A stream has watches of its own, and ends with them. It looks into pods by exec only for the job that is shown.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from random import Random
+from typing import NoReturn
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.cli.dashboard.channel import Channel
+from mpijob_elastic.cli.jobs import explain, get, history
+from mpijob_elastic.cli.jobs.explain import Asked, Looks
+from mpijob_elastic.cli.jobs.live import Key, Live
+from mpijob_elastic.cli.jobs.report import build
+from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot, jobs
+from mpijob_elastic.explain.facts import Look
+from mpijob_elastic.explain.findings import Finding, Level
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.meta import Identity
+from mpijob_elastic.kube.reader import ApiReader, Timeouts
+from mpijob_elastic.kube.resources import EVENTS, PODS
+from mpijob_elastic.kube.watch import WatchCache
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import Exec
+
+# Seconds between batches of changed jobs; between checks of the API server, reads of the log, and explanations at rest
+# (deadlines pass without a change); between looks by exec; the least between two explanations.
+BATCH = 0.2
+AGAIN = 5.0
+LOOK_AGAIN = 30.0
+APART = 2.0
+CHECK = Timeouts(attempt=4.0, throttled=0.0)
+# The newest Events, and lines and bytes of the log, that are shown.
+MOST_EVENTS = 30
+LOG = {"tailLines": "20", "limitBytes": "16384"}
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_NOT_YET = Look(error=f"exec looks into it within {LOOK_AGAIN:.0f} s")
+
+
+class _About(msgspec.Struct):
+    name: str = ""
+
+
+class _Event(msgspec.Struct, rename="camel", frozen=True):
+    metadata: Identity
+    involved_object: _About
+    type: str = ""
+    reason: str = ""
+    message: str = ""
+    count: int | None = None
+    last_timestamp: str | None = None
+    event_time: str | None = None
+
+    @property
+    def at(self) -> str:
+        return self.last_timestamp or self.event_time or ""
+
+
+_EVENT = msgspec.json.Decoder(_Event)
+
+
+async def of_all(client: ApiReader, selection: Selection, channel: Channel) -> NoReturn:
+    """Send every selected job: its report and what keeps workers from training. Raises `errors.KubeError`."""
+    await jobs(client, selection)  # raises what the user should know
+    for source in (selection.pods, selection.configs):
+        await client.get(source.resource.path(selection.namespace), query={"limit": "1"})
+    try:
+        await client.get(selection.roles.resource.path(selection.namespace), query={"limit": "1"})
+        with_role = True
+    except errors.Forbidden:
+        with_role = False
+    async with Live(client, selection, with_role=with_role, random=_random()) as live, asyncio.TaskGroup() as group:
+        group.create_task(_check(client, channel))
+        with live.listening() as listener:
+            if not live.keys:
+                channel.put("listed", value=True)
+            while True:
+                for namespace, name in await listener.take():
+                    channel.put(f"{namespace}/{name}", _row(live.snapshot((namespace, name))))
+                    await asyncio.sleep(0)
+                channel.put("listed", value=True)
+                await asyncio.sleep(BATCH)
+
+
+def _row(snapshot: Snapshot | None) -> object:
+    if snapshot is None:
+        return None
+    now = time.time()
+    found = explain.conclude(snapshot, Asked(), now=now)
+    findings = (*found.job, *(worker.cause for worker in found.workers))
+    return {"report": build(snapshot, now=now), "says": list(_troubles(findings))}
+
+
+def _troubles(findings: tuple[Finding, ...]) -> Iterator[Finding]:
+    """Yield the first finding of each cause that somebody should know, the wrong ones first."""
+    for level in (Level.WRONG, Level.WAITING):
+        of_cause = {finding.cause: finding for finding in reversed(findings) if finding.level is level}
+        yield from reversed(of_cause.values())
+
+
+async def of_job(client: ApiReader, key: Key, channel: Channel) -> NoReturn:
+    """Send a job: report, explanation, history, Events, log. Raises NoSuchJob and other `errors.KubeError`."""
+    namespace, name = key
+    first = await get.find(client, namespace, name)
+    selection = Selection(namespace=namespace, job=name)
+    following = Live(client, selection, with_role=first.role_readable, random=_random())
+    async with following as live, asyncio.TaskGroup() as group:
+        shown = _Job(client, live, key, channel)
+        for work in (_check(client, channel), shown.explain(), shown.read_log(), shown.follow_events()):
+            group.create_task(work)
+        await shown.follow()
+    raise AssertionError("endless")
+
+
+class _Job:
+    """One job that is shown. asked: what the last reads beside the watches have shown, None before the first."""
+
+    def __init__(self, client: ApiReader, live: Live, key: Key, channel: Channel) -> None:
+        self._client, self._live, self._key, self._channel = client, live, key, channel
+        self._changed = asyncio.Event()
+        self._asked: Asked | None = None
+        self._look_again = 0.0
+        self._looked: tuple[Looks, tuple[Exec, ...]] = ({}, ())
+        self._uids: dict[str, str] = {}
+
+    async def follow(self) -> NoReturn:
+        """Send the report after each change, and once in a while because deadlines pass."""
+        with self._live.listening() as listener:
+            while True:
+                try:
+                    async with asyncio.timeout(AGAIN):
+                        changed = await listener.take()
+                except TimeoutError:
+                    changed = [self._key]
+                if self._key in changed:
+                    self._show()
+                    self._changed.set()
+
+    def _show(self) -> None:
+        snapshot, now = self._live.snapshot(self._key), time.time()
+        self._channel.put("report", build(snapshot, now=now) if snapshot else None)
+        if snapshot and self._asked:
+            found = explain.conclude(snapshot, self._asked, now=now)
+            self._channel.put("headline", explain.headline(found))
+            self._channel.put("explanation", found)
+
+    async def explain(self) -> NoReturn:
+        """Read what an explanation needs beside the watches, after changes and once in a while."""
+        while True:
+            self._changed.clear()
+            if snapshot := self._live.snapshot(self._key):
+                try:
+                    self._asked = await explain.ask(self._client, snapshot, self._look(snapshot.view), look=False)
+                except errors.KubeError as error:
+                    self._channel.put("lost", str(error))
+                self._show()
+                with suppress(errors.KubeError):
+                    self._channel.put("history", await history.read(self._client, *self._key))
+            await asyncio.sleep(APART)
+            await self._changed.wait()
+
+    async def _look(self, view: JobView) -> tuple[Looks, tuple[Exec, ...]]:
+        """Return what exec shows, or what it showed a moment ago."""
+        uids = {worker.name: worker.ref.uid for worker in view.workers}
+        if time.monotonic() >= self._look_again:
+            self._looked = await explain.by_exec(self._client, view)
+            self._uids = uids
+            self._look_again = time.monotonic() + LOOK_AGAIN if self._looked[0] else 0.0
+        looks, frozen = self._looked
+        same = {name for name, uid in uids.items() if self._uids.get(name) == uid}
+        kept = {name: look for name, look in looks.items() if name in same}
+        return ({**kept, **dict.fromkeys(uids.keys() - same, _NOT_YET)} if looks else {}), frozen
+
+    async def read_log(self) -> NoReturn:
+        """Send the launcher's last lines."""
+        while True:
+            snapshot = self._live.snapshot(self._key)
+            pod = snapshot.view.launcher if snapshot else None
+            log: dict[str, object] = {"pod": pod.ref.name if pod else "", "lines": []}
+            if pod:
+                path = PODS.path(self._key[0], pod.ref.name, "log")
+                containers = [pod.facts.default_container, *pod.facts.containers]
+                query = {**LOG, "container": next(filter(None, containers), "")}
+                try:
+                    raw = await self._client.get(path, query=query, limits=CHECK)
+                    log["lines"] = _COLOURS.sub("", raw.decode(errors="replace")).splitlines()
+                except errors.KubeError as error:
+                    log["error"] = getattr(error, "message", str(error))
+            self._channel.put("log", log)
+            await asyncio.sleep(AGAIN)
+
+    async def follow_events(self) -> None:
+        """Send the newest Events on the job and its pods."""
+        path = EVENTS.path(self._key[0])
+        try:
+            await self._client.get(path, query={"limit": "1"})
+        except errors.Forbidden as error:
+            self._channel.put("events", {"items": [], "error": error.message})
+            return
+        except errors.KubeError:
+            pass  # the watch tries again
+        changed = asyncio.Event()
+        cache = WatchCache(
+            self._client,
+            EVENTS,
+            decode=_EVENT.decode,
+            on_change=lambda _old, _new: changed.set(),
+            random=_random(),
+            namespace=self._key[0],
+        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(cache.run())
+            await cache.synced.wait()
+            while True:
+                changed.clear()
+                mine = sorted(filter(self._is_mine, cache.store.values()), key=lambda event: event.at, reverse=True)
+                self._channel.put("events", {"items": list(map(_event, mine[:MOST_EVENTS]))})
+                await changed.wait()
+                await asyncio.sleep(BATCH)
+
+    def _is_mine(self, event: _Event) -> bool:
+        about, job = event.involved_object.name, self._key[1]
+        return about in {job, names.launcher(job)} or names.worker_index(about, job=job) is not None
+
+
+def _event(event: _Event) -> dict[str, object]:
+    return {
+        "at": event.at,
+        "about": event.involved_object.name,
+        "type": event.type,
+        "reason": event.reason,
+        "message": " ".join(event.message.split()),
+        "count": event.count or 1,
+    }
+
+
+async def _check(client: ApiReader, channel: Channel) -> NoReturn:
+    """Say whether the API server answers: a watch would notice only after a minute."""
+    while True:
+        try:
+            await client.get("/version", limits=CHECK)
+            channel.put("lost", "")
+        except errors.KubeError as error:
+            channel.put("lost", str(error))
+        await asyncio.sleep(AGAIN)
+
+
+def _random() -> Random:
+    return Random()  # noqa: S311 - jitter, no secret

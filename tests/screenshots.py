@@ -1,0 +1,146 @@
+"""Take pictures of the dashboard's main states, three of them for docs/: `python -m tests.screenshots [FOLDER]`."""
+
+import asyncio
+import shutil
+import sys
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from aiohttp import web
+from playwright.async_api import Page
+
+from mpijob_elastic import names
+from mpijob_elastic.kube.lease_record import micro_time
+from mpijob_elastic.kube.resources import EVENTS, LEASES, PODS
+from mpijob_elastic.model.memory import Memory, Scale
+from tests.browser import opened
+from tests.doubles.api import TinyApi
+from tests.doubles.shells import STATUS, STDOUT, SUCCESS, Asked, Message, Shells
+from tests.product.cli import worlds
+from tests.product.cli.served import NAMESPACE, TOKEN, put_job, served
+
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+BEFORE = Memory(scale=Scale(before=2, after=4, at=time.time() - 70))
+ROOT = Path(__file__).parents[1]
+# Pictures that stand in docs/, and their names there.
+IN_DOCS = {"jobs-light-1200": "dashboard-jobs", "job-light-1200": "dashboard-job", "job-dark-1200": "dashboard-dark"}
+NO_GPU = "0/40 nodes are available: 40 Insufficient nvidia.com/gpu"
+LOG = """\
+[0]<stdout>: epoch 7 step 4884 loss 2.109
+[0]<stdout>: epoch 7 step 4952 loss 2.104
+[driver] hosts updated: added train-worker-4, train-worker-5
+[0]<stdout>: rank 0 of 6, epoch 7 step 4996 loss 2.101
+[driver] hosts updated: removed train-worker-5
+[0]<stdout>: commit 1204 done, resetting the ring
+"""
+
+
+async def renew(api: TinyApi) -> None:
+    """Lead, as a controller does."""
+    while True:
+        spec = {"holderIdentity": "controller", "renewTime": micro_time(datetime.now(UTC))}
+        api.put(LEASES.path(names.NAMESPACE, names.LEASE), {"spec": spec})
+        await asyncio.sleep(1)
+
+
+async def log(_request: web.Request) -> web.StreamResponse:
+    return web.Response(text=LOG)
+
+
+async def trains(_asked: Asked) -> AsyncIterator[Message]:
+    for message in ((STDOUT, "python3\n"), (STATUS, SUCCESS)):
+        yield message
+
+
+def scaled(before: int, after: int, ago: float = 0.0) -> Memory:
+    return Memory(scale=Scale(before=before, after=after, at=time.time() - ago))
+
+
+def unschedulable(api: TinyApi, pod: str) -> None:
+    path = PODS.path(NAMESPACE, pod)
+    item = api.objects[path]
+    item["spec"]["nodeName"] = ""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": NO_GPU}
+    item["status"]["conditions"].append(condition)
+    api.put(path, item)
+
+
+def fill(api: TinyApi) -> None:
+    """Store a namespace of an ordinary day."""
+    put_job(api, "bert-large-pretrain", size=16, memory=scaled(12, 16, 7200))
+    put_job(api, "llama-sft", size=8, memory=scaled(4, 8, 2500))
+    put_job(api, "tabular-hpo", size=2)
+    put_job(api, "resnet50-imagenet", size=6, ready=3, memory=scaled(3, 6, 660))
+    for index in (3, 4, 5):
+        unschedulable(api, f"resnet50-imagenet-worker-{index}")
+    put_job(api, "asr-conformer", size=1, leaving=(1, 2), memory=scaled(3, 1, 4), at=time.time() - 4)
+    for name, state, size in (("t5-eval", "Succeeded", 0), ("detr-sweep-07", "Failed", 2)):
+        put_job(api, name, size=size, phase=state, conditions=[state], completionTime=worlds.CREATED_TEXT)
+    put_job(api, "train", size=4, memory=BEFORE)
+
+
+async def happen(api: TinyApi, page: Page) -> None:
+    """Let `train` grow, and give two workers back."""
+
+    async def event(reason: str, message: str) -> None:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        about = {"involvedObject": {"name": "train"}, "type": "Normal", "reason": reason, "message": message}
+        await api.create(EVENTS.path(NAMESPACE), f"e{time.time_ns()}", **about, lastTimestamp=now)
+
+    await page.wait_for_timeout(15_000)
+    put_job(api, "train", size=7, ready=4, memory=BEFORE)
+    await page.wait_for_timeout(5_000)
+    put_job(api, "train", size=7, ready=6, memory=scaled(4, 6))
+    unschedulable(api, "train-worker-6")
+    await event("HostsPublished", "train-worker-4, train-worker-5 added to discover_hosts.sh: 4 → 6 of 7 workers")
+    await page.wait_for_timeout(14_000)
+    put_job(api, "train", size=5, leaving=(5,), memory=scaled(6, 5), at=time.time())
+    api.remove(PODS.path(NAMESPACE, "train-worker-6"))
+    await event("Draining", "train-worker-5 removed from discover_hosts.sh: 6 → 5 of 5 desired workers; at most 60s")
+    await page.wait_for_timeout(5_000)
+
+
+async def main(folder: Path) -> None:
+    """Take all pictures."""
+    worlds.CREATED = time.time() - 150
+    worlds.CREATED_TEXT = datetime.fromtimestamp(worlds.CREATED, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    shells = Shells(trains)
+    async with TinyApi(selects=True) as api, served(api) as address:
+        api.put("/version", {})
+        api.streams |= {"/exec": shells.serve, "/log": log}
+        renewing = asyncio.create_task(renew(api))
+        link = f"{address}/#token={TOKEN}"
+        async with opened(link, viewport={"width": 1200, "height": 400}) as page:
+            await page.wait_for_selector(".empty:not([hidden])")
+            await page.screenshot(path=folder / "empty.png")
+        fill(api)
+        for theme in THEMES:
+            for width in (1200, 400):
+                look: dict[str, Any] = {"viewport": {"width": width, "height": 600}, "color_scheme": theme}
+                async with opened(link, **look) as page:
+                    await page.wait_for_selector("tbody a")
+                    await page.wait_for_timeout(500)
+                    await page.screenshot(path=folder / f"jobs-{theme}-{width}.png", full_page=True)
+        async with opened(f"{link}&job={NAMESPACE}/train", viewport={"width": 1200, "height": 600}) as page:
+            await happen(api, page)
+            for theme in THEMES:
+                await page.emulate_media(color_scheme=theme)
+                for width in (1200, 400):
+                    await page.set_viewport_size({"width": width, "height": 770})  # what docs/ shows
+                    await page.screenshot(path=folder / f"job-{theme}-{width}.png", full_page=width == 400)
+            api.remove("/version")
+            await page.set_viewport_size({"width": 1200, "height": 600})
+            await page.wait_for_selector("#banner:not([hidden])")
+            await page.screenshot(path=folder / "lost-dark-1200.png")
+        renewing.cancel()
+
+
+if __name__ == "__main__":
+    made = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "dist" / "screenshots"
+    made.mkdir(parents=True, exist_ok=True)
+    asyncio.run(main(made))
+    for picture, name in IN_DOCS.items():
+        shutil.copy(made / f"{picture}.png", ROOT / "docs" / f"{name}.png")
