@@ -18,6 +18,7 @@ import bisect
 import json
 import ssl
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import AsyncExitStack
@@ -271,14 +272,15 @@ class TinyApi:
         return response
 
     async def _watch(self, raw: web.Request) -> web.StreamResponse:
-        reached, generation = int(raw.query["resourceVersion"]), self._generation
+        reached, generation = int(raw.query.get("resourceVersion", self.revision)), self._generation
         response = web.StreamResponse(headers={"Content-Type": JSON})
         await response.prepare(raw)
         if reached < self._compacted:
             await response.write(_line("ERROR", _json({"kind": "Status", "code": 410, "reason": "Expired"})))
             return response
         told = bisect.bisect(self._revisions, reached)
-        while generation == self._generation:
+        ends = time.monotonic() + float(raw.query.get("timeoutSeconds", "inf"))
+        while generation == self._generation and time.monotonic() < ends:
             news, reached, events = self._news, self.revision, self._events[told:]
             told += len(events)
             for collection, line in events:

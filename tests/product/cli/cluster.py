@@ -1,7 +1,9 @@
 """A cluster that answers what the test says."""
 
+import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from aiohttp import web
 from mpijob_elastic.cli.jobs import explain, get
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.lease_record import micro_time
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.kubeconfig import write_plain
 from tests.product.cli import worlds
@@ -26,6 +29,27 @@ def forbidden(resource: str) -> web.Response:
     return status(403, "Forbidden", f'{resource} is forbidden: User "u" cannot list resource "{resource}"')
 
 
+def lease() -> web.Response:
+    """Return a Lease that a leader has just renewed."""
+    spec = {"holderIdentity": "a", "renewTime": micro_time(datetime.fromtimestamp(time.time(), UTC))}
+    return web.json_response({"metadata": {"name": "lease", "resourceVersion": "1"}, "spec": spec})
+
+
+def world(*extra: dict[str, Any], replicas: int = 2, **answers: Any) -> Answers:
+    """A job whose first two workers are published, with a refreshed launcher."""
+    config = worlds.config_map(worlds.workers(0, 1))
+    launcher = worlds.launcher(refreshed=worlds.shown(config, at=worlds.CREATED))
+    return {
+        "mpijobs": [worlds.mpi_job(replicas=replicas)],
+        "pods": [launcher, worlds.worker(0), worlds.worker(1), *extra],
+        "configmaps": [config],
+        "roles": [worlds.role(worlds.workers(*range(replicas)))],
+        "mpijob-elastic-controller": lease(),
+        "events": web.json_response({"metadata": {}, "items": []}),
+        **answers,
+    }
+
+
 @asynccontextmanager
 async def serving(directory: Path, answers: Answers) -> AsyncIterator[tuple[Where, list[str]]]:
     """A cluster with these objects or answers, by plural or version/plural; and the requests it got."""
@@ -33,6 +57,8 @@ async def serving(directory: Path, answers: Answers) -> AsyncIterator[tuple[Wher
 
     async def answer(request: web.Request) -> web.StreamResponse:
         asked.append(request.path_qs)
+        if request.path == "/version":
+            return web.json_response({})
         parts = request.path.split("/")
         version, plural = parts[3], parts[-1]
         content = answers.get(f"{version}/{plural}", answers.get(plural, []))

@@ -82,7 +82,8 @@ def test_workers_that_leave_are_listed_in_numeric_order() -> None:
 
 def snapshot(*conditions: str, replicas: int = 2) -> Snapshot:
     job = worlds.mpi_job(replicas=replicas, conditions=("Created", *conditions), completionTime=worlds.CREATED_TEXT)
-    [found] = worlds.read([job], pods=[worlds.launcher()])
+    phase = "Succeeded" if {"Succeeded", "Failed"} & {*conditions} else "Running"
+    [found] = worlds.read([job], pods=[worlds.launcher(phase=phase)])
     return found
 
 
@@ -107,7 +108,7 @@ async def watched(*snapshots: Snapshot | None) -> tuple[bool, list[str]]:
                 snapshot("Failed"),
             ),
             True,
-            ["desired: 2 → 3", "state: Running → Succeeded"],
+            ["desired: 2 → 3", "state: Running → Succeeded", "train-launcher: Running → Succeeded"],
         ),
         ((snapshot("Failed"),), False, []),
     ],

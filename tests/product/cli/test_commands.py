@@ -26,6 +26,7 @@ OLD = "apiVersion: kubeflow.org/v1alpha2\nkind: MPIJob\nmetadata: {name: old}\ns
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
 
 
+OF_PODS = ("get", "watch", "explain", "logs", "attach", "top")
 UPGRADES = [
     f"upgrade {command.callback.__name__}"
     for command in upgrade.registered_commands
@@ -42,7 +43,15 @@ def test_help_has_an_example_of_the_command_and_its_exit_codes(command: str) -> 
     done = typed(*command.split(), "--help")
     assert done.exit_code == 0
     assert re.search(rf"(?i)example(s|:).*mpijob-elastic {command}", " ".join(done.output.split()))
-    assert "Exit codes: 0 " in done.output or command not in {"get", "watch", "explain", *UPGRADES}
+    assert "Exit codes: 0 " in done.output or command not in {
+        "get",
+        "watch",
+        "explain",
+        "logs",
+        "attach",
+        "top",
+        *UPGRADES,
+    }
 
 
 @pytest.mark.parametrize(
@@ -50,6 +59,7 @@ def test_help_has_an_example_of_the_command_and_its_exit_codes(command: str) -> 
     [
         (["get"], Exit.NOT_KNOWN),
         (["explain", "train"], Exit.NOT_KNOWN),
+        (["logs", "train", "-f"], Exit.NOT_KNOWN),
         (["upgrade", "preflight"], Exit.NOT_KNOWN),
         (["upgrade", "convert", "nowhere.yaml"], Exit.REFUSED),
         (["get", "--wide"], Exit.USAGE),
@@ -80,6 +90,10 @@ def test_a_timeout_is_no_refusal() -> None:
         ("watch", "Missing argument"),
         ("explain", "Missing argument"),
         ("explain train -o wide", "wide"),
+        ("logs train --rank 1 --worker 1", "choose lines by --rank or by --worker"),
+        ("logs train --since soon", "soon is no duration above 0"),
+        ("logs pod/train", "pod/train is no MPIJob"),
+        ("logs train -pf", "that log has ended: leave out -f"),
         ("explain train --kubeconfig /nowhere", "/nowhere"),
         ("controller --disruption-sign=a\u00a0b", "KEY[=VALUE][:EFFECT] of a taint, or condition:TYPE"),
         ("upgrade convert", "give either a file"),

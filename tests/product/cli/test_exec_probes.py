@@ -12,6 +12,7 @@ from mpijob_elastic.explain.facts import Look
 from mpijob_elastic.model.kubexec import Exec
 from tests.builders import LONG_AGO, but, failed, job, ref, worker
 from tests.doubles.shells import Shells, connected, prints
+from tests.doubles.terminals import on_terminal
 from tests.product.kube.virtual_time import run
 
 VIEW = job(workers=(worker(0), failed(1)))
@@ -24,12 +25,17 @@ def test_the_script_prints_names_whatever_is_in_them(tmp_path: Path, shell: str)
         pytest.skip(f"{shell} is not there")
     (tmp_path / "a) R (b c").symlink_to(shutil.which("sleep") or "")
     command = [shell, *(["sh"] if shell == "busybox" else []), "-c", exec_probes.SCRIPT]
-    with subprocess.Popen([tmp_path / "a) R (b c", "300"]) as process:
+    (tmp_path / "attached").symlink_to(shutil.which("sleep") or "")
+    with (
+        subprocess.Popen([tmp_path / "a) R (b c", "300"], start_new_session=True) as process,
+        on_terminal(str(tmp_path / "attached"), "300"),
+    ):
         try:
             printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
         finally:
             process.kill()
     assert "a) R (b c" in printed
+    assert "attached" not in printed
 
 
 async def test_what_runs_in_each_container_that_may_hold_ranks_is_said() -> None:

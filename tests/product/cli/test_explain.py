@@ -1,39 +1,16 @@
 """`explain` against a server that answers what the test says."""
 
 import json
-import time
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from mpijob_elastic.cli.jobs import explain
-from mpijob_elastic.kube.lease_record import micro_time
 from tests.builders import job, pods, worker
 from tests.product.cli import worlds
-from tests.product.cli.cluster import Answers, Commands, forbidden, status
-
-
-def lease() -> web.Response:
-    """Return a Lease that a leader has just renewed."""
-    spec = {"holderIdentity": "a", "renewTime": micro_time(datetime.fromtimestamp(time.time(), UTC))}
-    return web.json_response({"metadata": {"name": "lease", "resourceVersion": "1"}, "spec": spec})
-
-
-def world(*extra: dict[str, Any], replicas: int = 2, **answers: Any) -> Answers:
-    """A job whose first two workers are published, with a refreshed launcher."""
-    config = worlds.config_map(worlds.workers(0, 1))
-    launcher = worlds.launcher(refreshed=worlds.shown(config, at=worlds.CREATED))
-    return {
-        "mpijobs": [worlds.mpi_job(replicas=replicas)],
-        "pods": [launcher, worlds.worker(0), worlds.worker(1), *extra],
-        "configmaps": [config],
-        "roles": [worlds.role(worlds.workers(*range(replicas)))],
-        "mpijob-elastic-controller": lease(),
-        "events": web.json_response({"metadata": {}, "items": []}),
-        **answers,
-    }
+from tests.product.cli.cluster import Answers, Commands, forbidden, status, world
+from tests.product.explain.said import STALLED
 
 
 async def test_a_job_into_which_nobody_looks(command: Commands) -> None:
@@ -96,6 +73,14 @@ NOWHERE: Answers = {
             '403 Forbidden: pods/exec is forbidden: User "u" cannot list resource "pods/exec"',
             id="without a right to exec the looks say so",
         ),
+        pytest.param(
+            {"log": web.Response(body=STALLED)},
+            {},
+            False,
+            "the other ranks have waited for more than 60 s for rank 1 (its worker is not known), 2",
+            id="missing ranks are in the launcher's log",
+        ),
+        pytest.param({"log": forbidden("pods/log")}, {}, None, "listed", id="without a right to read logs"),
         pytest.param(
             NOWHERE,
             {},

@@ -20,10 +20,12 @@ from mpijob_elastic.explain import explain
 from mpijob_elastic.explain.facts import Facts, Look, Pod
 from mpijob_elastic.explain.findings import Explanation
 from mpijob_elastic.model.memory import Host, Left, Memory, Scale, pod_fingerprint
+from mpijob_elastic.model.pod import LauncherPhase
 from tests import builders
 from tests.product.cli import worlds
 from tests.product.cli.worlds import at_rest, config_map, launcher, mpi_job, worker, workers
 from tests.product.explain.said import BUSY
+from tests.queues import waiting, workload
 
 PAGES = Path(__file__).parent / "pages"
 WITH_JSON = {"at rest", "draining", "once renamed", "nothing is there or known", "a worker is not scheduled"}
@@ -63,7 +65,7 @@ REPORTS = {
     "draining": leaving(),
     "draining before the launcher is refreshed": leaving(refreshed=False),
     "a worker is wanted and not there": at_rest(2, job=mpi_job(replicas=3)),
-    "over and its workers are gone": at_rest(2, job=OVER, workers=[]),
+    "over and its workers are gone": at_rest(2, job=OVER, workers=[], launcher=launcher(phase="Succeeded")),
     "first hosts are no change of size": at_rest(2, config=config_map(workers(0, 1), memory=FIRST_HOSTS)),
     "no right to read roles": at_rest(2, role=None),
     "of another operator": foreign(),
@@ -94,6 +96,15 @@ NO_LOOK = dict.fromkeys(builders.pods(0, 1, 2), Look(error="a policy says no"))
 NOTICED = builders.job(2, notices="SlotsUnchanged: wait\nWorkersNotReady: wait")
 BLIND = builders.job(2, launcher=builders.launcher(mounts_discovery=False))
 [TOLD] = notices.of_job(derive(BLIND, now=builders.NOW))
+GATES = (names.GATE_SUSPENDED,)
+SUSPENDED = builders.job(
+    workers=(builders.pending(0, gates=GATES), builders.pending(1, gates=GATES)),
+    launcher=builders.launcher(LauncherPhase.WAITING, gates=GATES),
+    config=builders.config([]),
+    replicas=2,
+    known=False,
+    suspended_by="annotation x",
+)
 EXPLANATIONS = {
     "a notice that holds is said once": explain(
         BLIND.but(notices=f"{TOLD.line}\nWorkersNotReady: wait"), Facts(looks=NO_LOOK), now=builders.NOW
@@ -107,6 +118,9 @@ EXPLANATIONS = {
         Facts(state="Running", looks=NO_LOOK | dict.fromkeys(builders.pods(0, 1), BUSY)),
         now=builders.NOW,
     ),
+    "a suspended job": explain(SUSPENDED, Facts(state="Suspended"), now=builders.NOW),
+    "a worker of a suspended job": explain(SUSPENDED, Facts(state="Suspended"), now=builders.NOW, worker="j-worker-1"),
+    "a queued job": explain(waiting(2, workload(said="insufficient quota")), Facts(state="Queued"), now=builders.NOW),
     "a job that has failed": explain(builders.job(finished=True), Facts(state="Failed"), now=builders.NOW),
 }
 

@@ -8,7 +8,6 @@ from mpijob_elastic.capabilities.autoscaling import actions as of_scaling
 from mpijob_elastic.capabilities.gangs import actions as of_gangs
 from mpijob_elastic.capabilities.gangs.api import VOLCANO_POD_GROUPS
 from mpijob_elastic.capabilities.gangs.facts import Gang
-from mpijob_elastic.capabilities.kube_queue import actions as of_kube_queue
 from mpijob_elastic.capabilities.kueue import actions as of_kueue
 from mpijob_elastic.capabilities.run_policy import actions as of_runs
 from mpijob_elastic.decide import actions, derive, plan_words
@@ -19,7 +18,8 @@ from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import NOW, but, config, job, launcher, pods, ref, worker
 from tests.kinds import kinds
-from tests.queues import granted, held, unit, waiting, workload
+from tests.queues import granted, waiting, workload
+from tests.room_words import rooms
 
 NOTE = Note(reason="Reason", message="because")
 VOLCANO = Gang(scheduler="volcano")
@@ -61,10 +61,11 @@ WORDS: list[tuple[Any, str]] = [
     (of_kueue.ClearWorkload(workload=granted()), "tell Kueue that the quota of j-launcher is free"),
     (of_kueue.FinishWorkload(workload=granted()), "tell Kueue that j-launcher has finished"),
     (of_kueue.DeleteWorkload(ref=granted().metadata), "delete the Workload j-launcher"),
-    (of_kueue.AdoptWorkload(ref=granted().metadata, job=ref("j")), "make the job the owner of the Workload j-launcher"),
-    (of_kube_queue.CreateUnit(name="u", pods=(), workers=2), "ask KubeQueue for quota with the QueueUnit u"),
-    (of_kube_queue.DeleteUnit(ref=unit().metadata), "delete the QueueUnit j-mpi-qu"),
-    (of_kube_queue.MarkRunning(unit=unit()), "say in the QueueUnit j-mpi-qu that the job runs"),
+    (
+        of_kueue.AdoptWorkload(ref=granted().metadata, job=ref("j")),
+        "make the job and its pods the owners of the Workload j-launcher",
+    ),
+    *(row for words in rooms() for row in words.said),
 ]
 REMOVAL = actions.Removal(worker=worker(2), outcome="drained", note=NOTE)
 SAY_THEIR_REASON: list[Any] = [
@@ -82,8 +83,6 @@ SAY_THEIR_REASON: list[Any] = [
     of_scaling.DeleteAutoscaler(ref=ref("h"), note=NOTE),
     of_scaling.MakeAutoscaler(job=ref("j"), spec={}, note=NOTE),
     of_scaling.ChangeAutoscaler(ref=ref("h"), spec={}, note=NOTE),
-    of_kube_queue.ReleaseJob(unit=unit(), note=NOTE),
-    of_kube_queue.HoldJob(ref=ref("j"), note=NOTE),
 ]
 ALL = [*WORDS, *((action, NOTE.message) for action in SAY_THEIR_REASON)]
 
@@ -146,7 +145,6 @@ WAITING = launcher(LauncherPhase.WAITING)
             "the job is suspended by annotation mpijob-elastic/suspend",
         ),
         (waiting(2, workload(said="no quota")), Plan(), "the job waits for quota"),
-        (held(unit()), Plan(), "the job waits in KubeQueue"),
         (but(job(deleting=True), foreign="it is another's"), Plan(), "it is another's"),
     ],
 )

@@ -38,11 +38,12 @@ def mpi_job(
     conditions: Iterable[str] = ("Created", "Running"),
     command: Iterable[str] = ELASTIC,
     annotations: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
     **status: object,
 ) -> Object:
     template = {"spec": {"containers": [{"name": "launcher", "command": list(command)}]}}
     return {
-        "metadata": _meta(name, namespace, annotations=dict(annotations or {})),
+        "metadata": _meta(name, namespace, annotations=dict(annotations or {}), labels=dict(labels or {})),
         "spec": {"mpiReplicaSpecs": {"Launcher": {"template": template}, "Worker": {"replicas": replicas}}},
         "status": {"conditions": [{"type": kind, "status": "True"} for kind in conditions], **status},
     }
@@ -58,10 +59,15 @@ def worker(index: int, *, phase: str = "Running", job: str = "train", namespace:
 
 
 def launcher(
-    *, phase: str = "Running", mounts: bool = True, refreshed: str | None = None, namespace: str = "default"
+    *,
+    phase: str = "Running",
+    mounts: bool = True,
+    refreshed: str | None = None,
+    job: str = "train",
+    namespace: str = "default",
 ) -> Object:
     items = [{"key": names.KEY_DISCOVER_HOSTS, "path": names.KEY_DISCOVER_HOSTS}] if mounts else []
-    metadata = _owned("train-launcher", "train", namespace, labels={names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER})
+    metadata = _owned(names.launcher(job), job, namespace, labels={names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER})
     if refreshed is not None:
         metadata["annotations"] = {names.REFRESHED: refreshed}
     return {

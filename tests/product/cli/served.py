@@ -1,0 +1,72 @@
+"""Jobs in an API server in memory, and the dashboard that shows them."""
+
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mpijob_elastic import names
+from mpijob_elastic.cli.dashboard import server
+from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
+from tests.doubles.api import TinyApi
+from tests.product.cli import worlds
+
+TOKEN = "s3cret"
+NAMESPACE = "ml"
+
+
+def store(api: TinyApi, kind: Resource, item: worlds.Object, **labels: str) -> None:
+    """Store an object with the operator's labels."""
+    meta = item["metadata"]
+    group = {names.LABEL_GROUP_NAME: names.GROUP, names.LABEL_APP: meta["name"]}
+    meta["labels"] = {**group, **meta.get("labels", {}), **labels}
+    api.put(kind.path(meta["namespace"], meta["name"]), item)
+
+
+def put_job(
+    api: TinyApi,
+    name: str,
+    *,
+    size: int = 2,
+    ready: int | None = None,
+    leaving: Collection[int] = (),
+    memory: Memory | None = None,
+    at: float = 0.0,
+    phase: str = "Running",
+    **job: Any,
+) -> None:
+    """Store a job of that size; its first workers are Ready and published, the others Pending.
+
+    leaving: beyond the size, since `at`. memory: what the controller remembers besides. phase: of the launcher.
+    """
+    ready = size if ready is None else ready
+    hosts = [names.worker(name, index) for index in range(ready)]
+    going = [names.worker(name, index) for index in leaving]
+    left = {pod: Left(pod=pod_fingerprint(f"uid of {NAMESPACE}/{pod}"), at=at) for pod in going}
+    store(api, MPI_JOBS, worlds.mpi_job(name=name, namespace=NAMESPACE, replicas=size, **job))
+    for index in {*range(size), *leaving}:
+        runs = index < ready or index in leaving
+        pod = worlds.worker(index, job=name, namespace=NAMESPACE, phase="Running" if runs else "Pending")
+        store(api, PODS, pod, **{names.LABEL_JOB_NAME: name})
+    remembered = memory or Memory()
+    config = worlds.config_map(
+        hosts, memory=Memory(left=left, removed_at=at, scale=remembered.scale), job=name, namespace=NAMESPACE
+    )
+    store(api, CONFIG_MAPS, config)
+    shown = worlds.shown(config, at=at + 1.0 if leaving else worlds.CREATED)
+    launcher = worlds.launcher(phase=phase, refreshed=shown, job=name, namespace=NAMESPACE)
+    launcher["spec"]["containers"] = [{"name": "launcher"}]
+    store(api, PODS, launcher, **{names.LABEL_JOB_NAME: name})
+    pods = [names.worker(name, index) for index in {*range(size), *leaving}]
+    store(api, ROLES, worlds.role(pods, job=name, namespace=NAMESPACE))
+
+
+@asynccontextmanager
+async def served(api: TinyApi, port: int = 0) -> AsyncIterator[str]:
+    """Serve the page of all namespaces, and give its address."""
+    async with (
+        reached(Where(kubeconfig=api.kubeconfig, all_namespaces=True)) as (client, namespace),
+        server.serving(client, namespace, token=TOKEN, port=port) as address,
+    ):
+        yield address

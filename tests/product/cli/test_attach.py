@@ -1,0 +1,110 @@
+"""`attach` as it is typed on a terminal, with a kubectl that prints its words."""
+
+import asyncio
+import os
+import pty
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+import pytest
+
+from mpijob_elastic.cli.jobs import attach
+from mpijob_elastic.cli.jobs.explain import NoSuchWorker
+from mpijob_elastic.cli.jobs.get import NoSuchJob
+from mpijob_elastic.cli.jobs.launcher_pod import NotStarted
+from mpijob_elastic.cli.target import Where
+from tests.doubles.api import TinyApi
+from tests.doubles.launcher_logs import Launcher
+
+ROOT = Path(__file__).parents[3]
+SHELL = "-c main -- /bin/sh -c command -v bash > /dev/null && exec bash; exec sh"
+
+
+class Typed:
+    """The command in a cluster whose job has a launcher and train-worker-1."""
+
+    def __init__(self, api: TinyApi, folder: Path) -> None:
+        self.launcher = Launcher()
+        self._kubeconfig, self._folder = api.kubeconfig, folder
+        api.hook = lambda sent: self.launcher.show(sent.path.replace("train-worker-1", "train-launcher"))
+        kubectl = folder / "kubectl"
+        kubectl.write_text('#!/bin/sh\necho "$@"\nexit 7\n')
+        kubectl.chmod(0o755)
+
+    async def options(self, job: str, worker: str | None = None) -> list[str]:
+        """Return kubectl's options."""
+        return await attach.options(Where(kubeconfig=self._kubeconfig, namespace="n"), job=job, worker=worker)
+
+    async def attach(self, *words: str, terminal: bool = True, kubectl: bool = True) -> tuple[int, str]:
+        """Return the exit code, and what is printed in one line."""
+        ours, theirs = pty.openpty()
+        path = f"{self._folder}:/usr/bin:/bin" if kubectl else "/nowhere"
+        options = ("-n", "n", "--kubeconfig", str(self._kubeconfig))
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "mpijob_elastic", "attach", *words, *options),
+            cwd=ROOT,
+            env={**os.environ, "PATH": path},
+            stdin=theirs if terminal else PIPE,
+            stdout=theirs if terminal else PIPE,
+            stderr=PIPE,
+        )
+        os.close(theirs)
+        out, err = await process.communicate()
+        printed = (await asyncio.to_thread(os.read, ours, 4096)).decode() if terminal and not err else ""
+        os.close(ours)
+        assert process.returncode is not None
+        return process.returncode, " ".join((printed + (out or b"").decode() + err.decode()).split())
+
+
+@pytest.fixture
+def typed(api: TinyApi, tmp_path: Path) -> Typed:
+    return Typed(api, tmp_path)
+
+
+async def test_kubectl_is_run_on_the_terminal_and_its_exit_code_counts(typed: Typed) -> None:
+    code, said = await typed.attach("mpijob/train", "1")
+    assert code == 7
+    assert said.startswith("exec -it --kubeconfig ")
+    assert said.endswith(f" -n n train-worker-1 {SHELL}")
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"terminal": False}, "a shell needs a terminal; without one its processes would count as a rank"),
+        ({"kubectl": False}, "the shell is started by kubectl, and there is no kubectl in the PATH"),
+    ],
+)
+async def test_what_it_needs_is_said_in_one_line(typed: Typed, options: dict[str, bool], error: str) -> None:
+    assert await typed.attach("train", **options) == (1, f"mpijob-elastic: {error}")
+
+
+async def test_without_a_worker_it_is_the_launcher(typed: Typed) -> None:
+    assert (await typed.options("train"))[-4:] == ["n", "train-launcher", "-c", "main"]
+
+
+@pytest.mark.parametrize(
+    ("job", "worker", "error", "words"),
+    [
+        ("tran", None, NoSuchJob, "no MPIJob tran in namespace n; there are no MPIJobs"),
+        (
+            "train",
+            "other",
+            NoSuchWorker,
+            "train has no worker other: give a number like 0",
+        ),
+        ("train", "7", NotStarted, "train-worker-7 does not run: there is no such pod; `mpijob-elastic explain train`"),
+    ],
+)
+async def test_why_there_is_no_shell_is_said(
+    typed: Typed, job: str, worker: str | None, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        await typed.options(job, worker)
+
+
+async def test_a_pod_that_does_not_run_is_said(typed: Typed) -> None:
+    typed.launcher.pending = True
+    with pytest.raises(NotStarted, match="train-launcher does not run: Pending"):
+        await typed.options("train")

@@ -1,0 +1,196 @@
+"""One change of a job: what is written at which version, and what comes between."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from mpijob_elastic.act import gate
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.jobs import change, scale, suspension
+from mpijob_elastic.cli.jobs.change import Patience
+from mpijob_elastic.cli.jobs.get import NoSuchJob
+from mpijob_elastic.cli.target import Where
+from mpijob_elastic.install import Refused
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES
+from tests.doubles.api import TinyApi, merged, refused
+from tests.doubles.direct import Sent
+from tests.product.cli import worlds
+
+JOB = MPI_JOBS.path("default", "train")
+NO_WAIT = Patience(wait=False, seconds=0.1, look=False)
+A_LOOK = Patience(wait=True, seconds=0.1, look=False)
+
+
+class Server(TinyApi):
+    """A cluster with a job of two workers at rest. between: done once, after the first dry run of a write."""
+
+    def __init__(self) -> None:
+        super().__init__(selects=True)
+        self.between: Callable[[], None] = lambda: None
+        self.hook = self._asked
+        config = worlds.config_map(worlds.workers(0, 1))
+        leader = worlds.launcher(refreshed=worlds.shown(config, at=worlds.CREATED))
+        self.put(JOB, worlds.mpi_job())
+        self.put(CONFIG_MAPS.path("default", "train-config"), config)
+        self.put(ROLES.path("default", "train-launcher"), worlds.role(worlds.workers(0, 1)))
+        for pod in (leader, worlds.worker(0), worlds.worker(1)):
+            pod["metadata"]["labels"] |= {"group-name": "kubeflow.org", "mpi-job-name": "train"}
+            self.put(PODS.path("default", pod["metadata"]["name"]), pod)
+
+    def edit(self, patch: dict[str, Any]) -> None:
+        """Change the job as somebody else."""
+        self.put(JOB, merged(self.objects[JOB], patch))
+
+    @property
+    def size(self) -> int:
+        size: int = self.objects[JOB]["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
+        return size
+
+    def _asked(self, sent: Sent) -> object | None:
+        if sent.query.get("dryRun") != "All":
+            return None
+        between, self.between = self.between, lambda: None
+        answer = json.dumps(self.objects[JOB]).encode()
+        between()
+        return answer
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    async with Server() as api:
+        yield api
+
+
+async def scaled(server: Server, patience: Patience = NO_WAIT, *, count: int = 2, to: int | None = None) -> Exit:
+    where = Where(kubeconfig=server.kubeconfig, namespace="default")
+    return await scale.scale(where, "train", grows=True, count=count, to=to, patience=patience)
+
+
+async def test_a_dry_run_comes_first_and_a_change_of_something_else_is_no_obstacle(server: Server) -> None:
+    server.between = lambda: server.edit({"metadata": {"annotations": {"mpijob-elastic/status": "x"}}})
+    assert await scaled(server) == Exit.DONE
+    assert server.size == 4
+    assert server.writes == [("PATCH", JOB)]
+
+
+async def test_a_size_that_somebody_sets_in_between_is_kept(server: Server) -> None:
+    server.between = lambda: server.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}})
+    with pytest.raises(Refused, match="somebody else changes train at the same time; nothing was written"):
+        await scaled(server)
+    assert server.size == 3
+
+
+async def test_what_the_dry_run_refuses_is_not_written(server: Server) -> None:
+    def refuse() -> None:
+        raise refused(403, "Forbidden", 'admission webhook "w" denied the request: 4 is none of sizes')
+
+    server.between = refuse
+    with pytest.raises(errors.Forbidden, match="4 is none of sizes"):
+        await scaled(server)
+    assert server.writes == []
+
+
+async def test_a_size_that_it_has_is_not_written_and_waited_for(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await scaled(server, A_LOOK, to=2) == Exit.DONE
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first == "train is to have 2 workers already"
+    assert last.startswith("train has 2 workers, all listed. Whether they train is not known: only exec can show that")
+    assert server.writes == []
+
+
+async def test_without_an_answer_to_the_write_nobody_knows(server: Server) -> None:
+    def lost(sent: Sent) -> object | None:
+        if sent.method == "PATCH" and "dryRun" not in sent.query:
+            raise refused(503, "ServiceUnavailable", "the server is going down")
+        return Server._asked(server, sent)
+
+    server.hook = lost
+    with pytest.raises(
+        errors.Unreachable, match="whether train was changed is not known: `mpijob-elastic get train -n"
+    ):
+        await scaled(server)
+
+
+async def test_an_api_server_that_goes_away_is_no_end_of_the_change(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def away(sent: Sent) -> object | None:
+        if server.writes:
+            raise refused(503, "Away")
+        return Server._asked(server, sent)
+
+    server.hook = away
+    assert await scaled(server, A_LOOK) == Exit.NOT_KNOWN
+    printed = capsys.readouterr()
+    assert "no answer of the API server" in printed.out
+    assert printed.err == (
+        "After 0.1s the API server does not answer: the change goes on, and `mpijob-elastic watch train -n default` "
+        "shows it.\n"
+    )
+
+
+async def test_a_job_that_is_deleted_meanwhile_is_said_to_be(server: Server) -> None:
+    def gone(sent: Sent) -> object | None:
+        if server.writes:
+            server.objects.pop(JOB, None)
+        return Server._asked(server, sent)
+
+    server.hook = gone
+    with pytest.raises(NoSuchJob, match="MPIJob train was deleted"):
+        await scaled(server, A_LOOK)
+
+
+async def test_suspension_needs_a_webhook_that_knows_it(server: Server) -> None:
+    where = Where(kubeconfig=server.kubeconfig, namespace="default")
+    with pytest.raises(Refused, match="no webhook in namespace default knows mpijob-elastic/suspend"):
+        await suspension.suspend(where, "train", NO_WAIT)
+    assert server.writes == []
+
+
+async def test_workers_that_are_parked_are_not_counted(server: Server) -> None:
+    server.edit({"metadata": {"annotations": {"mpijob-elastic/parked": "1,5"}}})
+    assert await scaled(server) == Exit.DONE  # from 1 to 3
+    assert server.size == 4
+    assert await scaled(server) == Exit.DONE  # to 5
+    assert server.size == 7
+
+
+OVER = {"status": {"conditions": [{"type": "Failed", "status": "True"}], "completionTime": worlds.CREATED_TEXT}}
+PLAIN = {"spec": {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": {"containers": [{"name": "launcher"}]}}}}}}
+
+
+@pytest.mark.parametrize(
+    ("edit", "launcher", "why"),
+    [
+        ({"metadata": {"deletionTimestamp": worlds.CREATED_TEXT}}, "Running", "train is being deleted"),
+        (OVER, "Failed", r"train has ended \(Failed\); create it again to run it again"),
+        ({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": None}}}}, "Running", "train does not say its size"),
+        (PLAIN, "Pending", "train is not elastic, so it runs as it is to its end; `mpijob-elastic explain train -n"),
+    ],
+)
+async def test_a_job_that_cannot_change_is_refused(
+    server: Server, edit: dict[str, Any], launcher: str, why: str
+) -> None:
+    server.edit(edit)
+    path = PODS.path("default", "train-launcher")
+    server.put(path, merged(server.objects[path], {"status": {"phase": launcher}}))
+    with pytest.raises(Refused, match=why):
+        await scaled(server)
+    assert server.writes == []
+
+
+async def test_another_operators_job_is_left_alone(server: Server) -> None:
+    worker, config = PODS.path("default", "train-worker-0"), CONFIG_MAPS.path("default", "train-config")
+    server.put(worker, merged(server.objects[worker], {"metadata": {"labels": {"replica-index": "0"}}}))
+    server.put(config, merged(server.objects[config], {"metadata": {"annotations": None}}))
+    with pytest.raises(Refused, match="another operator manages train: "):
+        await scaled(server)
+
+
+def test_what_a_user_changes_is_told_from_what_the_controller_does() -> None:
+    assert change.MANAGER != gate.MANAGED

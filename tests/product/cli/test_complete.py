@@ -1,0 +1,73 @@
+"""Completion: what kubectl gets for the words that are typed."""
+
+import asyncio
+import os
+import stat
+import subprocess
+import sys
+import tomllib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from mpijob_elastic.cli import complete
+from tests.faults.kubeconfig import write_plain
+from tests.product.cli import worlds
+from tests.product.cli.cluster import serving
+
+ROOT = Path(__file__).parents[3]
+SCRIPT = "kubectl_complete-mpijob_elastic"
+
+
+@pytest.fixture
+async def kubeconfig(tmp_path: Path) -> AsyncIterator[Path]:
+    jobs = [worlds.mpi_job(), worlds.mpi_job(name="trial", replicas=1), worlds.mpi_job(name="other")]
+    world = {"mpijobs": jobs, "pods": [worlds.launcher(), worlds.worker(0)], "configmaps": [], "roles": []}
+    async with serving(tmp_path, {**world}) as (where, _):
+        assert where.kubeconfig is not None
+        yield where.kubeconfig
+
+
+async def completed(kubeconfig: Path, *words: str) -> list[str]:
+    """Return the lines that kubectl gets."""
+    code = "from mpijob_elastic.cli.complete import main; main()"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", code, *words),
+        env={**os.environ, "KUBECONFIG": str(kubeconfig)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    printed, complaints = await process.communicate()
+    assert (process.returncode, complaints) == (0, b"")
+    return printed.decode().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        (["scaleout", "tr"], ["train\tRunning, 2 workers", "trial\tRunning, 1 worker"]),
+        (["scaleout", "mpijob/tra"], ["mpijob/train\tRunning, 2 workers"]),
+        (["get", "-n", "default", "o"], ["other\tRunning, 2 workers"]),
+        (["explain", "train", ""], ["train-worker-0\ton node-0", "train-worker-1"]),
+        (["attach", "train", "train-worker-1"], ["train-worker-1"]),
+        (["delete", "train", "--y"], ["--yes\tDo not ask for confirmation."]),
+    ],
+)
+async def test_kubectl_gets_values_with_their_texts_and_a_directive(
+    kubeconfig: Path, words: list[str], lines: list[str]
+) -> None:
+    assert await completed(kubeconfig, *words) == [*lines, ":4"]
+
+
+async def test_a_cluster_that_is_away_offers_nothing(tmp_path: Path) -> None:
+    write_plain(tmp_path / "kubeconfig", "http://127.0.0.1:1")
+    assert await completed(tmp_path / "kubeconfig", "scaleout", "") == [":4"]
+
+
+def test_kubectl_finds_the_executable() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    module, _, function = scripts[SCRIPT].partition(":")
+    assert (module, getattr(complete, function)) == (complete.__name__, complete.main)
+    installed = Path(sys.executable).with_name(SCRIPT)
+    assert installed.stat().st_mode & stat.S_IXUSR

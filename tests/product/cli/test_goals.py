@@ -1,0 +1,135 @@
+"""How far a job is, and what is shown of it: each world as its line and its bars, in pages/wait.
+
+`UPDATE_PAGES=1 pytest tests/product/cli/test_goals.py` writes the files: read what git shows of them.
+"""
+
+import io
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from mpijob_elastic.cli.jobs import explain, goals, waiting
+from mpijob_elastic.cli.jobs.goals import Progress, Seen
+from mpijob_elastic.decide import derive
+from mpijob_elastic.explain import explain as find
+from mpijob_elastic.explain.facts import Look
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
+from tests.product.cli import worlds
+from tests.product.cli.worlds import config_map, launcher, mpi_job, worker, workers
+
+PAGES = Path(__file__).parent / "pages" / "wait"
+SUSPENDED = {"mpijob-elastic/suspend": "true"}
+QUEUED = [{"name": "mpijob-elastic/queued"}]
+BUSY = Look(processes=("python3",))
+
+
+def seen(
+    size: int, *, listed: int, pods: list[worlds.Object], looks: Mapping[str, Look] | None = None, **job: Any
+) -> Seen:
+    """A job of that size whose first workers are listed, and shown to the launcher."""
+    config = job.pop("config", config_map(workers(*range(listed))))
+    leader = job.pop("leader", launcher(refreshed=worlds.shown(config, at=worlds.CREATED)))
+    [snapshot] = worlds.read(
+        [mpi_job(replicas=size, **job)],
+        pods=[leader, *pods] if leader else pods,
+        configs=[config],
+        roles=[worlds.role(workers(*range(size)))],
+    )
+    facts = replace(explain.known(snapshot), looks=looks or {})
+    view = snapshot.view
+    return Seen(snapshot=snapshot, state=derive(view, now=worlds.NOW), found=find(view, facts, now=worlds.NOW))
+
+
+def unscheduled(index: int) -> worlds.Object:
+    pod = worker(index, phase="Pending")
+    pod["spec"]["nodeName"] = ""
+    why = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes: no GPU left"}
+    pod["status"]["conditions"].append(why)
+    return pod
+
+
+def gated(pod: worlds.Object, gates: list[dict[str, str]]) -> worlds.Object:
+    pod["spec"] |= {"schedulingGates": gates, "nodeName": ""}
+    pod["status"]["phase"] = "Pending"
+    return pod
+
+
+def draining() -> Seen:
+    left = {name: Left(pod=pod_fingerprint(f"uid of default/{name}"), at=worlds.NOW - 10.0) for name in workers(1)}
+    config = config_map(workers(0), memory=Memory(left=left, removed_at=worlds.NOW - 10.0))
+    leader = launcher(refreshed=worlds.shown(config, at=worlds.NOW - 9.0))
+    return seen(1, listed=1, pods=[worker(0), worker(1)], config=config, leader=leader)
+
+
+TWO = [worker(0), worker(1)]
+GATE = [{"name": "mpijob-elastic/suspended"}]
+HELD = seen(1, listed=0, pods=[gated(worker(0), GATE)], leader=gated(launcher(), GATE), annotations=SUSPENDED)
+WORLDS = {
+    "a worker is not there yet": goals.trains(seen(3, listed=2, pods=TWO), size=3),
+    "a worker has no node": goals.trains(seen(3, listed=2, pods=[*TWO, unscheduled(2)]), size=3),
+    "a worker waits for quota": goals.trains(
+        seen(
+            3,
+            listed=2,
+            pods=[*TWO, gated(worker(2), QUEUED)],
+            annotations={"mpijob-elastic/min-replicas": "2"},
+            labels={"kueue.x-k8s.io/queue-name": "q"},
+        ),
+        size=3,
+    ),
+    "all are listed and nobody looks": goals.trains(seen(2, listed=2, pods=TWO), size=2),
+    "a rank is missing": goals.trains(
+        seen(2, listed=2, pods=TWO, looks={"train-worker-0": BUSY, "train-worker-1": Look()}), size=2
+    ),
+    "all train": goals.trains(seen(2, listed=2, pods=TWO, looks=dict.fromkeys(workers(0, 1), BUSY)), size=2),
+    "somebody sets another size": goals.trains(seen(2, listed=2, pods=TWO), size=3),
+    "it ends before": goals.trains(
+        seen(3, listed=2, pods=TWO, conditions=["Succeeded"], leader=launcher(phase="Succeeded")), size=3
+    ),
+    "it is suspended before": goals.trains(seen(3, listed=2, pods=TWO, annotations=SUSPENDED), size=3),
+    "a worker drains": goals.shrinks(draining(), size=1, leaving=1),
+    "the surplus is gone": goals.shrinks(seen(1, listed=1, pods=[worker(0)]), size=1, leaving=1),
+    "it stops": goals.stops(seen(2, listed=2, pods=TWO, annotations=SUSPENDED)),
+    "its last worker stops": goals.stops(
+        seen(1, listed=0, pods=[worker(0)], leader=gated(launcher(), GATE), annotations=SUSPENDED)
+    ),
+    "it has stopped": goals.stops(HELD),
+    "it is resumed before": goals.stops(seen(2, listed=2, pods=TWO)),
+}
+DONE = {"all are listed and nobody looks", "all train", "the surplus is gone", "it has stopped"}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_it_shows(world: str) -> None:
+    progress = WORLDS[world]
+    assert progress.done == (world in DONE)
+    bars = waiting.Bars()
+    bars.show(progress)
+    console = Console(file=io.StringIO(), width=100, highlight=False)
+    console.print(bars.render())
+    assert isinstance(console.file, io.StringIO)
+    end = "done" if progress.done else progress.otherwise or "goes on"
+    text = "\n".join([str(progress), end, "", *(line.rstrip() for line in console.file.getvalue().splitlines())]) + "\n"
+    file = PAGES / f"{world.replace(' ', '-')}.txt"
+    if os.environ.get("UPDATE_PAGES"):
+        file.parent.mkdir(exist_ok=True, parents=True)
+        file.write_text(text)
+    assert text == file.read_text()
+
+
+def test_a_step_is_a_line_once(capsys: pytest.CaptureFixture[str]) -> None:
+    show = waiting._lines()
+    for left in (3, 2, 1):
+        show(
+            Progress(stages={"gone": (0, 1)}, done=False, now=f"at most {left} s more", step="draining train-worker-1")
+        )
+    show(Progress(stages={"gone": (1, 1)}, done=True))
+    assert [line.partition("  ")[2] for line in capsys.readouterr().out.splitlines()] == [
+        "gone 0 of 1; at most 3 s more",
+        "gone 1 of 1",
+    ]

@@ -1,0 +1,149 @@
+"""`logs` as it is typed, and whose lines are whose."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+
+from mpijob_elastic.cli.jobs.explain import NoSuchWorker
+from mpijob_elastic.cli.jobs.get import NoSuchJob
+from mpijob_elastic.cli.jobs.launcher_log import Wanted
+from mpijob_elastic.cli.jobs.launcher_pod import NotStarted
+from mpijob_elastic.cli.jobs.logs import logs
+from mpijob_elastic.cli.target import Where
+from mpijob_elastic.kube import errors
+from tests.doubles.api import TinyApi, refused
+from tests.doubles.launcher_logs import Launcher
+from tests.doubles.shells import Asked, Message, Shells, prints
+
+LINES = (
+    "0:00 horovodrun starts",
+    "0:01 [0]<stdout>:a",
+    "0:01 [1]<stdout>:b",
+    "0:09 [0]<stdout>:c",
+    "0:09 [1]<stderr>:d",
+)
+# train-worker-2 was started at 0:05 with the rank that train-worker-0 has had from the start.
+RANKS = (
+    "main 1000 look 5000\n7 1010 0 train-worker-0\n8 1010 1 train-worker-1--containermain\n9 1500 0 train-worker-2\n"
+)
+
+
+class Cluster:
+    """A job whose launcher has written the lines. shells: its execs. texts: its log, line by line."""
+
+    def __init__(self, api: TinyApi, capsys: pytest.CaptureFixture[str]) -> None:
+        self.shells = Shells(prints(RANKS))
+        self.texts = [f"2026-01-01T00:0{line[:4]}.123456789Z {line[5:]}\n" for line in LINES]
+        self.launcher = Launcher()
+        self.queries: list[dict[str, str]] = []
+        self.refused: errors.ApiError | None = None
+        self._api, self._capsys = api, capsys
+        api.streams |= {"/log": self._log, "/exec": self.shells.serve}
+        api.hook = lambda sent: self.launcher.show(sent.path) if sent.name in ("train", "train-launcher") else None
+
+    async def _log(self, request: web.Request) -> web.Response:
+        self.queries.append(dict(request.query))
+        return web.Response(text="".join(self.texts))
+
+    async def logs(self, job: str = "train", **wanted: object) -> tuple[list[str], list[str]]:
+        """Return the lines of standard output and of standard error."""
+        where = Where(kubeconfig=self._api.kubeconfig, namespace="n")
+        await logs(where, job=job, wanted=Wanted(**wanted))  # type: ignore[arg-type]
+        out, err = self._capsys.readouterr()
+        return out.splitlines(), err.splitlines()
+
+
+@pytest.fixture
+async def cluster(api: TinyApi, capsys: pytest.CaptureFixture[str]) -> Cluster:
+    return Cluster(api, capsys)
+
+
+ALL = ["horovodrun starts", "[0]<stdout>:a", "[1]<stdout>:b", "[0]<stdout>:c", "[1]<stderr>:d"]
+
+
+async def test_the_log_is_printed_as_it_is(cluster: Cluster) -> None:
+    cluster.texts[-1] = cluster.texts[-1].replace("d\n", "d\t\x1b[31m")  # without an end of line
+    out, err = await cluster.logs()
+    assert (out, err) == ([*ALL[:-1], "[1]<stderr>:d\t\x1b[31m"], [])
+    assert cluster.queries == [{"container": "main", "timestamps": "true"}]
+    assert not cluster.shells.asked
+
+
+async def test_the_kubelet_is_asked_for_the_part_that_is_wanted(cluster: Cluster) -> None:
+    out, _ = await cluster.logs(since=90.0, tail=2, previous=True)
+    assert out == ALL[-2:]
+    [query] = cluster.queries
+    assert (query["sinceSeconds"], query["tailLines"]) == ("90", "2")
+    assert query["previous"] == "true"
+
+
+async def test_a_line_that_fits_two_workers_names_both(cluster: Cluster) -> None:
+    out, err = await cluster.logs(rank=0)
+    assert out == ["train-worker-0: [0]<stdout>:a", "train-worker-0, train-worker-2: [0]<stdout>:c"]
+    assert err == []
+    out, _ = await cluster.logs(worker="2")
+    assert out == ["train-worker-0, train-worker-2: [0]<stdout>:c"]
+    out, _ = await cluster.logs(worker="train-worker-1", tail=1)
+    assert out == ["train-worker-1: [1]<stderr>:d"]
+    assert "tailLines" not in cluster.queries[-1]
+
+
+async def test_a_line_of_a_worker_that_has_gone_is_not_given_to_another(cluster: Cluster) -> None:
+    cluster.shells.says = prints("main 1000 look 5000\n9 1500 0 train-worker-2\n")
+    out, _ = await cluster.logs(rank=0)
+    assert out == ["ended: [0]<stdout>:a", "train-worker-2: [0]<stdout>:c"]
+
+
+async def refuses(_: Asked) -> AsyncIterator[Message]:
+    raise refused(403, "Forbidden", 'cannot get resource "pods/exec"')
+    yield
+
+
+async def test_without_the_right_to_exec_the_printed_number_counts_and_that_is_said(cluster: Cluster) -> None:
+    cluster.shells.says = refuses
+    out, [line] = await cluster.logs(rank=1)
+    assert out == ["[1]<stdout>:b", "[1]<stderr>:d"]
+    assert line.startswith(
+        'mpijob-elastic: which worker prints [1] is not known: 403 Forbidden: cannot get resource "pods'
+    )
+    assert line.endswith("; --rank means the number that Horovod prints")
+    with pytest.raises(NotStarted, match=r"which lines are of train-worker-1 is not known: 403 Forbidden"):
+        await cluster.logs(worker="1")
+
+
+async def test_nobody_looks_into_a_launcher_that_has_ended(cluster: Cluster) -> None:
+    cluster.launcher.finish()
+    out, [line] = await cluster.logs(rank=1, follow=True)
+    assert out == ["[1]<stdout>:b", "[1]<stderr>:d"]
+    assert "is not known: train-launcher has ended" in line
+    assert not cluster.shells.asked
+
+
+@pytest.mark.parametrize(
+    ("worker", "error", "words"),
+    [
+        (
+            "other-worker-1",
+            NoSuchWorker,
+            "train has no worker other-worker-1: give a number",
+        ),
+        ("-1", NoSuchWorker, "train has no worker -1"),
+        ("7", NotStarted, "no rank runs in train-worker-7, so none of the lines are known to be its own"),
+    ],
+)
+async def test_an_unknown_worker_is_said(cluster: Cluster, worker: str, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        await cluster.logs(worker=worker)
+
+
+async def test_an_unknown_job_and_one_that_has_not_started_are_said(cluster: Cluster) -> None:
+    with pytest.raises(NoSuchJob, match="no MPIJob tran in namespace n"):
+        await cluster.logs("tran")
+    cluster.launcher.pending = True
+    words = "train-launcher has not started: Pending; `mpijob-elastic explain train` says more"
+    with pytest.raises(NotStarted, match=words):
+        await cluster.logs()
+    cluster.launcher.gone = True
+    with pytest.raises(NotStarted, match="train-launcher does not exist yet"):
+        await cluster.logs()

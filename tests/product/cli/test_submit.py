@@ -1,0 +1,91 @@
+"""The MPIJob that `submit` makes of the words: each in pages/submit, and what is refused.
+
+`UPDATE_PAGES=1 pytest tests/product/cli/test_submit.py` writes the files: read what git shows of them.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mpijob_elastic import capabilities
+from mpijob_elastic.install import Refused
+from mpijob_elastic.model import mpijob
+from tests.product.cli.test_commands import typed
+
+PAGES = Path(__file__).parent / "pages" / "submit"
+TRAIN = ("submit", "--name=train", "--image=horovod:1", "--dry-run")
+# The seed session of Arena's own guide (docs/training/etjob), as a user types it; the shell computes.
+ARENA = """horovodrun
+-np $((${workers}*${gpus}))
+--min-np $((${minWorkers}*${gpus}))
+--max-np $((${maxWorkers}*${gpus}))
+--host-discovery-script /etc/edl/discover_hosts.sh
+python /examples/elastic/tensorflow2_mnist_elastic.py"""
+EVERYTHING = (
+    *("--workers=4", "--min-workers=2", "--max-workers=8", "--sizes=2,4,8", "--gpus=2", "--cpu=4", "--memory=8Gi"),
+    *("--env", "SEED=1", "-e", "URL=http://a?b=c", "--data", "images:/data", "-d", "models:/models"),
+    *("--working-dir=/examples", "--np=4", "--queue=team", "--priority=low", "--gang=volcano"),
+    *("--", "python", "train.py", "--lr", "0.1"),
+)
+JOBS = {
+    "a command for horovodrun": ("--workers=2", "--np=2", "--max-workers=4", "--", "python", "train.py"),
+    "everything": EVERYTHING,
+    "as arena": ("--gpus=1", "--workers=3", "--max-workers=9", "--min-workers=1", "--working-dir=/examples", ARENA),
+    "not elastic": ("--workers=2", "--slots=2", "--", "mpirun", "-np", "4", "python", "train.py"),
+}
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_it_makes(job: str) -> None:
+    done = typed(*TRAIN, *JOBS[job])
+    assert done.exit_code == 0
+    text = f"{done.stdout}\n{done.stderr}" if done.stderr else done.stdout
+    file = PAGES / f"{job.replace(' ', '-')}.txt"
+    if os.environ.get("UPDATE_PAGES"):
+        file.parent.mkdir(exist_ok=True, parents=True)
+        file.write_text(text)
+    assert text == file.read_text()
+    facts = capabilities.of(mpijob.decode(yaml_to_json(done.stdout)))
+    assert (facts.elastic, facts.problems) == (job != "not elastic", ())
+
+
+def yaml_to_json(text: str) -> bytes:
+    return json.dumps(yaml.safe_load(text)).encode()
+
+
+def test_the_four_variables_of_arena_are_what_its_commands_count_with() -> None:
+    made = yaml.safe_load(typed(*TRAIN, *JOBS["as arena"]).stdout)
+    [container] = made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+    environment = {one["name"]: one["value"] for one in container["env"]}
+    shell, option, line = container["command"]
+    printed = subprocess.check_output([shell, option, f"echo {line}"], env=environment, text=True)
+    assert printed.startswith("horovodrun -np 3 --min-np 1 --max-np 9 --host-discovery-script")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--np=2", "--", "horovodrun", "-np", "2", "python"), 1, "give --np, or horovodrun and its options"),
+        (("--env", "SEED", "--", "true"), 2, "SEED: each needs a = between its two parts"),
+        (("--data", ":/data", "--", "true"), 2, ":/data: each needs a : between its two parts"),
+        (("--workers=0", "--", "true"), 2, "greater than or equal to 1"),
+        ((), 2, "Missing argument"),
+    ],
+)
+def test_wrong_words_are_refused(words: tuple[str, ...], code: int, said: str) -> None:
+    done = typed(*TRAIN, *words)
+    if code == 1:
+        assert isinstance(done.exception, Refused)
+        assert said in str(done.exception)
+    else:
+        assert done.exit_code == code
+        assert said in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_the_output_is_chosen() -> None:
+    assert typed(*TRAIN, "-o", "name", "--", "horovodrun").stdout == "mpijob.kubeflow.org/train\n"
+    assert typed(*TRAIN, "-o", "json", "--", "horovodrun").stdout.startswith("{")

@@ -1,0 +1,101 @@
+"""`top` in a cluster with metrics-server and GPUs, and without."""
+
+from typing import Any
+
+import pytest
+
+from mpijob_elastic.cli.jobs import top
+from mpijob_elastic.cli.jobs.get import NoSuchJob
+from mpijob_elastic.cli.jobs.launcher_pod import NotStarted
+from mpijob_elastic.cli.jobs.top import NoMetrics, SortBy
+from mpijob_elastic.cli.target import Where
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.resources import MPI_JOBS, PODS
+from tests.doubles.api import TinyApi, refused
+from tests.doubles.direct import Sent
+from tests.doubles.shells import Shells, by_place
+from tests.product.cli import worlds
+
+SMI = {"train-worker-0": "10, 100\n30, 200", "train-worker-1": "90, 40"}
+
+
+def used(name: str, *usage: tuple[str, str]) -> worlds.Object:
+    containers = [{"name": "c", "usage": {"cpu": cpu, "memory": memory}} for cpu, memory in usage]
+    return {"metadata": {"name": name}, "containers": containers}
+
+
+class Cluster:
+    """A job with a launcher and three workers, of which the last is not measured yet."""
+
+    def __init__(self, api: TinyApi, capsys: pytest.CaptureFixture[str]) -> None:
+        self.api, self._capsys = api, capsys
+        self.shells = Shells(by_place(SMI, "sh: nvidia-smi: not found"))
+        self.metrics: list[worlds.Object] | errors.ApiError = [
+            used("train-launcher", ("1500u", "700Ki")),
+            used("train-worker-0", ("250m", "1Gi"), ("1", "512Mi")),
+            used("train-worker-1", ("2", "100M")),
+        ]
+        pods = [worlds.launcher(), *map(worlds.worker, range(3)), worlds.worker(3, phase="Pending")]
+        api.put(MPI_JOBS.path("default", "train"), worlds.mpi_job())
+        for pod in pods:
+            api.put(PODS.path("default", pod["metadata"]["name"]), pod)
+        api.hook, api.streams["/exec"] = self._hook, self.shells.serve
+
+    def _hook(self, sent: Sent) -> Any:
+        if not sent.path.startswith("/apis/metrics.k8s.io/"):
+            return None
+        if isinstance(self.metrics, errors.ApiError):
+            raise self.metrics
+        return {"metadata": {}, "items": self.metrics}
+
+    async def top(self, job: str = "train", sort_by: SortBy | None = None, *, headers: bool = True) -> list[str]:
+        """Return the lines that it prints."""
+        where = Where(kubeconfig=self.api.kubeconfig, namespace="default")
+        await top.top(where, job=job, sort_by=sort_by, headers=headers)
+        return self._capsys.readouterr().out.splitlines()
+
+
+@pytest.fixture
+async def cluster(api: TinyApi, capsys: pytest.CaptureFixture[str]) -> Cluster:
+    return Cluster(api, capsys)
+
+
+async def test_each_running_pod_is_a_row(cluster: Cluster) -> None:
+    assert await cluster.top() == [
+        "NAME             NODE     CPU(cores)   MEMORY(bytes)   GPUS   GPU(%)   GPU-MEMORY",
+        "train-launcher   node-0   2m           0Mi             -      -        -",
+        "train-worker-0   node-0   1250m        1536Mi          2      20       300Mi",
+        "train-worker-1   node-1   2000m        95Mi            1      90       40Mi",
+        "train-worker-2   node-2   -            -               -      -        -",
+    ]
+
+
+@pytest.mark.parametrize(("by", "worker"), [("cpu", 1), ("memory", 0), ("gpu", 1)])
+async def test_what_uses_most_comes_first(cluster: Cluster, by: SortBy, worker: int) -> None:
+    rows = await cluster.top(sort_by=by, headers=False)
+    assert len(rows) == 4
+    assert rows[0].startswith(f"train-worker-{worker} ")
+
+
+async def test_without_the_right_to_exec_there_are_no_gpus(cluster: Cluster) -> None:
+    cluster.shells.says = by_place(dict.fromkeys(SMI), "")
+    assert (await cluster.top())[0] == "NAME             NODE     CPU(cores)   MEMORY(bytes)"
+
+
+@pytest.mark.parametrize("status", [404, 503])
+async def test_without_metrics_server_that_is_said(cluster: Cluster, status: int) -> None:
+    cluster.metrics = refused(status, "NotFound", "404 page not found")
+    with pytest.raises(NoMetrics, match=r"does not serve metrics.k8s.io/v1beta1: metrics-server is not installed"):
+        await cluster.top()
+
+
+async def test_what_else_is_wrong_is_said(cluster: Cluster) -> None:
+    with pytest.raises(NoSuchJob, match="no MPIJob tran in namespace default; did you mean train"):
+        await cluster.top("tran")
+    cluster.metrics = refused(403, "Forbidden", 'cannot list resource "pods" in API group "metrics.k8s.io"')
+    with pytest.raises(errors.Forbidden, match=r"metrics\.k8s\.io"):
+        await cluster.top()
+    for pod in ("train-launcher", "train-worker-0", "train-worker-1", "train-worker-2"):
+        cluster.api.remove(PODS.path("default", pod))
+    with pytest.raises(NotStarted, match="no pod of train runs"):
+        await cluster.top()
