@@ -6,8 +6,13 @@ it. Everything else stays: other versions, columns, categories, short names, con
 An API server that serves only apiextensions v1 accepts a definition in the legacy form (`Form`) while it keeps
 that form: subresources and columns may change, and nothing is pruned. A structural definition can never go back, for
 preserveUnknownFields "cannot [be] set to true" again; so that change is left to administrators.
+
+Its field managers and kubectl's annotation say who else writes it. The versions are one field for server-side apply:
+whoever applies one version applies all of them.
+https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
 """
 
+import json
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, cast
@@ -15,7 +20,6 @@ from typing import Any, cast
 from mpijob_elastic import names
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.resources import MPI_JOBS
-from upgrade import owners
 
 NAME = f"{MPI_JOBS.plural}.{MPI_JOBS.group}"
 
@@ -37,20 +41,26 @@ def _column(name: str, kind: str, path: str, description: str) -> Mapping[str, A
     return {"name": name, "type": kind, "jsonPath": path, "description": description}
 
 
-# A column shows the first match of its path, and Created stays True for ever, so State is the condition added last. No
-# path can read the launcher's command, so Elastic is the annotation.
+_PHASE = _column("Phase", "string", f".metadata.annotations.{names.PHASE}", "What is under way; empty at rest")
+# A column shows the first match of its path, and Created stays True for ever, so State is the condition added last.
 COLUMNS: tuple[Mapping[str, Any], ...] = (
     _column("State", "string", ".status.conditions[-1:].type", "The condition that mpi-operator added last"),
     _column("Desired", "integer", SCALE["specReplicasPath"], "Workers wanted"),
     _column("Active", "integer", SCALE["statusReplicasPath"], "Workers that run"),
-    _column(
-        "Elastic",
-        "string",
-        f".metadata.annotations.{names.ENABLED}",
-        "The job's annotation; if empty, the launcher's command decides, see mpijob-elastic get",
-    ),
+    _PHASE,
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
 )
+# In the place of that before.
+_FORMER = _column(
+    "Elastic",
+    "string",
+    f".metadata.annotations.{names.ENABLED}",
+    "The job's annotation; if empty, the launcher's command decides, see mpijob-elastic get",
+)
+# Where `kubectl apply` and Argo CD keep the manifest that they applied last.
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+# The managers of kubectl's commands that change an object once.
+_ONCE = frozenset({"kubectl-create", "kubectl-edit", "kubectl-patch"})
 # The definition of v0.2.3's manifest in apiextensions v1, scalable.
 IN_V1 = "docs/examples/mpijob-definition.yaml"
 
@@ -109,7 +119,7 @@ def reverted(live: Crd, before: Crd) -> dict[str, Any]:
 
     Additions that the manifest of somebody else has stay too.
     """
-    if owners.is_declared(live):
+    if is_declared(live):
         return dict(live)
     version, former = dict(_v1(live)), _v1(before)
     if "scale" not in former.get("subresources", {}) and version.get("subresources", {}).get("scale") == SCALE:
@@ -126,6 +136,24 @@ def is_scalable(crd: Crd) -> bool:
     version = _v1(crd)
     keeps = crd["spec"].get("preserveUnknownFields") or _keeping_selector(version) == version
     return bool(keeps and version.get("subresources", {}).get("scale") == SCALE)
+
+
+def is_current(crd: Crd) -> bool:
+    """Return True if `upgraded` need not add anything; the manifest of somebody else stays. Raises `Refused`."""
+    columns = _v1(crd).get("additionalPrinterColumns", [])
+    return is_scalable(crd) and (_FORMER not in columns or is_declared(crd))
+
+
+def writers(crd: Crd) -> list[str]:
+    """Return the field managers of the versions that may write them again."""
+    found = {str(entry["manager"]) for entry in _entries(crd)} - _ONCE
+    return sorted(name for name in found if not name.startswith(names.PROGRAM))
+
+
+def is_declared(crd: Crd) -> bool:
+    """Return True if the manifest of somebody else has the scale subresource that the definition has."""
+    applied = any(entry["operation"] == "Apply" for entry in _entries(crd))
+    return (applied and _has_scale(crd)) or _has_scale(_last_applied(crd))
 
 
 def _v1(crd: Crd) -> Version:
@@ -160,6 +188,7 @@ def _scalable(version: Version) -> dict[str, Any]:
 
 
 def _columns(there: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    there = [column for column in there if column != _FORMER]
     taken = {column["name"].lower() for column in there}
     *new, age = COLUMNS
     ours = [column for column in new if column["name"].lower() not in taken]
@@ -170,10 +199,10 @@ def _columns(there: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def _without_columns(version: dict[str, Any], former: Version) -> dict[str, Any]:
     live, before = version.get("additionalPrinterColumns", []), former.get("additionalPrinterColumns", [])
-    if live == _columns(before):
+    if [_PHASE if column == _FORMER else column for column in live] == _columns(before):
         kept = before
     else:
-        kept = [column for column in live if column not in COLUMNS or column in before]
+        kept = [column for column in live if column not in (*COLUMNS, _FORMER) or column in before]
     rest = {key: value for key, value in version.items() if key != "additionalPrinterColumns"}
     return {**rest, "additionalPrinterColumns": kept} if kept else rest
 
@@ -202,3 +231,21 @@ def _schema_keeping(schema: Schema, path: tuple[str, ...], leaf: Schema) -> dict
         return dict(schema)
     new = {"type": "object", PRESERVE: True} if rest else dict(leaf)
     return {**schema, "properties": {**properties, name: new}}
+
+
+def _entries(crd: Crd) -> list[Mapping[str, Any]]:
+    entries = crd["metadata"].get("managedFields", [])
+    return [entry for entry in entries if "f:versions" in entry.get("fieldsV1", {}).get("f:spec", {})]
+
+
+def _has_scale(crd: Crd) -> bool:
+    versions = (crd.get("spec") or {}).get("versions") or []
+    return any("scale" in (version.get("subresources") or {}) for version in versions)
+
+
+def _last_applied(crd: Crd) -> Crd:
+    try:
+        found = json.loads(crd["metadata"].get("annotations", {}).get(LAST_APPLIED, ""))
+    except ValueError:
+        return {}
+    return found if isinstance(found, Mapping) else {}

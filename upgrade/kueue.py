@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import msgspec
 import yaml
 
+from mpijob_elastic.install import objects
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS
@@ -18,10 +18,6 @@ _GROUP = "kueue.x-k8s.io"
 _SERVED = f"{_GROUP}/v1beta2"
 # As its configuration names MPIJobs of v1.
 FRAMEWORK = f"{MPI_JOBS.kind}.{MPI_JOBS.version}.{MPI_JOBS.group}"
-
-
-class _ConfigMap(msgspec.Struct):
-    data: dict[str, str] = {}
 
 
 async def look(client: ApiReader) -> Finding:
@@ -38,8 +34,8 @@ async def look(client: ApiReader) -> Finding:
 async def _pods(client: ApiReader) -> tuple[Advice, str]:
     advice = f"add {FRAMEWORK} to its integrations.externalFrameworks"
     try:
-        raw = await _text(client)
-        found = _integrations(raw)
+        raw = await client.find(_CONFIGURATION)
+        found = _integrations(objects.read(raw).get("data", {}).get(_KEY, "") if raw else "")
     except (errors.Forbidden, yaml.YAMLError):
         return Advice.CARE, f"this account cannot read its configuration: if its integration `pod` is on, {advice}"
     if found is None:
@@ -50,12 +46,6 @@ async def _pods(client: ApiReader) -> tuple[Advice, str]:
         return Advice.GO, "its integration `pod` leaves the pods of MPIJobs alone"
     twice = "asks for quota for the pods of MPIJobs a second time, where they have a queue, or one is named default"
     return Advice.CARE, f"its integration `pod` {twice}: {advice}"
-
-
-async def _text(client: ApiReader) -> str:
-    """Return its configuration, "" if it is not there. Raises errors.Forbidden."""
-    raw = await client.find(_CONFIGURATION)
-    return msgspec.json.decode(raw, type=_ConfigMap).data.get(_KEY, "") if raw else ""
 
 
 def _integrations(text: str) -> dict[str, Any] | None:

@@ -55,16 +55,14 @@ async def operators_in(client: ApiReader) -> list[Operator] | None:
     return sorted({operator for found in (*(deployments or ()), *(pods or ())) for operator in found})
 
 
-async def check(client: ApiReader) -> list[Operator] | None:
-    """Return the same as `operators_in`. Raises `Refused` if an operator resizes jobs itself."""
-    found = await operators_in(client)
-    elastic = [operator for operator in found or () if operator.kind is Kind.ELASTIC]
+async def check(client: ApiReader) -> None:
+    """Raise `Refused` if an operator resizes jobs itself."""
+    elastic = [operator for operator in await operators_in(client) or () if operator.kind is Kind.ELASTIC]
     if elastic:
         raise Refused(
             f"{elastic[0]} changes the size of jobs itself, and two controllers that do so would hurt every job: do "
             "not upgrade this cluster. To keep v0.2.3 instead, remove that operator first"
         )
-    return found
 
 
 def recognise(where: str, image: str, command: tuple[str, ...] = ()) -> Operator | None:

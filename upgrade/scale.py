@@ -10,14 +10,14 @@ from functools import partial
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.install import ATTEMPTS, Refused, contended, objects, rollout
+from mpijob_elastic.install import ATTEMPTS, Refused, objects, rollout
 from mpijob_elastic.install.objects import Change, Say, identity
 from mpijob_elastic.install.preflight import Right, check_rights
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, MPI_JOBS, NAMESPACES, SECRETS
 from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
-from upgrade import crd, owners, record
+from upgrade import crd, record
 
 DEFINITION = CUSTOM_RESOURCE_DEFINITIONS.path(name=crd.NAME)
 
@@ -62,7 +62,9 @@ async def change_definition(client: ApiWriter, wanted: Wanted, *, dry_run: bool 
             raise Refused(f"the API server does not accept the change of {crd.NAME}: {error}") from error
         else:
             return objects.changed(identity(live), live, objects.read(body))
-    raise contended(crd.NAME)
+    raise Refused(
+        f"{crd.NAME} was changed by somebody else {ATTEMPTS} times in a row; find out who, and run this again"
+    )
 
 
 async def wait_for_scale(client: ApiReader, *, seconds: float, say: Say) -> None:
@@ -83,7 +85,7 @@ async def offer(client: ApiWriter, *, dry_run: bool, seconds: float, say: Say) -
     Waits at most `seconds` until the subresource is served. Raises `Refused` and `errors.KubeError`.
     """
     live = await read_definition(client)
-    if crd.is_scalable(live):
+    if crd.is_current(live):
         say(objects.changed(identity(live), live, live))
         return ""
     await check(client)
@@ -94,7 +96,7 @@ async def offer(client: ApiWriter, *, dry_run: bool, seconds: float, say: Say) -
         await _record(client)
         say(await change_definition(client, crd.upgraded))
         await wait_for_scale(client, seconds=seconds, say=say)
-    return _undone_by(owners.writers(live))
+    return _undone_by(crd.writers(live))
 
 
 async def is_recorded(client: ApiReader) -> bool:

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jsonpatch import JsonPointer
-
 from mpijob_elastic import names
 from mpijob_elastic.install import ATTEMPTS
 from mpijob_elastic.install.objects import Say
@@ -60,7 +58,8 @@ class Removal:
         return self.resource.path(self.namespace, self.name, self.subresource or None)
 
     def __str__(self) -> str:
-        gone = [JsonPointer(operation["path"]).parts[-1] for operation in self.patch if operation["op"] == "remove"]
+        paths = [str(operation["path"]) for operation in self.patch if operation["op"] == "remove"]
+        gone = [path.rsplit("/", 1)[-1].replace("~1", "/") for path in paths]
         return f"{self.resource.kind} {self.namespace}/{self.name}: {', '.join(gone)}"
 
 
@@ -132,6 +131,9 @@ def find(*, jobs: Sequence[MPIJob], configs: Iterable[ConfigFacts], pods: Sequen
         removals += _removal(PODS, pod.metadata, _without(pod.refreshed, *_ANNOTATIONS, names.REFRESHED))
     for config in filter(_is_ours, configs):
         memory = _without(config.memory, *_ANNOTATIONS, names.MEMORY)
+        if memory:  # the history is read by nobody else: it goes whatever it is, and where there is none, too
+            path = _path(*_ANNOTATIONS, names.HISTORY)
+            memory += [{"op": "add", "path": path, "value": ""}, {"op": "remove", "path": path}]
         if config.metadata.job_uid in handed_over:
             removals += _removal(CONFIG_MAPS, config.metadata, memory)
         elif _job(config) in mounting:
@@ -141,7 +143,10 @@ def find(*, jobs: Sequence[MPIJob], configs: Iterable[ConfigFacts], pods: Sequen
             removals += _removal(CONFIG_MAPS, config.metadata, memory + key + _unmapped(config.kubexec))
     # Jobs last: after an interruption they still tell whose the keys are.
     for job in jobs:
-        removals += _removal(MPI_JOBS, job.metadata, _without(_status(job), *_ANNOTATIONS, names.STATUS))
+        said = job.metadata.annotations
+        ours = (names.STATUS, names.PHASE, names.CHANGE)
+        notes = [operation for key in ours for operation in _without(said.get(key), *_ANNOTATIONS, key)]
+        removals += _removal(MPI_JOBS, job.metadata, notes)
         # The operator drops the selector at its next status update, but never for an ended job.
         removals += _removal(MPI_JOBS, job.metadata, _without(_selector(job), *_SELECTOR), subresource="status")
     return Traces(removals=tuple(removals), kept=tuple(sorted(kept)), surplus=tuple(sorted(_surplus(jobs, pods))))
@@ -190,8 +195,12 @@ def _selector(job: MPIJob) -> str | None:
 
 def _without(value: str | None, *parts: str) -> Patch:
     """Return the operations that remove the field at this path if it still has this value; none without a value."""
-    path = JsonPointer.from_parts(parts).path
+    path = _path(*parts)
     return [] if value is None else [{"op": "test", "path": path, "value": value}, {"op": "remove", "path": path}]
+
+
+def _path(*parts: str) -> str:
+    return "".join(f"/{part.replace('/', '~1')}" for part in parts)  # no key of ours holds a tilde
 
 
 def _unmapped(script: str | None) -> Patch:

@@ -1,6 +1,7 @@
 """Remove everything that `install` brought, in an order in which no controller interferes.
 
 - webhook configurations, then controller and webhook; their pods end;
+- quota of jobs of which nothing runs;
 - on request our traces on jobs, which a controller would write again; the jobs run on meanwhile;
 - the definition of MPIJobs loses what we added;
 - everything else, with our namespace.
@@ -12,8 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mpijob_elastic.install import Refused, removal
+from mpijob_elastic.install import Refused, quota, removal
 from mpijob_elastic.install.objects import Say
+from mpijob_elastic.install.quota import Quota
 from mpijob_elastic.install.server import Found, Server
 from mpijob_elastic.kube.writer import ApiWriter
 from upgrade import canary, scale, traces
@@ -22,45 +24,56 @@ from upgrade.traces import Traces
 
 @dataclass(frozen=True, kw_only=True)
 class Uninstallation:
-    """found: our objects. takes_scale: True to take the scale subresource back. traces: None to leave them on jobs."""
+    """found: our objects. takes_scale: True to take the scale subresource back. traces: None to leave them on jobs.
+
+    quota: of queued jobs.
+    """
 
     client: ApiWriter
     server: Server
     found: list[Found]
     takes_scale: bool
     traces: Traces | None
+    quota: Quota
 
     @classmethod
     async def prepare(cls, client: ApiWriter, *, takes_scale: bool, takes_traces: bool) -> Uninstallation:
         """Find what is there; whatever can fail fails before anything is deleted. Raises as `removal.prepare` does."""
         server, found = await removal.prepare(client)
+        takes_scale = takes_scale and await _can_take_scale(client)
+        held = await quota.look(client)
+        await quota.check(client, held)
         return cls(
             client=client,
             server=server,
             found=found,
-            takes_scale=takes_scale and await _can_take_scale(client),
+            takes_scale=takes_scale,
             traces=await _find_traces(client) if takes_traces else None,
+            quota=held,
         )
 
     @property
     def is_empty(self) -> bool:
         """True if there is nothing to remove."""
-        return not (self.found or self.takes_scale or (self.traces and self.traces.removals))
+        return not (self.found or self.takes_scale or self.quota.unused or (self.traces and self.traces.removals))
 
     def stays(self) -> list[str]:
         """Return what stays and why, for people."""
-        return removal.STAYS.splitlines() if self.traces is None else self.traces.lines()
+        jobs = [removal.STAYS] if self.traces is None else self.traces.lines()
+        return [*jobs, *self.quota.lines()]
 
-    async def run(self, *, seconds: float, say: Say) -> None:
-        """Remove it; wait at most `seconds` for each step. Raises as `prepare` does."""
+    async def run(self, *, seconds: float, say: Say) -> list[str]:
+        """Remove it; wait at most `seconds` for each step. Return what is left to do. Raises as `prepare` does."""
         if self.traces is not None:
             await canary.remove_all(self.client)
         await removal.stop(self.client, self.server, self.found, seconds=seconds, say=say)
+        left = [*await removal.left_waiting(self.client), *await quota.give_back(self.client, seconds=seconds, say=say)]
         if self.traces is not None:
             await traces.sweep(self.client, say=say)
         if self.takes_scale:
             await scale.take_back(self.client, dry_run=False, say=say)
         await removal.clear(self.client, self.server, self.found, seconds=seconds, say=say)
+        return left
 
 
 async def _can_take_scale(client: ApiWriter) -> bool:

@@ -16,8 +16,3 @@ class Refused(KubeError):
 
 class NotInTime(Refused):
     """The cluster was still at work when the timeout had passed."""
-
-
-def contended(what: object) -> Refused:
-    """Return the error for an object that somebody else changed before each of our attempts."""
-    return Refused(f"{what} was changed by somebody else {ATTEMPTS} times in a row; find out who, and run this again")

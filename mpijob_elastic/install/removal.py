@@ -18,7 +18,6 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import listed
-from mpijob_elastic.model.wire import SchedulingGate
 from mpijob_elastic.observe import pod
 
 STAYS = (
@@ -26,6 +25,7 @@ STAYS = (
     f"{names.KEY_DISCOVER_HOSTS} on them do no harm. A change of replicas no longer affects a running launcher."
 )
 _BINDINGS = ("RoleBinding", "ClusterRoleBinding")
+_GATES = names.GATES | {names.GATE_PARKED}
 _AGAIN = "`kubectl describe` says why. Run the same command again"
 
 
@@ -109,7 +109,8 @@ async def check_no_jobs(client: ApiReader) -> None:
 async def held(client: ApiReader) -> list[ObjectMeta]:
     """Return the pods that wait at a scheduling gate of ours."""
     pods = await list_objects(client, PODS.path(), pod.decode, selector=names.POD_SELECTOR)
-    return [one.metadata for one in pods if any(gate.name in names.GATES for gate in _gates(one))]
+    gates = ((one.metadata, (one.spec and one.spec.scheduling_gates) or ()) for one in pods)
+    return [metadata for metadata, mine in gates if any(gate.name in _GATES for gate in mine)]
 
 
 def check_none_waits(waiting: Iterable[ObjectMeta]) -> None:
@@ -117,17 +118,20 @@ def check_none_waits(waiting: Iterable[ObjectMeta]) -> None:
     if found := named(waiting):
         raise Refused(
             f"pods wait at a scheduling gate of ours that nobody else takes off: {found}. Resume their jobs, take them "
-            "out of their queues, or delete them, first"
+            "out of their queues, remove the annotation of parked workers, or delete them, first"
         )
+
+
+async def left_waiting(client: ApiReader) -> list[str]:
+    """Return, in words, which pods have come to a gate since `stop` looked; none if none have."""
+    found = named(await held(client))
+    why = f"pods wait at a scheduling gate of ours that nobody takes off: {found}"
+    return [f"While it was removed, {why}. Delete them: mpi-operator makes them again without it."] if found else []
 
 
 def named(found: Iterable[ObjectMeta]) -> str:
     """Return the names of objects, as `a/train, b/train and 3 more`."""
     return listed(sorted(f"{meta.namespace}/{meta.name}" for meta in found))
-
-
-def _gates(found: pod.Pod) -> Iterable[SchedulingGate]:
-    return (found.spec and found.spec.scheduling_gates) or ()
 
 
 def goes_with_namespace(one: Identity) -> bool:

@@ -48,10 +48,6 @@ class Server:
         """Return the path of an object, whose kind must be served."""
         return self.served[one.api_version, one.kind].path(one.namespace or None, one.name)
 
-    def serves(self, manifest: Manifest) -> bool:
-        """Return True if the manifest's kind is served."""
-        return (manifest["apiVersion"], manifest["kind"]) in self.served
-
 
 async def examine(client: ApiReader, manifests: Iterable[Manifest]) -> Server:
     """Ask the API server about itself and the kinds of these manifests. Raises `errors.KubeError`."""
@@ -91,10 +87,10 @@ def every_manifest() -> list[Manifest]:
     return [manifest for name in (overlays.DEFAULT, *Overlay) for manifest in overlays.rendered(name)]
 
 
-async def look(client: ApiReader, others: Iterable[Manifest] = ()) -> tuple[Server, list[Found]]:
-    """Return the API server, with the kinds of `others` too, and our objects in it. Raises `errors.KubeError`."""
+async def look(client: ApiReader) -> tuple[Server, list[Found]]:
+    """Return the API server and our objects in it. Raises `errors.KubeError`."""
     known = every_manifest()
-    found = await examine(client, [*known, *others])
+    found = await examine(client, known)
     return found, await find(client, found, known)
 
 

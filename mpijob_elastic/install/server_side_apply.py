@@ -44,7 +44,7 @@ class Applier:
     async def apply(self, manifest: Manifest) -> Change:
         """Apply the object and return its change. Raises `Refused` or `errors.KubeError`."""
         one = identity(manifest)
-        if not self.server.serves(manifest):
+        if (one.api_version, one.kind) not in self.server.served:
             return Change(identity=one, outcome=Outcome.SKIPPED, note=f"not served by {self.server.version}")
         live = await self.read(one)
         home = NAMESPACES.path(name=one.namespace)

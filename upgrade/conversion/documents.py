@@ -9,13 +9,13 @@ from mpijob_elastic import names
 from mpijob_elastic.install import Refused
 from mpijob_elastic.telemetry.terminal import printable
 from upgrade import crd
-from upgrade.conversion import mpi_job, training_job
+from upgrade.conversion import jobs
 from upgrade.conversion.elastic import Converted, Notes, Object, Source
 
 ET = "kai.alibabacloud.com/v1alpha1"
 _CONVERTERS: Mapping[tuple[str, str], Callable[[Source, Notes], Object]] = {
-    ("kubeflow.org/v1alpha2", "MPIJob"): mpi_job.convert,
-    (ET, "TrainingJob"): training_job.convert,
+    ("kubeflow.org/v1alpha2", "MPIJob"): jobs.from_mpi_job,
+    (ET, "TrainingJob"): jobs.from_training_job,
 }
 _SCALERS = frozenset({(ET, "ScaleIn"), (ET, "ScaleOut")})
 _SCALER_ADVICE = f"edit the job's replicas instead, within {names.MIN_REPLICAS} and {names.MAX_REPLICAS}"

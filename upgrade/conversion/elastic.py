@@ -9,13 +9,15 @@ from mpijob_elastic.install.objects import own_metadata
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import horovodrun, policy
 from mpijob_elastic.model.bounds import MOST_WORKERS
+from upgrade.crd import LAST_APPLIED
 
 Object = dict[str, Any]
 Source = Mapping[str, Any]
 
 # The paths of et-operator.
-_PATHS = {"/etc/edl/discover_hosts.sh": names.DISCOVER_HOSTS_PATH, "/etc/edl/hostfile": f"{names.MOUNT_PATH}/hostfile"}
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_PATHS = {
+    f"{names.EDL_PATH}/{key}": f"{names.MOUNT_PATH}/{key}" for key in (names.KEY_DISCOVER_HOSTS, names.KEY_HOSTFILE)
+}
 # [operator] treats ExitCode as Never.
 _EXIT_CODE = "ExitCode"
 _REPLICA_FIELDS = frozenset({"replicas", "template", "restartPolicy"})
@@ -57,7 +59,7 @@ class Converted:
 def mpi_job(source: Source, spec: Object, bounds: tuple[int | None, int | None], notes: Notes) -> Object:
     """Return the MPIJob v1 with this spec, and the source's name, labels and annotations; bounds: of its workers."""
     metadata = own_metadata(source)
-    annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != _LAST_APPLIED}
+    annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != LAST_APPLIED}
     for key, bound in zip((names.MIN_REPLICAS, names.MAX_REPLICAS), bounds, strict=True):
         if bound is not None and key not in annotations:
             annotations[key] = str(min(bound, MOST_WORKERS))

@@ -60,7 +60,7 @@ async def convert_live(client: ApiReader, wanted: str, namespace: str) -> File:
 def write(files: Iterable[File], folder: Path | None, *, say: Callable[[str], None]) -> None:
     """Write YAML to standard output, or to files of the same names below `folder`; notes go to `say`.
 
-    Raises `Refused` if a file already exists, before anything is written, and OSError.
+    Raises `Refused` if a file already exists, or two would become one, before anything is written, and OSError.
     """
     all_files = list(files)
     for file in all_files:
@@ -71,7 +71,11 @@ def write(files: Iterable[File], folder: Path | None, *, say: Callable[[str], No
         objects = [one for file in all_files for one in file.objects]
         sys.stdout.write(documents.render(objects))
         return
-    targets = {folder / file.name.with_suffix(".yaml"): file for file in all_files}
+    targets: dict[Path, File] = {}
+    for file in all_files:
+        path = folder / file.name.with_suffix(".yaml")
+        if (other := targets.setdefault(path, file)) is not file:
+            raise Refused(f"{other.name} and {file.name} would both become {path}; rename one of them")
     if there := [str(path) for path in targets if path.exists()]:
         raise Refused(f"{', '.join(there)}: already exists; choose an empty folder for --output")
     for path, file in targets.items():

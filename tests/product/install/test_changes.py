@@ -46,6 +46,13 @@ async def test_pods_that_came_to_a_gate_after_the_question_are_seen(api: TinyApi
     assert api.deletions == []
 
 
+async def test_pods_that_came_to_a_gate_while_it_was_removed_are_told(api: TinyApi, client: ApiWriter) -> None:
+    assert await removal.left_waiting(client) == []
+    await api.create(PODS.path("ml"), "train-launcher", spec={"schedulingGates": [{"name": names.GATE_QUEUED}]})
+    [said] = await removal.left_waiting(client)
+    assert "nobody takes off: ml/train-launcher. Delete them" in said
+
+
 CONFIG_MAPS = "/api/v1/namespaces/n/configmaps"
 
 
@@ -77,14 +84,14 @@ async def test_only_trouble_of_the_api_server_is_waited_for(
 
 MANIFEST = Path(__file__).parents[3] / "config" / "base" / "webhook-configurations.yaml"
 MUTATING, VALIDATING = yaml.safe_load_all(MANIFEST.read_text())
-STATUS, WORKERS = MUTATING["webhooks"][2:]
+STATUS, SIZES, WORKERS = MUTATING["webhooks"][2:]
 [EVICTIONS] = VALIDATING["webhooks"][2:]
 HOOKS: list[dict[str, Any]] = [*MUTATING["webhooks"], *VALIDATING["webhooks"]]
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=[hook["name"] for hook in HOOKS])
 def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str, Any]) -> None:
-    seconds = 1 if hook in (STATUS, WORKERS, EVICTIONS) else 2
+    seconds = 1 if hook in (STATUS, SIZES, WORKERS, EVICTIONS) else 2
     effects = "NoneOnDryRun" if hook == EVICTIONS else "None"
     assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == ("Ignore", seconds, effects)
     assert hook["matchPolicy"] == "Equivalent"

@@ -164,6 +164,14 @@ def test_a_folder_is_converted_file_by_file(tmp_path: Path) -> None:
         files.write(files.convert(tmp_path / "old"), tmp_path / "new", say=said.append)
 
 
+def test_two_files_that_would_become_one_are_refused(tmp_path: Path) -> None:
+    for name in ("a.yaml", "a.yml"):
+        (tmp_path / name).write_text(OLD_MPI_JOB)
+    with pytest.raises(Refused, match=r"a\.yaml and a\.yml would both become .*a\.yaml"):
+        files.write(files.convert(tmp_path), tmp_path / "new", say=print)
+    assert not (tmp_path / "new").exists()
+
+
 def test_the_name_of_a_field_stays_within_its_comment() -> None:
     hostile = "x\nkind: ClusterRoleBinding\n---\n\x1b[2J\u2028y"
     (job,) = documents.convert_text(TRAINING_JOB, where="a file")

@@ -13,7 +13,7 @@ from mpijob_elastic.install.objects import Change, Outcome
 from tests.doubles.api import TinyApi, refused
 from tests.doubles.direct import DirectClient, Sent
 from tests.product.upgrade.definitions import STAY, Object, definition, v1
-from upgrade import crd, owners, scale
+from upgrade import crd, scale
 from upgrade.crd import Form
 
 
@@ -40,8 +40,29 @@ def test_scale_and_columns_are_added_and_nothing_else_changes(name: str) -> None
 def test_an_administrators_columns_stay_and_age_is_last(name: str, columns: str) -> None:
     before = definition(name)
     after = v1(crd.upgraded(before))["additionalPrinterColumns"]
-    assert [column["name"] for column in after] == [*columns.split(), "Elastic", "Age"]
+    assert [column["name"] for column in after] == [*columns.split(), "Phase", "Age"]
     assert all(column in after for column in v1(before).get("additionalPrinterColumns", ()))
+
+
+ELASTIC = {
+    "name": "Elastic",
+    "type": "string",
+    "jsonPath": ".metadata.annotations.mpijob-elastic/enabled",
+    "description": "The job's annotation; if empty, the launcher's command decides, see mpijob-elastic get",
+}
+
+
+@pytest.mark.parametrize("name", STAY)
+def test_the_column_of_an_earlier_version_gives_way_and_goes_on_the_way_back(name: str) -> None:
+    before = definition(name)
+    earlier = crd.upgraded(before)
+    phase = next(column for column in v1(earlier)["additionalPrinterColumns"] if column["name"] == "Phase")
+    columns = v1(earlier)["additionalPrinterColumns"]
+    v1(earlier)["additionalPrinterColumns"] = [ELASTIC if column == phase else column for column in columns]
+    assert (crd.is_scalable(earlier), crd.is_current(earlier)) == (True, False)
+    assert crd.upgraded(earlier) == crd.upgraded(before)
+    assert crd.is_current(crd.upgraded(earlier))
+    assert crd.reverted(earlier, before) == crd.reverted(crd.upgraded(before), before)
 
 
 def test_the_selector_is_given_a_place_where_it_would_be_pruned() -> None:
@@ -190,11 +211,11 @@ def scalable(one: dict[str, Any]) -> dict[str, Any]:
 def test_writers_of_other_fields_ourselves_and_whoever_writes_once_do_not_count() -> None:
     others = (("mpijob-elastic-cli", "Update", "versions"), ("kubectl-create", "Update", "versions"))
     one = written(("flux", "Apply", "versions"), *others, ("a", "Update", "scope"))
-    assert (owners.writers(one), owners.writers(definition("administrator"))) == (["flux"], [])
+    assert (crd.writers(one), crd.writers(definition("administrator"))) == (["flux"], [])
 
 
 def test_a_server_side_apply_of_what_is_there_declares_it() -> None:
-    declared = [owners.is_declared(scalable(written(("flux", way, "versions")))) for way in ("Apply", "Update")]
+    declared = [crd.is_declared(scalable(written(("flux", way, "versions")))) for way in ("Apply", "Update")]
     assert declared == [True, False]
 
 
@@ -205,7 +226,7 @@ WITH_SCALE, WITHOUT = json.dumps(scalable(definition("administrator"))), json.du
 def test_the_manifest_of_a_kubectl_apply_is_read(text: str) -> None:
     live = scalable(definition("administrator"))
     live["metadata"]["annotations"] = {LAST_APPLIED: text}
-    assert owners.is_declared(live) is (text == WITH_SCALE)
+    assert crd.is_declared(live) is (text == WITH_SCALE)
 
 
 def test_what_somebody_declares_is_not_reverted() -> None:

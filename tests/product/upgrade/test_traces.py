@@ -106,16 +106,16 @@ def test_the_key_of_a_job_that_was_handed_over_is_anothers(pods: list[Object]) -
     found = find(jobs=[job({names.STATUS: "HandedOver: to another"})], config_maps=[config_map()], pods=pods)
     first, last = found.removals
     assert applied(copy.deepcopy(config_map()), first.patch)["data"] == config_map()["data"]
-    assert str(first).endswith(f": {names.MEMORY}")
+    assert str(first).endswith(f": {names.MEMORY}, {names.HISTORY}")
     # What tells that it was goes last, should this be interrupted.
     assert (last.resource.kind, found.kept) == ("MPIJob", ())
 
 
 def test_our_annotations_go_from_this_very_object_and_users_stay() -> None:
-    one = job({names.STATUS: "waiting", names.MIN_REPLICAS: "1"})
+    one = job({names.STATUS: "waiting", names.PHASE: "Scaling", names.CHANGE: "{}", names.MIN_REPLICAS: "1"})
     [removal] = find(jobs=[one]).removals
     assert applied(copy.deepcopy(one), removal.patch)["metadata"]["annotations"] == {names.MIN_REPLICAS: "1"}
-    assert str(removal) == f"MPIJob ml/train: {names.STATUS}"
+    assert str(removal) == f"MPIJob ml/train: {names.STATUS}, {names.PHASE}, {names.CHANGE}"
     assert {"op": "test", "path": "/metadata/uid", "value": one["metadata"]["uid"]} in removal.patch
 
 

@@ -1,9 +1,16 @@
-"""Convert et-operator's TrainingJob to an elastic MPIJob v1 (et-operator, api/v1alpha1/trainingjob_types.go)."""
+"""Convert a job of another kind to an elastic MPIJob v1.
 
+mpi-operator v0.2.3, pkg/apis/kubeflow/v1alpha2/types.go and v1/types.go; et-operator, api/v1alpha1/trainingjob_types.go
+"""
+
+from mpijob_elastic import names
 from upgrade.conversion import elastic
 from upgrade.conversion.elastic import Notes, Object, Source
 
-_KNOWN = frozenset(
+_KEPT = ("slotsPerWorker", "cleanPodPolicy", "mainContainer")
+_MOVED = ("backoffLimit", "activeDeadlineSeconds")
+_MPI_JOB = frozenset({*_KEPT, *_MOVED, "mpiReplicaSpecs", "runPolicy"})
+_TRAINING_JOB = frozenset(
     {"cleanPodPolicy", "etReplicaSpecs", "launcherAttachMode", "slotsPerWorker", "restartPolicy", "backoffLimit"}
 )
 _GPU = "nvidia.com/gpu"
@@ -12,10 +19,32 @@ _ANNOTATIONS = ("job-supervisor.kube-ai.io/", "arena.kubeflow.org/ssh-secret")
 _LAUNCHER, _WORKER = "spec.etReplicaSpecs.launcher", "spec.etReplicaSpecs.worker"
 
 
-def convert(source: Source, notes: Notes) -> Object:
-    """Return the job as a MPIJob v1 with minReplicas and maxReplicas as bounds."""
+def from_mpi_job(source: Source, notes: Notes) -> Object:
+    """Return the MPIJob v1alpha2 as the same job in v1; its bounds are those for horovodrun."""
     spec = source.get("spec", {})
-    notes.unknown(spec, _KNOWN, "spec")
+    notes.unknown(spec, _MPI_JOB, "spec")
+    replicas = spec.get("mpiReplicaSpecs", {})
+    notes.unknown(replicas, frozenset({"Launcher", "Worker"}), "spec.mpiReplicaSpecs")
+    specs = {
+        name: elastic.replica(replicas[name], notes, f"spec.mpiReplicaSpecs.{name}")
+        for name in ("Launcher", "Worker")
+        if name in replicas
+    }
+    result = {key: spec[key] for key in _KEPT if key in spec} | {"mpiReplicaSpecs": specs}
+    run_policy = {key: spec[key] for key in _MOVED if key in spec} | spec.get("runPolicy", {})
+    if run_policy:
+        result["runPolicy"] = run_policy
+        kept = f"{', '.join(sorted(run_policy))} kept, but mpi-operator v0.2.3 does not act on it"
+        notes.add("spec.runPolicy", f'{kept}: annotate the job {names.PREFIX}run-policy: "true"')
+    template = specs.get("Launcher", {}).get("template", {})
+    bounds = elastic.sizes(template, slots=int(spec.get("slotsPerWorker", 1)))
+    return elastic.mpi_job(source, result, bounds, notes)
+
+
+def from_training_job(source: Source, notes: Notes) -> Object:
+    """Return the TrainingJob as a MPIJob v1 with minReplicas and maxReplicas as bounds."""
+    spec = source.get("spec", {})
+    notes.unknown(spec, _TRAINING_JOB, "spec")
     _note_job_fields(spec, notes)
     replicas = spec.get("etReplicaSpecs", {})
     worker = replicas.get("worker", {})

@@ -1,0 +1,137 @@
+"""Quota of queued jobs when the installation goes: given back where nothing of a job runs, named where its pods run."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.kube_queue.api import QUEUE_UNITS
+from mpijob_elastic.capabilities.kueue.api import WORKLOADS
+from mpijob_elastic.cli import app
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.install import Refused, quota
+from mpijob_elastic.kube.resources import PODS, Resource
+from mpijob_elastic.kube.writer import ApiWriter
+from tests.doubles.api import TinyApi, refused
+from tests.doubles.direct import Sent
+
+GATED = [{"name": names.GATE_SUSPENDED}]
+FINISHED = {"conditions": [{"type": "Finished", "status": "True"}]}
+
+
+def owner(job: str) -> Mapping[str, Any]:
+    of_job = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": job, "uid": f"uid-of-{job}"}
+    return {"ownerReferences": [{**of_job, "controller": True}]}
+
+
+async def held(api: TinyApi, job: str, *, resource: Resource = WORKLOADS, name: str = "", **content: Any) -> None:
+    labels = {names.LABEL_MANAGED_BY: names.PROGRAM}
+    await api.create(
+        resource.path("ml"), name or f"{job}-launcher", metadata={**owner(job), "labels": labels}, **content
+    )
+
+
+async def pod(api: TinyApi, job: str, *, phase: str = "Running", gates: object = ()) -> None:
+    content = {"spec": {"schedulingGates": gates}, "status": {"phase": phase}}
+    await api.create(PODS.path("ml"), f"{job}-launcher", metadata=dict(owner(job)), **content)
+
+
+def workloads(api: TinyApi) -> set[str]:
+    return {path.rpartition("/")[2] for path in api.objects if "/pods/" not in path}
+
+
+@pytest.fixture
+async def four(api: TinyApi) -> TinyApi:
+    """Jobs of which one runs, and of the others nothing: it has ended, waits, or has no pods."""
+    for job in ("runs", "ended", "waits", "gone"):
+        await held(api, job)
+    await held(api, "runs", name="runs-worker-2")
+    await pod(api, "runs")
+    await pod(api, "ended", phase="Succeeded")
+    await pod(api, "waits", phase="Pending", gates=GATED)
+    return api
+
+
+async def test_only_quota_of_jobs_of_which_nothing_runs_is_given_back(four: TinyApi, client: ApiWriter) -> None:
+    given, stays = (await quota.look(client)).lines()
+    assert "given back, because nothing of them runs: ml/ended, ml/gone, ml/waits." in given
+    assert "because their pods run: ml/runs. It is free when the job is deleted" in stays
+    told: list[str] = []
+    for _ in range(2):  # an interrupted removal is repeated
+        assert await quota.give_back(client, seconds=60, say=lambda news: told.append(str(news))) == []
+    assert workloads(four) == {"runs-launcher", "runs-worker-2"}
+    assert len(told) == 3
+    assert all(options["preconditions"]["uid"] for options in four.deletions)
+
+
+async def test_quota_of_a_job_that_has_ended_since_is_given_back_by_the_same_command(
+    four: TinyApi, client: ApiWriter
+) -> None:
+    await four.update(PODS.path("ml"), "runs-launcher", status={"phase": "Failed"})
+    assert await quota.give_back(client, seconds=60, say=print) == []
+    assert workloads(four) == set()
+
+
+async def test_queue_units_are_quota_too_and_finished_workloads_are_none(api: TinyApi, client: ApiWriter) -> None:
+    await held(api, "train", resource=QUEUE_UNITS, name="train-mpi-qu")
+    await held(api, "over", status=FINISHED)
+    await api.create(WORKLOADS.path("ml"), "stranger-launcher")
+    assert [str(one) for one in (await quota.look(client)).unused] == ["QueueUnit ml/train-mpi-qu"]
+
+
+async def test_without_a_queue_nothing_is_said(api: TinyApi, client: ApiWriter) -> None:
+    def not_served(sent: Sent) -> None:
+        if "/pods" not in sent.path:
+            raise refused(404, "NotFound", "the server could not find the requested resource")
+
+    api.hook = not_served
+    assert (await quota.look(client)).lines() == []
+    assert await quota.give_back(client, seconds=60, say=print) == []
+
+
+async def test_a_refused_deletion_holds_up_no_other_and_is_told_once_for_each_reason(
+    four: TinyApi, client: ApiWriter
+) -> None:
+    def forbidding(sent: Sent) -> None:
+        if sent.method == "DELETE" and "waits" not in sent.path:
+            raise refused(403, "Forbidden", "the platform team forbids it")
+
+    four.hook = forbidding
+    [said] = await quota.give_back(client, seconds=60, say=print)
+    assert said.count("the platform team forbids it") == 1
+    assert "run `mpijob-elastic uninstall` again" in said
+    assert workloads(four) == {"runs-launcher", "runs-worker-2", "ended-launcher", "gone-launcher"}
+
+
+async def test_it_ends_in_time(four: TinyApi, client: ApiWriter) -> None:
+    [said] = await quota.give_back(client, seconds=0, say=print)
+    assert said.startswith("Quota was not given back within 0 s: ")
+    assert four.deletions == []
+
+
+async def test_who_may_not_give_it_back_is_told_before_anything_goes(four: TinyApi, client: ApiWriter) -> None:
+    found = await quota.look(client)
+    await quota.check(client, found)
+    four.allows = lambda spec: spec["resourceAttributes"]["resource"] != WORKLOADS.plural
+    with pytest.raises(Refused, match="may not delete Workload in ml"):
+        await quota.check(client, found)
+
+
+@pytest.mark.parametrize("is_allowed", [True, False])
+async def test_the_command_ends_otherwise_if_quota_could_not_be_given_back(four: TinyApi, *, is_allowed: bool) -> None:
+    await four.delete(PODS.path("ml"), "waits-launcher")  # it would be left to do, too
+
+    def answer(sent: Sent) -> object | None:
+        if sent.method == "DELETE" and not is_allowed:
+            raise refused(403, "Forbidden", "the platform team forbids it")
+        return {"minor": "34", "gitVersion": "v1.34.4"} if sent.path == "/version" else None
+
+    four.hook = answer
+    arguments = ["uninstall", "--yes", "--no-scale", f"--kubeconfig={four.kubeconfig}"]
+    done = await asyncio.to_thread(CliRunner().invoke, app, arguments)
+    assert done.exit_code == (Exit.DONE if is_allowed else Exit.OTHERWISE)
+    assert ("Quota was not given back: " in done.output) != is_allowed
+    assert "because their pods run: ml/runs." in " ".join(done.output.split())
