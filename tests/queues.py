@@ -1,10 +1,8 @@
-"""Jobs that wait for quota, or train on it: the Workloads of Kueue, and the QueueUnit of KubeQueue."""
+"""Jobs that wait for quota, or train on it: the Workloads of Kueue."""
 
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kube_queue import KubeQueue
-from mpijob_elastic.capabilities.kube_queue.facts import QueueUnit
 from mpijob_elastic.capabilities.kueue.facts import Queue, Workload
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
@@ -13,14 +11,14 @@ from tests.builders import JOB, Story, config, job, launcher, pending, pods
 
 BASE = names.launcher(JOB)
 GATES = (names.GATE_QUEUED,)
-SUSPENDED = (names.GATE_SUSPENDED,)
-HERE = Owned(name="j-mpi-qu", namespace="default", uid="uid-of-unit", resource_version="3", job="j", job_uid="uid-of-j")
 
 
 def workload(name: str = BASE, *, workers: int = 2, **facts: Any) -> Workload:
     """A Workload that waits; `facts` say otherwise."""
     metadata = Owned(name=name, namespace="default", uid=f"uid-of-{name}", job=JOB, job_uid=f"uid-of-{JOB}")
-    return Workload(metadata=metadata, queue="team", workers=workers, **facts)
+    pods = (BASE, names.worker(JOB, 0)) if name == BASE else (name,)
+    owners = {"pods": tuple(f"uid-of-{pod}" for pod in pods)}
+    return Workload(metadata=metadata, queue="team", workers=workers, **owners | facts)
 
 
 def granted(name: str = BASE, **facts: Any) -> Workload:
@@ -47,18 +45,3 @@ def training(*workers: Worker, found: tuple[Workload, ...], size: int, **facts: 
     """A job of two at least that trains with the quota of these Workloads."""
     facts = {"policy": Policy(min_replicas=2), "config": config(pods(*range(size))), "queue": queue(*found), **facts}
     return job(size, workers=workers, **facts)
-
-
-def unit(phase: str = "Enqueued", *, workers: int = 2, **facts: Any) -> QueueUnit:
-    return QueueUnit(metadata=HERE, phase=phase, workers=workers, **facts)
-
-
-def queued(found: QueueUnit | None = None, *rivals: str) -> KubeQueue:
-    return KubeQueue(unit=found, rivals=rivals)
-
-
-def held(found: QueueUnit | None = None, *, gates: tuple[str, ...] = SUSPENDED, **facts: Any) -> Story:
-    """A job of two workers that KubeQueue holds; all of its pods wait."""
-    waits = launcher(LauncherPhase.WAITING, gates=gates)
-    defaults = {"workers": tuple(pending(index, gates=gates) for index in range(2)), "launcher": waits}
-    return job(2, **{**defaults, "held_in_queue": "suspended_by" not in facts, "kube_queue": queued(found), **facts})

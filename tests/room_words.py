@@ -6,14 +6,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from mpijob_elastic.capabilities import told
-from mpijob_elastic.decide.actions import PodSet
+from mpijob_elastic.decide.actions import Action, Patch, PodSet
 from mpijob_elastic.model.job import JobView
 
 # By type: what an MPIJob asks for, or what was seen; None for nothing.
 ByType = Mapping[type, Any]
+Draw = Callable[[JobView, Random], JobView]
 Change = Callable[[ByType, Any], ByType]
 
 
@@ -22,7 +24,10 @@ class Words:
     """The words for one capability.
 
     asked, seen: a fact of a job by its name, and what is known once that fact is so. pod: the same of a worker, and
-    what its pod says. nothing: what is as good as not seen. plan: its actions in words. done: the job after an action.
+    what its pod says. nothing: what is as good as not seen. plan: its actions in words. said: actions, and what
+    the command line says of each. patches: by uid, each with the object before and what of it then is another.
+    queues: its actions only ask for quota, or delete what holds nothing. draw: the job once it has a say. done: the
+    job after an action.
     """
 
     asked: Mapping[str, Change] = field(default_factory=dict)
@@ -30,6 +35,10 @@ class Words:
     pod: Mapping[str, Callable[[Any], Mapping[str, Any]]] = field(default_factory=dict)
     nothing: tuple[object, ...] = ()
     plan: Mapping[type, Callable[[Any], str]] = field(default_factory=dict)
+    said: tuple[tuple[Action, str], ...] = ()
+    patches: tuple[tuple[Patch, Any, Any], ...] = ()
+    queues: bool = False
+    draw: Draw | None = None
     done: Mapping[type, Callable[[JobView, Any], JobView]] = field(default_factory=dict)
 
 

@@ -7,7 +7,7 @@ one that allows most. Nothing here asks the product for its reasons: a rule that
 Each rule takes the job before a write, and the write. It returns what is wrong, "" if nothing is.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -21,7 +21,8 @@ NOBODY: Names = frozenset()
 class Job:
     """A job before a write.
 
-    hosts: what the list names. size: how many workers are asked for. runs: its launcher may read the list.
+    hosts: what the list names. size: how many workers are asked for. skips: indices that it does without. runs: its
+    launcher may read the list.
     ended: nothing trains any more. cleans: its cleanPodPolicy lets a worker go then.
     ready, role: pods of the job that are Ready, and that its launcher may exec into.
     """
@@ -35,6 +36,12 @@ class Job:
     suspended: bool = False
     ready: Names = NOBODY
     role: Names = NOBODY
+    skips: Collection[int] = ()
+
+    def asks_for(self, pod: str) -> bool:
+        """Tell whether a worker is one of the size."""
+        index = index_of(pod)
+        return index not in self.skips and index - sum(skipped < index for skipped in self.skips) < self.size
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +95,7 @@ def an_added_host_is_reachable(job: Job, write: Listing) -> str:
 
 
 def an_added_host_is_wanted(job: Job, write: Listing) -> str:
-    spare = {pod for pod in pods_of(write.hosts - job.hosts) if index_of(pod) >= job.size}
+    spare = {pod for pod in pods_of(write.hosts - job.hosts) if not job.asks_for(pod)}
     return f"rule 3: {min(spare)} is published beyond the size" if spare and job.elastic else ""
 
 
@@ -121,7 +128,7 @@ def a_plain_job_keeps_its_hostfile(job: Job, write: Listing) -> str:
 
 
 def a_node_takes_no_more_than_may_leave(job: Job, write: Listing) -> str:
-    ready = {pod for pod in job.ready if index_of(pod) < job.size}
+    ready = {pod for pod in job.ready if job.asks_for(pod)}
     leave = pods_of(job.hosts - write.hosts) & write.threatened & ready
     too_few = leave and len(pods_of(write.hosts) & ready) < write.least
     return "a node that goes takes more workers than may leave" if too_few else ""
@@ -138,7 +145,7 @@ def a_plain_job_keeps_its_workers(job: Job, _write: Deletion) -> str:
 
 
 def a_worker_that_is_wanted_stays(job: Job, write: Deletion) -> str:
-    wanted = index_of(write.pod) < job.size and not (job.ended or write.replaced or write.held)
+    wanted = job.asks_for(write.pod) and not (job.ended or write.replaced or write.held)
     return "rules 2, 3: a worker that the size asks for is deleted" if wanted else ""
 
 

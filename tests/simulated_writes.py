@@ -51,9 +51,8 @@ def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
             view = _ungate(view, action)
         case WriteSelector():
             view = but(view, selector_due=False)
-        case _:
-            done = (words.done[type(action)] for words in rooms() if type(action) in words.done)
-            view = next((do(view, action) for do in done), view)
+    for do in (words.done[type(action)] for words in rooms() if type(action) in words.done):
+        view = do(view, action)
     return view
 
 

@@ -12,14 +12,17 @@ from tests.campaign.part import Options, Outcome, say
 # The parts in the order in which they run. Each is a module of that name, imported only when it runs.
 PARTS = (
     "bad-neighbour",
+    "bad-neighbour-stored",
     "failovers",
     "hostile-objects",
     "properties",
+    "queued-jobs",
     "random-sequences",
     "rotations",
     "size",
     "soak",
     "stale-missed-crashed",
+    "stale-missed-crashed-queued",
 )
 
 

@@ -11,7 +11,7 @@ import contextlib
 import os
 import statistics
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -75,7 +75,44 @@ class Figures:
 def run(options: Options) -> Outcome:
     """Make the visits."""
     with served() as (cluster, installed, _), Controller.start(cluster, installed):
-        found = asyncio.run(_visit_all(cluster, installed.webhook_port, options))
+        return visit(cluster, installed.webhook_port, options, kind=Neighbour, beside=BESIDE, visits=VISITS)
+
+
+def visit(
+    cluster: Cluster,
+    webhook_port: int,
+    options: Options,
+    *,
+    kind: type[Neighbour],
+    beside: Mapping[str, tuple[str, ...]],
+    visits: Sequence[str],
+) -> Outcome:
+    """Measure the tenant's resizes, beside one load after the other of a neighbour of that kind.
+
+    beside: the kinds of load of each visit, by its name.
+    """
+    minutes = None if options.minutes is None else options.minutes / len(visits)
+    options = replace(options, minutes=minutes)
+    found = {name: Figures() for name in beside}
+
+    async def work() -> None:
+        async with AsyncExitStack() as stack:
+            client, namespace = await stack.enter_async_context(_tenant(cluster, "tenant", jobs.AGENT))
+            victim = Victim(cluster=cluster, client=client, namespace=namespace)
+            client, namespace = await stack.enter_async_context(_tenant(cluster, "neighbour", "neighbour"))
+            neighbour = kind(
+                cluster=cluster,
+                client=client,
+                namespace=namespace,
+                webhook_port=webhook_port,
+                random=Random(options.seed),
+            )
+            job = jobs.manifest(jobs.JOB, replicas=LARGE, drain_timeout=DRAIN_TIMEOUT)
+            await jobs.create(victim.client, victim.namespace, job)
+            for name in visits:
+                await _visit(name, beside[name], victim, neighbour, found[name], options)
+
+    asyncio.run(work())
     return Outcome(
         runs=sum(len(one.gone) for one in found.values()),
         violations=tuple(problem for name, one in found.items() for problem in one.problems + slower(name, found)),
@@ -100,40 +137,27 @@ def slower(name: str, found: dict[str, Figures]) -> list[str]:
     ]
 
 
-async def _visit_all(cluster: Cluster, webhook_port: int, options: Options) -> dict[str, Figures]:
-    minutes = None if options.minutes is None else options.minutes / len(VISITS)
-    options = replace(options, minutes=minutes)
-    found = {name: Figures() for name in BESIDE}
-    async with AsyncExitStack() as stack:
-        client, namespace = await stack.enter_async_context(_tenant(cluster, "tenant", jobs.AGENT))
-        victim = Victim(cluster=cluster, client=client, namespace=namespace)
-        client, namespace = await stack.enter_async_context(_tenant(cluster, "neighbour", "neighbour"))
-        neighbour = Neighbour(
-            cluster=cluster, client=client, namespace=namespace, webhook_port=webhook_port, random=Random(options.seed)
-        )
-        job = jobs.manifest(jobs.JOB, replicas=LARGE, drain_timeout=DRAIN_TIMEOUT)
-        await jobs.create(victim.client, victim.namespace, job)
-        for name in VISITS:
-            kinds, figures = BESIDE[name], found[name]
-            try:
-                with Operator.start(cluster, qps=0, flags=["--threadiness=8"]):
-                    await victim.rest()
-                    await neighbour.prepare(kinds)
-                # A new operator, as it is shipped, whose queue holds nothing of what was before.
-                with Operator.start(cluster):
-                    async with neighbour.busy(kinds):
-                        await asyncio.sleep(WARM)
-                        neighbour.done.clear()
-                        began = time.monotonic()
-                        for _ in options.runs(ROUNDS_ALONE if name == ALONE else ROUNDS):
-                            await victim.round(figures)
-                        minutes = (time.monotonic() - began) / 60
-                        figures.load = {what: count / minutes for what, count in sorted(neighbour.done.items())}
-            except Exception as error:  # noqa: BLE001 - whatever went wrong, it is told, and the next visit tells more
-                figures.problems.append(f"{name}: {error!r}")
-            await neighbour.leave()
-            say(f"{name}: {figures.words()}; load of the machine {os.getloadavg()[0]:.0f}")
-    return found
+async def _visit(
+    name: str, kinds: tuple[str, ...], victim: "Victim", neighbour: Neighbour, figures: Figures, options: Options
+) -> None:
+    try:
+        with Operator.start(victim.cluster, qps=0, flags=["--threadiness=8"]):
+            await victim.rest()
+            await neighbour.prepare(kinds)
+        # A new operator, as it is shipped, whose queue holds nothing of what was before.
+        with Operator.start(victim.cluster):
+            async with neighbour.busy(kinds):
+                await asyncio.sleep(WARM)
+                neighbour.done.clear()
+                began = time.monotonic()
+                for _ in options.runs(ROUNDS_ALONE if name == ALONE else ROUNDS):
+                    await victim.round(figures)
+                minutes = (time.monotonic() - began) / 60
+                figures.load = {what: count / minutes for what, count in sorted(neighbour.done.items())}
+    except Exception as error:  # noqa: BLE001 - whatever went wrong, it is told, and the next visit tells more
+        figures.problems.append(f"{name}: {error!r}")
+    await neighbour.leave()
+    say(f"{name}: {figures.words()}; load of the machine {os.getloadavg()[0]:.0f}")
 
 
 @asynccontextmanager

@@ -8,20 +8,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from mpijob_elastic.capabilities.gangs.api import VOLCANO_POD_GROUPS
 from mpijob_elastic.kube import resources
 from tests.campaign.sequence_place import Place
 from tests.faults.faults import Answer, Call, Lag, LoseEvents, Request, writes
 from tests.faults.proxy import FaultProxy
 
-WATCHED = (
-    resources.MPI_JOBS,
-    resources.PODS,
-    resources.CONFIG_MAPS,
-    resources.ROLES,
-    resources.NODES,
-    VOLCANO_POD_GROUPS,
-)
 # Seconds after which the watch that lost an event ends with 410: an API server that lost history can only say so.
 LOST_FOR = 10.0
 # Seconds. A watch without a line is opened anew after 70; what is under way then comes once more, as late.
@@ -30,11 +21,12 @@ SILENCE = 75.0
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """The controller of a day and its connection. pool: see `Day`."""
+    """The controller of a day and its connection. pool, watched: see `Day`."""
 
     proxy: FaultProxy
     place: Place
     pool: str
+    watched: tuple[resources.Resource, ...]
 
     def write(self, request: Request) -> str:
         """Return the name of a write that is the same in each day, "" for other requests."""
@@ -69,7 +61,7 @@ class Trouble:
             self.events[setting.event(line)] += 1
             return False
 
-        stack.enter_context(setting.proxy.inject(LoseEvents(chosen=seen), on=_watches()))
+        stack.enter_context(setting.proxy.inject(LoseEvents(chosen=seen), on=_watches(*setting.watched)))
 
     def before(self, step: str) -> None:
         """A step is about to be taken."""
@@ -165,7 +157,7 @@ class Missed(Trouble):
         return {self.event.split()[1]: LOST_FOR}
 
     def inject(self, setting: Setting, stack: ExitStack) -> None:
-        [kind] = [kind for kind in WATCHED if kind.kind == self.event.split()[1]]
+        [kind] = [kind for kind in setting.watched if kind.kind == self.event.split()[1]]
         watches = _watches(kind)
 
         def lose(line: Mapping[str, Any]) -> bool:
@@ -184,5 +176,5 @@ class Missed(Trouble):
 
 
 def _watches(*kinds: resources.Resource) -> Callable[[Request], bool]:
-    plurals = {kind.plural for kind in kinds or WATCHED}
+    plurals = {kind.plural for kind in kinds}
     return lambda request: request.watch and request.path.rpartition("/")[2] in plurals

@@ -1,8 +1,9 @@
 """Hostile objects: reviews and watch lines with anything in the place of any value.
 
 A review must get an answer, without a fault of ours, and a patch only where it is due. A watch line or a page must cost
-at most its own object: it is read or counted as unreadable, its neighbours stay, and the plan for its job is made. Each
-may take 5 ms of the event loop's thread for each 100 KiB, measured as CPU time of that thread, best of three.
+at most its own object: it is read or counted as unreadable, its neighbours stay, and the plan for its job is made. What
+is kept of an MPIJob, a pod, a Workload or an output is bounded. Each case may take 5 ms of the event
+loop's thread for each 100 KiB, 10,000 values or 2,000 execs, measured as CPU time of that thread, best of three.
 """
 
 import asyncio
@@ -19,20 +20,27 @@ from random import Random
 from typing import Any, cast
 
 import jsonpatch
+import msgspec
 
 from lab.operator import objects
-from mpijob_elastic import capabilities
+from mpijob_elastic import capabilities, names
+from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.capabilities import live
 from mpijob_elastic.capabilities.disruption.hook import Evictions
+from mpijob_elastic.capabilities.kueue.api import WORKLOADS
 from mpijob_elastic.decide import decide
 from mpijob_elastic.kube import wire
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.watch import WatchCache
+from mpijob_elastic.model import bounds
+from mpijob_elastic.model.bounds import BYTES_AN_EXEC, MOST_EXECS
+from mpijob_elastic.model.job import script_fingerprint
+from mpijob_elastic.model.memory import Memory, render_memory
 from mpijob_elastic.observe import views
 from mpijob_elastic.observe.caches import Caches
 from mpijob_elastic.observe.watching import JobKey
 from tests.campaign import hostile_texts as texts
-from tests.campaign.part import Options, Outcome
+from tests.campaign.part import Options, Outcome, say
 from tests.doubles.direct import DirectClient, Sent
 from tests.json_places import places
 from tests.product.webhook.objects import ELASTIC, Object, mpi_job, review
@@ -47,8 +55,11 @@ RUNS = 105
 # One case in so many fills an object.
 LARGE = 150
 SIZES = (100 * 2**10, 400 * 2**10, 1_500 * 2**10)
-# CPU milliseconds for each 100 KiB, or less, of a case.
+# CPU milliseconds for each 100 KiB of a case or each 10,000 values in it, or less.
 BUDGET = 5.0
+A_PART, VALUES_A_PART = 100 * 2**10, 10_000
+# Execs of a launcher that may take as long: a job of 1,000 workers has as many.
+EXECS_A_PART = 2_000
 # What a patch may touch: of launchers, of workers (main process and grace), of ConfigMaps, of a status.
 PATCHED = re.compile(
     r"add /spec/volumes/\d+/configMap/items/\d+|add /spec(/initContainers/\d+|/containers/\d+)?/securityContext.*"
@@ -91,25 +102,32 @@ async def _run(options: Options) -> Outcome:
         PODS.sent.clear()
         tally.runs += BATCH
         for _ in range(BATCH):
-            if random.random() < 0.5:
+            kind = random.random()
+            if kind < 0.5:
                 await _review(random, reviewed, tally)
+            elif kind < 0.52:
+                await _output(random, tally)
             else:
                 await stage.line(random)
+        if number % 10 == 9:
+            say(f"hostile-objects: {tally.runs:,} inputs, {len(tally.violations)} violations")
         if len(tally.violations) > 20:
             break
     slowest, size = tally.slowest
     found = ", ".join(f"{count:,} {what}" for what, count in sorted(tally.cases.items()))
-    cost = f"slowest {slowest:.1f} ms of CPU ({size / 1024:,.0f} KiB), most {tally.worst_rate:.1f} ms a 100 KiB"
+    cost = f"slowest {slowest:.1f} ms of CPU ({size / 1024:,.0f} KiB), most {tally.worst_rate:.1f} ms a part"
     return Outcome(runs=tally.runs, violations=tuple(tally.violations), numbers=f"{found}; {cost}")
 
 
-async def _timed(case: Callable[[], Awaitable[None]], size: int, tally: Tally) -> bool:
+async def _timed(case: Callable[[], Awaitable[None]], sent: bytes, tally: Tally, more: float = 0.0) -> bool:
     """Run a case; return False if it was too slow each of three times."""
+    size, values = len(sent), sum(map(sent.count, (b",", b"{", b"[")))
+    parts = max(1.0, size / A_PART, values / VALUES_A_PART, more)
     for _ in range(3):
         before = time.thread_time()
         await case()
         spent = 1000 * (time.thread_time() - before)
-        rate = spent / max(1.0, size / 102_400)
+        rate = spent / parts
         if rate <= BUDGET:
             tally.slowest = max(tally.slowest, (spent, size))
             tally.worst_rate = max(tally.worst_rate, rate)
@@ -182,7 +200,7 @@ async def _review(random: Random, reviewed: list[Spots], tally: Tally) -> None:
         answered.append(reviews.answer(request, answer.verdict))
 
     try:
-        fast = await _timed(case, len(sent), tally)
+        fast = await _timed(case, sent, tally)
     except Exception as error:  # noqa: BLE001 - what is looked for
         tally.blame(f"a review failed with {error!r}", sent)
         return
@@ -222,8 +240,39 @@ def _foreign(sent: bytes, answered: bytes, *, check_whole: bool) -> str:
     return ""
 
 
+# ---- What a launcher prints
+
+
+async def _output(random: Random, tally: Tally) -> None:
+    text = texts.output(random, BYTES_AN_EXEC * MOST_EXECS)
+    found: list[int] = []
+
+    async def case() -> None:
+        found.append(len(launcher_execs.parse(text, started_at=0.0) or ()))
+
+    try:
+        fast = await _timed(case, text.encode(), tally, text.count("\n") / EXECS_A_PART)
+    except Exception as error:  # noqa: BLE001 - what is looked for
+        tally.blame(f"an output failed with {error!r}", text.encode())
+        return
+    tally.cases["outputs"] += 1
+    if not fast:
+        tally.blame("an output is slow", text.encode())
+    if max(found) > MOST_EXECS:
+        tally.blame("too many execs are kept", text.encode())
+
+
 # ---- Watch lines and pages
 
+WORKLOAD = {
+    "metadata": {"name": "train-launcher", "ownerReferences": objects.launcher(JOB)["metadata"]["ownerReferences"]},
+    "spec": {"queueName": "team", "priority": 1, "active": True, "podSets": [{"name": "workers", "count": 3}]},
+    "status": {
+        "conditions": [{"type": "QuotaReserved", "status": "False", "message": "waits"}],
+        "admission": {"podSetAssignments": [{"name": "workers", "flavors": {"cpu": "spot"}}]},
+        "clusterName": "here",
+    },
+}
 KEEPS = frozenset(
     {(), ("metadata",), *(("metadata", key) for key in ("name", "namespace", "uid", "resourceVersion", "selfLink"))}
 )
@@ -246,14 +295,21 @@ class Stage:
             capabilities=live.seeing,
         )
         self._version = 10
-        job = {**JOB, "status": {**COUNTED["status"], "startTime": "2026-01-01T00:00:00Z"}}
+        new = copy.deepcopy(JOB)
+        new["spec"] |= {"mainContainer": "launcher", "cleanPodPolicy": "Running"}
+        for role in new["spec"]["mpiReplicaSpecs"].values():
+            role["template"]["metadata"] = {"labels": {"team": "a"}}
+        job = {**new, "status": {**COUNTED["status"], "startTime": "2026-01-01T00:00:00Z"}}
         pods = [objects.launcher(JOB), *(objects.worker(JOB, index) for index in range(3))]
+        self._workloads = next(one.cache for one in caches._served if one.resource == WORKLOADS)
         self._kinds: list[tuple[WatchCache[Any], Spots]] = []
         kinds: list[tuple[Any, Object]] = [
-            *((caches.jobs, one) for one in (job, JOB)),
+            *((caches.jobs, one) for one in (job, new)),
             *((caches.pods, _running(one)) for one in pods),
             (caches.configs, objects.config_map(JOB)),
+            (caches.configs, _remembering(objects.config_map(JOB))),
             (caches.roles, objects.role(JOB)),
+            (self._workloads, WORKLOAD),
         ]
         for cache, document in kinds:
             whole = _identified(document)
@@ -268,7 +324,7 @@ class Stage:
         paged = random.randrange(20) == 0
         feed = self._page if paged else self._line
         try:
-            fast = await _timed(lambda: feed(cache, spoiled), len(spoiled), self._tally)
+            fast = await _timed(lambda: feed(cache, spoiled), spoiled, self._tally)
             self._plan()
         except Exception as error:  # noqa: BLE001 - what is looked for
             self._tally.blame(f"a {'page' if paged else 'line'} failed with {error!r}", spoiled)
@@ -276,6 +332,10 @@ class Stage:
         self._tally.cases["pages" if paged else "lines"] += 1
         if not fast:
             self._tally.blame("a line is slow", spoiled)
+        bounded = [(self._caches.jobs, bounds.LARGEST_FACTS), (self._workloads, bounds.LARGEST_FACTS)]
+        most = next((most for one, most in [*bounded, (self._caches.pods, bounds.LARGEST_POD)] if one is cache), None)
+        if most and any(len(msgspec.json.encode(one, enc_hook=str)) > most for one in cache.store.values()):
+            self._tally.blame("too much is kept", spoiled)
         if cache.store.get("default", NEIGHBOUR) is None:
             self._tally.blame("a neighbour is lost", spoiled)
         if cache.unreadable:
@@ -307,6 +367,14 @@ def _identified(document: Object) -> Object:
     return {**copy.deepcopy(document), "metadata": {**metadata, "resourceVersion": VERSION[1:-1].decode()}}
 
 
+def _remembering(config: Object) -> Object:
+    """A ConfigMap as we write it: the list, and what is remembered with it."""
+    script = names.discover_hosts(["train-worker-0"], slots=1)
+    memory = render_memory(Memory(added_at=1.7e9, script=script_fingerprint(script)))
+    metadata = {**config["metadata"], "annotations": {names.MEMORY: memory}}
+    return {**config, "metadata": metadata, "data": {**config["data"], names.KEY_DISCOVER_HOSTS: script}}
+
+
 def _running(pod: Object) -> Object:
     at = "2026-01-01T00:00:00Z"
     status = {
@@ -314,7 +382,7 @@ def _running(pod: Object) -> Object:
         "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": at}],
         "containerStatuses": [{"name": "main", "state": {"running": {"startedAt": at}}, "lastState": {}}],
     }
-    return {**pod, "status": status}
+    return {**pod, "spec": {**pod["spec"], "nodeName": "node-1"}, "status": status}
 
 
 WORKER, LAUNCHER = (texts.compact(_running(pod)) for pod in (objects.worker(JOB, 0), objects.launcher(JOB)))

@@ -44,6 +44,8 @@ SCRIPTS = (
     *(b"a;", b"'", b'\\"', b"horovodrun;", b"echo horovodrun;", b"sh -c "),
     *(b"# ", b"\\\\", b"$(", b"\\n", b"\\u001b", b"-"),
 )
+# One output in so many is long.
+LARGE = 20
 DEEPEST = 10_000  # that an API server stores
 
 
@@ -81,6 +83,15 @@ def filling(random: Random, size: int) -> bytes:
         return b"{%s}" % b",".join(b'"%s%d":""' % (prefix, number) for number, prefix in enumerate(prefixes))
     unit = random.choice(UNITS)
     return b"[" + b",".join([unit] * (size // (len(unit) + 1))) + b"]"
+
+
+def output(random: Random, longest: int) -> str:
+    """Return what a launcher may print in place of its execs."""
+    unit = random.choice(
+        ("1 2 a-worker-0\n", "1 2 a-worker-0--container", "\n", "1 ", "-worker-", "a" * 253, *TEXTS[1:6])
+    )
+    size = random.choice((0, 1_000, 100_000, longest) if random.randrange(LARGE) == 0 else (0, 1_000))
+    return random.choice(("main 1\n", "main ", "")) + unit * (size // len(unit))
 
 
 def spots(document: Any, kept: frozenset[tuple[str | int, ...]] = frozenset()) -> list[tuple[bytes, bytes]]:

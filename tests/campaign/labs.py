@@ -1,8 +1,8 @@
 """The lab of a part of the campaign, and its users."""
 
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from lab.cluster import Cluster
 from lab.install import Installed, install_into
@@ -17,9 +17,15 @@ NODES = 10  # kwok lets each hold 110 pods
 
 
 @contextmanager
-def served(*, nodes: int = NODES) -> Iterator[tuple[Cluster, Installed, Webhook]]:
-    """Yield a lab in which the product is installed, and whose webhook runs and is called."""
-    with Cluster.start(name=f"campaign-{secrets.token_hex(3)}", options=Options(nodes=nodes)) as cluster:
+def served(
+    *, nodes: int = NODES, beside: Callable[[Cluster], AbstractContextManager[None]] = lambda _: nullcontext()
+) -> Iterator[tuple[Cluster, Installed, Webhook]]:
+    """Yield a lab in which the product is installed, and whose webhook runs and is called.
+
+    beside: what has to be there before it.
+    """
+    options = Options(nodes=nodes)
+    with Cluster.start(name=f"campaign-{secrets.token_hex(3)}", options=options) as cluster, beside(cluster):
         installed = install_into(cluster)
         with Webhook.start(cluster, installed) as webhook:
             until(lambda: called(cluster))

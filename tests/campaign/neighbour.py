@@ -67,7 +67,7 @@ class Neighbour:
         """Create what the kinds of load need, with an operator beside it."""
         if EDITS in kinds:
             for index in range(SMALL_JOBS):
-                await self._create(_small(f"small-{index}"))
+                await self._create(small(f"small-{index}"))
             await self._run(2 * SMALL_JOBS)
         if LARGEST in kinds:
             for kind in SPECS:
@@ -78,6 +78,18 @@ class Neighbour:
     @asynccontextmanager
     async def busy(self, kinds: Iterable[str]) -> AsyncIterator[None]:
         """Do its worst during the block."""
+        tasks = [asyncio.create_task(one) for one in self._work(kinds)]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        for task in tasks:
+            assert task.cancelled(), f"the neighbour gave up: {task.exception()!r}"
+
+    def _work(self, kinds: Iterable[str]) -> list[Coroutine[Any, Any, None]]:
+        """Return what it does again and again."""
         small, numbers = cycle([f"small-{index}" for index in range(SMALL_JOBS)]), count()
         every = 60 * EDITORS / EDITS_A_MINUTE
         work: list[Coroutine[Any, Any, None]] = []
@@ -87,15 +99,7 @@ class Neighbour:
             work += [self._edit(EDITS, small, numbers, every=every) for _ in range(EDITORS)]
         if LARGEST in kinds:
             work += [self._edit("edits of the largest", cycle(SPECS), numbers, every=0.0)]
-        tasks = [asyncio.create_task(one) for one in work]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        for task in tasks:
-            assert task.cancelled(), f"the neighbour gave up: {task.exception()!r}"
+        return work
 
     async def leave(self) -> None:
         """Delete its jobs with their objects, and wait for that."""
@@ -155,7 +159,7 @@ class Neighbour:
         each = HUNG // HUNG_JOBS
         hung = [f"hung-{index}" for index in range(HUNG_JOBS)]
         for name in hung:
-            await self._create(_small(name, replicas=1 + each, drain_timeout="24h"))
+            await self._create(small(name, replicas=1 + each, drain_timeout="24h"))
         await self._run(HUNG + 2 * HUNG_JOBS, "hung-")
         await self._until_listed(hung, 1 + each)
         shell = self.cluster.state_dir / "hanging-shell"
@@ -191,13 +195,13 @@ class Neighbour:
         await seen(listed, lambda found: set(found) == {hosts}, f"{hosts} hosts of each hung job", patience=PATIENCE)
 
 
-def _small(name: str, *, replicas: int = 1, drain_timeout: str = "1s") -> Object:
+def small(name: str, *, replicas: int = 1, drain_timeout: str = "1s") -> Object:
     return jobs.manifest(name, replicas=replicas, drain_timeout=drain_timeout)
 
 
 def _scripts(random: Random, size: int) -> bytes:
     """Shell text in every container of the launcher, so that the launcher pod is as large."""
-    job = _small("scripts")
+    job = small("scripts")
     line = random.choice(["a;", "horovodrun ", "echo 'x';", "$(a) "])
     pod = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
     script = ["sh", "-c", line * (_SCRIPT // len(line))]
@@ -226,7 +230,7 @@ def _objects(random: Random, size: int) -> bytes:
 
 
 def _texts(random: Random, size: int) -> bytes:
-    job = _small("texts")
+    job = small("texts")
     text = random.choice(["\\", '"', "\x1b[2J", "horovodrun"])
     job["metadata"]["annotations"]["neighbour/text"] = text * (_ANNOTATIONS // len(text))
     return _with("texts", compact("a" * (size - len(compact(job)))), job)
@@ -234,7 +238,7 @@ def _texts(random: Random, size: int) -> bytes:
 
 def _with(name: str, value: bytes, job: Object | None = None) -> bytes:
     """Return a job with a field in its spec that no program knows, and that the API server stores all the same."""
-    job = job or _small(name)
+    job = job or small(name)
     job["spec"]["unknown"] = "\x00HERE"
     return compact(job).replace(b'"\\u0000HERE"', value)
 

@@ -12,8 +12,8 @@ import itertools
 import logging
 import statistics
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from lab.cluster import Cluster
@@ -64,9 +64,17 @@ def run(options: Options) -> Outcome:
 
 
 @contextmanager
-def surroundings(*, places: int = PLACES, gang_scheduling: str | None = None) -> Iterator[tuple[Cluster, Installed]]:
-    """Yield a lab with the real operators and a webhook; the controllers are those of the places."""
-    with served() as (cluster, installed, _), ExitStack() as stack:
+def surroundings(
+    *,
+    places: int = PLACES,
+    gang_scheduling: str | None = None,
+    beside: Callable[[Cluster], AbstractContextManager[None]] = lambda _: nullcontext(),
+) -> Iterator[tuple[Cluster, Installed]]:
+    """Yield a lab with the real operators and a webhook; the controllers are those of the places.
+
+    beside: as in `served`.
+    """
+    with served(beside=beside) as (cluster, installed, _), ExitStack() as stack:
         for index in range(places):
             operator = Operator.start(cluster, namespace=namespace_of(index), gang_scheduling=gang_scheduling, qps=0)
             stack.enter_context(operator)

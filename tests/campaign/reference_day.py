@@ -1,62 +1,94 @@
-"""The reference day of one job, as a user, a node and its ranks bring it about; whatever else happens is a fault.
-
-Each step waits until the job is whole again, but not for ever: users do not wait for a controller that is in trouble.
-"""
+"""The reference day of one job, as a user, a node and its ranks bring it about; whatever else happens is a fault."""
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar
 
-import msgspec
-
-from lab.cluster import Cluster
-from lab.errors import LabError
 from lab.nodes import KIND_LABEL
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.gangs.api import VOLCANO_POD_GROUPS
-from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import MERGE_PATCH
-from tests.campaign.sequence_place import Look, come_true, listed, unlike
-from tests.campaign.sequence_rules import Version
-from tests.lab.job import HOLD, Job, Object, State
-from tests.lab.pools import on_pool
+from tests.campaign import day as days
+from tests.campaign.day import Steps
+from tests.campaign.sequence_place import unlike
+from tests.campaign.sequence_rules import Lags, broken
+from tests.lab.job import HOLD, Object, State
+from tests.lab.pools import make_nodes, on_pool, remove_nodes
 from tests.lab.ranks import start_rank
 
-AGENDA_SIZE = 3  # workers at the end of `MORNING`
+AGENDA_SIZE = 3  # workers at the end of the morning
 DRAIN_TIMEOUT = "8s"
 SCALE_TIMEOUT = "4s"
-QUIET = 3.0  # seconds for which nothing may change at the end
 
 
 @dataclass(frozen=True, kw_only=True)
-class Day:
+class Day(days.Day):
     """A day of a job, and what was done to it.
 
     pool: name of the day's own two nodes but for `-0` and `-1`. going: those that go. busy: uids of pods whose ranks
-    never leave. collected: uids of pods that go with their node. versions: what was written in the namespace; it grows.
+    never leave. collected: uids of pods that go with their node.
     """
 
-    cluster: Cluster
-    job: Job
-    pool: str
+    WATCHED = (
+        resources.MPI_JOBS,
+        resources.PODS,
+        resources.CONFIG_MAPS,
+        resources.ROLES,
+        resources.NODES,
+        VOLCANO_POD_GROUPS,
+    )
+    CUT_FROM = ("create", "3→1", "a node is going")
+    KINDS: ClassVar[tuple[Resource, ...]] = (*days.KINDS, VOLCANO_POD_GROUPS)
+
     going: set[str] = field(default_factory=set)
     busy: set[str] = field(default_factory=set)
     collected: set[str] = field(default_factory=set)
-    versions: list[Version] = field(default_factory=list)
+
+    def morning(self) -> Steps:
+        size = partial(partial, _scale, self)
+        return {
+            "create": partial(_create, self),
+            "2→3": size(3),
+            "3→1": size(1),
+            "1→3": size(3),
+            "a worker fails": partial(_fail_worker, self),
+            "a node is going": partial(_announce, self),
+            "the node is gone": partial(_remove_node, self),
+            "a size that cannot be reached": partial(_ask_too_much, self),
+            "it is taken back": partial(_ask_less, self),
+            "a drain timeout": partial(_keep_busy, self),
+            "its worker comes back": size(AGENDA_SIZE),
+        }
+
+    def evening(self) -> Steps:
+        return {"the job ends": partial(_end, self)}
+
+    async def begin(self) -> None:
+        await make_nodes(self.job.client, self.pool, taint(self.pool))
+
+    async def end(self) -> None:
+        await remove_nodes(self.job.client, self.pool)
 
     async def is_whole(self, state: State) -> str:
-        """Return what a whole job has and this does not, "" if nothing."""
         lame = [name for name, pod in state.workers.items() if pod["status"].get("phase") != "Running"]
         moving = [name for name, pod in state.workers.items() if pod["spec"].get("nodeName") in self.going]
         return unlike(self.job, state) or ", ".join([*lame, *moving])
 
-    async def has_ended(self, state: State) -> str:
-        """Return what a job that has ended has and this does not, "" if nothing."""
-        return "" if "Succeeded" in state.conditions and not state.workers else f"{state.conditions} {[*state.workers]}"
-
-
-Take = Callable[[Day], Awaitable[None]]
+    def broken(self, *, deleted: AbstractSet[str], lags: Lags) -> list[str]:
+        return broken(
+            self.versions,
+            job=self.job.name,
+            edits=set(),
+            # A deletion at which the controller was killed counts as done, and the garbage collector deletes too.
+            deleted={*deleted} - self.collected,
+            busy=self.busy,
+            going=self.going,
+            lags=lags,
+        )
 
 
 async def _create(day: Day) -> None:
@@ -67,11 +99,8 @@ async def _create(day: Day) -> None:
     )
 
 
-def _size(replicas: int) -> Take:
-    async def scale(day: Day) -> None:
-        await day.job.scale(replicas)
-
-    return scale
+async def _scale(day: Day, replicas: int) -> None:
+    await day.job.scale(replicas)
 
 
 async def _fail_worker(day: Day) -> None:
@@ -120,79 +149,6 @@ async def _end(day: Day) -> None:
     """End the training in the middle of a drain."""
     await day.job.scale(1)
     await day.job.set_status(names.launcher(day.job.name), {"phase": "Succeeded"})
-
-
-MORNING: Mapping[str, Take] = {
-    "create": _create,
-    "2→3": _size(3),
-    "3→1": _size(1),
-    "1→3": _size(3),
-    "a worker fails": _fail_worker,
-    "a node is going": _announce,
-    "the node is gone": _remove_node,
-    "a size that cannot be reached": _ask_too_much,
-    "it is taken back": _ask_less,
-    "a drain timeout": _keep_busy,
-    "its worker comes back": _size(AGENDA_SIZE),
-}
-EVENING: Mapping[str, Take] = {"the job ends": _end}
-
-
-async def play(
-    day: Day, steps: Mapping[str, Take], until: Look, *, patience: float, before: Callable[[str], None]
-) -> None:
-    """Take the steps, one when the job is as it should be after the one before, or after `patience` seconds.
-
-    before: called with the name of each step.
-    """
-    for name, take in steps.items():
-        before(name)
-        with contextlib.suppress(errors.ApiError, LabError, KeyError):  # what it acts on may not be there
-            await take(day)
-        await come_true(day.job, until, day.versions, quiet=0.0, patience=patience)
-
-
-_KINDS = (
-    resources.MPI_JOBS,
-    resources.PODS,
-    resources.CONFIG_MAPS,
-    resources.ROLES,
-    VOLCANO_POD_GROUPS,
-    resources.Resource(plural="serviceaccounts", kind="ServiceAccount"),
-    resources.Resource(group="rbac.authorization.k8s.io", plural="rolebindings", kind="RoleBinding"),
-)
-
-
-async def ending(day: Day) -> dict[str, object]:
-    """Return all that is left in the namespace, as far as it is the same after each such day."""
-    found: dict[str, object] = {}
-    for kind in _KINDS:
-        raw = await day.job.client.get(kind.path(day.job.namespace))
-        for item in msgspec.json.decode(raw)["items"]:
-            found[f"{kind.kind} {item['metadata']['name']}"] = _trait(item)
-    state = await day.job.state()
-    found |= {"size": state.replicas, "conditions": sorted(state.conditions)}
-    if "Succeeded" in state.conditions:  # what follows stays as it was in that moment
-        return found
-    return {
-        **found,
-        "hosts": listed(state),
-        "hostfile": state.hostfile,
-        "exec": state.exec_names,
-        "notices": state.notices,
-    }
-
-
-def _trait(item: Object) -> Object:
-    metadata: Object = item["metadata"]
-    ours = {key for key in metadata.get("annotations", {}) if key.startswith(names.PREFIX)}
-    return {
-        "ours": sorted(ours - {names.STATUS}),
-        "finalizers": metadata.get("finalizers", []),
-        "going": "deletionTimestamp" in metadata,
-        "phase": item.get("status", {}).get("phase"),
-        "members": item.get("spec", {}).get("minMember"),
-    }
 
 
 def taint(pool: str) -> Object:

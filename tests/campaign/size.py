@@ -29,6 +29,7 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.model.hosts import parse_script
 from tests.campaign.part import Options, Outcome, above, say
 from tests.campaign.size_fleet import WORKERS, Fleet, FleetApi, place
+from tests.campaign.size_stored import stored
 
 ROOT = Path(__file__).parents[2]
 SIZES = (1_000, 10_000, 100_000)
@@ -68,6 +69,10 @@ def run(options: Options) -> Outcome:
             say(f"{workers:,} workers\n{figures}")
         except Violated as wrong:
             violations.append(f"{workers:,} workers: {wrong}")
+    if options.minutes is None:
+        peak = asyncio.run(beside_stored(Random(options.seed)))
+        say(f"beside what a tenant stores: {PEAK}: {peak:.0f}")
+        violations += above(f"beside what a tenant stores: {PEAK}", peak, memory_limit("controller"))
     told = [
         f"{workers:,} workers: " + ", ".join(f"{what} {cost[what]:.3g}" for what in (READY, PEAK, EVENTS_CPU))
         for workers, cost in found.items()
@@ -75,13 +80,20 @@ def run(options: Options) -> Outcome:
     return Outcome(runs=len(found), violations=(*violations, *judged(found)), numbers="; ".join(told))
 
 
+def memory_limit(name: str) -> float:
+    """Return the memory limit of a Deployment, controller or webhook, in MiB."""
+    objects = yaml.safe_load_all((ROOT / "config" / "base" / f"{name}.yaml").read_text())
+    [deployment] = [one for one in objects if one["kind"] == "Deployment"]
+    limit: str = deployment["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"]
+    return float(limit.removesuffix("Mi"))
+
+
 def judged(found: Mapping[int, Cost]) -> list[str]:
     """Return what costs or grows too much."""
-    deployment = yaml.safe_load((ROOT / "config" / "base" / "controller.yaml").read_text())
-    limit: str = deployment["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"]
+    limit = memory_limit("controller")
     wrong, sizes = [], sorted(found)
     for size, cost in found.items():
-        wrong += above(f"{size:,} workers: {PEAK}", cost[PEAK], float(limit.removesuffix("Mi")) * 2**20 / MIB)
+        wrong += above(f"{size:,} workers: {PEAK}", cost[PEAK], limit)
         wrong += above(f"{size:,} workers: {REST_MEMORY}", cost[REST_MEMORY], MEMORY + size * MEMORY_A_WORKER / 1024)
         for what in STAYS:
             wrong += above(f"{size:,} workers: {what}", cost[what], MOST_GROWTH * found[sizes[0]][what])
@@ -92,6 +104,15 @@ def judged(found: Mapping[int, Cost]) -> list[str]:
         for size, (below, beyond) in zip(sizes[1:], pairwise(slopes), strict=False):
             wrong += above(f"{what}: for a worker beyond {size:,}", beyond, MOST_GROWTH * below)
     return wrong
+
+
+async def beside_stored(random: Random) -> float:
+    """Return the memory at most, in MiB, of a start beside what a tenant can store. Raises Violated."""
+    async with FleetApi() as api:
+        api.store(stored(api.revision, random))
+        async with _controller(api) as pid:
+            await asyncio.sleep(QUIET)
+            return usage(pid).peak / MIB
 
 
 async def measure(workers: int, random: Random) -> Cost:

@@ -19,26 +19,25 @@ from operator import and_
 from random import Random
 
 from lab.cluster import Cluster
+from lab.errors import LabError
 from lab.install import Installed
 from mpijob_elastic.capabilities.disruption import signs as disruption_signs
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.campaign.day_troubles import WATCHED, Crash, Cut, Missed, Setting, Stale, Trouble
+from tests.campaign import reference_day
+from tests.campaign.day import QUIET, Day, play
+from tests.campaign.day_troubles import Crash, Cut, Missed, Setting, Stale, Trouble
 from tests.campaign.labs import user
 from tests.campaign.part import Options, Outcome, say
 from tests.campaign.random_sequences import namespace_of, surroundings
-from tests.campaign.reference_day import EVENING, MORNING, QUIET, Day, ending, play, taint
 from tests.campaign.sequence_place import Place, come_true, grant_lease, watched
-from tests.campaign.sequence_rules import broken
 from tests.faults.proxy import FaultProxy
 from tests.lab.job import Job
-from tests.lab.pools import make_nodes, remove_nodes
 from tests.lab.waiting import create_namespace, seen
 
 PLACES = 16
 UNDISTURBED = 4  # days; their ends must be the same
 LAGS = (0.5, 5.0, 60.0)
-CUT_FROM = ("create", "3→1", "a node is going")
 STEP = 25.0  # seconds after which users go on with the day
 PATIENCE = 300.0  # seconds until a disturbed job must be as it should be; a lagging watch takes two minutes a change
 TRIES = 3  # days may differ a little, so that a trouble does not come about
@@ -68,34 +67,41 @@ class Tally:
 
 
 def run(options: Options) -> Outcome:
-    """Play the days."""
-    for noisy in ("mpijob_elastic", "aiohttp.server", "asyncio"):
-        logging.getLogger(noisy).setLevel(logging.CRITICAL)  # killed controllers complain
+    """Play reference days."""
     # The scheduler of that name is there, so pods of a gang run; and there are PodGroups.
     with surroundings(places=PLACES, gang_scheduling="default-scheduler") as lab:
-        tally = asyncio.run(_play_all(lab, options))
+        return search(lab, options, reference_day.Day, places=PLACES)
+
+
+def search(lab: Lab, options: Options, kind: type[Day], *, places: int) -> Outcome:
+    """Play days of a kind, in so many places at once."""
+    for noisy in ("mpijob_elastic", "aiohttp.server", "asyncio"):
+        logging.getLogger(noisy).setLevel(logging.CRITICAL)  # killed controllers complain
+    tally = asyncio.run(_play_all(lab, options, kind, places))
     return Outcome(
         runs=tally.runs, violations=tuple(tally.violations), numbers=f"{tally.spared} troubles did not come about"
     )
 
 
-async def _play_all(lab: Lab, options: Options) -> Tally:
+async def _play_all(lab: Lab, options: Options, kind: type[Day], places: int) -> Tally:
     tally = Tally()
     async with await user(lab[0]) as client:
-        for index in range(PLACES):
+        for index in range(places):
             await asyncio.to_thread(create_namespace, lab[0], namespace_of(index))
             await grant_lease(client, namespace_of(index))
         found: list[tuple[Trouble, Lived]] = []
 
         async def undisturbed(index: int) -> None:
             trouble = Trouble()
-            found.append((trouble, await live(lab, client, namespace_of(index), trouble, patience=PATIENCE)))
+            lived = await live(lab, client, namespace_of(index), trouble, kind=kind, patience=PATIENCE)
+            found.append((trouble, lived))
 
         await asyncio.gather(*(undisturbed(index) for index in range(UNDISTURBED)))
         first = found[0][1]
         for trouble, lived in found:
             _judge(tally, trouble, lived, first)
-        troubles = _troubles([trouble.events for trouble, _ in found], [lived.writes for _, lived in found], options)
+        events = [trouble.events for trouble, _ in found]
+        troubles = _troubles(kind, events, [lived.writes for _, lived in found], options)
         say(f"stale-missed-crashed: {len(troubles)} troubles")
         left = iter(troubles)
         numbers = options.runs(len(troubles))
@@ -106,16 +112,18 @@ async def _play_all(lab: Lab, options: Options) -> Tally:
                     return
                 for _ in range(TRIES):
                     trouble = replace(trouble)
-                    lived = await live(lab, client, namespace_of(index), trouble)
+                    lived = await live(lab, client, namespace_of(index), trouble, kind=kind)
                     if trouble.struck or lived.wrong:
                         break
                 _judge(tally, trouble, lived, first)
 
-        await asyncio.gather(*(work(index) for index in range(PLACES)))
+        await asyncio.gather(*(work(index) for index in range(places)))
     return tally
 
 
-def _troubles(events: list[Counter[str]], writes: list[Counter[str]], options: Options) -> list[Trouble]:
+def _troubles(
+    day: type[Day], events: list[Counter[str]], writes: list[Counter[str]], options: Options
+) -> list[Trouble]:
     """Return a trouble for each event and write that all undisturbed days had, and those of the watches.
 
     Their order is the seed's, so that a run that is ended early has some of each pattern.
@@ -124,8 +132,13 @@ def _troubles(events: list[Counter[str]], writes: list[Counter[str]], options: O
     del common_events[""], common_writes[""]
     troubles: list[Trouble] = [
         *(Crash(write=write, nth=nth, after=after) for write, nth in _each(common_writes) for after in (False, True)),
-        *(Stale(kind=kind, seconds=seconds) for kind in WATCHED for seconds in LAGS),
-        *(Cut(kind=kind, refused=not opens, step=step) for kind in WATCHED for opens in (1, 0) for step in CUT_FROM),
+        *(Stale(kind=kind, seconds=seconds) for kind in day.WATCHED for seconds in LAGS),
+        *(
+            Cut(kind=kind, refused=not opens, step=step)
+            for kind in day.WATCHED
+            for opens in (1, 0)
+            for step in day.CUT_FROM
+        ),
         *(Missed(event=event, nth=nth) for event, nth in _each(common_events)),
     ]
     Random(options.seed).shuffle(troubles)
@@ -159,15 +172,23 @@ def different(lived: Lived, other: Lived) -> list[str]:
 _pools = itertools.count()
 
 
-async def live(lab: Lab, client: ApiWriter, namespace: str, trouble: Trouble, *, patience: float = STEP) -> Lived:
+async def live(
+    lab: Lab,
+    client: ApiWriter,
+    namespace: str,
+    trouble: Trouble,
+    *,
+    kind: type[Day] = reference_day.Day,
+    patience: float = STEP,
+) -> Lived:
     """Play a day with a trouble in a namespace without jobs, and leave it so."""
     lived, (cluster, installed) = Lived(), lab
-    day = Day(cluster=cluster, job=Job(client=client, namespace=namespace, name="day"), pool=f"day-{next(_pools)}")
+    day = kind(cluster=cluster, job=Job(client=client, namespace=namespace, name="day"), pool=f"day-{next(_pools)}")
     async with FaultProxy(installed.controller_kubeconfig) as proxy:
         signs = disruption_signs.signs()
         place = Place(namespace=namespace, client=client, kubeconfig=proxy.kubeconfig, signs=signs)
-        setting = Setting(proxy=proxy, place=place, pool=day.pool)
-        await make_nodes(client, day.pool, taint(day.pool))
+        setting = Setting(proxy=proxy, place=place, pool=day.pool, watched=day.WATCHED)
+        await day.begin()
         async with watched(day.job, day.versions):
             try:
                 with ExitStack() as stack:
@@ -181,27 +202,18 @@ async def live(lab: Lab, client: ApiWriter, namespace: str, trouble: Trouble, *,
                 lived.wrong += filter(None, [place.failed()])
                 await place.end()
         lived.writes.update(setting.write(request) for request in proxy.requests)
-        lived.wrong += broken(
-            day.versions,
-            job=day.job.name,
-            edits=set(),
-            # A deletion at which the controller was killed counts as done, and the garbage collector deletes too.
-            deleted=place.deleted_by_us - day.collected,
-            busy=day.busy,
-            going=day.going,
-            lags=trouble.lags,
-        )
+        lived.wrong += day.broken(deleted=place.deleted_by_us, lags=trouble.lags)
     lived.wrong += await _clean(day)
     return lived
 
 
 async def _live(day: Day, trouble: Trouble, lived: Lived, *, patience: float) -> None:
-    for steps, until_it in ((MORNING, day.is_whole), (EVENING, day.has_ended)):
+    for steps, until_it in ((day.morning(), day.is_whole), (day.evening(), day.has_ended)):
         await play(day, steps, until_it, patience=patience, before=trouble.before)
         trouble.ease()
         wrong = await come_true(day.job, until_it, day.versions, quiet=QUIET, patience=PATIENCE)
         assert not wrong, wrong
-        lived.ends.append(await ending(day))
+        lived.ends.append(await day.ending())
         trouble.resume()
 
 
@@ -210,17 +222,20 @@ async def _execs(proxy: FaultProxy) -> int:
 
 
 async def _clean(day: Day) -> list[str]:
-    """Delete the job, and return what does not go with it; then take its nodes away."""
-    with contextlib.suppress(errors.NotFound):
-        await day.job.delete()
+    """Delete the jobs, and return what does not go with them; then take away what the day needed."""
+    names = [job.name for job in day.jobs()]
+    for job in day.jobs():
+        with contextlib.suppress(errors.NotFound):
+            await job.delete()
 
     async def left() -> list[str]:
-        return [key for key in await ending(day) if " day" in key and "worker-9" not in key]
+        found = [key for key in await day.left() if "worker-9" not in key]
+        return [key for key in found if any(f" {name}" in key for name in names)]
 
     wrong = []
     try:
-        await seen(left, lambda names: not names, "nothing of the job is left", patience=CLEAN)
-    except AssertionError as error:
+        await seen(left, lambda found: not found, "nothing of the jobs is left", patience=CLEAN)
+        await day.end()
+    except (AssertionError, LabError) as error:
         wrong.append(str(error))
-    await remove_nodes(day.job.client, day.pool)
     return wrong

@@ -1,6 +1,6 @@
 """Two real capabilities that meet on one job, drawn pair by pair."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
 from random import Random
@@ -10,14 +10,15 @@ from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.disruption.eviction import Eviction
 from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.pod import LauncherPhase, Worker
+from mpijob_elastic.model.pod import Worker
 from tests import room_words
 from tests.builders import JOB, LONG_AGO, NOW, but, pods, ref
+from tests.product.properties.gated import gated
 from tests.product.properties.views import MOST, lived
-from tests.queues import granted, preempted, queue, queued, unit, workload
+from tests.queues import granted, preempted, queue, workload
+from tests.room_words import Draw
 from tests.rooms.autoscaling import grown
 
-Draw = Callable[[JobView, Random], JobView]
 PODS = (names.launcher(JOB), *pods(*range(MOST)))
 
 
@@ -29,34 +30,11 @@ def bare(view: JobView) -> JobView:
     return room_words.seen_in(replace(plain, capabilities=()), {})
 
 
-def gated(view: JobView, random: Random, gate: str) -> JobView:
-    """Some pods of the job have yet to start, with one more gate."""
-    launcher, workers = view.launcher, list(view.workers)
-    if launcher and random.random() < 0.4:
-        gates = tuple({*launcher.facts.gates, gate})
-        launcher = but(launcher, phase=LauncherPhase.WAITING, gates=gates, delivering_since=None)
-    return but(view, launcher=launcher, workers=tuple(_gated(one, random, gate) for one in workers))
-
-
-def _gated(one: Worker, random: Random, gate: str) -> Worker:
-    if random.random() < 0.6:
-        return one
-    gates = tuple({*one.facts.gates, gate})
-    return but(one, gates=gates, running=False, ready_at=None, terminated=False, node="", node_gone_at=0.0)
-
-
 def kueue(view: JobView, random: Random) -> JobView:
     """Some pods have quota, some wait for it, and of some it is wanted back."""
     makes = (workload, granted, granted, preempted, lambda name: granted(name, finished=True))
     found = [random.choice(makes)(name) for name in PODS if random.random() < 0.7]
     return but(gated(view, random, names.GATE_QUEUED), queue=queue(*found))
-
-
-def kube_queue(view: JobView, random: Random) -> JobView:
-    """It is held, or its turn has come, or that is over."""
-    phase = random.choice(["", "Enqueued", "Dequeued", "Running", "Preempted", "TimeoutBackoff"])
-    known = queued(random.choice([None, unit(phase), unit(phase)]))
-    return but(gated(view, random, names.GATE_SUSPENDED), held_in_queue=random.random() < 0.5, kube_queue=known)
 
 
 def gangs(view: JobView, random: Random) -> JobView:
@@ -97,8 +75,9 @@ def suspension(view: JobView, random: Random) -> JobView:
     return but(gated(view, random, names.GATE_SUSPENDED), suspended_by=by)
 
 
+OF_WORDS = tuple(words.draw for words in room_words.rooms() if words.draw)
 DRAWS: Mapping[str, Draw] = {
-    each.__name__: each for each in (suspension, run_policy, kube_queue, kueue, gangs, autoscaling, disruption)
+    each.__name__: each for each in (suspension, run_policy, *OF_WORDS, kueue, gangs, autoscaling, disruption)
 }
 PAIRS = tuple(combinations(DRAWS, 2))
 

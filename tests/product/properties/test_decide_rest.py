@@ -78,7 +78,7 @@ def moved(view: JobView, *, now: float) -> frozenset[str]:
 def test_at_rest_everything_is_as_the_size_asks(view: JobView) -> None:
     view, _, now = run(view, now=NOW)
     if is_at_work(view):
-        ready = {one.name for one in view.workers if one.ready and one.index < view.replicas}
+        ready = {one.name for one in view.workers if one.ready and one.index in view.wanted}
         wanted = ready - moved(view, now=now) - lost(view)
         assert set(view.published_pods) == wanted or (not wanted and len(view.published_pods) <= 1)
         surplus = [one for one in view.surplus if not one.facts.deleting and one.name not in view.published_pods]

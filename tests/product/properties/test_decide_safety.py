@@ -21,8 +21,6 @@ from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
 from mpijob_elastic.capabilities.gangs.facts import Gang
-from mpijob_elastic.capabilities.kube_queue import actions as of_kube_queue
-from mpijob_elastic.capabilities.kueue import actions as of_kueue
 from mpijob_elastic.capabilities.run_policy.actions import DeleteJob
 from mpijob_elastic.capabilities.run_policy.facts import RunPolicy
 from mpijob_elastic.decide import decide, derive, drain
@@ -41,6 +39,7 @@ from mpijob_elastic.decide.actions import (
     WriteRole,
 )
 from mpijob_elastic.decide.state import SETTLE, SKEW, Standing
+from mpijob_elastic.decide.wishes import How
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView
@@ -52,6 +51,7 @@ from tests.examples import share
 from tests.kinds import kinds
 from tests.product.properties.pairs import PAIRS, drawn
 from tests.product.properties.views import cut_off, cutting_off, filling, fills, jobs, lived
+from tests.room_words import rooms
 
 A = TypeVar("A", bound=Action)
 Shows = Callable[[JobView, Plan], bool]
@@ -94,7 +94,7 @@ def kinds_of(room: ModuleType) -> tuple[type[Action], ...]:
     return tuple(kind for kind in kinds() if kind.__module__ == room.__name__)
 
 
-OF_QUEUES = (*kinds_of(of_kueue), *kinds_of(of_kube_queue))
+OF_QUEUES = tuple(kind for words in rooms() if words.queues for kind in words.plan)
 
 
 def scaling(view: JobView) -> Scaling:
@@ -133,6 +133,7 @@ def a_change_of_the_list_keeps_the_rules(view: JobView, plan: Plan) -> None:
             elastic=view.elastic,
             hosts={*view.host_of.values()},
             size=view.replicas,
+            skips=view.skips,
             runs=not derive(view, now=NOW).stopped,
             ready=ready,
             role={*view.role.exec_names} if view.role else set(),
@@ -238,15 +239,16 @@ def a_worker_goes_for_a_reason_and_after_its_rank(view: JobView, plan: Plan) -> 
         assert not worker.facts.deleting or (outcome == "lost" and not worker.facts.forced)
         assert (outcome == "lost") == (removal.grace == 0)
         assert outcome != "lost" or worker.facts.node_gone_at
-        is_over = is_over_for(view, 30.0) or (view.facts.finished and worker.index >= view.replicas)
+        is_over = is_over_for(view, 30.0) or (view.facts.finished and worker.index not in view.wanted)
         before = rules.Job(
             elastic=view.elastic,
             hosts={*view.host_of.values()},
             size=size(view),
+            skips=view.skips,
             ended=outcome == "finished",
             cleans=view.facts.clean_pod_policy in ("Running", "All") and is_over,
         )
-        failed = bool(worker.facts.node_gone_at) or (worker.terminated and not worker.succeeded)
+        failed = bool(worker.facts.node_gone_at) or worker.terminated
         write = rules.Deletion(
             pod=worker.name,
             dead=worker.terminated or worker.facts.node_gone_at > 0.0,
@@ -259,7 +261,7 @@ def a_worker_goes_for_a_reason_and_after_its_rank(view: JobView, plan: Plan) -> 
             assert derive(view, now=NOW).stopped
             assert names.GATE_SUSPENDED not in worker.facts.gates
             assert stops(view) or (view.launcher and worker.facts.created_at <= view.launcher.facts.created_at)
-        elif outcome != "finished" and worker.index < size(view):
+        elif outcome != "finished" and before.asks_for(worker.name):
             assert view.policy.replace_failed_workers is not False or derive(view, now=NOW).stopped
         if outcome != "finished" and view.driver_running:
             assert view.launcher
@@ -280,6 +282,10 @@ def size(view: JobView) -> int:
     least = max(1, view.facts.min_np_workers)
     shrinks = stops(view) and view.driver_running and not view.facts.finished
     return min(view.replicas, least) if shrinks else view.replicas
+
+
+def asks_for(view: JobView, worker: Worker) -> bool:
+    return rules.Job(elastic=True, hosts=set(), size=size(view), skips=view.skips).asks_for(worker.name)
 
 
 def may_be_used(view: JobView, worker: Worker) -> bool:
@@ -307,7 +313,7 @@ def is_drained(view: JobView, worker: Worker, left: Left) -> bool:
 def is_moved(view: JobView, worker: Worker) -> bool:
     renamed = worker.name in dead_names(view)  # it comes back, and is judged then
     threatened = bool(worker.facts.disruption) and not worker.facts.node_gone_at  # else it is lost already
-    return worker.ready and worker.index < size(view) and threatened and not renamed
+    return worker.ready and asks_for(view, worker) and threatened and not renamed
 
 
 def the_list_waits_for_a_driver_that_would_call_a_node_that_is_gone(view: JobView, plan: Plan) -> None:
@@ -327,7 +333,7 @@ def is_cut_off(worker: Worker | None) -> bool:
 
 def is_well(view: JobView, worker: Worker) -> bool:
     """Nothing but its node speaks against it."""
-    stays = worker.ready and worker.index < size(view)
+    stays = worker.ready and asks_for(view, worker)
     given_up = derive(view, now=NOW).by_name[worker.name].standing is Standing.GIVEN_UP
     return stays and not worker.terminated and worker.name not in dead_names(view) and not given_up
 
@@ -342,11 +348,20 @@ def a_launcher_that_waits_is_given_its_least_size(view: JobView, plan: Plan) -> 
     for change in of(WriteConfig, plan):
         if view.elastic and not view.driver_running:
             named = [line.split(" ")[0] for line in change.hostfile.splitlines()]
-            least = max(view.policy.min_replicas or view.replicas, view.facts.np_workers)
-            assert len(named) >= min(least, view.replicas)
+            least = min(max(view.policy.min_replicas or view.replicas, view.facts.np_workers), may_start(view))
+            assert len(named) >= least
             assert set(named) <= set(view.wanted_names)
             ready = {one.name for one in view.workers if one.ready}
-            assert len(named) == min(least, view.replicas) or least < len(named) == len(ready & {*named})
+            assert len(named) == least or least < len(named) == len(ready & {*named})
+
+
+def may_start(view: JobView) -> int:
+    """How many workers a launcher may await: those that are not held, if it may start itself and they are enough."""
+    wishes = derive(view, now=NOW).wishes
+    free = len({*view.wanted_names} - {*wishes.held})
+    known = 1 if wishes.is_rationed is not None else view.policy.min_replicas or 1
+    is_free = view.launcher is not None and not view.launcher.facts.held_back
+    return free if is_free and free >= max(known, view.facts.np_workers) else view.replicas
 
 
 def a_gang_is_only_made_smaller(view: JobView, plan: Plan) -> None:
@@ -383,7 +398,11 @@ def a_size_is_taken_back_to_one_that_works(view: JobView, plan: Plan) -> None:
         assert growth is not None
         assert growth.at + (scaling(view).scale_timeout or 0.0) <= NOW
         unready = [one.index for one in view.workers if one.index < action.after and not one.ready]
-        assert action.after == growth.worked or not unready or action.after == view.policy.min_replicas
+        meant = (
+            view.facts.size_at_most(one) or view.facts.size_at_least(one)
+            for one in (growth.worked, view.policy.min_replicas or 1)
+        )
+        assert action.after in meant or not unready
 
 
 def a_job_fills_within_its_bounds_and_with_pauses(view: JobView, plan: Plan) -> None:
@@ -402,11 +421,10 @@ def a_job_fills_within_its_bounds_and_with_pauses(view: JobView, plan: Plan) -> 
         if not derive(view, now=NOW).wishes.is_rationed:
             changes = (growth.at, view.memory.added_at, view.memory.removed_at)
             assert max(min(at, NOW) for at in changes if at <= NOW + SKEW) + fill.COOLDOWN <= NOW
-            assert action.after <= action.before + 1
+            assert action.after <= (view.facts.size_at_least(action.before + 1) or action.before)
             ready = {one.name for one in view.workers if one.ready}
-            assert action.after < action.before or (
-                ready >= {*view.wanted_names} and not (view.of(Autoscaling) or Autoscaling()).others_wait
-            )
+            waiting = fill.helped((view.of(Autoscaling) or Autoscaling()).others_wait or (), now=NOW)
+            assert action.after < action.before or (ready >= {*view.wanted_names} and not waiting)
 
 
 def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:
@@ -422,7 +440,9 @@ def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:
 
 def plain_facts(view: JobView) -> rules.Job:
     """What writes other than of the list depend on."""
-    return rules.Job(elastic=view.elastic, hosts=set(), size=view.replicas, suspended=bool(stops(view)))
+    return rules.Job(
+        elastic=view.elastic, hosts=set(), size=view.replicas, skips=view.skips, suspended=bool(stops(view))
+    )
 
 
 def a_launcher_that_started_is_deleted_only_to_suspend_its_job(view: JobView, plan: Plan) -> None:
@@ -435,7 +455,8 @@ def a_launcher_that_started_is_deleted_only_to_suspend_its_job(view: JobView, pl
         if started:
             assert action.launcher.facts.created_at + 5.0 <= NOW or action.launcher.facts.created_at > NOW + SKEW
             there = [one for one in view.workers if not (one.terminated or one.facts.deleting or one.facts.gates)]
-            gone = [one for one in there if one.index >= size(view)]
+            undrained = () if view.host_of else view.memory.left  # no drain begins while the list is empty
+            gone = [one for one in there if not asks_for(view, one) and one.name not in undrained]
             may_go = derive(view, now=NOW).launcher.sees_hosts and view.elastic
             assert not may_go or all(one.name in view.published_pods for one in gone)
         else:
@@ -499,10 +520,10 @@ def an_exec_is_ended_where_no_rank_can_be_at_its_other_end(view: JobView, plan: 
 def nobody_who_is_evicted_is_deleted_by_us(view: JobView, plan: Plan) -> None:
     """The eviction is tried again by the pod's name, and would hit the successor."""
     if not view.ended:
-        size = derive(view, now=NOW).view.replicas  # of a suspended job the size that it shrinks to
+        wanted = derive(view, now=NOW).view.wanted  # of a suspended job the size that it shrinks to
         # A stopped job's next workers wait at the gate, and nothing evicts what no node has.
         going = [removal for removal in removals(plan) if removal.outcome != "suspended"]
-        deleted = [removal.worker for removal in going if removal.worker.index < size]
+        deleted = [removal.worker for removal in going if removal.worker.index in wanted]
         assert all(one.terminated or one.facts.deleting or one.facts.node_gone_at for one in deleted if one.facts.marks)
     for release in of(ReleaseWorker, plan):
         released = view.worker(release.ref.name)
@@ -583,7 +604,7 @@ def who_left_for_quota_does_not_join(view: JobView, plan: Plan) -> None:
     wishes = derive(view, now=NOW).wishes
     for write in plan.actions:
         if isinstance(write, WriteConfig) and view.elastic:
-            assert not any(wishes.ends(pod) for pod in write.added)
+            assert not any(wishes.leaves[pod].how is How.END for pod in write.added if pod in wishes.leaves)
 
 
 # The rules where a job may wait for quota or be held.
@@ -608,8 +629,9 @@ def rules_for(pair: tuple[str, str]) -> Iterable[Callable[[JobView, Plan], None]
 
 def settled(view: JobView) -> JobView:
     """The view where whoever ends moves no more."""
-    ends = derive(view, now=NOW).wishes.ends
-    return but(view, workers=tuple(_settled(one) if ends(one.name) else one for one in view.workers))
+    leaves = derive(view, now=NOW).wishes.leaves
+    ends = {pod for pod, leave in leaves.items() if leave.how is How.END}
+    return but(view, workers=tuple(_settled(one) if one.name in ends else one for one in view.workers))
 
 
 def _settled(one: Worker) -> Worker:
@@ -645,7 +667,7 @@ def deletes(outcome: str) -> Shows:
 
 def moves(outcome: str) -> Shows:
     def shows(view: JobView, plan: Plan) -> bool:
-        found = [one for one in removals(plan) if one.worker.index < view.replicas]
+        found = [one for one in removals(plan) if one.worker.index in view.wanted]
         return not view.facts.finished and any(one.outcome == outcome for one in found)
 
     return shows
@@ -671,6 +693,8 @@ def leaves_at_once_with_its_node(view: JobView, plan: Plan) -> bool:
 
 
 OUTCOMES = ("finished", "idle", "unused", "unscheduled", "drained", "timeout", "failed", "lost", "suspended")
+
+
 # What these views do not lead to.
 OWN = {Fill, *OF_QUEUES, *kinds_of(of_scaling)} - {RollBack}
 # What the rules judge must be among the plans: of which views, and how a plan shows it.

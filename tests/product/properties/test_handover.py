@@ -34,7 +34,7 @@ def test_every_edit_is_put_right_and_many_ever_more_seldom(moves: list[tuple[flo
     view, _, now = run(view, now=now)
     assert view.config is not None
     assert view.config.signed
-    assert set(view.published_pods) == {worker.name for worker in view.workers if worker.index < view.replicas}
+    assert set(view.published_pods) == {worker.name for worker in view.workers if worker.index in view.wanted}
     count = 1
     for earlier, later in pairwise(mended):
         assert later - earlier >= MENDED.delays[min(count, len(MENDED.delays)) - 1] - 1e-3

@@ -57,7 +57,7 @@ class Drawn(Capability):
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
         for wish in self.wished:
-            if isinstance(wish, Leave) and wish.until is not None and wish.until <= now:
+            if wish.until is not None and wish.until <= now:
                 continue
             if isinstance(wish, Leave) and wish.release and (worker := view.worker(wish.pod)):
                 yield replace(wish, release=replace(wish.release, done=MARK in worker.facts.marks))
@@ -67,13 +67,12 @@ class Drawn(Capability):
 
 def leave(pod: str, random: Random) -> Leave:
     how = random.choice(list(How))
-    release = Release(annotation=MARK, mark="released", done=False) if random.random() < 0.3 else None
+    release = Release(annotation=MARK, mark="released", done=False) if random.random() < 0.7 else None
     return Leave(
         pod=pod,
         how=how,
         why="it is drawn",
         after=random.choice([0.0, NOW - 1, NOW + 60]),
-        until=random.choice([None, NOW + 30]),
         release=release if how is How.MOVE else None,
     )
 
@@ -84,7 +83,7 @@ def drawn(view: JobView, random: Random) -> Drawn:
     pods = [pod.ref.name for pod in view.pods]
     wished += [Hold(pod=pod, why="it is drawn") for pod in pods if random.random() < 0.3]
     wished += [Place(pod=pod, adds=("spot",), words="they are placed") for pod in pods if random.random() < 0.3]
-    if random.random() < 0.2:
+    if random.random() < 0.3:
         wished.append(Stop(why="a drawn wish"))
     if random.random() < 0.3:
         wished.append(Size(most=random.randint(1, 4)))
@@ -95,7 +94,7 @@ def drawn(view: JobView, random: Random) -> Drawn:
     if random.random() < 0.05:
         wished.append(Manage(why="somebody else's", note=normal("Elsewhere", "it runs elsewhere")))
     random.shuffle(wished)
-    return Drawn(tuple(wished))
+    return Drawn(tuple(replace(wish, until=random.choice([None, None, NOW + 30])) for wish in wished))
 
 
 def wished(seed: int) -> JobView:
@@ -170,7 +169,7 @@ def who_moves_leaves_enough_behind(view: JobView, state: JobState, plan: Plan) -
     for action in plan.actions:
         if isinstance(action, WriteConfig) and view.elastic and not state.stopped:
             ready = {one.name for one in view.workers if one.ready and not one.facts.node_gone_at}
-            wanted = {one.name for one in view.workers if one.index < state.view.replicas}
+            wanted = {one.name for one in view.workers if one.index in state.view.wanted}
             before = ready & wanted & set(view.published_pods) - leaving(view, How.END)
             moved = {pod for pod in action.removed if pod in before and state.by_name[pod].going}
             if moved and not any(state.by_name[pod].rank_lost for pod in moved):
@@ -200,7 +199,14 @@ def a_launcher_that_started_goes_only_to_stop(view: JobView, state: JobState, pl
             assert all_of(view, End)
 
 
+def the_job_is_seen_again_when_a_wish_ends(view: JobView, state: JobState, plan: Plan) -> None:
+    heeded = [*all_of(view, Size), *all_of(view, Hold), *(all_of(view, Stop) if view.facts.elastic else ())]
+    ends = [wish.until for wish in heeded if wish.until is not None]
+    assert not ends or view.facts.deleting or (plan.wake_at is not None and plan.wake_at <= min(ends))
+
+
 RULES = (
+    the_job_is_seen_again_when_a_wish_ends,
     a_job_of_somebody_else_is_told_and_left,
     nobody_is_freed_who_is_held_or_leaves,
     a_worker_goes_for_a_reason,

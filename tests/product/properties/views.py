@@ -300,7 +300,7 @@ def filling(random: Random) -> JobView:
         at = random.choice([LONG_AGO, NOW - 70, NOW - 10])
         memory = msgspec.structs.replace(memory, own=grown(0, asked=view.replicas, at=at))
         config = but(config, memory=memory)
-    waiting = [random.choice([LONG_AGO, NOW - 5]) for _ in range(random.choice([0, 0, 1, 4]))]
+    waiting = [random.choice([LONG_AGO, NOW - 30, NOW - 5]) for _ in range(random.choice([0, 0, 1, 4]))]
     return but(
         view,
         policy=bounded,

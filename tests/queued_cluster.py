@@ -1,0 +1,415 @@
+"""A cluster in memory for jobs that wait in a queue of Kueue: all but the controller, and the controller itself.
+
+The API server, mpi-operator, Kueue with one quota, scheduler, kubelets and Horovod's driver are doubles, each a method
+that does all that is due. The webhook's answers and everything of the controller but its execs are real.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from random import Random
+from typing import Any, TypeVar
+
+import jsonpatch
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from lab.operator import objects
+from mpijob_elastic import capabilities, names
+from mpijob_elastic.act.events import Events
+from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.launcher_execs import Execs
+from mpijob_elastic.act.worker_probes import Prober
+from mpijob_elastic.act.writer import Outdated, Writer
+from mpijob_elastic.capabilities import admission, live
+from mpijob_elastic.capabilities.kueue.api import WORKLOADS
+from mpijob_elastic.controller.recheck import LiveRecheck
+from mpijob_elastic.controller.reconcile import Reconciler
+from mpijob_elastic.controller.refusals import Refusals
+from mpijob_elastic.controller.scale_metrics import ScaleTimes
+from mpijob_elastic.controller.seen_times import SeenTimes
+from mpijob_elastic.decide.actions import LookIntoLauncher, Note, ProbeWorkers
+from mpijob_elastic.kube import cost, errors
+from mpijob_elastic.kube.queue import WorkQueue
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
+from mpijob_elastic.kube.store import StaleList
+from mpijob_elastic.model.hosts import parse_script
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import PodFacts
+from mpijob_elastic.model.wire import timestamp
+from mpijob_elastic.observe.caches import Caches
+from mpijob_elastic.observe.watching import JobKey
+from mpijob_elastic.telemetry.metrics import Metrics
+from tests.doubles.api import Object, TinyApi, merged, refused
+from tests.doubles.direct import DirectClient, Sent
+from webhook.rules import handlers
+from webhook.rules.context import ReviewContext
+from webhook.rules.review import CREATE, UPDATE, GroupVersionKind, Request
+
+T = TypeVar("T")
+
+NAMESPACE = "default"
+WATCHED = (MPI_JOBS, PODS, CONFIG_MAPS, ROLES, WORKLOADS)
+
+
+class Crash(Exception):
+    """The controller is killed before a write."""
+
+
+class Cluster(TinyApi):
+    """quota: pods that Kueue admits. lagging: the kind of which watches and lists are old. crash_in: writes to go."""
+
+    def __init__(self, quota: int) -> None:
+        super().__init__(selects=True)
+        self.now, self.quota = 1_800_000_000.0, quota
+        self.lagging: Resource | None = None
+        self.crash_in = 0
+        self.served: dict[Resource, tuple[int, list[bytes]]] = {}
+        self.ranks: set[str] = set()
+        self._known: dict[str, tuple[bytes, Object]] = {}
+        self.hook = self._before
+        context = ReviewContext(job=self._facts, now=lambda: self.now, rooms=admission.ALL)
+        self._mutating, self._validating = handlers.mutating(context), handlers.validating(context)
+
+    def all(self, resource: Resource) -> list[Object]:
+        start = resource.path(NAMESPACE) + "/"
+        return [self._read(path) for path in sorted(self.objects) if path.startswith(start)]
+
+    def get(self, resource: Resource, name: str) -> Object | None:
+        path = resource.path(NAMESPACE, name)
+        return self._read(path) if path in self.objects else None
+
+    def _read(self, path: str) -> Object:
+        """Return an object that nobody may change, decoded once for each of its versions."""
+        text = self.objects.text(path)
+        if self._known.get(path, (b"", {}))[0] is not text:
+            self._known[path] = text, self.objects[path]
+        return self._known[path][1]
+
+    def listed(self, job: str) -> set[str]:
+        """Return the pods in the host list of a job."""
+        config = self.get(CONFIG_MAPS, names.config_map(job))
+        script = parse_script(config["data"].get(names.KEY_DISCOVER_HOSTS, "")) if config else None
+        return {names.pod_of(host) for host in script.hosts} if script else set()
+
+    def change(self, resource: Resource, item: Object, **patch: object) -> None:
+        self.put(resource.path(NAMESPACE, item["metadata"]["name"]), merged(item, patch))
+
+    def edit(self, job: Object, **patch: object) -> None:
+        """Change a job as a user does: unless the webhook refuses it."""
+        after = merged(job, patch)
+        request = self._request(MPI_JOBS, UPDATE, after, old_object=msgspec.Raw(msgspec.json.encode(job)))
+        if handlers.answer(request, self._validating).verdict.allowed:
+            self.put(MPI_JOBS.path(NAMESPACE, job["metadata"]["name"]), after)
+
+    def end(self, pod: Object) -> None:
+        """Delete a pod as a user does."""
+        with suppress(errors.NotFound):
+            self._end_pod(Sent(method="DELETE", path=PODS.path(NAMESPACE, pod["metadata"]["name"])))
+
+    def serve(self) -> None:
+        """Have the watches tell what is stored, but for the kind that lags."""
+        for resource in WATCHED:
+            if resource != self.lagging or resource not in self.served:
+                start = resource.path(NAMESPACE) + "/"
+                texts = [self.objects.text(path) for path in self.objects if path.startswith(start)]
+                self.served[resource] = self.revision, texts
+
+    def operate(self) -> None:
+        """Act as mpi-operator v0.2.3: create what is missing; clean up after the launcher has ended."""
+        for job in self.all(MPI_JOBS):
+            name = job["metadata"]["name"]
+            launcher = self.get(PODS, names.launcher(name))
+            if launcher and launcher["status"].get("phase") == "Succeeded":
+                if not job["status"].get("completionTime"):
+                    done = [{"type": kind, "status": "True"} for kind in ("Created", "Succeeded")]
+                    self.change(MPI_JOBS, job, status={"conditions": done, "completionTime": timestamp(self.now)})
+                for pod in pods_of(self, name, names.ROLE_WORKER):
+                    self.end(pod)
+                continue
+            if job["status"].get("completionTime"):  # whoever wrote it
+                for pod in pods_of(self, name, names.ROLE_WORKER):
+                    self.end(pod)
+                continue
+            wanted = [(CONFIG_MAPS, objects.config_map(job)), (ROLES, objects.role(job))]
+            wanted += [(PODS, objects.worker(job, index)) for index in range(size_of(job))]
+            for resource, made in [*wanted, (PODS, objects.launcher(job))]:
+                if self.get(resource, made["metadata"]["name"]) is None:
+                    made.setdefault("status", {"phase": "Pending"})
+                    self.put(resource.path(NAMESPACE, made["metadata"]["name"]), self._admitted(resource, made))
+
+    def run(self) -> None:
+        """Act as scheduler, kubelets, driver and garbage collector."""
+        for pod in self.all(PODS):
+            if pod["metadata"].get("deletionTimestamp"):
+                self.remove(PODS.path(NAMESPACE, pod["metadata"]["name"]))
+            elif not gated(pod) and pod["status"]["phase"] == "Pending" and self._may_start(pod):
+                since = {"lastTransitionTime": timestamp(self.now)}
+                state = {"running": {"startedAt": timestamp(self.now)}}
+                first = {"name": pod["spec"]["containers"][0]["name"], "ready": True, "state": state}
+                ready = {"type": "Ready", "status": "True", **since}
+                status = {"phase": "Running", "conditions": [ready], "containerStatuses": [first]}
+                self.change(PODS, pod, spec={"nodeName": "n"}, status=status)
+        self.ranks = {pod["metadata"]["uid"] for pod in self.all(PODS) if running(pod) and self._is_listed(pod)}
+        self._collect()
+
+    def grant(self) -> None:
+        """Act as Kueue: the higher priority first, then the older; less urgent quota is wanted back for more urgent."""
+        found = [one for one in self.all(WORKLOADS) if not holds(one, "Finished")]
+        free = self.quota - sum(asks(one) for one in found if holds(one, "QuotaReserved"))
+        waiting = [one for one in found if not holds(one, "QuotaReserved")]
+        for one in sorted(waiting, key=lambda one: (-one["spec"]["priority"], one["metadata"]["creationTimestamp"])):
+            if asks(one) <= free:
+                free -= asks(one)
+                sets = [{"name": pods["name"], "count": pods["count"]} for pods in one["spec"]["podSets"]]
+                self.judge(one, QuotaReserved=True, Admitted=True, Evicted=False, assigned=sets)
+                continue
+            going = sum(asks(other) for other in found if holds(other, "Evicted") and holds(other, "QuotaReserved"))
+            less = [other for other in found if holds(other, "QuotaReserved") and not holds(other, "Evicted")]
+            less = [other for other in less if other["spec"]["priority"] < one["spec"]["priority"]]
+            if asks(one) <= free + going + sum(map(asks, less)):
+                for other in sorted(less, key=lambda other: other["spec"]["priority"]):
+                    if asks(one) > free + going:
+                        going += asks(other)
+                        self.judge(other, Evicted=True)
+                return
+
+    def judge(self, workload: Object, *, assigned: list[Object] | None = None, **conditions: bool) -> None:
+        """Set conditions of a Workload."""
+        known = {one["type"]: one for one in workload.get("status", {}).get("conditions", ())}
+        for kind, is_true in conditions.items():
+            known[kind] = {"type": kind, "status": str(is_true), "reason": "Preempted", "message": "by Kueue"}
+        more = {"admission": {"podSetAssignments": assigned}} if assigned else {}
+        self.change(WORKLOADS, workload, status={"conditions": list(known.values()), **more})
+
+    def _versioned(self, path: str, item: Object) -> Object:
+        found = super()._versioned(path, item)
+        found["metadata"].setdefault("creationTimestamp", timestamp(self.now))
+        return found
+
+    def _before(self, sent: Sent) -> object | None:
+        """Crash the controller before a write; a pod takes its time to end, and a status is a part of its object."""
+        if sent.method != "GET" and self.crash_in:
+            self.crash_in -= 1
+            if not self.crash_in:
+                raise Crash
+        if sent.method == "DELETE" and sent.path.startswith(PODS.path(NAMESPACE)):
+            return self._end_pod(sent)
+        if sent.path.endswith("/status"):
+            path = sent.path.removesuffix("/status")
+            if path not in self.objects:
+                raise refused(404, "NotFound", path)
+            return self._change(replace(sent, path=path))
+        return None
+
+    def _end_pod(self, sent: Sent) -> Object:
+        if sent.path not in self.objects:
+            raise refused(404, "NotFound", sent.path)
+        options, pod = sent.body or {}, self.objects[sent.path]
+        if options.get("gracePeriodSeconds") == 0 or not pod["spec"].get("nodeName"):
+            return self._change(replace(sent, body=options))
+        going = {"metadata": {**options.get("preconditions", {}), "deletionTimestamp": timestamp(self.now)}}
+        return self._change(replace(sent, method="PATCH", body=going))
+
+    def _facts(self, _namespace: str, name: str) -> Any:
+        path = MPI_JOBS.path(NAMESPACE, name)
+        found = [self.objects.text(path)] if path in self.objects else []
+        return next(readable(capabilities.read, found), None)
+
+    def _admitted(self, resource: Resource, made: Object) -> Object:
+        patch = handlers.answer(self._request(resource, CREATE, made), self._mutating).verdict.patch
+        found: Object = jsonpatch.apply_patch(made, list(patch))
+        return found
+
+    @staticmethod
+    def _request(resource: Resource, operation: str, made: Object, **facts: Any) -> Request:
+        kind = GroupVersionKind(group=resource.group, version=resource.version, kind=resource.kind)
+        raw = msgspec.Raw(msgspec.json.encode(made))
+        return Request(uid="u", kind=kind, operation=operation, namespace=NAMESPACE, object=raw, **facts)
+
+    def _may_start(self, pod: Object) -> bool:
+        """Tell whether a pod starts: a launcher waits for the workers of its hostfile."""
+        job = owner_of(pod)
+        config = self.get(CONFIG_MAPS, names.config_map(job))
+        if pod["metadata"]["name"] != names.launcher(job) or config is None:
+            return True
+        hosts = [line.split()[0] for line in config["data"]["hostfile"].splitlines() if line]
+        return all(running(self.get(PODS, host)) for host in hosts)
+
+    def _is_listed(self, pod: Object) -> bool:
+        job = owner_of(pod)
+        return running(self.get(PODS, names.launcher(job))) and pod["metadata"]["name"] in self.listed(job)
+
+    def _collect(self) -> None:
+        there = {one["metadata"]["uid"] for resource in (MPI_JOBS, PODS) for one in self.all(resource)}
+        for resource in (PODS, CONFIG_MAPS, ROLES, WORKLOADS):
+            for one in self.all(resource):
+                if not there & {owner["uid"] for owner in one["metadata"]["ownerReferences"]}:
+                    if resource is PODS:
+                        self.end(one)
+                    else:
+                        self.remove(resource.path(NAMESPACE, one["metadata"]["name"]))
+
+
+class _Prober(Prober):
+    """Looks at once, into the cluster."""
+
+    cluster: Cluster
+
+    def begin(self, view: JobView, action: ProbeWorkers) -> None:
+        now = self.cluster.now
+        for worker in action.workers:
+            occasion = view.config.occasion(worker.name) if view.config else ""
+            before = self.seen((view.namespace, view.name), worker.key, occasion)
+            found = replace(before, asked_at=now, told=action.drained)
+            if worker.ref.uid in self.cluster.ranks:
+                found = replace(found, busy_seen=True, busy_at=now, idle_at=None, idle_since=None)
+            else:
+                found = replace(found, idle_at=now, idle_since=before.idle_since or now)
+            self.jobs.setdefault((view.namespace, view.name), {})[worker.key] = occasion, found
+
+    def end(self, namespace: str, job: str, pod: PodFacts) -> None:
+        """Nothing: a pod of this cluster takes its ranks with it."""
+
+
+class _Execs(Execs):
+    def begin(self, view: JobView, action: LookIntoLauncher) -> None:
+        """Nothing: no exec of this cluster freezes."""
+
+
+class _Silent(Events):
+    def emit(self, view: JobView, note: Note) -> None:
+        """Nothing."""
+
+
+class Leader:
+    """A controller that has just begun to lead."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        client, random, now = DirectClient(cluster.answer), Random(1), lambda: cluster.now
+        metrics = Metrics(CollectorRegistry())
+        self._cluster = cluster
+        self._woken: set[JobKey] = set()
+        self.caches = Caches(
+            client,
+            namespaces=(),
+            enqueue=self._woken.add,
+            random=random,
+            read=live.READ,
+            capabilities=live.seeing,
+            now=now,
+        )
+        gate = Gate(client, time_left=lambda: math.inf, metrics=metrics)
+        events = _Silent(gate, instance="test", now=now, random=random)
+        self.prober = _Prober(client, metrics=metrics, now=now, wake=lambda *_: None)
+        self.prober.cluster = cluster
+        self.execs, self.drains = _Execs(client, now=now, wake=lambda *_: None), SeenTimes(clock=now)
+        recheck = LiveRecheck(
+            client,
+            probes=self.prober.seen,
+            judge=self.caches.judge,
+            timed=self.drains.timed,
+            read=live.READ,
+            told=capabilities.told,
+            is_gone=self.caches.is_node_gone,
+            now=now,
+        )
+        self.reconciler = Reconciler(
+            caches=self.caches,
+            queue=WorkQueue[JobKey](random=random),
+            writer=Writer(
+                gate,
+                self.caches,
+                recheck=recheck,
+                begin_to_end=self.execs.begin_to_end,
+                events=events,
+                metrics=metrics,
+                own=live.writers(client, gate, self.caches, events, now),
+            ),
+            prober=self.prober,
+            execs=self.execs,
+            scales=ScaleTimes(metrics, clock=now),
+            drains=self.drains,
+            events=events,
+            now=now,
+            refusals=Refusals(clock=now),
+        )
+
+    async def look(self) -> None:
+        """Take in what the watches tell, and look at every job."""
+        self._take_in()
+        for key in sorted({*self._woken, *self.caches.job_keys()}):
+            self._woken.discard(key)
+            with suppress(errors.KubeError, Outdated):
+                await self.reconciler.reconcile(key)
+
+    def remembered(self) -> set[tuple[str, str]]:
+        """Return the jobs of which anything is kept in memory beside the caches."""
+        reconciler = self.reconciler
+        kept = (self.prober.jobs, self.execs.jobs, self.drains._first, self.drains._lists, reconciler.scales._sizes)
+        return {(key[0], key[1]) for found in kept for key in found}
+
+    def _take_in(self) -> None:
+        caches = self.caches
+        by_resource: dict[Resource, Any] = {
+            MPI_JOBS: caches.jobs, PODS: caches.pods, CONFIG_MAPS: caches.configs, ROLES: caches.roles,
+        }  # fmt: skip
+        for served in caches._served:
+            served.known = served.resource == WORKLOADS
+            by_resource[served.resource] = served.cache
+        for resource, (taken, texts) in self._cluster.served.items():
+            cache = by_resource[resource]
+            if taken > cache.store.position:
+                listing = cache.store.begin_list()
+                with suppress(StaleList):
+                    cache.store.list_page(listing, str(taken), readable(cache._decode, texts))
+                    cache.store.end_list(listing)
+
+
+def readable(decode: Callable[[bytes], T], texts: Iterable[bytes]) -> Iterator[T]:
+    """Yield the objects that can be read, as a watch does."""
+    for text in texts:
+        with suppress(msgspec.DecodeError):
+            cost.check(text)
+            yield decode(text)
+
+
+def pods_of(cluster: Cluster, job: str, *roles: str) -> Iterator[Object]:
+    """Yield the pods of a job, by role."""
+    for pod in cluster.all(PODS):
+        if owner_of(pod) == job and (not roles or pod["metadata"]["labels"][names.LABEL_JOB_ROLE] in roles):
+            yield pod
+
+
+def owner_of(item: Object) -> str:
+    """Return the name of an object's job."""
+    name: str = item["metadata"]["ownerReferences"][0]["name"]
+    return name
+
+
+def size_of(job: Object) -> int:
+    """Return the size that a job asks for."""
+    size: int = job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
+    return size
+
+
+def gated(pod: Object) -> bool:
+    """Tell whether a pod is held back."""
+    return bool(pod["spec"].get("schedulingGates"))
+
+
+def running(pod: Object | None) -> bool:
+    """Tell whether a pod runs."""
+    return pod is not None and pod["status"]["phase"] == "Running" and not pod["metadata"].get("deletionTimestamp")
+
+
+def holds(workload: Object, condition: str) -> bool:
+    """Tell whether a condition of a Workload is True."""
+    found = workload.get("status", {}).get("conditions", ())
+    return any(one["type"] == condition and one["status"] == "True" for one in found)
+
+
+def asks(workload: Object) -> int:
+    """Return how many pods a Workload asks for."""
+    return sum(pods["count"] for pods in workload["spec"]["podSets"])

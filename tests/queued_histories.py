@@ -1,0 +1,322 @@
+"""Random histories of jobs in a queue: what users, Kueue, failures and crashes do, and what must hold all the time.
+
+`play` returns what went wrong in the history of a seed, with the steps that led there.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from lab.operator import objects
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE, WORKLOADS
+from mpijob_elastic.capabilities.suspension import SUSPEND
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
+from mpijob_elastic.model.wire import timestamp
+from tests.doubles.api import Object
+from tests.queued_cluster import (
+    NAMESPACE,
+    WATCHED,
+    Cluster,
+    Crash,
+    Leader,
+    asks,
+    gated,
+    holds,
+    owner_of,
+    pods_of,
+    running,
+    size_of,
+)  # fmt: skip
+
+MOST = 4
+ROUND = 5.0  # seconds
+TAIL, REST = 120, 12  # rounds until nothing may change any more, and without a change that count as rest
+
+# More fields than are read of a job.
+MANY = [{"name": "A"}] * 6000
+
+# A step: its kind, which job, and a number that chooses further.
+Step = tuple[str, int, int]
+KINDS = (
+    *("size", "least", "suspend", "preempt", "fail", "lose", "relaunch", "queue", "crash", "lag", "pass"),
+    *("size", "preempt", "crash", "lag", "finish", "delete", "forge", "template"),
+)
+
+
+def drawn(seed: int, *, jobs: int, most: int = 12) -> tuple[int, list[Step]]:
+    """Return the quota and the steps of a history."""
+    random = Random(seed)
+    steps = [
+        (random.choice(KINDS), random.randrange(jobs), random.randrange(1000))
+        for _ in range(random.randint(3, most))
+    ]  # fmt: skip
+    return random.randint(2, 4 + 2 * jobs), steps
+
+
+@dataclass
+class History:
+    """A history as it goes on. free: pods that may run outside the quota, because their job left its queue."""
+
+    jobs: int
+    quota: int
+    wrong: list[str] = field(default_factory=list)
+    free: set[str] = field(default_factory=set)
+    born: int = 0
+
+    def __post_init__(self) -> None:
+        self.cluster = Cluster(self.quota)
+        self.leader = Leader(self.cluster)
+        for number in range(self.jobs):
+            self._create(f"j{number}", least=1 + number % 2)
+
+    async def play(self, steps: Sequence[Step]) -> list[str]:
+        """Play steps and a quiet tail; return what went wrong."""
+        await self._round()
+        await self._round()
+        for kind, job, number in steps:
+            self._step(kind, f"j{job}", number)
+            for _ in range(1 + number % 3):
+                await self._round()
+            if self.wrong:
+                return self.wrong
+        self.cluster.lagging, self.cluster.crash_in = None, 0
+        rest = 0
+        for _ in range(TAIL):
+            before = self.cluster.revision
+            await self._round()
+            rest = rest + 1 if self.cluster.revision == before else 0
+            if rest == REST or self.wrong:
+                break
+        else:
+            self.wrong.append(f"still not at rest: {self.cluster.writes[-6:]}")
+        return self.wrong or [*self._at_rest()]
+
+    async def _round(self) -> None:
+        cluster = self.cluster
+        cluster.now += ROUND
+        for act in (cluster.operate, cluster.run, cluster.grant):
+            act()
+            self._watch_quota()
+        cluster.serve()
+        try:
+            await self.leader.look()
+        except Crash:
+            self.leader = Leader(cluster)
+        self._watch_quota()
+
+    def _create(self, name: str, *, least: int) -> None:
+        self.born += 1
+        notes = {names.MIN_REPLICAS: str(least)}
+        job = objects.mpi_job(name=name, uid=f"job-{self.born}", replicas=2, annotations=notes, conditions=["Created"])
+        job["metadata"]["labels"] = {LABEL_QUEUE: "team"}
+        job["spec"]["cleanPodPolicy"] = "Running"
+        self.cluster.put(MPI_JOBS.path(NAMESPACE, name), job)
+
+    def _step(self, kind: str, name: str, number: int) -> None:
+        cluster = self.cluster
+        job = cluster.get(MPI_JOBS, name)
+        if kind == "crash":
+            cluster.crash_in = 1 + number % 6
+        elif kind == "lag":
+            cluster.lagging = (*WATCHED, None)[number % (len(WATCHED) + 1)]
+        elif kind == "preempt":
+            found = [one for one in cluster.all(WORKLOADS) if holds(one, "Admitted") and not holds(one, "Finished")]
+            if found:
+                cluster.judge(found[number % len(found)], Evicted=True)
+        elif kind == "pass":
+            cluster.now += number
+        elif job is None:
+            self._create(name, least=1 + number % 2)
+        elif kind == "delete":
+            # The Workload of a job whose first launcher and worker have been replaced goes with the job, before its
+            # pods have ended: a known limit.
+            self._set_free(name)
+            cluster.remove(MPI_JOBS.path(NAMESPACE, name))
+        elif kind in ("size", "least", "suspend", "queue", "forge", "template"):
+            self._edit(kind, job, number)
+        else:
+            self._disturb(kind, name, number)
+
+    def _edit(self, kind: str, job: Object, number: int) -> None:
+        cluster, notes, least = self.cluster, job["metadata"]["annotations"], int(self._note(job))
+        match kind:
+            case "size":
+                size = least + number % (MOST - least + 1)
+                cluster.change(MPI_JOBS, job, spec={"mpiReplicaSpecs": {"Worker": {"replicas": size}}})
+            case "least":
+                cluster.change(
+                    MPI_JOBS, job, metadata={"annotations": {names.MIN_REPLICAS: str(1 + number % size_of(job))}}
+                )
+            case "suspend":
+                to = None if notes.get(SUSPEND) else "true"
+                cluster.change(MPI_JOBS, job, metadata={"annotations": {SUSPEND: to}})
+            case "queue":
+                to = (None, "team", "other")[number % 3]
+                cluster.edit(job, metadata={"labels": {LABEL_QUEUE: to}})
+                if to is None or not queue_of(job):
+                    self._set_free(job["metadata"]["name"])
+
+            case "forge" if any(map(may_run, pods_of(cluster, job["metadata"]["name"], names.ROLE_LAUNCHER))):
+                # A user may write a status, and take it back while the job has not ended.
+                ends = not job["status"].get("completionTime")
+                kinds = ("Created", "Succeeded") if ends else ("Created",)
+                conditions = [{"type": one, "status": "True"} for one in kinds]
+                at = timestamp(cluster.now) if ends else None
+                cluster.edit(job, status={"conditions": conditions, "completionTime": at})
+            case "template" if queue_of(job):
+                spec = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+                first = {**spec["containers"][0], "env": MANY if number % 3 == 0 else []}
+                node = (None, "n", None)[number % 3]
+                template = {"spec": {"nodeName": node, "containers": [first]}}
+                cluster.edit(job, spec={"mpiReplicaSpecs": {"Worker": {"template": template}}})
+
+    @staticmethod
+    def _note(job: Object) -> str:
+        least: str = job["metadata"]["annotations"][names.MIN_REPLICAS]
+        return least
+
+    def _disturb(self, kind: str, name: str, number: int) -> None:
+        cluster = self.cluster
+        role = names.ROLE_WORKER if kind in ("fail", "lose") else names.ROLE_LAUNCHER
+        found = [pod for pod in pods_of(cluster, name, role) if kind in ("lose", "relaunch") or running(pod)]
+        if found:
+            pod = found[number % len(found)]
+            if kind in ("lose", "relaunch"):
+                cluster.end(pod)
+            else:
+                cluster.change(PODS, pod, status={"phase": "Failed" if kind == "fail" else "Succeeded"})
+
+    def _set_free(self, name: str) -> None:
+        self.free |= {pod["metadata"]["uid"] for pod in pods_of(self.cluster, name)}
+
+    def _watch_quota(self) -> None:
+        """Note where more pods may run than quota is set aside for their job."""
+        cluster = self.cluster
+        granted: dict[str, int] = {}
+        for job in cluster.all(MPI_JOBS):
+            if not queue_of(job):
+                self._set_free(job["metadata"]["name"])
+        for one in cluster.all(WORKLOADS):
+            uid = one["metadata"]["ownerReferences"][0]["uid"]
+            if holds(one, "QuotaReserved") and not holds(one, "Finished"):
+                granted[uid] = granted.get(uid, 0) + asks(one)
+        using: dict[str, list[str]] = {}
+        for pod in cluster.all(PODS):
+            if may_run(pod) and pod["metadata"]["uid"] not in self.free:
+                using.setdefault(pod["metadata"]["ownerReferences"][0]["uid"], []).append(pod["metadata"]["name"])
+        for uid, pods in using.items():
+            if len(pods) > granted.get(uid, 0) and not self.wrong:
+                self.wrong.append(f"{pods} may run with quota for {granted.get(uid, 0)}")
+
+    def _at_rest(self) -> Iterator[str]:
+        """Yield what must not be so after a long quiet time."""
+        cluster = self.cluster
+        jobs = {job["metadata"]["name"]: job for job in cluster.all(MPI_JOBS)}
+        for one in (*cluster.all(WORKLOADS), *cluster.all(PODS), *cluster.all(CONFIG_MAPS)):
+            job = jobs.get(owner_of(one))
+            if job is None or one["metadata"]["ownerReferences"][0]["uid"] != job["metadata"]["uid"]:
+                yield f"{one['metadata']['name']} is left over"
+        for _, name in self.leader.remembered() - {(NAMESPACE, name) for name in jobs}:
+            yield f"{name} is remembered"
+        for name, job in jobs.items():
+            found = {one["metadata"]["name"]: one for one in cluster.all(WORKLOADS) if owner_of(one) == name}
+            pods = {pod["metadata"]["name"]: pod for pod in pods_of(cluster, name)}
+            if job["status"].get("completionTime"):
+                first = pods.get(names.launcher(name))  # it may train although somebody says that it has ended
+                yield from _given_back(found) if first and may_run(first) else _finished(found, pods)
+            elif job["metadata"]["annotations"].get(SUSPEND):
+                yield from (f"{one} of a suspended job" for one in found)
+                yield from (f"{pod} runs while suspended" for pod, item in pods.items() if not gated(item))
+            else:
+                yield from self._going(job, found, pods)
+
+    def _going(self, job: Object, found: dict[str, Object], pods: dict[str, Object]) -> Iterator[str]:
+        name = job["metadata"]["name"]
+        wanted = {names.launcher(name), *(names.worker(name, index) for index in range(size_of(job)))}
+        if {*pods} != wanted:
+            yield f"{sorted(pods)} instead of {sorted(wanted)}"
+        if not queue_of(job):
+            yield from (f"{one} without a queue" for one in found)
+            yield from (f"{pod} waits without a queue" for pod, item in pods.items() if gated(item))
+            return
+        base = found.get(names.launcher(name))
+        if base is None:
+            yield f"{name} asks for no quota"
+            return
+        yield from self._waiting(base, found, pods)
+        yield from self._idle(name, found, pods)
+
+    def _idle(self, name: str, found: dict[str, Object], pods: dict[str, Object]) -> Iterator[str]:
+        """Yield the pods that have quota and do not train, and the quota that no pod has."""
+        trains, listed = running(pods.get(names.launcher(name))), self.cluster.listed(name)
+        for pod, item in pods.items():
+            if not gated(item) and not running(item) and not gated(pods.get(names.launcher(name), item)):
+                yield f"{pod} has not started"
+            elif trains and running(item) and pod not in {names.launcher(name), *listed}:
+                yield f"{pod} is not listed"
+        for key, one in found.items():
+            is_used = key in pods and not gated(pods[key])
+            if holds(one, "QuotaReserved") and not is_used:
+                yield f"quota of {key} is idle"
+        yield from _given_back(found)
+
+    def _waiting(self, base: Object, found: dict[str, Object], pods: dict[str, Object]) -> Iterator[str]:
+        """Yield the pods that wait although there is quota for them, or do not ask for it."""
+        held = [one for one in self.cluster.all(WORKLOADS) if holds(one, "QuotaReserved")]
+        free = self.quota - sum(asks(one) for one in held if not holds(one, "Finished"))
+        for pod, item in pods.items():
+            index = names.worker_index(pod, job=owner_of(item))
+            one = found.get(pod) if index is not None and index >= asks(base) - 1 else base
+            if gated(item) and one is None and holds(base, "QuotaReserved"):
+                yield f"{pod} asks for no quota"
+            elif gated(item) and one and (holds(one, "QuotaReserved") or asks(one) <= free):
+                yield f"{pod} waits beside free quota: {free} of {self.quota}"
+
+
+def _given_back(found: dict[str, Object]) -> Iterator[str]:
+    wanted = (key for key, one in found.items() if holds(one, "QuotaReserved") and holds(one, "Evicted"))
+    yield from (f"quota of {key} is not given back" for key in wanted)
+
+
+def _finished(found: dict[str, Object], pods: dict[str, Object]) -> Iterator[str]:
+    yield from (f"{key} of a finished job" for key, one in found.items() if not holds(one, "Finished"))
+    yield from (f"{pod} runs on" for pod, item in pods.items() if running(item))
+
+
+def may_run(pod: Object) -> bool:
+    """Tell whether a pod runs, or may as soon as a node takes it."""
+    return not (gated(pod) or pod["status"]["phase"] in ("Succeeded", "Failed"))
+
+
+def queue_of(job: Object) -> str:
+    """Return the queue of a job."""
+    queue: str = job["metadata"].get("labels", {}).get(LABEL_QUEUE, "")
+    return queue
+
+
+async def play(jobs: int, quota: int, steps: Sequence[Step]) -> list[str]:
+    """Return what goes wrong in a history."""
+    return await History(jobs, quota).play(steps)
+
+
+async def shrunk(jobs: int, quota: int, steps: Sequence[Step]) -> list[Step]:
+    """Return the fewest steps, one left out at a time, with which still anything goes wrong."""
+    left = list(steps)
+    for index in reversed(range(len(left))):
+        fewer = [*left[:index], *left[index + 1 :]]
+        if await play(jobs, quota, fewer):
+            left = fewer
+    return left
+
+
+async def search(seeds: Iterable[int]) -> list[str]:
+    """Return what goes wrong in the histories of these seeds, shrunk: odd seeds have three jobs, even one."""
+    found = []
+    for seed in seeds:
+        jobs = 3 if seed % 2 else 1
+        quota, steps = drawn(seed, jobs=jobs)
+        if await play(jobs, quota, steps):
+            fewest = await shrunk(jobs, quota, steps)
+            found.append(f"{seed}: {jobs}, {quota}, {fewest}: {(await play(jobs, quota, fewest))[:3]}")
+    return found
