@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -75,6 +75,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
     if needed and not session.config.option.collectonly:
         ensure_programs(DEFAULT_KUBERNETES, terminal.write_line if terminal else lambda _: None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show with a failure what the programs said: the log ends with the lab."""
+    report = yield
+    programs = getattr(item, "funcargs", {}).get("programs")
+    if report.failed and programs:
+        report.sections += programs.ends()
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -3,18 +3,25 @@
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, TypeVar, cast
 
 from lab.cluster import Cluster
 from lab.processes import Identity
 
+SHOWN = 30  # lines of a log
+
 
 class Program(Protocol):
-    """A program that runs, by its process."""
+    """A program that runs, by its process and its log."""
 
     @property
     def pid(self) -> int:
         """Its process ID."""
+
+    @property
+    def log(self) -> Path:
+        """What it prints."""
 
 
 P = TypeVar("P", bound=Program)
@@ -57,3 +64,8 @@ class OnDemand:
         """Stop the program of that name, if it runs."""
         if found := self._running.pop(name, None):
             found.end.close()
+
+    def ends(self) -> list[tuple[str, str]]:
+        """Return a title and the end of the log of each program."""
+        texts = {name: found.program.log.read_text(errors="replace") for name, found in self._running.items()}
+        return [(f"end of the log of {name}", "\n".join(text.splitlines()[-SHOWN:])) for name, text in texts.items()]

@@ -110,7 +110,7 @@ async def test_pods_and_scales_are_as_their_job_asks(client: ApiWriter, cluster:
     )
     launcher, [worker] = await pods(job, 1)
     for pod in (launcher, worker):
-        assert {gate["name"] for gate in pod["spec"]["schedulingGates"]} == names.GATES
+        assert {gate["name"] for gate in pod["spec"]["schedulingGates"]} == {names.GATE_SUSPENDED, names.GATE_QUEUED}
         assert LABELS.items() <= pod["metadata"]["labels"].items()
         assert pod["metadata"]["annotations"][VOLCANO_GROUP] == "train"
         assert pod["spec"]["schedulerName"] == VOLCANO

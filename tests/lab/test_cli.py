@@ -13,8 +13,9 @@ import pytest
 from lab.cluster import Cluster
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import MPIRUN, Job
+from tests.lab.readers import readers_kubeconfig
 from tests.lab.scalable import told
-from tests.lab.waiting import may, until
+from tests.lab.waiting import until
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
 
@@ -37,19 +38,6 @@ async def train(client: ApiWriter, namespace: str) -> Job:
     return job
 
 
-def reader(cluster: Cluster, namespace: str, *resources: str) -> Path:
-    """The kubeconfig of a ServiceAccount that may read these and nothing else, in its namespace."""
-    account = ("serviceaccount", "reader", "-n", namespace)
-    cluster.kubectl("create", *account)
-    verbs = ("--verb=get,list,watch", f"--resource={','.join(resources)}")
-    cluster.kubectl("create", "role", "reader", "-n", namespace, *verbs)
-    binding = ("--role=reader", f"--serviceaccount={namespace}:reader")
-    cluster.kubectl("create", "rolebinding", "reader", "-n", namespace, *binding)
-    for resource in resources:
-        may(cluster, "reader", "list", resource, namespace=namespace)
-    return cluster.service_account_kubeconfig(namespace, "reader")
-
-
 async def test_a_worker_that_a_quota_refuses_is_foretold_and_explained_and_the_job_is_not_as_desired(
     cluster: Cluster, train: Job
 ) -> None:
@@ -68,7 +56,7 @@ async def test_a_worker_that_a_quota_refuses_is_foretold_and_explained_and_the_j
     found = ours(cluster.kubeconfig, *said).stdout
     assert "exceeded quota: team" in found
     assert "at most 1,000 s after each refusal" in found
-    allowed = reader(cluster, train.namespace, *NEEDED)
+    allowed = readers_kubeconfig(cluster, train.namespace, *NEEDED)
     found = ours(allowed, *said).stdout
     assert "Its last warning: unknown, as Events cannot be listed with your rights" in found
 
@@ -89,7 +77,7 @@ async def test_kubectl_finds_it_as_a_plugin_and_its_context_chooses_the_namespac
 
 
 async def test_without_the_right_to_read_roles_all_but_the_plan_is_shown(cluster: Cluster, train: Job) -> None:
-    kubeconfig = reader(cluster, train.namespace, *NEEDED)
+    kubeconfig = readers_kubeconfig(cluster, train.namespace, *NEEDED)
     done = ours(kubeconfig, "get", "train")
     assert done.returncode == 0
     assert "published 2" in done.stdout
@@ -97,7 +85,7 @@ async def test_without_the_right_to_read_roles_all_but_the_plan_is_shown(cluster
 
 
 async def test_what_may_not_be_read_is_said_in_one_line(cluster: Cluster, train: Job) -> None:
-    done = ours(reader(cluster, train.namespace, "pods"), "get")
+    done = ours(readers_kubeconfig(cluster, train.namespace, "pods"), "get")
     assert (done.returncode, done.stdout) == (1, "")
     assert len(done.stderr.splitlines()) == 1
     assert 'cannot list resource "mpijobs"' in done.stderr
@@ -118,7 +106,7 @@ async def test_nobody_is_told_that_workers_train_where_that_is_not_known(
     expected = f"{not_known}only exec can show that, and --no-exec was given"
     assert (done.returncode, headline(done)) == (4, expected)
 
-    done = ours(reader(cluster, train.namespace, *NEEDED), "explain", "train", *here)
+    done = ours(readers_kubeconfig(cluster, train.namespace, *NEEDED), "explain", "train", *here)
     user = f"system:serviceaccount:{train.namespace}:reader"
     said = f'403 Forbidden: pods "train-worker-0" is forbidden: User "{user}" cannot get resource "pods/exec"'
     assert done.returncode == 4

@@ -32,8 +32,11 @@ async def train(client: ApiWriter, namespace: str) -> Job:
 
 
 @asynccontextmanager
-async def watching(cluster: Cluster, job: Job, *, stdout: int = PIPE) -> AsyncIterator[Process]:
-    arguments = ("watch", job.name, "-n", job.namespace, "--kubeconfig", str(cluster.kubeconfig))
+async def watching(
+    cluster: Cluster, job: Job, *, stdout: int = PIPE, command: tuple[str, ...] = ("watch",)
+) -> AsyncIterator[Process]:
+    """Give a process of the command while it runs; what it says as errors is among its output."""
+    arguments = (*command, job.name, "-n", job.namespace, "--kubeconfig", str(cluster.kubeconfig))
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "mpijob_elastic", *arguments),
         cwd=ROOT,

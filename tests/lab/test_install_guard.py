@@ -42,7 +42,7 @@ from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.kubexec import Exec
 from tests.builders import KUBEXEC
-from tests.lab.kube_queue import served
+from tests.lab.capabilities.kube_queue.kube_queue import served
 from tests.lab.versions import needs
 from tests.lab.waiting import PATIENCE
 
@@ -237,7 +237,7 @@ def size(replicas: int) -> Object:
 
 TOUCHED, REQUESTED = (
     annotations({names.REFRESHED: "one"}),
-    annotations({EVICTION_MARK: "requested 2026-11-23T00:00:00Z"}),
+    annotations({EVICTION_MARK: "requested 2026-11-23T00:00:00Z for 361s"}),
 )
 RELEASED = annotations({EVICTION_MARK: "released 2026-11-23T00:00:00Z"})
 UNOWNED: Object = {"metadata": {"ownerReferences": None}}
@@ -325,13 +325,15 @@ CONFIG_MAPS_SENT = [
         sent
         for hosts, slots in ((HOSTS, 8), ([], 1))
         for body in (data(script=names.discover_hosts(hosts, slots=slots), hostfile=HOSTFILE),)
-        for sent in patched(True, CONFIG_MAPS, CONFIG, {**annotations({names.MEMORY: "{}"}), **body})
+        for sent in patched(
+            True, CONFIG_MAPS, CONFIG, {**annotations({names.MEMORY: "{}", names.HISTORY: "[]"}), **body}
+        )
     ),
     # Once, and never back.
     *patched(True, CONFIG_MAPS, CONFIG, data(kubexec=MAPPED), MARKED),
     *patched(False, CONFIG_MAPS, CONFIG, *(data(kubexec=text) for text in ("evil", KUBEXEC, f"{MAPPED}\n", None))),
     *patched(False, CONFIG_MAPS, CONFIG, data(more="x"), data(hostfile=None), {"binaryData": {"more": "eA=="}}),
-    *patched(False, CONFIG_MAPS, CONFIG, {"immutable": True}, annotations({names.STATUS: "x"}), UNLABELLED, UNOWNED),
+    *patched(False, CONFIG_MAPS, CONFIG, {"immutable": True}, annotations({names.PHASE: "x"}), UNLABELLED, UNOWNED),
     *patched(False, CONFIG_MAPS, CONFIG, *(data(script=script) for script in NO_SCRIPTS)),
     *patched(False, CONFIG_MAPS, CONFIG, *(data(hostfile=hostfile) for hostfile in NO_HOSTFILES)),
     *patched(False, CONFIG_MAPS, "foreign", data(kubexec=MAPPED), data(hostfile="evil")),
@@ -435,7 +437,11 @@ def held(value: str | None) -> Object:
 
 MPI_JOBS_SENT = [
     *patched(True, MPI_JOBS, JOB, annotations({names.STATUS: "waiting"}), annotations({names.STATUS: None}), MARKED),
+    *patched(
+        True, MPI_JOBS, JOB, annotations({names.PHASE: "Scaling", names.CHANGE: "{}"}), annotations({names.PHASE: None})
+    ),
     *patched(False, MPI_JOBS, JOB, annotations({names.ENABLED: "true"}), annotations({"kept": "no"})),
+    *patched(False, MPI_JOBS, JOB, annotations({names.HISTORY: "[]"})),
     *patched(False, MPI_JOBS, JOB, annotations({"kept": None}), UNLABELLED, size(9)),
     # The hold of KubeQueue.
     *(

@@ -35,6 +35,7 @@ async def test_a_job_is_resized_although_each_update_gets_a_label_and_an_annotat
 async def test_a_refused_touch_is_told_with_its_reason_and_the_drain_begins_once_it_is_allowed(
     job: Job, engine: Engine
 ) -> None:
+    """RefreshLauncher."""
     await job.create(replicas=2, annotations=QUICK)
     await job.settled(2)
     engine.denies = "no changes of pods on Sundays"

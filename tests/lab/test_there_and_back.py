@@ -52,7 +52,7 @@ def test_there_and_back_leaves_nothing_but_versions(lab: CommandLine, tool: Tool
     assert lab.cluster.kubectl("get", "-n", "jobs", "mpijob/train", "-o", "jsonpath={..Worker.replicas}") == "3"
     if definition == "v0.2.3":
         columns = lab.cluster.kubectl("get", "-n", "jobs", "mpijobs").splitlines()[0].split()
-        assert columns == ["NAME", "STATE", "DESIRED", "ACTIVE", "ELASTIC", "AGE"]
+        assert columns == ["NAME", "STATE", "DESIRED", "ACTIVE", "PHASE", "AGE"]
     lab.cluster.kubectl("scale", "-n", "jobs", "mpijob/train", "--replicas=2")
     if tool is WITH_TRACES:
         show(lab)

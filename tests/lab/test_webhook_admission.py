@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from lab.cluster import Cluster
-from lab.operator.objects import SERVICE_ACCOUNTS
+from lab.operator.objects import ELASTIC, SERVICE_ACCOUNTS
 from lab.replicas import Webhook
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
@@ -37,6 +37,20 @@ async def test_what_the_operator_makes_has_the_script_from_the_start(client: Api
     data = msgspec.json.decode(config)["data"]
     assert sorted(data) == ["discover_hosts.sh", "hostfile", "kubexec.sh"]
     assert data["discover_hosts.sh"] == "#!/bin/sh\n"
+
+
+@pytest.mark.usefixtures("operator", "webhook")
+async def test_a_launcher_written_for_et_operator_has_the_script_where_it_looks(
+    client: ApiWriter, namespace: str
+) -> None:
+    job = Job(client=client, namespace=namespace)
+    await job.create(replicas=1, command=[word.replace("/etc/mpi/", "/etc/edl/") for word in ELASTIC])
+    state = await job.until(lambda state: state.launcher is not None, "the launcher")
+
+    assert state.launcher is not None
+    assert items(state.launcher)[2] == ITEM
+    mounts = {mount["mountPath"]: mount["name"] for mount in state.launcher["spec"]["containers"][0]["volumeMounts"]}
+    assert mounts["/etc/edl"] == mounts["/etc/mpi"] == names.CONFIG_VOLUME
 
 
 async def test_nobody_else_is_asked_about(client: ApiWriter, namespace: str, webhook: Webhook) -> None:
