@@ -56,7 +56,7 @@ async def make_evictable(client: ApiWriter, namespace: str, worker: bytes) -> No
     """
     pod = msgspec.json.decode(worker)
     pod["metadata"]["name"] = EVICTED
-    pod["metadata"]["annotations"] = {EVICTION_MARK: eviction.requested(time.time())}
+    pod["metadata"]["annotations"] = {EVICTION_MARK: eviction.text(eviction.Eviction(released=False, at=time.time()))}
     spec = {"minAvailable": 1, "selector": {"matchLabels": pod["metadata"]["labels"]}}
     budget = {"apiVersion": "policy/v1", "kind": BUDGETS.kind, "metadata": {"name": "all"}, "spec": spec}
     await client.create_object(BUDGETS.path(namespace), body=budget)

@@ -135,8 +135,9 @@ async def _block(ground: Ground, pattern: Pattern, *, asked: bool) -> list[float
             asked_at = time.perf_counter()
             was_asked = await ground.ask(pattern)
             took.append(time.perf_counter() - asked_at)
-            if was_asked != asked:
-                raise LabError(f"the webhook was {'not ' if asked else ''}asked during a block")
+            # The API server goes on without a webhook that is later than its timeout, as on a busy machine.
+            if was_asked != asked and not (asked and took[-1] >= registration.TIMEOUT):
+                raise LabError(f"the webhook was {'' if was_asked else 'not '}asked in a request of {took[-1]:.1f} s")
 
     await asyncio.gather(*(caller(number) for number in range(pattern.callers)))
     return took
