@@ -15,7 +15,7 @@ SITE := .venv/site
 # Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
 export LAB_KUBERNETES := $(KUBERNETES)
 
-.PHONY: help setup lab-binaries demo test test-all test-fresh check fmt unit lab matrix campaign real test-peers bench image release docs manifests lock clean
+.PHONY: help setup lab-binaries demo test test-all test-fresh check fmt unit lab matrix campaign real test-peers bench image release docs screenshots manifests lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -50,7 +50,7 @@ fmt: setup  ## Format, and mend what ruff can mend
 unit: setup  ## The tests of the product that need no control plane; T=decide: those of one folder or file
 	$(PYTEST) $(if $(T),tests/product/$(T),$(UNITS)) -m "not thorough" $(ARGS)
 
-lab: lab-binaries  ## All tests of the product on a real control plane; T=test_hpa.py: those of one file
+lab: lab-binaries  ## All tests of the product on a real control plane; T=capabilities/autoscaling: those of one folder or file
 	$(PYTEST) tests/lab/$(T) $(ARGS)
 
 matrix: setup  ## A part of the lab tests on several versions of Kubernetes (KUBERNETES="v1.30.14 v1.36.3")
@@ -84,6 +84,9 @@ docs: $(SITE)/made  ## Build docs/ as a site into dist/site; broken links and he
 	@$(PYTHON_BIN) -m scripts.rights_table
 	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build  # with --quiet it would not count warnings
 	@! grep -rE '<(script|link|img)[^>]+(src|href)="?(https?:)?//' dist/site --include=*.html  # nothing is loaded from elsewhere
+
+screenshots: setup  ## Take pictures of the dashboard into dist/screenshots, three of them for docs/ (needs chromium)
+	$(PYTHON_BIN) -m tests.screenshots
 
 $(SITE)/made: requirements/docs.txt | setup
 	@.venv/bin/uv venv --quiet --clear --python $(PYTHON_BIN) $(SITE)

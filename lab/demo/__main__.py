@@ -1,8 +1,11 @@
 """Runs the demo."""
 
 import os
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Annotated
 
 import typer
@@ -32,6 +35,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def demo(
     *,
     keep: Annotated[bool, typer.Option("--keep", help="Stay when all is shown, to try more, until Ctrl-C.")] = False,
+    page: Annotated[bool, typer.Option("--page", help="Open the dashboard beside it, and stay too.")] = False,
     name: Annotated[str | None, typer.Option(help="Name of the lab; a new one by default.")] = None,
     patience: Annotated[float, typer.Option(min=1, help="Seconds that one step may take.")] = 60.0,
 ) -> None:
@@ -46,11 +50,22 @@ def demo(
             say("ready")
             print("The control plane is real, pods are pretended (kwok). The operator is the real one: ", end="")
             print(f"{stage.operator.program.name}.\n{RANKS if stage.cluster.exec_offered else NO_RANKS}")
-            with Play(stage) as play:
-                code = _perform(stage, play, keep=keep, patience=patience)
+            with _dashboard(stage) if page else nullcontext(), Play(stage) as play:
+                code = _perform(stage, play, keep=keep or page, patience=patience)
     except KeyboardInterrupt:
         code = INTERRUPTED
     raise typer.Exit(code)
+
+
+@contextmanager
+def _dashboard(stage: Stage) -> Iterator[None]:
+    """Serve the page: it opens the browser, or prints a link."""
+    command = [sys.executable, "-m", "mpijob_elastic", "dashboard", "--kubeconfig", str(stage.cluster.kubeconfig)]
+    with subprocess.Popen(command) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
 
 
 def _perform(stage: Stage, play: Play, *, keep: bool, patience: float) -> int:
@@ -62,7 +77,9 @@ def _perform(stage: Stage, play: Play, *, keep: bool, patience: float) -> int:
     except (StepFailed, LabError) as error:
         code, end = 1, [_logs(stage), f"\nFAILED: {error}. (With --keep everything stays up, to look around.)"]
     print(*end, sep="\n", flush=True)
-    if keep:
+    if not keep:
+        print("To see it as a page in your browser: make demo ARGS=--page")
+    else:
         print(_more(stage), flush=True)
         try:
             while True:
@@ -80,7 +97,8 @@ The lab stays up until Ctrl-C. Try, in another terminal:
   kubectl scale mpijob/{NAME} --replicas=4
   {sys.executable} -m mpijob_elastic get {NAME}
   {sys.executable} -m mpijob_elastic watch {NAME}
-  kubectl describe mpijob {NAME}"""
+  kubectl describe mpijob {NAME}
+  {sys.executable} -m mpijob_elastic dashboard {NAME}"""
 
 
 def _logs(stage: Stage) -> str:

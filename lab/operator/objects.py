@@ -143,11 +143,12 @@ def _like(key: str, job: Object) -> Object:
 
 
 def _pod(made: Object, job: Object, kind: str) -> Object:
-    """Return the sample's pod with the containers and annotations of the job's template."""
+    """Return the sample's pod with the containers, node and annotations of the job's template."""
     template = job["spec"]["mpiReplicaSpecs"][kind]["template"]
     first, *others = template["spec"]["containers"]
     spec = {key: value for key, value in made["spec"].items() if key != "nodeName"}
     spec["containers"] = [_extended(first, made["spec"]["containers"][0]), *others]
+    spec |= {key: value for key, value in template["spec"].items() if key == "nodeName"}
     annotations = template.get("metadata", {}).get("annotations")
     metadata = {**made["metadata"], **({"annotations": dict(annotations)} if annotations else {})}
     return {**{key: value for key, value in made.items() if key != "status"}, "metadata": metadata, "spec": spec}

@@ -1,6 +1,7 @@
-"""A tiny API server behind a proxy that breaks things, a client that goes through both, and what writes need."""
+"""A tiny API server behind a proxy that breaks things, a client that goes through both, what writes need, commands."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -12,6 +13,7 @@ from mpijob_elastic.telemetry.metrics import Metrics
 from tests.doubles.api import TinyApi
 from tests.faults.proxy import FaultProxy
 from tests.product.act.writes import Nothing, Taken, Told, gate_of, writer_of
+from tests.product.cli.cluster import Commands
 
 
 @pytest.fixture
@@ -47,3 +49,9 @@ def taken() -> Taken:
 def writer(client: ApiWriter, taken: Taken) -> Writer:
     """A writer that finds nothing live of what was decided."""
     return writer_of(client, taken, Nothing())
+
+
+@pytest.fixture
+def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Commands:
+    """Commands in a cluster that answers what the test says."""
+    return Commands(tmp_path, capsys)

@@ -1,6 +1,7 @@
 """Everything that the documentation names exists, and everything for users is documented."""
 
 import re
+from itertools import takewhile
 from pathlib import Path
 
 import msgspec
@@ -47,6 +48,9 @@ METRIC = re.compile(r"\bmpijob_elastic_[a-z_]+\b")
 # The first part of a path that names a module, a folder or a file of ours.
 OURS = {path.name for root in (ROOT, ROOT / "mpijob_elastic") for path in root.iterdir() if path.is_dir()}
 OURS -= {"docs", "dist"}
+# The annotations that our own programs write.
+OURS_WRITTEN = {names.STATUS, names.PHASE, names.CHANGE, names.REFRESHED, names.MEMORY, names.HISTORY}
+OURS_WRITTEN |= {EVICTION_MARK, SPEC_DIGEST}
 FOLDERS = "mpijob_elastic|webhook|upgrade|lab|bench|tests"
 
 
@@ -133,7 +137,8 @@ def test_make_targets_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_options_that_a_page_types_exist(page: Path) -> None:
     """What follows `mpijob-elastic COMMAND` on a line, up to a comment, a pipe or the end of the code."""
-    typed = re.findall(rf"{names.PROGRAM} ([a-z]+ [^`\n#|]+)", page.read_text())
+    text = re.sub(r" '[^'`\n]+'", "", page.read_text())  # a line for another shell
+    typed = re.findall(rf"{names.PROGRAM} ([a-z]+ [^`\n#|]+)", text)
     assert [f"{command} {option}" for command in typed for option in unknown_options(command.split())] == []
 
 
@@ -145,7 +150,8 @@ def unknown_options(words: list[str]) -> list[str]:
     if command is PROGRAM:
         return []
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
-    given = {word.partition("=")[0].rstrip(").,:;") for word in words if word.startswith("-")}
+    ours = takewhile(lambda word: word != "--", words)  # after that come those of another command
+    given = {word.partition("=")[0].rstrip(").,:;") for word in ours if word.startswith("-")}
     return sorted(given - known - {"--help"})
 
 
@@ -154,15 +160,15 @@ def test_each_annotation_of_users_is_in_the_first_table_and_no_other() -> None:
     of_users = {cells[0].strip("`") for cells in table if len(cells) == 4}
     of_ours = {cells[0].strip("`") for cells in table if len(cells) == 3}
     assert of_users == capabilities.KEYS
-    assert of_ours == {names.STATUS, names.REFRESHED, EVICTION_MARK, SPEC_DIGEST, names.MEMORY}
+    assert of_ours == OURS_WRITTEN
 
 
 def test_annotations_that_pages_name_exist() -> None:
-    ours = {names.STATUS, names.REFRESHED, EVICTION_MARK, SPEC_DIGEST, names.MEMORY, names.NAMESPACE_OPT_OUT}
+    ours = {*OURS_WRITTEN, names.NAMESPACE_OPT_OUT}
     known = capabilities.KEYS | ours | {names.GATE_SUSPENDED, names.GATE_QUEUED}
     for page in (ROOT / "README.md", *DOCS.glob("*.md")):
         named = set(re.findall(rf"(?<![\w/.-]){names.PREFIX}(?!{names.PROGRAM})[a-z-]+", page.read_text()))
-        assert named <= known, page.name
+        assert {one.rstrip("-") for one in named} <= known, page.name
 
 
 def test_values_and_defaults_of_annotations_are_those_of_the_code() -> None:
@@ -211,6 +217,7 @@ def test_each_event_and_notice_is_explained() -> None:
     sources = [path.read_text() for path in (*(package / "decide").glob("*.py"), *rooms)]
     reasons = set(re.findall(r'"((?:[A-Z][a-z]+){2,})"', "\n".join(sources)))
     of_one_part = {"Draining", "Disruption", "Suspended", "Resumed", "Queued", "Admitted", "Enqueued", "Dequeued"}
+    of_one_part |= {"Parked", "Unparked"}
     assert "HostsPublished" in reasons
     table = {cells[0].strip("`") for cells in rows(DOCS / "annotations.md", r"`[A-Z]\w+`")}
     assert table == reasons | of_one_part | {names.REASON_HANDED_OVER, notices.REFUSED}

@@ -132,10 +132,10 @@ def test_the_policies_name_what_the_program_writes(overlay: str) -> None:
         if manifest["kind"] == "ValidatingAdmissionPolicy"
     }
     assert f"['{names.REFRESHED}', '{EVICTION_MARK}']" in texts["mpijob-elastic-pods"]
-    assert f"key == '{names.MEMORY}'" in texts["mpijob-elastic-config-maps"]
+    assert f"['{names.MEMORY}', '{names.HISTORY}']" in texts["mpijob-elastic-config-maps"]
     keys = f"['{names.KEY_DISCOVER_HOSTS}', '{names.KEY_HOSTFILE}', '{names.KEY_KUBEXEC}']"
     assert keys in texts["mpijob-elastic-config-maps"]
-    assert f"key == '{names.STATUS}'" in texts["mpijob-elastic-mpijobs"]
+    assert f"['{names.STATUS}', '{names.PHASE}', '{names.CHANGE}']" in texts["mpijob-elastic-mpijobs"]
     assert f"'{SCALE_TIMEOUT}' in variables.before" in texts["mpijob-elastic-mpijobs"]
     assert f"object.metadata.name == '{names.CERTIFICATE_SECRET}'" in texts["mpijob-elastic-secrets"]
     assert f"key == '{EVICTION_MARK}'" in texts["mpijob-elastic-evictions"]

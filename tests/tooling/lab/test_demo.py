@@ -77,7 +77,7 @@ def test_all_comes_true_and_what_is_kept_can_be_used(demo: Callable[..., Demo]) 
     environment = {**os.environ, "KUBECONFIG": kubeconfig, "PATH": f"{path}:{os.environ['PATH']}"}
     command = [sys.executable, "-m", "mpijob_elastic", "get"]
     table = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
-    assert table.splitlines()[1].split()[:6] == ["train", "Running", "2", "2", "2", "0"]
+    assert table.splitlines()[1].split()[:7] == ["train", "Running", "-", "2", "2", "2", "0"]
     running.process.send_signal(signal.SIGINT)
     assert running.ended() == 0
 
