@@ -38,9 +38,11 @@ class ParkingAdmission(Admission):
 
     def refusals(self, job: MPIJob, new: JobFacts, old: JobFacts | None, _lookup: Lookup) -> Iterator[Refusal]:
         """Yield why these workers cannot be parked; what was so before may stay."""
-        if not new.skips or (old is not None and _ground(old) == _ground(new)):
-            return
-        if why := next(filter(None, _reasons(job, new)), ""):
+        parks = not old or old.skips != new.skips
+        before = {*_reasons_of_size(old)} if old and not parks else set()
+        # A queue may stop a job with parked workers: that write is not refused.
+        reasons = (*_reasons_of_size(new), *(_reasons(job, new) if parks else ()))
+        if new.skips and (why := next((why for why in reasons if why not in before), "")):
             yield Refusal(field=_FIELD, message=why)
 
     def findings(self, _job: MPIJob, about: JobFacts) -> Iterator[str]:
@@ -53,18 +55,16 @@ def _resizes(job: JobFacts) -> bool:
     return any(known.resizes for known in job.asked)
 
 
-def _ground(job: JobFacts) -> tuple[object, ...]:
-    """Return all that a refusal rests on, but for the template."""
-    return job.skips, job.workers, job.policy.min_replicas, _resizes(job), job.queued
-
-
-def _reasons(job: MPIJob, new: JobFacts) -> Iterator[str]:
+def _reasons_of_size(new: JobFacts) -> Iterator[str]:
     least = new.policy.min_replicas or 1
     if new.workers < least and new.workers < new.replicas:
         source = f"{names.MIN_REPLICAS} ({least})" if new.policy.min_replicas else "the smallest size (1)"
         yield f"leaves {new.workers} of {new.replicas} workers, below {source}; park fewer, or add workers"
     if _resizes(new):
         yield "what scales this job by itself counts all workers; remove mpijob-elastic/autoscale first"
+
+
+def _reasons(job: MPIJob, new: JobFacts) -> Iterator[str]:
     if new.queued:
         yield "workers of a queued job cannot be parked, because their quota is asked for together; lower replicas"
     if job.pod(names.ROLE_WORKER).node_name:

@@ -113,6 +113,11 @@ def test_what_was_parked_before_stays_and_can_be_edited() -> None:
     assert verdict(after, before).allowed
 
 
+def test_a_size_is_not_refused_for_what_was_parked_while_nobody_checked() -> None:
+    before, after = (running(annotations={**THREE, **FILL}, replicas=size) for size in (4, 3))
+    assert verdict(after, before).allowed
+
+
 def test_bounds_and_sizes_count_those_that_are_not_parked() -> None:
     sizes = {PARKED: "1", "mpijob-elastic/sizes": "2,4"}
     assert verdict(running(annotations=sizes, replicas=3)).allowed
