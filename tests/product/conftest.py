@@ -1,6 +1,7 @@
 """A tiny API server behind a proxy that breaks things, a client that goes through both, what writes need, commands."""
 
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,15 @@ from tests.doubles.api import TinyApi
 from tests.faults.proxy import FaultProxy
 from tests.product.act.writes import Nothing, Taken, Told, gate_of, writer_of
 from tests.product.cli.cluster import Commands
+
+
+@pytest.fixture(autouse=True)
+def own_log_level() -> Iterator[None]:
+    """Commands, and searches, make our log quieter: for their test alone."""
+    logger = logging.getLogger("mpijob_elastic")
+    before = logger.level
+    yield
+    logger.setLevel(before)
 
 
 @pytest.fixture
