@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.model import bounds, containers, horovodrun, mpijob, policy
+from mpijob_elastic.model import bounds, containers, horovodrun, mpijob, policy, requests
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.mpijob import Container, MPIJob
@@ -84,6 +84,12 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         is_suspended = self.suspended or (self.elastic and names.is_suspended(self.notices))
         asked = {known.gate for known in self.asked} - {names.GATE_SUSPENDED, ""}
         return (*([names.GATE_SUSPENDED] if is_suspended else []), *sorted(asked))
+
+    @property
+    def gpus(self) -> int:
+        """The GPUs of each worker, whoever makes them."""
+        limits = ((key, amount) for key, amount in self.worker_counts.items() if key.startswith("limits."))
+        return sum(amount for key, amount in limits if key.endswith("/gpu")) // requests.UNIT
 
     @property
     def sizes(self) -> Sequence[int]:

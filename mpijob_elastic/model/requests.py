@@ -17,7 +17,7 @@ MOST = 32
 _LONGEST_NAME = 253
 # By resource, in billionths of its unit: the smallest that the API server knows.
 Amounts = Counter[str]
-_BILLION = 10**9
+UNIT = 10**9
 # Long numbers take long to read, and are no amounts that a node has.
 _QUANTITY = re.compile(r"([+-]?[0-9.]{1,32})(?:[eE]([+-]?[0-9]{1,2})|([numkMGTPE]|[KMGTPE]i)?)")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -59,8 +59,8 @@ def readable(quantities: Mapping[str, object] | None) -> Amounts:
 
 def rendered(amount: int) -> str:
     """Return an amount as a quantity: a whole one, else rounded up to thousandths."""
-    whole, rest = divmod(amount, _BILLION)
-    return f"{-(-amount * 1000 // _BILLION)}m" if rest else str(whole)
+    whole, rest = divmod(amount, UNIT)
+    return f"{-(-amount * 1000 // UNIT)}m" if rest else str(whole)
 
 
 def _asked(where: Mapping[str, Any]) -> Amounts:
@@ -77,5 +77,5 @@ def _parsed(text: str) -> int:
         raise ValueError(f"{text} is no quantity")
     number, exponent, unit = match.groups()
     if unit in _BINARY:
-        return int(Decimal(number) * _BINARY[unit] * _BILLION)
-    return int(Decimal(number).scaleb(int(exponent) if exponent else _DECIMAL[unit or ""]) * _BILLION)
+        return int(Decimal(number) * _BINARY[unit] * UNIT)
+    return int(Decimal(number).scaleb(int(exponent) if exponent else _DECIMAL[unit or ""]) * UNIT)

@@ -124,6 +124,7 @@ class JobReport(_Part, frozen=True):
     next: list[str]
     next_look: datetime | None
     queue: QueueReport | None = None
+    gpus: int = 0
 
 
 def build(snapshot: Snapshot, *, now: float) -> JobReport:
@@ -159,6 +160,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         next=plan_words.words(state, due) if snapshot.role_readable else [_NO_RIGHTS],
         next_look=_time(due.wake_at) if due.wake_at is not None else None,
         queue=next((QueueReport(*turn) for one in state.wishes.capabilities if (turn := one.turn(state))), None),
+        gpus=view.replicas * view.facts.gpus,
     )
 
 

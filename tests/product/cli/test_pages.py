@@ -28,7 +28,14 @@ from tests.product.explain.said import BUSY
 from tests.queues import waiting, workload
 
 PAGES = Path(__file__).parent / "pages"
-WITH_JSON = {"at rest", "draining", "once renamed", "nothing is there or known", "a worker is not scheduled"}
+WITH_JSON = {
+    "at rest",
+    "workers with GPUs",
+    "draining",
+    "once renamed",
+    "nothing is there or known",
+    "a worker is not scheduled",
+}
 NOW = datetime.fromtimestamp(worlds.NOW, UTC)
 LEFT_AT = worlds.NOW - 10.0
 
@@ -57,6 +64,14 @@ def evicted() -> worlds.Object:
     return pod
 
 
+def with_gpus(replicas: int) -> worlds.Object:
+    job = mpi_job(replicas=replicas)
+    asked = [{"nvidia.com/gpu": 8, "cpu": "4"}, {"amd.com/gpu": "1"}]
+    template = {"spec": {"containers": [{"resources": {"limits": limits}} for limits in asked]}}
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template
+    return job
+
+
 OVER = mpi_job(conditions=["Succeeded"], completionTime=worlds.CREATED_TEXT)
 FIRST_HOSTS = Memory(scale=Scale(before=0, after=2, at=worlds.CREATED))
 ONCE_RENAMED = config_map(workers(0), memory=Memory(hosts={"train-worker-1": Host(pod="", incarnation=3)}))
@@ -77,6 +92,7 @@ REPORTS = {
     "once renamed": at_rest(config=ONCE_RENAMED),
     "nothing is there or known": at_rest(1, role=None, launcher=None, config=None),
     "an unknown size": replace(at_rest(2), desired=None),
+    "workers with GPUs": at_rest(2, job=with_gpus(2)),
     "bounds and notices": replace(
         at_rest(1),
         min_replicas=1,
