@@ -12,6 +12,7 @@ from mpijob_elastic.capabilities.kube_queue import KubeQueue
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.capabilities.parking import Parking
+from mpijob_elastic.capabilities.parking.facts import PARKED
 from mpijob_elastic.capabilities.run_policy import Runs
 from mpijob_elastic.capabilities.sizes import Sizes
 from mpijob_elastic.capabilities.sizes.facts import SIZES
@@ -25,7 +26,20 @@ from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.taints import Signs
 
 # Those of their annotations and labels that a command writes.
-__all__ = ["ALL", "GANG", "GROUPS", "KEYS", "LABEL_QUEUE", "SIZES", "SUSPEND", "node_signs", "of", "read", "told"]
+__all__ = [
+    "ALL",
+    "GANG",
+    "GROUPS",
+    "KEYS",
+    "LABEL_QUEUE",
+    "PARKED",
+    "SIZES",
+    "SUSPEND",
+    "node_signs",
+    "of",
+    "read",
+    "told",
+]
 
 ALL: tuple[type[Capability], ...] = (
     Suspension,

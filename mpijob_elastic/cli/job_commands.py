@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mpijob_elastic.cli import complete
 from mpijob_elastic.cli.change_commands import Yes
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.options import AllNamespaces, Context, Job, Kubeconfig, Namespace, seconds
@@ -56,16 +57,17 @@ def scaleout(
 
     - `kubectl mpijob-elastic scaleout train --no-wait`: one worker more
 
-    The command is refused where an HPA, KEDA, the annotation `mpijob-elastic/autoscale` or a GitOps tool sets the size.
-    Ctrl-C and the timeout undo nothing.
+    Workers that are parked come back first. The command is refused where an HPA, KEDA, the annotation
+    `mpijob-elastic/autoscale` or a GitOps tool sets the size. Ctrl-C and the timeout undo nothing.
 
     Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (the size was set back); 4
     still going at the timeout, or no answer of the API server; 130 Ctrl-C.
     """
-    from mpijob_elastic.cli.jobs.scale import scale  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs.scale import Asked, scale  # noqa: PLC0415 - --help need not load the client
 
+    _refuse_two(count, to)
     where, patience = _where(kubeconfig, context, namespace), _patience(timeout, wait=wait, look=look)
-    raise typer.Exit(asyncio.run(scale(where, job, grows=True, count=_count(count, to), to=to, patience=patience)))
+    raise typer.Exit(asyncio.run(scale(where, job, Asked(grows=True, count=count, to=to), patience)))
 
 
 def scalein(
@@ -73,13 +75,18 @@ def scalein(
     *,
     count: Count = None,
     to: To = None,
+    pod: Annotated[
+        list[str] | None,
+        typer.Option(help="This worker leaves: its pod or its number; repeatable.", autocompletion=complete.workers),
+    ] = None,
+    node: Annotated[list[str] | None, typer.Option(help="All workers of this node leave; repeatable.")] = None,
     wait: Wait = True,
     timeout: Timeout = "10m",
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Remove the workers with the highest numbers from a job that runs, and wait until they are gone.
+    """Remove workers from a job that runs, those with the highest numbers or these, and wait until they are gone.
 
     For example:
 
@@ -87,18 +94,27 @@ def scalein(
 
     - `mpijob-elastic scalein mpijob/train --to 2 -n ml`: two workers stay
 
+    - `mpijob-elastic scalein train --pod 1 --pod 3`: train-worker-1 and train-worker-3 leave
+
+    - `mpijob-elastic scalein train --node gpu-7`: the workers on that node leave
+
     - `kubectl mpijob-elastic scalein train --no-wait`: one worker fewer
 
+    Workers below others are parked by the annotation `mpijob-elastic/parked`; `scaleout` brings them back first.
     Each worker leaves the host list first and is deleted when its rank has left, or when `mpijob-elastic/drain-timeout`
     is over. The command is refused where `scaleout` is. Ctrl-C and the timeout undo nothing.
 
     Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (a drain-timeout was over);
     4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
     """
-    from mpijob_elastic.cli.jobs.scale import scale  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs.scale import Asked, scale  # noqa: PLC0415 - --help need not load the client
 
+    _refuse_two(count, to)
+    if to is not None and (pod or node):
+        raise typer.BadParameter("give the new size or who leaves, not both", param_hint="--to")
     where, patience = _where(kubeconfig, context, namespace), _patience(timeout, wait=wait)
-    raise typer.Exit(asyncio.run(scale(where, job, grows=False, count=_count(count, to), to=to, patience=patience)))
+    asked = Asked(grows=False, count=count, to=to, pods=pod or (), nodes=node or ())
+    raise typer.Exit(asyncio.run(scale(where, job, asked, patience)))
 
 
 def suspend(
@@ -246,7 +262,6 @@ def _asking(*, yes: bool) -> Callable[[str], bool]:
     return ask
 
 
-def _count(count: int | None, to: int | None) -> int:
+def _refuse_two(count: int | None, to: int | None) -> None:
     if count is not None and to is not None:
         raise typer.BadParameter("give --count or --to, not both", param_hint="--to")
-    return count or 1

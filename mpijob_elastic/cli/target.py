@@ -7,11 +7,13 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from mpijob_elastic import __version__
 from mpijob_elastic.kube.client import connect, load_kubeconfig
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.telemetry.terminal import say
 
 DEFAULT_NAMESPACE = "default"
 _IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -29,13 +31,14 @@ class Where:
 
 @asynccontextmanager
 async def reached(where: Where) -> AsyncIterator[tuple[ApiWriter, str | None]]:
-    """Give a connected client and the namespace, None for all of them.
+    """Give a connected client, whose warnings are shown, and the namespace, None for all of them.
 
     Raises `errors.Unconfigured` where no configuration can be used.
     """
     file = kubeconfig_file(where.kubeconfig)
     user_agent = f"mpijob-elastic/{__version__}"
     async with await connect(user_agent=user_agent, kubeconfig=file, context=where.context) as client:
+        client.warn = lru_cache()(lambda text: say(f"Warning: {text}", err=True))
         namespace = None if where.all_namespaces else where.namespace or default_namespace(file, where.context)
         yield client, namespace
 

@@ -9,7 +9,7 @@ A 429 is retried for every verb, because the server has done nothing yet
 import asyncio
 import inspect
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Self
@@ -26,6 +26,8 @@ JSON = "application/json"
 
 # Seconds to wait after a 429 that does not say how long.
 DEFAULT_RETRY_AFTER = 1.0
+# A header as the API server sends it: 299 - "text" (RFC 7234, section 5.5).
+_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 WEBSOCKET_TIMEOUT = aiohttp.ClientWSTimeout(ws_close=2.0)
 
 
@@ -58,6 +60,8 @@ class ApiReader:
         self._server_name: str | None = configuration.tls_server_name or None
         # The API server's address, also for messages.
         self.host: str = str(configuration.host).rstrip("/")
+        # Takes the texts that the API server and its webhooks send along with an answer, but for dry runs.
+        self.warn: Callable[[str], None] = lambda _: None
         self._api = ApiClient(configuration)
         self.tls = self._api.rest_client.ssl_context
         self._session = aiohttp.ClientSession(
@@ -110,6 +114,7 @@ class ApiReader:
     ) -> bytes:
         patience = limits.throttled
         data = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
+        warn = (lambda _: None) if "dryRun" in (query or ()) else self.warn
         content = {} if data is None else {"Content-Type": content_type}
         while True:
             request = self._session.request(
@@ -121,7 +126,7 @@ class ApiReader:
                 server_hostname=self._server_name,
             )
             try:
-                return await _answer(request, f"{method} {self.host}{path}", seconds=limits.attempt)
+                return await _answer(request, f"{method} {self.host}{path}", limits.attempt, warn)
             except errors.Throttled as error:
                 # The answer "after 0 seconds" must not make a hot loop.
                 wait = error.retry_after or DEFAULT_RETRY_AFTER
@@ -213,12 +218,19 @@ class ApiReader:
         return {"Authorization": token} if token else {}
 
 
-async def _answer(request: AbstractAsyncContextManager[aiohttp.ClientResponse], where: str, *, seconds: float) -> bytes:
+async def _answer(
+    request: AbstractAsyncContextManager[aiohttp.ClientResponse],
+    where: str,
+    seconds: float,
+    warn: Callable[[str], None],
+) -> bytes:
     with _typed(where):
         async with asyncio.timeout(seconds), request as response:
             answer = await response.read()
     if response.status >= 400:
         raise errors.from_response(response.status, answer, response.headers.get("Retry-After"))
+    for text in _WARNING.findall(", ".join(response.headers.getall("Warning", ()))):
+        warn(re.sub(r"\\(.)", r"\1", text))
     return answer
 
 

@@ -83,8 +83,9 @@ class TinyApi:
 
     deletions, writes: the options of each deletion that was asked for, and each request that stored something.
     allows: answers each review of somebody's rights. hook: sees each request before it takes effect; may answer in the
-    place of the store, or raise an `errors.ApiError`. selects: lists keep to their selectors. page: the most objects
-    of a page whatever the client asks for. streams: serves the paths that end so (exec, for example) over HTTP.
+    place of the store, or raise an `errors.ApiError`. warnings: sent with the answers to writes. selects: lists
+    keep to their selectors. page: the most objects of a page whatever the client asks for. streams: serves the paths
+    that end so (exec, for example) over HTTP.
     """
 
     def __init__(self, *, bookmark_every: float = 0.05, selects: bool = False, page: int = 10_000) -> None:
@@ -93,6 +94,7 @@ class TinyApi:
         self.writes: list[tuple[str, str]] = []
         self.allows: Callable[[Object], bool] = lambda _: True
         self.hook: Callable[[Sent], object | None] = lambda _: None
+        self.warnings: list[str] = []
         self.streams: dict[str, Callable[[web.Request], Any]] = {}
         self.revision = 100
         self._selects, self._page = selects, page
@@ -267,6 +269,9 @@ class TinyApi:
         except errors.ApiError as error:
             return refusal(error.status, error.reason, error.message)
         response = web.Response(body=_sent(answer), content_type=JSON)
+        for text in self.warnings if sent.method != "GET" else ():
+            quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+            response.headers.add("Warning", f'299 - "{quoted}"')
         if len(answer) > _COMPRESSED_FROM:
             response.enable_compression()
         return response

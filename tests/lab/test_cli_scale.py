@@ -175,3 +175,36 @@ async def test_who_may_not_is_told_so_and_nothing_happens(job: Job, cluster: Clu
     assert 'cannot patch resource "mpijobs"' in await reader.refused("scaleout", "train")
     assert "plain is not elastic, so it runs as it is to its end" in await reader.refused("scaleout", "plain")
     assert (await job.state()).replicas == 1
+
+
+async def test_workers_that_are_named_leave_and_come_back(user: Typed, job: Job, client: ApiWriter) -> None:
+    await job.create(replicas=4, annotations={"mpijob-elastic/min-replicas": "2"})
+    await job.settled(4)
+    code, printed = await user.run("scalein", "train", "--pod", "1")
+    first, *_, last = printed.splitlines()
+    assert (code, first, last) == (0, "train: 4 → 3 workers; parked: train-worker-1", "train has 3 workers; 1 left.")
+    state = await job.state()
+    assert state.replicas == 4
+
+    assert "leaves 1 of 4 workers, below mpijob-elastic/min-replicas (2)" in await user.refused(
+        "scalein", "train", "--pod=0", "--pod=train-worker-2"
+    )
+    assert "no worker of train is on a node elsewhere" in await user.refused("scalein", "train", "--node=elsewhere")
+    assert "--count 2 does not fit: named are train-worker-0" in await user.refused(
+        "scalein", "train", "--pod=0", "--count=2"
+    )
+    assert (await user.run("scalein", "train", "--pod=0", "--to=2"))[0] == 2
+
+    node = state.workers["train-worker-0"]["spec"]["nodeName"]
+    there = [pod for pod in job.workers(0, 2, 3) if state.workers[pod]["spec"]["nodeName"] == node]
+    if there == ["train-worker-0"]:
+        code, printed = await user.run("scalein", "train", "--node", node)
+        assert (code, printed.splitlines()[0]) == (0, "train: 3 → 2 workers; parked: train-worker-0")
+    code, printed = await user.run("scaleout", "train", "--to", "4", "--no-exec")
+    assert (code, "; back: train-worker-" in printed.splitlines()[0]) == (0, True)
+    await job.settled(4)
+
+    queued = Job(client=client, namespace=job.namespace, name="queued")
+    await queued.create(replicas=2, job_labels={"kueue.x-k8s.io/queue-name": "team"})
+    await queued.until(lambda state: len(state.workers) == 2, "its workers")
+    assert "workers of a queued job cannot be parked" in await user.refused("scalein", "queued", "--pod=0", "--no-wait")

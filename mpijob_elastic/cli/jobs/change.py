@@ -104,6 +104,26 @@ def refuse_unless_ours(snapshot: Snapshot, *, elastic: bool) -> JobState:
     return state
 
 
+def annotated(key: str, value: str | None) -> dict[str, dict[str, object]]:
+    """Return the patch that sets an annotation of a job, None: removes it."""
+    return {"metadata": {"annotations": {key: value}}}
+
+
+async def refuse_unknown(client: ApiWriter, view: JobView, key: str, *, then: str) -> None:
+    """Raise Refused where no webhook knows an annotation: it does if it refuses a bad value of it."""
+    path, query = MPI_JOBS.path(view.namespace, view.name), {**MANAGER, "dryRun": "All"}
+    try:
+        await client.patch_object(path, body=annotated(key, "?"), content_type=MERGE_PATCH, query=query)
+    except errors.ApiError as error:
+        if "admission webhook" not in error.message:
+            raise
+        return
+    raise Refused(
+        f"no webhook in namespace {view.namespace} knows {key}, so {then}; an administrator runs "
+        "`mpijob-elastic upgrade preflight`"
+    )
+
+
 async def size_owner(client: ApiWriter, snapshot: Snapshot) -> str:
     """Return who sets the size of a job besides its user, in words, "" if nobody does or nobody may know."""
     view = snapshot.view

@@ -1,23 +1,53 @@
-"""`scaleout` and `scalein`: change the number of workers, and wait until the job has it."""
+"""`scaleout` and `scalein`: change the number of workers, and wait until the job has it.
 
+Workers that are named leave by the annotation `parked`, unless they are the last: then a smaller size does it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import count as counting
+from itertools import count, filterfalse, islice
 
-from mpijob_elastic import names
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import goals
-from mpijob_elastic.cli.jobs.change import Change, Patience, change, command, refuse_unless_ours, size_owner
+from mpijob_elastic.cli.jobs import goals, launcher_pod
+from mpijob_elastic.cli.jobs.change import (
+    Change,
+    Patience,
+    annotated,
+    change,
+    command,
+    refuse_unknown,
+    refuse_unless_ours,
+    size_owner,
+)
 from mpijob_elastic.cli.jobs.goals import Seen
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.phrases import workers
+from mpijob_elastic.model.phrases import listed, workers
 
 
-async def scale(where: Where, job: str, *, grows: bool, count: int, to: int | None, patience: Patience) -> Exit:
-    """Set the size `to`, or `count` workers more or fewer than were read. Raises `errors.KubeError`."""
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The size `to`, or `count` workers more or fewer, or else that these workers leave, and those of these nodes."""
+
+    grows: bool
+    count: int | None = None
+    to: int | None = None
+    pods: Sequence[str] = ()
+    nodes: Sequence[str] = ()
+
+    @property
+    def named(self) -> bool:
+        """Whether it says who leaves."""
+        return bool(self.pods or self.nodes)
+
+
+async def scale(where: Where, job: str, asked: Asked, patience: Patience) -> Exit:
+    """Change the size as it is asked for. Raises `errors.KubeError`."""
 
     async def decide(client: ApiWriter, snapshot: Snapshot) -> Change:
         view = snapshot.view
@@ -26,15 +56,22 @@ async def scale(where: Where, job: str, *, grows: bool, count: int, to: int | No
             raise Refused(
                 f"the launcher of {view.name} cannot see the host list: `{names.adopt(view.name, view.namespace)}`"
             )
-        size = to if to is not None else view.replicas + (count if grows else -count)
-        _refuse_direction(view, size, grows=grows)
+        leaving = _leaving(snapshot, asked)
+        by = len(leaving.difference(view.skips)) if asked.named else asked.count or 1
+        size = asked.to or view.replicas + (by if asked.grows else -by)
+        _refuse_direction(view, size, grows=asked.grows)
         waits = state.wishes.stop or state.wishes.held.get(names.launcher(view.name))
         if waits and patience.wait:
             how = f"is suspended by {waits}" if state.wishes.stop else f"does not run yet, because {waits}"
             raise Refused(f"{view.name} {how}; with --no-wait the size is set for its start")
         if owner := await size_owner(client, snapshot):
             raise Refused(owner)
-        return _change(view, size, grows=grows)
+        replicas, parked = _grown(view, size) if asked.grows else _shrunk(view, size, leaving)
+        if parked.difference(view.skips):
+            await refuse_unknown(
+                client, view, capabilities.PARKED, then="the operator would create these workers again"
+            )
+        return _change(view, size, replicas, parked, grows=asked.grows)
 
     return await change(where, job, decide, patience)
 
@@ -58,15 +95,50 @@ def _refuse_direction(view: JobView, size: int, *, grows: bool) -> None:
         raise Refused(f"{view.name} has {workers(view.replicas)}: `{command(other, view, f'--to {size}')}` does that")
 
 
-def _change(view: JobView, size: int, *, grows: bool) -> Change:
-    # The operator's number counts workers that the job does without, too.
-    replicas = next(number for number in counting(size) if view.facts.workers_of(number) == size)
-    is_so = size == view.replicas
-    surplus = sum(worker.index >= replicas for worker in view.workers)
+def _leaving(snapshot: Snapshot, asked: Asked) -> frozenset[int]:
+    """Return the workers that are named. Raises Refused where a name says nothing, or --count another number."""
+    view = snapshot.view
+    pods = {launcher_pod.worker_pod(snapshot.job, pod) for pod in asked.pods}
+    for node in asked.nodes:
+        there = {pod.name for pod in view.workers if pod.facts.node == node}
+        if not there:
+            raise Refused(f"no worker of {view.name} is on a node {node}")
+        pods |= there.intersection(view.wanted_names)
+    indices = {pod: names.worker_index(pod, job=view.name) or 0 for pod in pods}
+    if unknown := sorted(pod for pod, index in indices.items() if index not in {*view.wanted, *view.skips}):
+        raise Refused(f"{view.name} has no {listed(unknown)}: it has {workers(view.replicas)}")
+    if asked.named and asked.count not in (None, len(pods)):
+        raise Refused(f"--count {asked.count} does not fit: named are {listed(sorted(pods))}")
+    return frozenset(indices.values())
+
+
+def _grown(view: JobView, size: int) -> tuple[int, frozenset[int]]:
+    """Return the operator's number and the workers that stay parked: those come back first that it would make."""
+    parked = frozenset(view.skips)
+    replicas = max(size, view.facts.replicas)
+    inside = sorted(index for index in parked if index < replicas)
+    return replicas, parked.difference(inside[: size - replicas + len(inside)])
+
+
+def _shrunk(view: JobView, size: int, leaving: frozenset[int]) -> tuple[int, frozenset[int]]:
+    """Return the operator's number and the workers that are parked: those below it."""
+    parked = leaving.union(view.skips)
+    *_, last = islice(filterfalse(parked.__contains__, count()), size)
+    return last + 1, frozenset(view.skips).union(index for index in leaving if index < last)
+
+
+def _change(view: JobView, size: int, replicas: int, parked: frozenset[int], *, grows: bool) -> Change:
+    before, is_so = frozenset(view.skips), size == view.replicas
+    patch: dict[str, Mapping[str, object]] = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}}
+    if parked != before:
+        patch |= annotated(capabilities.PARKED, ",".join(map(str, sorted(parked))) or None)
+    surplus = sum(worker.index >= replicas or worker.index in parked for worker in view.workers)
     grown = f"{view.name}: {view.replicas} → {workers(size)}"
+    moved = [names.worker(view.name, index) for index in sorted(parked ^ before)]
+    what = f"; {'back' if grows else 'parked'}: {listed(moved)}" if moved else ""
     return Change(
-        patch=None if is_so else {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}},
-        says=f"{view.name} is to have {workers(size)} already" if is_so else grown,
+        patch=None if is_so else patch,
+        says=f"{view.name} is to have {workers(size)} already" if is_so else f"{grown}{what}",
         goal=partial(goals.trains, size=size) if grows else partial(goals.shrinks, size=size, leaving=surplus),
         ended=trains if grows else lambda _: f"{view.name} has {workers(size)}; {surplus} left.",
     )

@@ -10,7 +10,9 @@ from mpijob_elastic.act import gate
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import change, scale, suspension
 from mpijob_elastic.cli.jobs.change import Patience
+from mpijob_elastic.cli.jobs.explain import NoSuchWorker
 from mpijob_elastic.cli.jobs.get import NoSuchJob
+from mpijob_elastic.cli.jobs.scale import Asked
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
@@ -64,9 +66,9 @@ async def server() -> AsyncIterator[Server]:
         yield api
 
 
-async def scaled(server: Server, patience: Patience = NO_WAIT, *, count: int = 2, to: int | None = None) -> Exit:
+async def scaled(server: Server, patience: Patience = NO_WAIT, *, grows: bool = True, **asked: Any) -> Exit:
     where = Where(kubeconfig=server.kubeconfig, namespace="default")
-    return await scale.scale(where, "train", grows=True, count=count, to=to, patience=patience)
+    return await scale.scale(where, "train", Asked(grows=grows, **(asked or {"count": 2})), patience)
 
 
 async def test_a_dry_run_comes_first_and_a_change_of_something_else_is_no_obstacle(server: Server) -> None:
@@ -152,12 +154,93 @@ async def test_suspension_needs_a_webhook_that_knows_it(server: Server) -> None:
     assert server.writes == []
 
 
-async def test_workers_that_are_parked_are_not_counted(server: Server) -> None:
-    server.edit({"metadata": {"annotations": {"mpijob-elastic/parked": "1,5"}}})
-    assert await scaled(server) == Exit.DONE  # from 1 to 3
-    assert server.size == 4
-    assert await scaled(server) == Exit.DONE  # to 5
-    assert server.size == 7
+def parked(server: Server) -> str | None:
+    annotations: dict[str, str] = server.objects[JOB]["metadata"]["annotations"]
+    return annotations.get("mpijob-elastic/parked")
+
+
+def knows(server: Server) -> None:
+    """Let a webhook refuse an annotation that cannot be read."""
+
+    def asked(sent: Sent) -> object | None:
+        if sent.body and "?" in (sent.body["metadata"].get("annotations") or {}).values():
+            raise refused(403, "Forbidden", 'admission webhook "w" denied the request: "?" is no list')
+        return Server._asked(server, sent)
+
+    server.hook = asked
+
+
+@pytest.mark.parametrize(
+    ("replicas", "before", "asked", "size", "after"),
+    [
+        pytest.param(2, "1,5", {"count": 2}, 3, "5", id="a parked worker comes back first"),
+        pytest.param(5, "1,2", {"count": 1}, 5, "2", id="the lowest, and no other"),
+        pytest.param(4, "1", {"to": 6}, 6, None, id="and then new ones"),
+        pytest.param(4, "1", {"grows": False, "count": 1}, 3, "1", id="the last leaves, the parked are not counted"),
+        pytest.param(4, "3", {"grows": False, "count": 1}, 2, "3", id="a smaller size ends a parked worker at the top"),
+        pytest.param(4, None, {"grows": False, "pods": ["1"]}, 4, "1", id="a worker below others"),
+        pytest.param(4, None, {"grows": False, "pods": ["train-worker-3"]}, 3, None, id="the last worker"),
+        pytest.param(4, None, {"grows": False, "pods": ["0", "3"]}, 3, "0", id="the last and another"),
+        pytest.param(4, "2", {"grows": False, "pods": ["3"]}, 2, "2", id="the last above one that is parked"),
+        pytest.param(4, "1", {"grows": False, "pods": ["1", "2"]}, 4, "1,2", id="one is parked already"),
+        pytest.param(4, None, {"grows": False, "nodes": ["node-0"]}, 4, "0", id="those of a node"),
+        pytest.param(
+            4, None, {"grows": False, "nodes": ["node-0"], "pods": ["0", "1"], "count": 2}, 4, "0,1", id="both"
+        ),
+    ],
+)
+async def test_workers_are_parked_and_come_back(
+    server: Server, replicas: int, before: str | None, asked: Any, size: int, after: str | None
+) -> None:
+    server.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}})
+    server.edit({"metadata": {"annotations": {"mpijob-elastic/parked": before}}})
+    knows(server)
+    assert await scaled(server, **asked) == Exit.DONE
+    assert (server.size, parked(server)) == (size, after)
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "why"),
+    [
+        ({"pods": ["2"]}, Refused, "train has no train-worker-2: it has 2 workers"),
+        ({"pods": ["x"]}, NoSuchWorker, "train has no worker x: give a number like 0 or a pod like train-worker-0"),
+        ({"nodes": ["node-7"]}, Refused, "no worker of train is on a node node-7"),
+        ({"pods": ["0", "1"]}, Refused, "train has 2 workers, and one has to stay"),
+        ({"pods": ["1"], "count": 2}, Refused, "--count 2 does not fit: named are train-worker-1"),
+    ],
+)
+async def test_workers_that_cannot_leave_are_refused(
+    server: Server, asked: Any, error: type[Exception], why: str
+) -> None:
+    knows(server)
+    with pytest.raises(error, match=why):
+        await scaled(server, grows=False, **asked)
+    assert server.writes == []
+
+
+async def test_parking_needs_a_webhook_that_knows_it(server: Server) -> None:
+    with pytest.raises(Refused, match="no webhook in namespace default knows mpijob-elastic/parked, so the operator"):
+        await scaled(server, grows=False, pods=["0"])
+    assert server.writes == []
+
+
+async def test_what_is_parked_is_said(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    knows(server)
+    await scaled(server, grows=False, pods=["0"])
+    await scaled(server, count=1)
+    assert capsys.readouterr().out.splitlines()[::2] == [
+        "train: 2 → 1 worker; parked: train-worker-0",
+        "train: 1 → 2 workers; back: train-worker-0",
+    ]
+
+
+async def test_what_a_webhook_warns_of_is_said_once(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    server.warnings = ['spec: the quota "team" has no room, for 2', "a\\b\u202e"]
+    assert await scaled(server) == Exit.DONE
+    assert capsys.readouterr().err.splitlines() == [
+        'Warning: spec: the quota "team" has no room, for 2',
+        "Warning: a\\b\\u202e",
+    ]
 
 
 OVER = {"status": {"conditions": [{"type": "Failed", "status": "True"}], "completionTime": worlds.CREATED_TEXT}}
