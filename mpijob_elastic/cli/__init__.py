@@ -32,6 +32,7 @@ app = typer.Typer(
     ),
 )
 app.command(name="get")(read_commands.get)
+app.command(name="list", hidden=True)(read_commands.get)
 app.command(name="watch")(read_commands.watch)
 app.command(name="explain")(read_commands.explain)
 app.command(name="logs")(pod_commands.logs)

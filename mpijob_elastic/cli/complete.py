@@ -55,7 +55,9 @@ def workers(context: typer.Context, incomplete: str) -> Choices:
 
     async def found() -> Choices:
         async with reached(_where(context)) as (client, namespace):
-            view = (await get.find(client, namespace, context.params.get("job") or "")).view
+            # Before the value of an option, click has not yet told arguments apart.
+            job = context.params.get("job") or " ".join(context.args[:1])
+            view = (await get.find(client, namespace, job)).view
         present = {worker.name: f"on {worker.facts.node}" for worker in view.workers}
         return [
             (name, present.get(name, ""))
@@ -102,8 +104,11 @@ def _beginning(incomplete: str, found: Callable[[], Awaitable[Choices]]) -> Choi
     return [(name, text) for name, text in named if name.startswith(incomplete)]
 
 
-def _where(context: typer.Context) -> Where:
+def _where(command: typer.Context) -> Where:
     from mpijob_elastic.cli.target import Where  # noqa: PLC0415 - --help need not load the client
 
-    given = context.params
-    return Where(kubeconfig=given.get("kubeconfig"), context=given.get("context"), namespace=given.get("namespace"))
+    given = command.params
+    context = given.get("context") or None
+    if not isinstance(context, str | None):
+        [context, *_] = context  # of several the first
+    return Where(kubeconfig=given.get("kubeconfig"), context=context, namespace=given.get("namespace"))

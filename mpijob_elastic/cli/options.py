@@ -46,6 +46,10 @@ Kubeconfig = Annotated[
     ),
 ]
 Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig. Default: the current context.")]
+Contexts = Annotated[
+    list[str] | None,
+    typer.Option("--context", help="Context of the kubeconfig; repeatable. Default: the current context."),
+]
 Namespace = Annotated[
     str | None, typer.Option("--namespace", "-n", help="Namespace of the job. Default: the namespace of the context.")
 ]

@@ -1,15 +1,16 @@
 """`mpijob-elastic get`, `watch`, `explain` and `dashboard`: they change nothing."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import typer
 
 from mpijob_elastic.cli import complete
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import AllNamespaces, Context, Job, Kubeconfig, Namespace, Output, job_name
+from mpijob_elastic.cli.options import AllNamespaces, Context, Contexts, Job, Kubeconfig, Namespace, Output, job_name
 
-OutputOfGet = Literal["table", "wide", "json", "yaml"]
+OutputOfGet = Literal["table", "wide", "json", "yaml", "name"]
 _EXITS = {True: Exit.DONE, False: Exit.REFUSED, None: Exit.NOT_KNOWN}
 
 
@@ -28,7 +29,7 @@ def get(
     all_namespaces: AllNamespaces = False,
     output: Annotated[OutputOfGet, typer.Option("--output", "-o", help="Output format.")] = "table",
     kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    context: Contexts = None,
 ) -> None:
     """Show MPIJobs: how many workers are desired, Ready, published and draining; show a single job in full.
 
@@ -36,11 +37,16 @@ def get(
 
     - `mpijob-elastic get`: the jobs of the context's namespace
 
-    - `mpijob-elastic get -A -o wide`: the jobs of all namespaces, with bounds, drain-timeout and launcher
+    - `mpijob-elastic list -A -o wide`: the jobs of all namespaces, with duration, queue, priority, bounds and launcher;
+      `list` is another name of `get`
+
+    - `mpijob-elastic get -A --context east --context west`: of two clusters, in one table
 
     - `mpijob-elastic get train -n ml`: a job, its workers and the controller's next steps
 
     - `kubectl mpijob-elastic get train -o json`: the same for programs, as a kubectl plugin
+
+    Of several clusters, a line tells which cannot be read, and the others are shown.
 
     Exit codes: 0 done; 1 no such job, or no right to read it; 2 wrong usage; 4 no answer of the API server; 130 Ctrl-C.
     """
@@ -49,8 +55,13 @@ def get(
 
     if job and all_namespaces:
         raise typer.BadParameter("a job is in one namespace: choose it with -n", param_hint="-A")
-    where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace, all_namespaces=all_namespaces)
-    asyncio.run(get.get(where, job=job, output=output))
+    if job and len(context or ()) > 1:
+        raise typer.BadParameter("a job is in one cluster: choose it with one --context", param_hint="--context")
+    given: Sequence[str | None] = context or [None]
+    clusters = [
+        Where(kubeconfig=kubeconfig, context=one, namespace=namespace, all_namespaces=all_namespaces) for one in given
+    ]
+    raise typer.Exit(asyncio.run(get.get(clusters, job=job, output=output)))
 
 
 def watch(

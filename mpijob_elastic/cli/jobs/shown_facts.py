@@ -22,11 +22,12 @@ _PASSING = frozenset({"ContainerCreating", "PodInitializing", ""})
 
 
 class SeenJob(msgspec.Struct, frozen=True, kw_only=True):
-    """An MPIJob. state: a word for its conditions. resized_at, size_manager: see `MPIJob`."""
+    """An MPIJob. state: a word for its conditions. priority: of its workers. resized_at, size_manager: see `MPIJob`."""
 
     metadata: Owned
     facts: JobFacts
     state: str
+    priority: str
     resized_at: float
     size_manager: str
 
@@ -47,6 +48,7 @@ def read_job(raw: bytes) -> SeenJob:
         metadata=facts.metadata,
         facts=facts,
         state=_job_state(job, facts),
+        priority=job.pod(names.ROLE_WORKER).priority_class_name or "",
         resized_at=job.resized_at,
         size_manager=job.size_manager,
     )

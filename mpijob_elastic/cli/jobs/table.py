@@ -18,11 +18,12 @@ def columns(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
 
 
-def jobs(reports: Iterable[JobReport], *, now: datetime, namespaces: bool, wide: bool) -> list[str]:
-    """Return a table with a line for each job."""
-    header = ["NAME", "STATE", "PHASE", "DESIRED", "READY", "PUBLISHED", "DRAINING", "ELASTIC", "AGE", "LAST-SCALE"]
-    header = ["NAMESPACE"] * namespaces + header + ["MIN", "MAX", "SLOTS", "DRAIN-TIMEOUT", "LAUNCHER", "NOTICE"] * wide
-    return columns(header, (_row(report, now, namespaces=namespaces, wide=wide) for report in reports))
+def jobs(
+    reports: Iterable[JobReport], *, now: datetime, contexts: bool = False, namespaces: bool, wide: bool
+) -> list[str]:
+    """Return a table with a line for each job; there is at least one."""
+    rows = [_row(report, now, contexts=contexts, namespaces=namespaces, wide=wide) for report in reports]
+    return columns([*rows[0]], ([cell or NONE for cell in row.values()] for row in rows))
 
 
 def details(report: JobReport, *, now: datetime) -> list[str]:
@@ -53,22 +54,38 @@ def age(since: datetime, *, now: datetime) -> str:
     return f"{seconds // 86400}d"
 
 
-def _row(report: JobReport, now: datetime, *, namespaces: bool, wide: bool) -> list[str]:
-    counts = (_desired(report), report.ready, report.published, report.draining)
-    elastic = NONE if report.foreign else _yes(report.elastic)
-    row = [report.name, report.state, report.phase or NONE, *map(str, counts), elastic, age(report.created, now=now)]
-    return [report.namespace] * namespaces + row + [_last_scale(report, now)] + (_more(report) if wide else [])
+def _row(report: JobReport, now: datetime, *, contexts: bool, namespaces: bool, wide: bool) -> dict[str, str]:
+    """Return what each column says of a job, "" where it says nothing."""
+    cells = {"CONTEXT": report.context} if contexts else {}
+    cells |= {"NAMESPACE": report.namespace} if namespaces else {}
+    cells |= {
+        "NAME": report.name,
+        "STATE": report.state,
+        "PHASE": report.phase,
+        "DESIRED": _desired(report),
+        "READY": str(report.ready),
+        "PUBLISHED": str(report.published),
+        "DRAINING": str(report.draining),
+        "GPUS": str(report.gpus or ""),
+        "ELASTIC": "" if report.foreign else _yes(report.elastic),
+        "AGE": age(report.created, now=now),
+        "LAST-SCALE": _last_scale(report, now),
+    }
+    return cells | (_more(report, now) if wide else {})
 
 
-def _more(report: JobReport) -> list[str]:
-    return [
-        str(report.min_replicas or NONE),
-        str(report.max_replicas or NONE),
-        str(report.slots),
-        durations.render(report.drain_timeout),
-        report.launcher.phase if report.launcher else NONE,
-        report.notices[0].partition(":")[0] if report.notices else NONE,
-    ]
+def _more(report: JobReport, now: datetime) -> dict[str, str]:
+    return {
+        "DURATION": age(report.created, now=report.ended or now),
+        "QUEUE": report.queue.name if report.queue else "",
+        "PRIORITY": report.priority,
+        "MIN": str(report.min_replicas or ""),
+        "MAX": str(report.max_replicas or ""),
+        "SLOTS": str(report.slots),
+        "DRAIN-TIMEOUT": durations.render(report.drain_timeout),
+        "LAUNCHER": report.launcher.phase if report.launcher else "",
+        "NOTICE": report.notices[0].partition(":")[0] if report.notices else "",
+    }
 
 
 def _last_scale(report: JobReport, now: datetime) -> str:
@@ -90,6 +107,12 @@ def _facts(report: JobReport, now: datetime) -> list[str]:
     }
     if report.phase:
         facts["Phase"] = report.phase
+    if report.gpus:
+        facts["GPUs"] = str(report.gpus)
+    if report.priority:
+        facts["Priority"] = report.priority
+    if report.ended:
+        facts["Duration"] = age(report.created, now=report.ended)
     if report.queue:
         facts["Queue"] = _queue(report.queue)
     return [f"{name + ':':<16}{fact}" for name, fact in facts.items()]

@@ -114,7 +114,7 @@ class Commands:
     async def get(self, answers: Answers, job: str | None = "train", output: str = "table") -> str:
         """Return what `get` prints."""
         async with serving(self._folder, answers) as (where, self.asked):
-            await get.get(where, job=job, output=output)
+            await get.get([where], job=job, output=output)
         return self._capsys.readouterr().out
 
     async def explain(self, answers: Answers, **options: Any) -> tuple[bool | None, str]:

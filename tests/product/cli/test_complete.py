@@ -49,6 +49,8 @@ async def completed(kubeconfig: Path, *words: str) -> list[str]:
         (["scaleout", "tr"], ["train\tRunning, 2 workers", "trial\tRunning, 1 worker"]),
         (["scaleout", "mpijob/tra"], ["mpijob/train\tRunning, 2 workers"]),
         (["get", "-n", "default", "o"], ["other\tRunning, 2 workers"]),
+        (["get", "--context", "plain", "o"], ["other\tRunning, 2 workers"]),
+        (["scalein", "train", "--pod", ""], ["train-worker-0\ton node-0", "train-worker-1"]),
         (["explain", "train", ""], ["train-worker-0\ton node-0", "train-worker-1"]),
         (["attach", "train", "train-worker-1"], ["train-worker-1"]),
         (["delete", "train", "--y"], ["--yes\tDo not ask for confirmation."]),

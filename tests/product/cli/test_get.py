@@ -11,7 +11,9 @@ from aiohttp import web
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import get, snapshot
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube import errors
 from mpijob_elastic.telemetry.terminal import printable
 from tests.product.cli import worlds
@@ -44,8 +46,56 @@ async def test_programs_get_an_object_for_one_job_and_items_for_all(command: Com
 
 async def test_no_job_at_all_is_said_and_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with serving(tmp_path, {}) as (where, _):
-        await get.get(where, job=None, output="table")
+        await get.get([where], job=None, output="table")
     assert capsys.readouterr() == ("", "No MPIJobs found in namespace default.\n")
+
+
+def clusters(where: Where, **servers: str | None) -> list[Where]:
+    """One for each context; a server of None is that of `where`."""
+    assert where.kubeconfig
+    config = yaml.safe_load(where.kubeconfig.read_text())
+    [first] = config["clusters"]
+    config["clusters"] = [
+        {"name": name, "cluster": {"server": server or first["cluster"]["server"]}} for name, server in servers.items()
+    ]
+    user = config["contexts"][0]["context"]
+    config["contexts"] = [{"name": name, "context": {**user, "cluster": name}} for name in servers]
+    where.kubeconfig.write_text(yaml.safe_dump(config))
+    return [Where(kubeconfig=where.kubeconfig, context=name) for name in servers]
+
+
+async def test_several_clusters_are_one_table_without_the_one_that_is_away(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with serving(tmp_path, two_jobs()) as (where, _):
+        several = clusters(where, east=None, away="http://127.0.0.1:1", west=None)
+        assert await get.get(several, job=None, output="table") == Exit.NOT_KNOWN
+        printed = capsys.readouterr()
+        assert [line.split()[:4] for line in printed.out.splitlines()] == [
+            ["CONTEXT", "NAMESPACE", "NAME", "STATE"],
+            ["east", "default", "other", "Running"],
+            ["east", "default", "train", "Running"],
+            ["west", "default", "other", "Running"],
+            ["west", "default", "train", "Running"],
+        ]
+        [line] = printed.err.splitlines()
+        assert line.startswith("mpijob-elastic: context away: GET http://127.0.0.1:1/")
+
+        assert await get.get([several[0], several[2]], job=None, output="json") == Exit.DONE
+        assert [item["context"] for item in json.loads(capsys.readouterr().out)["items"]] == [
+            "east",
+            "east",
+            "west",
+            "west",
+        ]
+        with pytest.raises(errors.Unreachable):
+            await get.get([several[1]], job=None, output="table")
+
+
+async def test_a_name_is_what_kubectl_takes(command: Commands) -> None:
+    assert await command.get(two_jobs(), job=None, output="name") == (
+        "mpijob.kubeflow.org/other\nmpijob.kubeflow.org/train\n"
+    )
 
 
 NO_CRD = web.Response(text="404 page not found\n", status=404)

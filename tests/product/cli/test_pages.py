@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import explain as explain_command
 from mpijob_elastic.cli.jobs import table
-from mpijob_elastic.cli.jobs.report import JobReport
+from mpijob_elastic.cli.jobs.report import JobReport, QueueReport
 from mpijob_elastic.decide import derive, notices
 from mpijob_elastic.explain import explain
 from mpijob_elastic.explain.facts import Facts, Look, Pod
@@ -67,7 +67,9 @@ def evicted() -> worlds.Object:
 def with_gpus(replicas: int) -> worlds.Object:
     job = mpi_job(replicas=replicas)
     asked = [{"nvidia.com/gpu": 8, "cpu": "4"}, {"amd.com/gpu": "1"}]
-    template = {"spec": {"containers": [{"resources": {"limits": limits}} for limits in asked]}}
+    template = {
+        "spec": {"priorityClassName": "low", "containers": [{"resources": {"limits": limits}} for limits in asked]}
+    }
     job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template
     return job
 
@@ -93,6 +95,11 @@ REPORTS = {
     "nothing is there or known": at_rest(1, role=None, launcher=None, config=None),
     "an unknown size": replace(at_rest(2), desired=None),
     "workers with GPUs": at_rest(2, job=with_gpus(2)),
+    "waiting in a queue": replace(
+        at_rest(2, job=with_gpus(2)),
+        context="east",
+        queue=QueueReport(name="team", workload="train-worker-1", place=2, says="1 more needed"),
+    ),
     "bounds and notices": replace(
         at_rest(1),
         min_replicas=1,
@@ -157,7 +164,10 @@ def holds(command: str, world: str, *parts: list[str], report: JobReport | Expla
 @pytest.mark.parametrize("world", REPORTS)
 def test_get_shows(world: str) -> None:
     report = REPORTS[world]
-    rows = (table.jobs([report], now=NOW, namespaces=whole, wide=whole) for whole in (False, True))
+    rows = (
+        table.jobs([report], now=NOW, contexts=bool(report.context), namespaces=whole, wide=whole)
+        for whole in (False, True)
+    )
     holds("get", world, *rows, table.details(report, now=NOW), report=report)
 
 
