@@ -74,8 +74,8 @@ async def change(where: Where, job: str, decide: Decide, patience: Patience) -> 
         if not patience.wait:
             say(f"`{command('watch', view)}` shows what follows.")
             return Exit.DONE
-        before = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
         try:
+            before = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
             end = await wait(client, snapshot, asked.goal, seconds=patience.seconds, look=patience.look)
         except asyncio.CancelledError:
             say(f"Interrupted. Nothing is undone, the change goes on: `{command('watch', view)}` shows it.", err=True)

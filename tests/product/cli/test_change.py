@@ -1,12 +1,15 @@
 """One change of a job: what is written at which version, and what comes between."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.act import gate
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import change, scale, suspension
 from mpijob_elastic.cli.jobs.change import Patience
@@ -265,6 +268,57 @@ async def test_a_job_that_cannot_change_is_refused(
     with pytest.raises(Refused, match=why):
         await scaled(server)
     assert server.writes == []
+
+
+WAITS = [
+    ({"annotations": {"mpijob-elastic/suspend": "true"}}, "is suspended by annotation mpijob-elastic/suspend"),
+    ({"labels": {LABEL_QUEUE: "team"}}, "does not run yet, because it waits in queue team"),
+]
+
+
+@pytest.mark.parametrize(("asks", "why"), WAITS)
+@pytest.mark.parametrize("asked", [{"count": 2}, {"grows": False, "count": 1}, {"grows": False, "pods": ["1"]}])
+async def test_nobody_waits_for_the_size_of_a_job_that_waits_itself(
+    server: Server, asks: dict[str, Any], why: str, asked: dict[str, Any]
+) -> None:
+    server.edit({"metadata": asks})
+    path = PODS.path("default", "train-launcher")
+    gates = [{"name": names.GATE_QUEUED}]
+    server.put(path, merged(server.objects[path], {"spec": {"schedulingGates": gates}, "status": {"phase": "Pending"}}))
+    with pytest.raises(Refused, match=f"train {why}.*; with --no-wait the size is set for its start"):
+        await scaled(server, A_LOOK, **asked)
+    assert server.writes == []
+    assert await scaled(server, **asked) == Exit.DONE
+
+
+@pytest.mark.parametrize(
+    ("when", "said"),
+    [
+        (
+            "write",
+            "Interrupted. Whether train was changed is not known: `mpijob-elastic get train -n default` shows it.",
+        ),
+        (
+            "wait",
+            "Interrupted. Nothing is undone, the change goes on: `mpijob-elastic watch train -n default` shows it.",
+        ),
+    ],
+)
+async def test_ctrl_c_undoes_nothing_and_says_what_goes_on(
+    server: Server, capsys: pytest.CaptureFixture[str], when: str, said: str
+) -> None:
+    running = asyncio.create_task(scaled(server, Patience(wait=True, seconds=60, look=False)))
+
+    def interrupted(sent: Sent) -> object | None:
+        if server.writes if when == "wait" else sent.method == "PATCH" and "dryRun" not in sent.query:
+            running.cancel()
+        return Server._asked(server, sent)
+
+    server.hook = interrupted
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert capsys.readouterr().err.splitlines() == [said]
+    assert server.size == 4
 
 
 async def test_another_operators_job_is_left_alone(server: Server) -> None:

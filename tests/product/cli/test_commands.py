@@ -87,6 +87,12 @@ def test_a_timeout_is_no_refusal() -> None:
     ("arguments", "words"),
     [
         ("get train -A", "a job is in one namespace"),
+        ("get train --context a --context b", "a job is in one cluster: choose it with one --context"),
+        ("scaleout train --count 0", "Input should be greater than or equal to 1"),
+        ("scalein train --to 0", "Input should be greater than or equal to 1"),
+        ("scaleout train --count 1 --to 4", "give --count or --to, not both"),
+        ("scalein train --pod 1 --to 4", "give the new size or who leaves, not both"),
+        ("scalein train --timeout never", "never is no duration above 0"),
         ("watch", "Missing argument"),
         ("explain", "Missing argument"),
         ("explain train -o wide", "wide"),
