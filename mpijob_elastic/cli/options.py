@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from typer.models import ArgumentInfo
 
 from mpijob_elastic.cli import complete
 from mpijob_elastic.model import durations
@@ -29,6 +30,11 @@ def seconds(text: str) -> float:
     if not found:
         raise typer.BadParameter(f"{text} is no duration above 0, such as 90s, 10m or 1h")
     return found
+
+
+def worker_argument(text: str) -> ArgumentInfo:
+    """Return the argument that names a worker, with this text."""
+    return typer.Argument(help=text, autocompletion=complete.workers, show_default=False)  # type: ignore[no-any-return]
 
 
 Job = Annotated[

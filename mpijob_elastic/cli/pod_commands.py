@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from mpijob_elastic.cli import complete
-from mpijob_elastic.cli.options import Context, Job, Kubeconfig, Namespace, seconds
+from mpijob_elastic.cli.options import Context, Job, Kubeconfig, Namespace, seconds, worker_argument
 
 
 def logs(
@@ -61,14 +60,7 @@ def logs(
 def attach(
     *,
     job: Job,
-    worker: Annotated[
-        str | None,
-        typer.Argument(
-            help="The worker: its number or its pod. Default: the launcher.",
-            autocompletion=complete.workers,
-            show_default=False,
-        ),
-    ] = None,
+    worker: Annotated[str | None, worker_argument("The worker: its number or its pod. Default: the launcher.")] = None,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,

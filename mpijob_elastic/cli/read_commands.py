@@ -8,7 +8,17 @@ import typer
 
 from mpijob_elastic.cli import complete
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import AllNamespaces, Context, Contexts, Job, Kubeconfig, Namespace, Output, job_name
+from mpijob_elastic.cli.options import (
+    AllNamespaces,
+    Context,
+    Contexts,
+    Job,
+    Kubeconfig,
+    Namespace,
+    Output,
+    job_name,
+    worker_argument,
+)
 
 OutputOfGet = Literal["table", "wide", "json", "yaml", "name"]
 _EXITS = {True: Exit.DONE, False: Exit.REFUSED, None: Exit.NOT_KNOWN}
@@ -93,14 +103,7 @@ def watch(
 def explain(
     *,
     job: Job,
-    worker: Annotated[
-        str | None,
-        typer.Argument(
-            help="Explain only this worker: its number or its pod.",
-            autocompletion=complete.workers,
-            show_default=False,
-        ),
-    ] = None,
+    worker: Annotated[str | None, worker_argument("Explain only this worker: its number or its pod.")] = None,
     namespace: Namespace = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="Output format.")] = "table",
     look: Annotated[

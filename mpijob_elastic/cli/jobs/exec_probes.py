@@ -6,7 +6,9 @@ The looks are bounded in number and time; an error is part of the answer.
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import TypeVar
 
 from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.act.worker_probes import EACH_PROCESS
@@ -18,6 +20,8 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.pod import Worker
+
+T = TypeVar("T")
 
 # Seconds for a look, looks in all, and looks at once.
 PATIENCE = 5.0
@@ -39,15 +43,19 @@ done
 
 async def into_workers(client: ApiReader, view: JobView, workers: Sequence[Worker]) -> Mapping[str, Look]:
     """Return what runs in these workers, for the first MOST of them."""
-    slots = asyncio.Semaphore(AT_ONCE)
+    named = {worker.name: worker for worker in workers}
+    return await each(named, lambda name: _look(client, view.namespace, named[name]))
 
-    async def look(worker: Worker) -> Look:
+
+async def each(pods: Iterable[str], look: Callable[[str], Awaitable[T]]) -> Mapping[str, T]:
+    """Return what a look shows of each of the first MOST pods, a few at once."""
+    slots, chosen = asyncio.Semaphore(AT_ONCE), list(islice(pods, MOST))
+
+    async def bounded(pod: str) -> T:
         async with slots:
-            return await _look(client, view.namespace, worker)
+            return await look(pod)
 
-    chosen = workers[:MOST]
-    looks = await asyncio.gather(*map(look, chosen))
-    return {worker.name: found for worker, found in zip(chosen, looks, strict=True)}
+    return dict(zip(chosen, await asyncio.gather(*map(bounded, chosen)), strict=True))
 
 
 async def into_launcher(client: ApiReader, view: JobView) -> tuple[Exec, ...]:

@@ -44,21 +44,14 @@ Looks = Mapping[str, Look]
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What was read beside a snapshot, see `Facts`. threats: why the nodes of pods are about to go, by pod.
+    """What was read beside a snapshot. threats: why the nodes of pods are about to go, by pod.
 
-    looks, frozen: what exec shows of workers, and the execs that the launcher holds although their pods are gone.
+    frozen: the execs that the launcher holds although their pods are gone.
     """
 
-    home: str = names.NAMESPACE
-    controller: str = ""
-    webhook: str = ""
-    events: Mapping[str, str] = field(default_factory=dict)
+    facts: Facts = field(default_factory=Facts)
     threats: Mapping[str, str] = field(default_factory=dict)
-    surplus: Mapping[str, float] = field(default_factory=dict)
-    looks: Looks = field(default_factory=dict)
     frozen: tuple[Exec, ...] = ()
-    stall: Stall | None = None
-    spawned: Spawned | None = None
 
 
 async def explain(where: Where, *, job: str, worker: str | None, output: str, look: bool) -> bool | None:
@@ -80,23 +73,13 @@ async def explained(client: ApiReader, snapshot: Snapshot, *, pod: str = "", loo
 
 def conclude(snapshot: Snapshot, asked: Asked, *, now: float, pod: str = "") -> Explanation:
     """Return the findings at time `now` (seconds since the epoch). pod: the only worker to explain, "" for all."""
-    facts = replace(
-        known(snapshot),
-        events=asked.events,
-        surplus=asked.surplus,
-        home=asked.home,
-        controller=asked.controller,
-        webhook=asked.webhook,
-        looks=asked.looks,
-        stall=asked.stall,
-        spawned=asked.spawned,
-    )
-    return find(_marked(snapshot.view, asked.threats, asked.frozen), facts, now=now, worker=pod)
+    return find(_marked(snapshot.view, asked.threats, asked.frozen), known(snapshot, asked.facts), now=now, worker=pod)
 
 
-def known(snapshot: Snapshot) -> Facts:
-    """Return the facts that the job's own objects tell."""
-    return Facts(
+def known(snapshot: Snapshot, beside: Facts | None = None) -> Facts:
+    """Return the facts that the job's own objects tell, and those from `beside`."""
+    return replace(
+        beside or Facts(),
         state=snapshot.job.state,
         created_at=snapshot.job.facts.created_at,
         resized_at=snapshot.job.resized_at,
@@ -139,18 +122,17 @@ async def ask(
         dependencies.surplus(client, view),
         asyncio.gather(_stall(client, view, look=look), looking),
     )
-    return Asked(
+    facts = Facts(
         home=home,
         controller=controller,
         webhook=webhook,
         events=events,
-        threats=threats,
         surplus=surplus,
         looks=looks,
-        frozen=frozen,
         stall=stall,
         spawned=spawned,
     )
+    return Asked(facts=facts, threats=threats, frozen=frozen)
 
 
 def _marked(view: JobView, threats: Mapping[str, str], frozen: tuple[Exec, ...]) -> JobView:

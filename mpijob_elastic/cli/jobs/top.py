@@ -9,7 +9,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import launcher_pod, shown_facts, table
-from mpijob_elastic.cli.jobs.exec_probes import AT_ONCE, MOST, PATIENCE
+from mpijob_elastic.cli.jobs.exec_probes import PATIENCE, each
 from mpijob_elastic.cli.jobs.launcher_pod import NotStarted
 from mpijob_elastic.cli.jobs.shown_facts import SeenPod
 from mpijob_elastic.cli.target import Where, reached
@@ -130,21 +130,20 @@ async def _measured(client: ApiReader, namespace: str, selector: str) -> Mapping
 
 async def _gpus(client: ApiReader, pods: Iterable[SeenPod]) -> Mapping[str, tuple[tuple[int, int], ...]]:
     """Return the GPUs of the first MOST workers that have nvidia-smi and let this user exec."""
-    slots = asyncio.Semaphore(AT_ONCE)
+    named = {pod.metadata.name: pod for pod in pods if pod.facts.role == names.ROLE_WORKER}
 
-    async def ask(pod: SeenPod) -> tuple[tuple[int, int], ...]:
-        container = of_driver(pod.facts.containers, mounting=pod.facts.mounting)
-        where = (pod.metadata.namespace, pod.metadata.name)
-        async with slots:
-            try:
-                result = await exec_in_pod(client, *where, container=container, command=NVIDIA_SMI, timeout=PATIENCE)
-                return tuple(_gpu(line) for line in result.stdout.splitlines()) if result.exit_code == 0 else ()
-            except (errors.KubeError, ValueError):
-                return ()
+    async def ask(name: str) -> tuple[tuple[int, int], ...]:
+        container = of_driver(named[name].facts.containers, mounting=named[name].facts.mounting)
+        namespace = named[name].metadata.namespace
+        try:
+            result = await exec_in_pod(
+                client, namespace, name, container=container, command=NVIDIA_SMI, timeout=PATIENCE
+            )
+            return tuple(_gpu(line) for line in result.stdout.splitlines()) if result.exit_code == 0 else ()
+        except (errors.KubeError, ValueError):
+            return ()
 
-    asked = [pod for pod in pods if pod.facts.role == names.ROLE_WORKER][:MOST]
-    found = await asyncio.gather(*map(ask, asked))
-    return {pod.metadata.name: gpus for pod, gpus in zip(asked, found, strict=True)}
+    return await each(named, ask)
 
 
 def _gpu(line: str) -> tuple[int, int]:

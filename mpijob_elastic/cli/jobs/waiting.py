@@ -22,6 +22,7 @@ from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.jobs.watch import REFRESHES, clock
 from mpijob_elastic.decide import derive
 from mpijob_elastic.explain import explain as find
+from mpijob_elastic.explain.facts import Facts
 from mpijob_elastic.explain.findings import Level
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
@@ -76,7 +77,7 @@ async def _see(client: ApiReader, snapshot: Snapshot, *, look: bool) -> Seen:
     if look and seen.wanted and all(worker.cause.level is Level.UNKNOWN for worker in seen.wanted):
         running = [worker for worker in view.workers if worker.running and not worker.facts.deleting]
         looks = await exec_probes.into_workers(client, view, running)
-        seen = replace(seen, found=find(view, replace(explain.known(snapshot), looks=looks), now=now))
+        seen = replace(seen, found=find(view, explain.known(snapshot, Facts(looks=looks)), now=now))
     return seen
 
 
