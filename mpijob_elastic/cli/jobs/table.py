@@ -104,18 +104,13 @@ def _facts(report: JobReport, now: datetime) -> list[str]:
         "Drain timeout": durations.render(report.drain_timeout),
         "Last scale": _last_scale(report, now),
         "Launcher": _launcher(report.launcher) if report.launcher else "not created yet",
+        "Phase": report.phase,
+        "GPUs": str(report.gpus or ""),
+        "Priority": report.priority,
+        "Duration": age(report.created, now=report.ended) if report.ended else "",
+        "Queue": _queue(report.queue) if report.queue else "",
     }
-    if report.phase:
-        facts["Phase"] = report.phase
-    if report.gpus:
-        facts["GPUs"] = str(report.gpus)
-    if report.priority:
-        facts["Priority"] = report.priority
-    if report.ended:
-        facts["Duration"] = age(report.created, now=report.ended)
-    if report.queue:
-        facts["Queue"] = _queue(report.queue)
-    return [f"{name + ':':<16}{fact}" for name, fact in facts.items()]
+    return [f"{name + ':':<16}{fact}" for name, fact in facts.items() if fact]
 
 
 def _queue(queue: QueueReport) -> str:

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from mpijob_elastic import names
 from mpijob_elastic.act import gate
@@ -200,6 +202,29 @@ async def test_workers_are_parked_and_come_back(
     knows(server)
     assert await scaled(server, **asked) == Exit.DONE
     assert (server.size, parked(server)) == (size, after)
+
+
+@given(replicas=st.integers(2, 9), parked=st.sets(st.integers(0, 11)), data=st.data())
+def test_exactly_those_leave_and_exactly_so_many_stay(replicas: int, parked: set[int], data: st.DataObject) -> None:
+    annotations = {"mpijob-elastic/parked": ",".join(map(str, sorted(parked)))} if parked else {}
+    [found] = worlds.read([worlds.mpi_job(replicas=replicas, annotations=annotations)])
+    view, wanted = found.view, set(found.view.wanted)
+    assume(len(wanted) > 1)
+
+    def workers(number: int, without: Collection[int]) -> set[int]:
+        return set(range(number)).difference(without)
+
+    leaving = frozenset(data.draw(st.sets(st.sampled_from(sorted(wanted)), max_size=len(wanted) - 1)))
+    number, stays_away = scale._shrunk(view, len(wanted) - len(leaving), leaving)
+    assert workers(number, stays_away) == wanted - leaving
+    assert stays_away - parked <= leaving
+
+    size = len(wanted) + data.draw(st.integers(1, 5))
+    number, stays_away = scale._grown(view, size)
+    assert workers(number, stays_away) > wanted
+    assert len(workers(number, stays_away)) == size
+    assert stays_away <= parked
+    assert number == replicas or not workers(number, ()) & stays_away, "those that are parked come first"
 
 
 @pytest.mark.parametrize(
