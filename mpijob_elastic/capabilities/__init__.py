@@ -25,21 +25,9 @@ from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.taints import Signs
 
+__all__ = ["ALL", "GROUPS", "KEYS", "node_signs", "of", "read", "told"]
 # Those of their annotations and labels that a command writes.
-__all__ = [
-    "ALL",
-    "GANG",
-    "GROUPS",
-    "KEYS",
-    "LABEL_QUEUE",
-    "PARKED",
-    "SIZES",
-    "SUSPEND",
-    "node_signs",
-    "of",
-    "read",
-    "told",
-]
+__all__ += ["GANG", "LABEL_QUEUE", "PARKED", "SIZES", "SUSPEND"]
 
 ALL: tuple[type[Capability], ...] = (
     Suspension,

@@ -52,7 +52,8 @@ async def test_a_day_from_submit_to_delete(user: Typed, job: Job) -> None:
         f"there is a MPIJob {job.namespace}/train: choose another --name, or `mpijob-elastic delete {here}`"
     )
     code, printed = await user.run("suspend", "train")
-    assert (code, printed.splitlines()[0]) == (0, "train is being suspended")
+    said = "train is being suspended: its workers drain, and training ends until it is resumed"
+    assert (code, printed.splitlines()[0]) == (0, said)
     assert printed.splitlines()[-1] == (
         f"train is suspended, and nothing of it runs. `mpijob-elastic resume {here}` starts it again."
     )

@@ -17,7 +17,7 @@ from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import dependencies, explain, get
 from mpijob_elastic.cli.jobs.goals import THERE, Goal, Progress, Seen
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.cli.jobs.waiting import wait
+from mpijob_elastic.cli.jobs.waiting import Show, wait
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
@@ -68,19 +68,29 @@ Decide = Callable[[ApiWriter, Snapshot], Awaitable[Change]]
 async def change(where: Where, job: str, decide: Decide, patience: Patience) -> Exit:
     """Change a job, and wait. Raises `errors.KubeError`."""
     async with reached(where) as (client, namespace):
-        snapshot, asked = await _written(client, namespace, job, decide)
+        snapshot, asked = await written(client, namespace, job, decide)
         view = snapshot.view
         say(asked.says)
         if not patience.wait:
             say(f"`{command('watch', view)}` shows what follows.")
             return Exit.DONE
         try:
-            before = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
-            end = await wait(client, snapshot, asked.goal, seconds=patience.seconds, look=patience.look)
+            end, lines = await followed(client, snapshot, asked, patience)
         except asyncio.CancelledError:
             say(f"Interrupted. Nothing is undone, the change goes on: `{command('watch', view)}` shows it.", err=True)
             raise
-        return await _ended(client, snapshot, asked, end, before, patience)
+        say(*lines, err=end is Exit.NOT_KNOWN)
+        return end
+
+
+async def followed(
+    client: ApiWriter, snapshot: Snapshot, asked: Change, patience: Patience, show: Show | None = None
+) -> tuple[Exit, list[str]]:
+    """Wait for the end of a change, and return how it ended, in words too. show: see `wait`."""
+    view = snapshot.view
+    before = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
+    end = await wait(client, snapshot, asked.goal, seconds=patience.seconds, look=patience.look, show=show)
+    return await _ended(client, snapshot, asked, end, before, patience)
 
 
 def command(name: str, view: JobView, *more: str) -> str:
@@ -138,7 +148,9 @@ async def size_owner(client: ApiWriter, snapshot: Snapshot) -> str:
     return ""
 
 
-async def _written(client: ApiWriter, namespace: str | None, job: str, decide: Decide) -> tuple[Snapshot, Change]:
+async def written(
+    client: ApiWriter, namespace: str | None, job: str, decide: Decide, *, dry_run: bool = False
+) -> tuple[Snapshot, Change]:
     """Write the change, and return the job as it was before. Raises Refused where it changes meanwhile."""
     asked = None
     for _ in range(ATTEMPTS):
@@ -148,17 +160,19 @@ async def _written(client: ApiWriter, namespace: str | None, job: str, decide: D
             break
         with suppress(errors.Conflict):
             if asked.patch is not None:
-                await _write(client, snapshot.view, asked.patch)
+                await _write(client, snapshot.view, asked.patch, dry_run=dry_run)
             return snapshot, asked
-    raise Refused(f"somebody else changes {job} at the same time; nothing was written, so type the command again")
+    raise Refused(f"somebody else changes {job} at the same time; nothing was written, so try again")
 
 
-async def _write(client: ApiWriter, view: JobView, patch: Mapping[str, Mapping[str, object]]) -> None:
-    """Write a change, after a dry run of it."""
+async def _write(client: ApiWriter, view: JobView, patch: Mapping[str, Mapping[str, object]], *, dry_run: bool) -> None:
+    """Write a change, after a dry run of it; or do that alone."""
     version = {"uid": view.ref.uid, "resourceVersion": view.ref.resource_version}
     body = {**patch, "metadata": {**patch.get("metadata", {}), **version}}
     path = MPI_JOBS.path(view.namespace, view.name)
     await client.patch_object(path, body=body, content_type=MERGE_PATCH, query={**MANAGER, "dryRun": "All"})
+    if dry_run:
+        return
     try:
         await client.patch_object(path, body=body, content_type=MERGE_PATCH, query=MANAGER)
     except errors.KubeError as error:
@@ -178,28 +192,22 @@ async def _ended(
     end: tuple[Progress, Seen] | None,
     before: Mapping[str, tuple[str, str]],
     patience: Patience,
-) -> Exit:
-    """Say how it ended, and return the exit code."""
+) -> tuple[Exit, list[str]]:
+    """Return how it ended, and what to say of it."""
     view, late = snapshot.view, durations.render(patience.seconds)
     looks = f"the change goes on, and `{command('watch', view)}` shows it"
     if end is None:
-        say(f"After {late} the API server does not answer: {looks}.", err=True)
-        return Exit.NOT_KNOWN
+        return Exit.NOT_KNOWN, [f"After {late} the API server does not answer: {looks}."]
     progress, seen = end
     await asyncio.sleep(_TOLD_WITHIN)
     after = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
     told = [message for name, (reason, message) in after.items() if name not in before and reason in _OTHERWISE]
     if not (progress.done or progress.otherwise):
-        say(f"After {late} it still goes on: {progress}", "", err=True)
         found = await explain.explained(client, seen.snapshot)
         wrong = [worker for worker in found.workers if worker.cause.level not in THERE]
         job = [finding for finding in found.job if finding.level is not Level.FINE]
-        say(
-            *explain.text(replace(found, job=tuple(job), workers=tuple(wrong))),
-            "",
-            f"Nothing is undone: {looks}.",
-            err=True,
-        )
-        return Exit.NOT_KNOWN
-    say(f"{progress.otherwise}." if progress.otherwise else asked.ended(seen), *told)
-    return Exit.OTHERWISE if progress.otherwise or told else Exit.DONE
+        causes = explain.text(replace(found, job=tuple(job), workers=tuple(wrong)))
+        first, last = f"After {late} it still goes on: {progress}", f"Nothing is undone: {looks}."
+        return Exit.NOT_KNOWN, [first, "", *causes, "", last]
+    words = f"{progress.otherwise}." if progress.otherwise else asked.ended(seen)
+    return Exit.OTHERWISE if progress.otherwise or told else Exit.DONE, [words, *told]

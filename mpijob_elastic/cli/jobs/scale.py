@@ -13,6 +13,7 @@ from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import goals, launcher_pod
 from mpijob_elastic.cli.jobs.change import (
     Change,
+    Decide,
     Patience,
     annotated,
     change,
@@ -32,9 +33,12 @@ from mpijob_elastic.model.phrases import listed, workers
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """The size `to`, or `count` workers more or fewer, or else that these workers leave, and those of these nodes."""
+    """The size `to`, or `count` workers more or fewer, or else that these workers leave, and those of these nodes.
 
-    grows: bool
+    grows: None where `to` may be more or fewer.
+    """
+
+    grows: bool | None = None
     count: int | None = None
     to: int | None = None
     pods: Sequence[str] = ()
@@ -48,6 +52,11 @@ class Asked:
 
 async def scale(where: Where, job: str, asked: Asked, patience: Patience) -> Exit:
     """Change the size as it is asked for. Raises `errors.KubeError`."""
+    return await change(where, job, sized(asked, waits=patience.wait), patience)
+
+
+def sized(asked: Asked, *, waits: bool) -> Decide:
+    """Return what changes the size of a job as it is asked for. waits: only a job that may run now."""
 
     async def decide(client: ApiWriter, snapshot: Snapshot) -> Change:
         view = snapshot.view
@@ -58,22 +67,23 @@ async def scale(where: Where, job: str, asked: Asked, patience: Patience) -> Exi
             )
         leaving = _leaving(snapshot, asked)
         by = len(leaving.difference(view.skips)) if asked.named else asked.count or 1
-        size = asked.to or view.replicas + (by if asked.grows else -by)
-        _refuse_direction(view, size, grows=asked.grows)
-        waits = state.wishes.stop or state.wishes.held.get(names.launcher(view.name))
-        if waits and patience.wait:
-            how = f"is suspended by {waits}" if state.wishes.stop else f"does not run yet, because {waits}"
+        size = asked.to if asked.to is not None else view.replicas + (by if asked.grows else -by)
+        grows = size >= view.replicas if asked.grows is None else asked.grows
+        _refuse_direction(view, size, grows=grows)
+        holds = state.wishes.stop or state.wishes.held.get(names.launcher(view.name))
+        if holds and waits:
+            how = f"is suspended by {holds}" if state.wishes.stop else f"does not run yet, because {holds}"
             raise Refused(f"{view.name} {how}; with --no-wait the size is set for its start")
         if owner := await size_owner(client, snapshot):
             raise Refused(owner)
-        replicas, parked = _grown(view, size) if asked.grows else _shrunk(view, size, leaving)
+        replicas, parked = _grown(view, size) if grows else _shrunk(view, size, leaving)
         if parked.difference(view.skips):
             await refuse_unknown(
                 client, view, capabilities.PARKED, then="the operator would create these workers again"
             )
-        return _change(view, size, replicas, parked, grows=asked.grows)
+        return _change(view, size, replicas, parked, grows=grows)
 
-    return await change(where, job, decide, patience)
+    return decide
 
 
 def trains(seen: Seen) -> str:

@@ -23,35 +23,33 @@ from mpijob_elastic.kube.writer import ApiWriter
 
 async def suspend(where: Where, job: str, patience: Patience) -> Exit:
     """Suspend a job. Raises `errors.KubeError`."""
-
-    async def decide(client: ApiWriter, snapshot: Snapshot) -> Change:
-        view = snapshot.view
-        refuse_unless_ours(snapshot, elastic=view.facts.elastic)
-        await refuse_unknown(client, view, capabilities.SUSPEND, then=f"{view.name} would start again at once")
-        return Change(
-            patch=annotated(capabilities.SUSPEND, "true"),
-            says=f"{view.name} is being suspended",
-            goal=goals.stops,
-            ended=_suspended,
-        )
-
-    return await change(where, job, decide, patience)
+    return await change(where, job, suspending, patience)
 
 
 async def resume(where: Where, job: str, patience: Patience) -> Exit:
     """Resume a suspended job. Raises `errors.KubeError`."""
+    return await change(where, job, resuming, patience)
 
-    async def decide(_: ApiWriter, snapshot: Snapshot) -> Change:
-        view = snapshot.view
-        state = refuse_unless_ours(snapshot, elastic=view.facts.elastic)
-        return Change(
-            patch=annotated(capabilities.SUSPEND, None) if state.wishes.stop else None,
-            says=f"{view.name} is being resumed" if state.wishes.stop else f"{view.name} is not suspended",
-            goal=partial(goals.trains, size=view.replicas),
-            ended=trains,
-        )
 
-    return await change(where, job, decide, patience)
+async def suspending(client: ApiWriter, snapshot: Snapshot) -> Change:
+    """Return the change that suspends a job. Raises Refused with why it cannot be."""
+    view, key = snapshot.view, capabilities.SUSPEND
+    refuse_unless_ours(snapshot, elastic=view.facts.elastic)
+    await refuse_unknown(client, view, key, then=f"{view.name} would start again at once")
+    says = f"{view.name} is being suspended: its workers drain, and training ends until it is resumed"
+    return Change(patch=annotated(key, "true"), says=says, goal=goals.stops, ended=_suspended)
+
+
+async def resuming(_: ApiWriter, snapshot: Snapshot) -> Change:
+    """Return the change that resumes a job. Raises Refused with why it cannot be."""
+    view = snapshot.view
+    state = refuse_unless_ours(snapshot, elastic=view.facts.elastic)
+    return Change(
+        patch=annotated(capabilities.SUSPEND, None) if state.wishes.stop else None,
+        says=f"{view.name} is being resumed" if state.wishes.stop else f"{view.name} is not suspended",
+        goal=partial(goals.trains, size=view.replicas),
+        ended=trains,
+    )
 
 
 def _suspended(seen: Seen) -> str:

@@ -7,7 +7,7 @@ An API server that is away is waited for. On a terminal bars are drawn; elsewher
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 from rich.console import Console, Group
@@ -37,15 +37,15 @@ _BAR = 30
 
 
 async def wait(
-    client: ApiReader, first: Snapshot, goal: Goal, *, seconds: float, look: bool
+    client: ApiReader, first: Snapshot, goal: Goal, *, seconds: float, look: bool, show: Show | None = None
 ) -> tuple[Progress, Seen] | None:
     """Wait for so many seconds until the goal is reached or cannot be, and return how far the job is then.
 
-    None: the API server does not answer, so nobody knows. look: into pods, for ranks. Raises NoSuchJob where the job is
-    deleted, and other `errors.KubeError`.
+    None: the API server does not answer, so nobody knows. look: into pods, for ranks. show: takes how far it is,
+    None to print it. Raises NoSuchJob where the job is deleted, and other `errors.KubeError`.
     """
     view, deadline = first.view, time.monotonic() + seconds
-    with _display(Console(highlight=False)) as show:
+    with nullcontext(show) if show else _display(Console(highlight=False)) as tell:
         while True:
             last = None
             try:
@@ -55,12 +55,12 @@ async def wait(
             except errors.KubeError as error:
                 if not errors.may_pass(error):
                     raise
-                show(Progress(stages={}, done=False, now=f"no answer of the API server: {error}", step="away"))
+                tell(Progress(stages={}, done=False, now=f"no answer of the API server: {error}", step="away"))
             else:
                 if seen.snapshot.view.ref.uid != view.ref.uid:
                     raise get.NoSuchJob(f"MPIJob {view.name} was deleted, and another was created under its name")
                 last = goal(seen), seen
-                show(last[0])
+                tell(last[0])
                 if last[0].done or last[0].otherwise:
                     return last
             pause = PAUSE + len(view.workers) / WORKERS_A_SECOND
