@@ -89,7 +89,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     def gpus(self) -> int:
         """The GPUs of each worker, whoever makes them."""
         limits = ((key, amount) for key, amount in self.worker_counts.items() if key.startswith("limits."))
-        return sum(amount for key, amount in limits if key.endswith("/gpu")) // requests.UNIT
+        return sum(amount for key, amount in limits if key.endswith(("/gpu", "/gpu.shared"))) // requests.UNIT
 
     @property
     def sizes(self) -> Sequence[int]:

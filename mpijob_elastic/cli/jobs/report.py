@@ -97,8 +97,9 @@ class JobReport(_Part, frozen=True):
     operator manages it; `foreign` says why. hosts: the lines of discover_hosts.sh.
     exec_names: the pods that the launcher's Role allows exec into, None where this user may not read it. next: what the
     controller does next, in words; next_look: when it checks the job again without a change. queue: None unless it
-    is in one and this user may read what shows that. priority: the PriorityClass of its workers. ended: None unless it
-    has. context: of the kubeconfig, "" where the user names none.
+    is in one and this user may read what shows that. parked: the numbers of workers that the job does without.
+    gpus: that its workers ask for together. priority: the PriorityClass of its workers. ended: None unless it has.
+    context: of the kubeconfig, "" where the user names none.
     """
 
     namespace: str
@@ -125,6 +126,7 @@ class JobReport(_Part, frozen=True):
     next: list[str]
     next_look: datetime | None
     queue: QueueReport | None = None
+    parked: list[int] = []
     gpus: int = 0
     priority: str = ""
     ended: datetime | None = None
@@ -164,6 +166,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         next=plan_words.words(state, due) if snapshot.role_readable else [_NO_RIGHTS],
         next_look=_time(due.wake_at) if due.wake_at is not None else None,
         queue=next((QueueReport(*turn) for one in state.wishes.capabilities if (turn := one.turn(state))), None),
+        parked=sorted(view.facts.skips),
         gpus=view.replicas * view.facts.gpus,
         priority=snapshot.job.priority,
         ended=None if view.facts.ended_at is None else _time(view.facts.ended_at),

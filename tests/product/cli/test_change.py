@@ -272,7 +272,7 @@ async def test_what_a_webhook_warns_of_is_said_once(server: Server, capsys: pyte
     ]
 
 
-async def parked(server: Server, index: int, *, away: bool = True) -> str:
+async def parks(server: Server, index: int, *, away: bool = True) -> str:
     """What is said of it; the annotation is then what was asked for."""
     async with await connect(user_agent="test", kubeconfig=server.kubeconfig) as client:
         return (await change.written(client, "default", "train", parking.parks(index, away=away)))[1].says
@@ -287,25 +287,25 @@ async def test_a_worker_is_parked_beside_others_and_comes_back(server: Server) -
     server.hook = webhook
     server.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 4}}}})
     found = server.objects[JOB]["metadata"]["annotations"]
-    assert await parked(server, 3) == "train-worker-3 is being parked; train: 4 → 3 workers"
-    assert await parked(server, 1) == "train-worker-1 is being parked; train: 3 → 2 workers"
-    assert await parked(server, 1) == "train-worker-1 is parked already"
+    assert await parks(server, 3) == "train-worker-3 is being parked; train: 4 → 3 workers"
+    assert await parks(server, 1) == "train-worker-1 is being parked; train: 3 → 2 workers"
+    assert await parks(server, 1) == "train-worker-1 is parked already"
     assert server.objects[JOB]["metadata"]["annotations"] == {**found, "mpijob-elastic/parked": "1,3"}
-    assert await parked(server, 3, away=False) == "train-worker-3 is to come back; train: 2 → 3 workers"
-    assert await parked(server, 1, away=False) == "train-worker-1 is to come back; train: 3 → 4 workers"
-    assert await parked(server, 1, away=False) == "train-worker-1 is not parked"
+    assert await parks(server, 3, away=False) == "train-worker-3 is to come back; train: 2 → 3 workers"
+    assert await parks(server, 1, away=False) == "train-worker-1 is to come back; train: 3 → 4 workers"
+    assert await parks(server, 1, away=False) == "train-worker-1 is not parked"
     assert server.objects[JOB]["metadata"]["annotations"] == found
     with pytest.raises(Refused, match="train has no worker 4; its workers are 0 to 3"):
-        await parked(server, 4)
+        await parks(server, 4)
 
 
 async def test_a_worker_is_not_parked_where_it_would_come_back(server: Server) -> None:
     with pytest.raises(Refused, match="knows mpijob-elastic/parked, so train-worker-1 would come back at once"):
-        await parked(server, 1)
+        await parks(server, 1)
     replicas: dict[str, Any] = {"f:spec": {"f:mpiReplicaSpecs": {"f:Worker": {"f:replicas": {}}}}}
     server.edit({"metadata": {"managedFields": [{"manager": "argocd-controller", "fieldsV1": replicas}]}})
     with pytest.raises(Refused, match="argocd-controller sets the size of train"):
-        await parked(server, 1)
+        await parks(server, 1)
     assert server.writes == []
 
 

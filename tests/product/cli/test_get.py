@@ -129,6 +129,27 @@ def test_what_a_machine_reads_is_what_the_user_wrote(output: str, read: Callable
     assert read(shown) == said
 
 
+@pytest.mark.parametrize(
+    ("containers", "parked", "gpus"),
+    [
+        ([{}], None, 0),
+        ([{"limits": {"nvidia.com/gpu": "2", "cpu": "8"}}], None, 6),
+        ([{"requests": {"amd.com/gpu": 1}, "limits": {"amd.com/gpu": 1}}, {"limits": {"amd.com/gpu": "1"}}], None, 6),
+        ([{"limits": {"nvidia.com/gpu.shared": "1"}}], "1", 2),
+        ([{"limits": {"aliyun.com/gpu-mem": "8", "nvidia.com/mig-1g.5gb": "1", "rdma/hca": "1"}}], None, 0),
+        ([{"limits": {"nvidia.com/gpu": "many"}}], None, 0),
+    ],
+)
+async def test_the_gpus_of_the_workers_that_are_not_parked_are_counted(
+    command: Commands, containers: list[Any], parked: str | None, gpus: int
+) -> None:
+    job = worlds.mpi_job(replicas=3, annotations={"mpijob-elastic/parked": parked} if parked else {})
+    template = {"spec": {"containers": [{"name": f"c{at}", "resources": one} for at, one in enumerate(containers)]}}
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template
+    read = json.loads(await command.get({**two_jobs(), "mpijobs": [job]}, output="json"))
+    assert (read["gpus"], read["parked"]) == (gpus, [int(parked)] if parked else [])
+
+
 def queued(*, label: str = "team", reserved: bool = False) -> Answers:
     """A job that waits in a queue, unless it has quota, and another that is before it."""
     job, waits = worlds.mpi_job(replicas=1, conditions=["Created"]), worlds.worker(0, phase="Pending")

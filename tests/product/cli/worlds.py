@@ -39,12 +39,15 @@ def mpi_job(
     command: Iterable[str] = ELASTIC,
     annotations: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
+    gpus: int = 0,
     **status: object,
 ) -> Object:
+    limits = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
+    workers = {"replicas": replicas, "template": {"spec": {"containers": [{"name": "worker", "resources": limits}]}}}
     template = {"spec": {"containers": [{"name": "launcher", "command": list(command)}]}}
     return {
         "metadata": _meta(name, namespace, annotations=dict(annotations or {}), labels=dict(labels or {})),
-        "spec": {"mpiReplicaSpecs": {"Launcher": {"template": template}, "Worker": {"replicas": replicas}}},
+        "spec": {"mpiReplicaSpecs": {"Launcher": {"template": template}, "Worker": workers}},
         "status": {"conditions": [{"type": kind, "status": "True"} for kind in conditions], **status},
     }
 
