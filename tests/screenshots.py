@@ -70,16 +70,16 @@ def unschedulable(api: TinyApi, pod: str) -> None:
 
 def fill(api: TinyApi) -> None:
     """Store a namespace of an ordinary day."""
-    put_job(api, "bert-large-pretrain", size=16, memory=scaled(12, 16, 7200))
-    put_job(api, "llama-sft", size=8, memory=scaled(4, 8, 2500))
+    put_job(api, "bert-large-pretrain", size=16, gpus=8, memory=scaled(12, 16, 7200))
+    put_job(api, "llama-sft", size=8, gpus=8, memory=scaled(4, 8, 2500))
     put_job(api, "tabular-hpo", size=2)
-    put_job(api, "resnet50-imagenet", size=6, ready=3, memory=scaled(3, 6, 660))
+    put_job(api, "resnet50-imagenet", size=6, gpus=1, ready=3, memory=scaled(3, 6, 660))
     for index in (3, 4, 5):
         unschedulable(api, f"resnet50-imagenet-worker-{index}")
-    put_job(api, "asr-conformer", size=1, leaving=(1, 2), memory=scaled(3, 1, 4), at=time.time() - 4)
+    put_job(api, "asr-conformer", size=1, gpus=4, leaving=(1, 2), memory=scaled(3, 1, 4), at=time.time() - 4)
     for name, state, size in (("t5-eval", "Succeeded", 0), ("detr-sweep-07", "Failed", 2)):
         put_job(api, name, size=size, phase=state, conditions=[state], completionTime=worlds.CREATED_TEXT)
-    put_job(api, "train", size=4, memory=BEFORE)
+    put_job(api, "train", gpus=1, size=4, memory=BEFORE)
 
 
 async def happen(api: TinyApi, page: Page) -> None:
@@ -91,13 +91,13 @@ async def happen(api: TinyApi, page: Page) -> None:
         await api.create(EVENTS.path(NAMESPACE), f"e{time.time_ns()}", **about, lastTimestamp=now)
 
     await page.wait_for_timeout(15_000)
-    put_job(api, "train", size=7, ready=4, memory=BEFORE)
+    put_job(api, "train", gpus=1, size=7, ready=4, memory=BEFORE)
     await page.wait_for_timeout(5_000)
-    put_job(api, "train", size=7, ready=6, memory=scaled(4, 6))
+    put_job(api, "train", gpus=1, size=7, ready=6, memory=scaled(4, 6))
     unschedulable(api, "train-worker-6")
     await event("HostsPublished", "train-worker-4, train-worker-5 added to discover_hosts.sh: 4 → 6 of 7 workers")
     await page.wait_for_timeout(14_000)
-    put_job(api, "train", size=5, leaving=(5,), memory=scaled(6, 5), at=time.time())
+    put_job(api, "train", gpus=1, size=5, leaving=(5,), memory=scaled(6, 5), at=time.time())
     api.remove(PODS.path(NAMESPACE, "train-worker-6"))
     await event("Draining", "train-worker-5 removed from discover_hosts.sh: 6 → 5 of 5 desired workers; at most 60s")
     await page.wait_for_timeout(5_000)

@@ -1,4 +1,4 @@
-"""`mpijob-elastic get`, `watch`, `explain` and `dashboard`: they change nothing."""
+"""`mpijob-elastic get`, `watch`, `explain` and `dashboard`: only the last has buttons that change something."""
 
 import asyncio
 from collections.abc import Sequence
@@ -159,8 +159,9 @@ def dashboard(
 
     - `mpijob-elastic dashboard --no-browser --port 8765`: on another machine, behind `ssh -L 8765:127.0.0.1:8765`
 
-    The page is served on this machine alone, to your browser alone, and reads with your kubeconfig and rights. While
-    the page of a job is open, the workers' processes are listed by exec, every 30 s at most.
+    The page is served on this machine alone, to your browser alone, with your kubeconfig and rights. While the page
+    of a job is open, the workers' processes are listed by exec, every 30 s at most. Its buttons scale, park,
+    suspend and resume the job, as the commands do; each asks first.
 
     Exit codes: 1 no such job, no right to read it, or the port is taken; 2 wrong usage; 4 no answer of the API server;
     0 SIGTERM; 130 Ctrl-C.

@@ -39,13 +39,13 @@ HEADERS = {
 }
 
 
-def foreign(headers: Mapping[str, str]) -> str:
-    """Return why a request comes from elsewhere, "" if it does not."""
+def foreign(headers: Mapping[str, str], *, writes: bool = False) -> str:
+    """Return why a request comes from elsewhere, "" if it does not. writes: it has to say where it comes from."""
     host = headers.get("Host", "")
     if _name(f"//{host}") not in LOCAL:
         return "this page answers to localhost, 127.0.0.1 and [::1] only"
-    origin = headers.get("Origin", f"http://{host}")
-    leads = (headers.get("Sec-Fetch-Mode"), headers.get("Sec-Fetch-Dest")) == ("navigate", "document")
+    origin = headers.get("Origin", "" if writes else f"http://{host}")
+    leads = not writes and (headers.get("Sec-Fetch-Mode"), headers.get("Sec-Fetch-Dest")) == ("navigate", "document")
     is_own = leads or headers.get("Sec-Fetch-Site", "none") in OWN_SITES
     return "" if is_own and origin == f"http://{host}" else "another page asks"
 

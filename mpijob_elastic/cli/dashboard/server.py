@@ -12,14 +12,16 @@ from typing import Any
 
 from aiohttp import web
 
-from mpijob_elastic.cli.dashboard import guard, streams
+from mpijob_elastic.cli.dashboard import changes, guard, streams
 from mpijob_elastic.cli.dashboard.channel import Channel
 from mpijob_elastic.cli.dashboard.opening import open_browser, redirect, remove
 from mpijob_elastic.cli.jobs import get
+from mpijob_elastic.cli.jobs.live import Key
 from mpijob_elastic.cli.jobs.snapshot import Selection
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.telemetry.terminal import say
 
 PAGE = Path(__file__).parent / "page"
@@ -59,13 +61,13 @@ async def _until_stopped(used: asyncio.Event, file: Path) -> None:
 
 @asynccontextmanager
 async def serving(
-    client: ApiReader, namespace: str | None, *, token: str, port: int = 0, used: asyncio.Event | None = None
+    client: ApiWriter, namespace: str | None, *, token: str, port: int = 0, used: asyncio.Event | None = None
 ) -> AsyncIterator[str]:
     """Serve, and give the address. namespace: whose jobs, None for all. used: set by the first who has the token."""
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if why := guard.foreign(request.headers):
+        if why := guard.foreign(request.headers, writes=request.method == "POST"):
             raise web.HTTPForbidden(text=why)
         if request.path.startswith("/api/") and not guard.knows(token, request.headers):
             raise web.HTTPUnauthorized(text="open the link that `mpijob-elastic dashboard` printed")
@@ -78,15 +80,18 @@ async def serving(
         return await _stream(request, client, namespace, lambda channel: streams.of_all(client, selection, channel))
 
     async def one_job(request: web.Request) -> web.StreamResponse:
-        key = (request.match_info["namespace"], request.match_info["name"])
-        if not all(map(_NAME.fullmatch, key)):
-            raise web.HTTPNotFound(text="no such name")
-        return await _stream(request, client, namespace, lambda channel: streams.of_job(client, key, channel))
+        key = _key(request)
+        return await _stream(request, client, namespace, lambda channel: _shown(client, key, channel))
 
-    application = web.Application(middlewares=[guarded])
+    async def change(request: web.Request) -> web.StreamResponse:
+        key, asked = _key(request), await changes.requested(request)
+        return await _stream(request, client, namespace, lambda channel: changes.make(client, key, asked, channel))
+
+    application = web.Application(middlewares=[guarded], client_max_size=changes.LARGEST)
     application.on_response_prepare.append(_secure)
     application.router.add_get("/api/jobs", all_jobs)
     application.router.add_get("/api/jobs/{namespace}/{name}", one_job)
+    application.router.add_post("/api/jobs/{namespace}/{name}/change", change)
     for file in PAGE.iterdir():
         application.router.add_get("/" if file.name == "index.html" else f"/{file.name}", _sends(file))
     runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
@@ -96,6 +101,18 @@ async def serving(
         yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
+
+
+def _key(request: web.Request) -> Key:
+    key = (request.match_info["namespace"], request.match_info["name"])
+    if not all(map(_NAME.fullmatch, key)):
+        raise web.HTTPNotFound(text="no such name")
+    return key
+
+
+async def _shown(client: ApiReader, key: Key, channel: Channel) -> None:
+    channel.put("may", await changes.may(client, key))
+    await streams.of_job(client, key, channel)
 
 
 async def _secure(_request: web.Request, response: web.StreamResponse) -> None:

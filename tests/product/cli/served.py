@@ -4,12 +4,15 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any
 
+from aiohttp import web
+
 from mpijob_elastic import names
 from mpijob_elastic.cli.dashboard import server
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
-from tests.doubles.api import TinyApi
+from tests.doubles.api import TinyApi, merged, refused
+from tests.doubles.direct import Sent
 from tests.product.cli import worlds
 
 TOKEN = "s3cret"
@@ -60,6 +63,37 @@ def put_job(
     store(api, PODS, launcher, **{names.LABEL_JOB_NAME: name})
     pods = [names.worker(name, index) for index in {*range(size), *leaving}]
     store(api, ROLES, worlds.role(pods, job=name, namespace=NAMESPACE))
+
+
+def admit(api: TinyApi, *, denies: str = "") -> None:
+    """Answer dry runs as a server with our webhook does: they store nothing. denies: why it refuses every write."""
+
+    def webhook(sent: Sent) -> object | None:
+        if sent.method != "PATCH" or "dryRun" not in sent.query:
+            return None
+        if denies or "?" in sent.body["metadata"].get("annotations", {}).values():
+            raise refused(403, "Forbidden", f'admission webhook "w" denied the request: {denies}')
+        return merged(api.objects[sent.path], sent.body)
+
+    api.hook = webhook
+
+
+@asynccontextmanager
+async def strangers_page(html: str) -> AsyncIterator[int]:
+    """Serve somebody else's page on this machine, and give its port."""
+
+    async def send(_request: web.Request) -> web.StreamResponse:
+        return web.Response(text=f"<!doctype html><body>{html}", content_type="text/html")
+
+    application = web.Application()
+    application.router.add_get("/", send)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
 
 
 @asynccontextmanager

@@ -1,5 +1,6 @@
 // One job: the sentence first, then size and workers over time, what comes next, and the record.
 
+import { Changes } from "./changes.js";
 import { age, command, el, find, icon, keep, text, when } from "./dom.js";
 import { icons } from "./jobs.js";
 import { Lanes } from "./lanes.js";
@@ -13,6 +14,7 @@ export class JobView {
     this.name = `${namespace}/${name}`;
     this.path = `/api/jobs/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
     this.record = recordOf(this.name);
+    this.changes = new Changes(this.path, this.name);
     this.commands = [
       `mpijob-elastic explain ${name} -n ${namespace}`, `mpijob-elastic watch ${name} -n ${namespace}`,
       `kubectl -n ${namespace} scale mpijob/${name} --replicas=`, `kubectl -n ${namespace} edit mpijob ${name}`,
@@ -22,16 +24,18 @@ export class JobView {
 
   enter(main) {
     this.main = main;
+    this.changes.enter(main);
     this.lanes = new Lanes(find("section", main), this.record);
     text(find(".sentence", main), "Reading the job…");
   }
 
   leave() {
-    this.record.close(Date.now());
+    this.stale();
+    this.changes.sending.abort();
   }
 
   stale() {
-    this.leave();
+    this.record.close(Date.now());
   }
 
   live() {
@@ -39,6 +43,7 @@ export class JobView {
   }
 
   take(parts) {
+    if (parts.has("may")) this.changes.may = parts.get("may");
     if (parts.has("report")) this.report = parts.get("report");
     if (parts.has("explanation")) this.explanation = parts.get("explanation");
     if (parts.has("headline")) this.headline = parts.get("headline");
@@ -46,7 +51,7 @@ export class JobView {
     if (parts.has("events")) this.showEvents(parts.get("events"));
     if (parts.has("log")) this.showLog(parts.get("log"));
     if (this.report === null) text(find(".sentence", this.main), `${this.name} was deleted.`);
-    else if (this.report && (parts.has("report") || parts.has("explanation"))) this.show();
+    else if (this.report && ["may", "report", "explanation"].some((part) => parts.has(part))) this.show();
   }
 
   show() {
@@ -58,6 +63,7 @@ export class JobView {
     text(find(".sentence", this.main), explanation ? `${this.headline}.` : `${this.name}: ${report.state}. Looking into its pods…`);
     this.showFindings();
     this.showFacts();
+    this.changes.show(report);
     this.lanes.show(report, new Map(explanation?.workers.map((worker) => [worker.name, worker.cause])));
     keep(find("#next", this.main), report.next, (line) => line, (line) => el("li", {}, line));
     keep(find("#hosts", this.main), report.hosts.length ? report.hosts : ["no host"], (line) => line, (line) => el("li", {}, line));
@@ -95,7 +101,7 @@ export class JobView {
     const refreshed = launcher && { true: "discover_hosts.sh is up to date", false: "discover_hosts.sh is not refreshed yet" }[launcher.refreshed];
     const low = report.minReplicas ?? 1, high = report.maxReplicas ?? "any number";
     const facts = [
-      ["Workers", `${report.desired ?? "unknown"} asked for${report.minReplicas || report.maxReplicas ? `, ${low} to ${high} allowed` : ""}`],
+      ["Workers", `${report.desired ?? "unknown"} asked for${report.gpus ? `, with ${report.gpus} GPUs` : ""}${report.minReplicas || report.maxReplicas ? `, ${low} to ${high} allowed` : ""}`],
       ["Elastic", report.foreign || (report.elastic ? `yes, ${report.slots} ${report.slots === 1 ? "slot" : "slots"} a worker` : "no")],
       ["Last change", lastScale ? `${lastScale.before}→${lastScale.after}` : "none yet", lastScale?.at],
       ["Queue", queue && [queue.name, queue.workload && `${queue.workload} waits${queue.place ? ` at place ${queue.place}` : ""}`, queue.says].filter(Boolean).join("; ")],

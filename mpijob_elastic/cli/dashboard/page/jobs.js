@@ -23,7 +23,7 @@ export class JobsView {
     this.main = main;
     this.table = find("table", main);
     this.bodies = GROUPS.map((name) => {
-      const head = el("tr", { className: "group" }, el("th", { colSpan: 6, scope: "rowgroup" }, name, " ", el("span", { className: "muted" })));
+      const head = el("tr", { className: "group" }, el("th", { colSpan: 7, scope: "rowgroup" }, name, " ", el("span", { className: "muted" })));
       const body = el("tbody", {});
       this.table.append(el("tbody", { hidden: true }, head), body);
       return body;
@@ -81,7 +81,7 @@ export class JobsView {
   matches({ report, says, name }) {
     if (![report.namespace, ""].includes(this.namespace.value) || ![report.state, ""].includes(this.state.value)) return false;
     if (!this.text.value.trim()) return true;
-    const words = [name, report.queue?.name, ...report.workers.map((worker) => worker.node), ...says.map((finding) => finding.says), ...report.notices].join("\n");
+    const words = [name, report.queue?.name, report.queue?.says, ...report.workers.map((worker) => worker.node), ...says.map((finding) => finding.says), ...report.notices].join("\n");
     return words.toLowerCase().includes(this.text.value.trim().toLowerCase());
   }
 
@@ -121,7 +121,7 @@ function row({ report }) {
   const link = el("a", { href: `#/${report.namespace}/${report.name}` }, el("span", { className: "muted" }, `${report.namespace}/`), el("b", {}, report.name));
   return el("tr", {},
     el("td", {}, el("span", { className: "state" })), el("th", { scope: "row" }, link), el("td", { className: "workers" }, svg("svg"), el("span", {})),
-    el("td", {}), el("td", {}, el("b", {}), el("span", { className: "muted" })), el("td", {}));
+    el("td", {}), el("td", {}), el("td", {}, el("b", {}), el("span", { className: "muted" })), el("td", {}));
 }
 
 function fill(node, job) {
@@ -129,19 +129,22 @@ function fill(node, job) {
   job.changed = false;
   job.node = node;
   const { report, says } = job;
-  const [state, name, size, queue, , why] = node.children;
+  const [state, name, size, gpus, queue, , why] = node.children;
   node.className = job.group ? "" : "look";
   if (state.textContent !== report.state) find(".state", state).replaceChildren(icon(icons(report.state), report.state), report.state);
   if (name.children.length === 1 !== report.elastic) name.append(...(report.elastic ? [] : [el("span", { className: "tag" }, "not elastic")]));
   cells(find("svg", size), report);
   text(find("span", size), `${report.published} of ${report.desired ?? "?"}`);
-  text(queue, report.queue ? report.queue.name + (report.queue.place ? `, ${report.queue.place}.` : "") : "–");
-  text(why, says.length ? says[0].says + (says.length > 1 ? ` And ${says.length - 1} more.` : "") : report.queue?.says || "");
+  text(gpus, report.gpus ? `${report.gpus}` : "–");
+  text(queue, report.queue ? report.queue.name + (report.queue.place ? `, place ${report.queue.place}` : "") : "–");
+  const first = says[0]?.says ?? "", waits = report.queue?.says;
+  const more = [waits && !first.includes(waits) && `${report.queue.name}: ${waits}.`, says.length > 1 && `And ${says.length - 1} more.`];
+  text(why, [first, ...more].filter(Boolean).join(" "));
   ago(job, Date.now());
 }
 
 function ago({ report, node }, now) {
-  const scale = report.lastScale, [size, since] = node.children[4].children;
+  const scale = report.lastScale, [size, since] = node.children[5].children;
   text(size, scale ? `${scale.before}→${scale.after}` : "");
   text(since, scale ? ` ${age(now - Date.parse(scale.at))} ago` : `created ${age(now - Date.parse(report.created))} ago`);
 }

@@ -61,7 +61,8 @@ export class Lanes {
   fillLane(row, name, worker) {
     const [head, middle, end] = row.children;
     const parts = this.parts(name);
-    text(head.lastChild, worker?.host && worker.host !== name ? `listed as ${worker.host}` : "");
+    const pods = this.record.pods.get(name)?.size, seen = pods > 1 && `${pods} pods since ${at(this.record.opened)}`;
+    text(head.lastChild, [worker?.host && worker.host !== name && `listed as ${worker.host}`, seen].filter(Boolean).join("; "));
     const of = worker ? kind(worker) : "gone";
     const word = this.word(name, of);
     if (end.firstChild.textContent !== word) end.firstChild.replaceChildren(icon(KINDS[of] ? (of === "ended" ? "failed" : of) : "missing", of), word);

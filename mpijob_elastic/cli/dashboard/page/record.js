@@ -14,6 +14,7 @@ export function recordOf(name) {
 class Record {
   sizes = []; // {from, desired, ready, published}, {from} where unknown
   lanes = new Map(); // worker → [{from, kind, node, host, guessed}]
+  pods = new Map(); // worker → when each pod of it that was seen was created
   marks = []; // {at, words}
   open = false;
 
@@ -27,6 +28,7 @@ class Record {
       here.add(worker.name);
       if (!this.lanes.has(worker.name)) this.lanes.set(worker.name, []);
       const lane = this.lanes.get(worker.name);
+      if (worker.created) this.pods.set(worker.name, (this.pods.get(worker.name) ?? new Set()).add(worker.created));
       if (!this.open) past(lane, worker, now);
       push(lane, { from: now, kind: kind(worker), node: worker.node, host: worker.host });
     }

@@ -17,7 +17,7 @@ from mpijob_elastic.model.history import Change, merged
 from tests.browser import needs_browser, opened
 from tests.doubles.api import TinyApi, refused
 from tests.product.cli import worlds
-from tests.product.cli.served import TOKEN, put_job, served, store
+from tests.product.cli.served import TOKEN, put_job, served, store, strangers_page
 
 pytestmark = [needs_browser, pytest.mark.thorough]
 expect.set_options(timeout=60_000)
@@ -253,21 +253,13 @@ STRANGER = """async ([address, token]) => {
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_a_hostile_page_of_the_same_browser_gets_nothing(api: TinyApi, host: str) -> None:
     put_job(api, "train")
-
-    async def hostile(_request: web.Request) -> web.StreamResponse:
-        return web.Response(text="<!doctype html><body>hostile", content_type="text/html")
-
-    application = web.Application()
-    application.router.add_get("/", hostile)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        async with served(api) as address, opened(f"{address}/#token={TOKEN}") as page:
-            await expect(row(page, "train")).to_be_visible()
-            stranger = await page.context.new_page()
-            await stranger.goto(f"http://{host}:{runner.addresses[0][1]}/")
-            for given in ("guess", TOKEN):
-                assert await stranger.evaluate(STRANGER, [address, given]) == []
-    finally:
-        await runner.cleanup()
+    async with (
+        strangers_page("hostile") as port,
+        served(api) as address,
+        opened(f"{address}/#token={TOKEN}") as page,
+    ):
+        await expect(row(page, "train")).to_be_visible()
+        stranger = await page.context.new_page()
+        await stranger.goto(f"http://{host}:{port}/")
+        for given in ("guess", TOKEN):
+            assert await stranger.evaluate(STRANGER, [address, given]) == []

@@ -93,7 +93,7 @@ async def test_every_answer_forbids_what_the_page_does_not_need(page: Page) -> N
 async def test_nothing_but_a_read_is_answered(page: Page) -> None:
     for path in ("/", "/api/jobs", "/api/jobs/default/train"):
         async with page._session.post(page.address + path, headers=MINE) as answer:
-            assert answer.status == 405
+            assert answer.status in {403, 405}
 
 
 @pytest.mark.parametrize("name", ["..%2f..%2fsecrets", "a%2fb", "train%3fwatch", "UPPER", "-x"])

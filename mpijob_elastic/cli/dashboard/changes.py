@@ -1,0 +1,90 @@
+"""Change the job that is shown, as the commands do: their checks, words and progress.
+
+A change is asked for twice. The first time it is only tried, and the words say what it would do; it is done once these
+words come back, and still hold.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Annotated, Literal
+
+import msgspec
+from aiohttp import web
+
+from mpijob_elastic.cli.dashboard.channel import Channel
+from mpijob_elastic.cli.jobs import change, parking, scale, suspension
+from mpijob_elastic.cli.jobs.change import Change, Decide, Patience
+from mpijob_elastic.cli.jobs.live import Key
+from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.install import Refused
+from mpijob_elastic.install.preflight import check_rights
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.bounds import MOST_WORKERS
+
+# As long as a command waits.
+PATIENCE = Patience(wait=True, seconds=600.0, look=True)
+# Bytes of the longest request.
+LARGEST = 4096
+_DECIDE: Mapping[str, Callable[[int], Decide]] = {
+    "scale": lambda size: scale.sized(scale.Asked(to=size), waits=False),
+    "park": lambda index: parking.parks(index, away=True),
+    "unpark": lambda index: parking.parks(index, away=False),
+    "suspend": lambda _: suspension.suspending,
+    "resume": lambda _: suspension.resuming,
+}
+
+
+class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """number: the size, or that of the worker. confirmed: the words that the user agreed to, "" to be told them."""
+
+    change: Literal["scale", "park", "unpark", "suspend", "resume"]
+    number: Annotated[int, msgspec.Meta(ge=0, le=MOST_WORKERS)] = 0
+    confirmed: str = ""
+
+
+_read = msgspec.json.Decoder(Asked).decode
+
+
+async def requested(request: web.Request) -> Asked:
+    """Return what a request asks for. Raises `web.HTTPException` for anything else."""
+    if request.content_type != "application/json":
+        raise web.HTTPUnsupportedMediaType(text="a change is JSON")
+    try:
+        return _read(await request.read())
+    except msgspec.DecodeError as error:
+        raise web.HTTPBadRequest(text=f"no such change: {error}") from None
+
+
+async def may(client: ApiReader, key: Key) -> bool:
+    """Return whether the user may change the job."""
+    with suppress(errors.KubeError):
+        await check_rights(client, [(MPI_JOBS, key[0], "patch")], name=key[1])
+        return True
+    return False
+
+
+async def make(client: ApiWriter, key: Key, asked: Asked, channel: Channel) -> None:
+    """Send what a change would do; or make it, and send how far it is. Raises `errors.KubeError`."""
+    decide = _DECIDE[asked.change](asked.number)
+
+    async def agreed(client: ApiWriter, snapshot: Snapshot) -> Change:
+        found = await decide(client, snapshot)
+        if found.says != asked.confirmed:
+            raise Refused(
+                f"{key[1]} has changed since you were asked, so nothing was written: now it would be: {found.says}"
+            )
+        return found
+
+    if not asked.confirmed:
+        _, found = await change.written(client, *key, decide, dry_run=True)
+        channel.put("asks" if found.patch else "says", found.says)
+        return
+    snapshot, found = await change.written(client, *key, agreed)
+    channel.put("says", found.says)
+    _, lines = await change.followed(
+        client, snapshot, found, PATIENCE, lambda progress: channel.put("progress", str(progress))
+    )
+    channel.put("ended", lines)

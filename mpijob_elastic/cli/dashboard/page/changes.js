@@ -1,0 +1,76 @@
+// Buttons that change the job. The server says what a change would do; it is done once the user agrees to these words.
+
+import { el, find, keep, text } from "./dom.js";
+
+const OVER = ["Succeeded", "Failed", "Terminating"];
+
+export class Changes {
+  sending = new AbortController();
+
+  constructor(path, name) {
+    Object.assign(this, { path: `${path}/change`, name });
+  }
+
+  enter(main) {
+    [this.bar, this.dialog] = [find(".changes", main), find("dialog", main)];
+    [this.size, this.worker] = this.bar.querySelectorAll("input, select");
+    this.worker.addEventListener("input", () => this.show(this.report));
+    find("form", this.bar).addEventListener("submit", (event) => { event.preventDefault(); this.ask(event.submitter); });
+    for (const button of this.dialog.querySelectorAll("button")) button.addEventListener("click", () => this.dialog.close(button.value));
+    this.dialog.addEventListener("close", () => this.dialog.returnValue && this.send({ ...this.asked, confirmed: this.dialog.returnValue }));
+  }
+
+  // Without the right to change the job there is no button.
+  show(report) {
+    this.report = report;
+    this.bar.hidden = !this.may || !report.elastic || OVER.includes(report.state);
+    if (["", this.shown].includes(this.size.value)) this.size.value = report.desired ?? "";
+    this.shown = `${report.desired ?? ""}`;
+    const all = [...new Set([...report.workers.map((worker) => worker.index), ...report.parked])].sort((one, other) => one - other);
+    const parked = (index) => report.parked.includes(Number(index));
+    keep(this.worker, all, String, (value) => el("option", { value }), (option, index) => text(option, `${report.name}-worker-${index}${parked(index) ? ", parked" : ""}`));
+    const [, park, stop] = this.bar.querySelectorAll("button");
+    for (const [button, word] of [[park, parked(this.worker.value) ? "Unpark" : "Park"], [stop, report.state === "Suspended" ? "Resume" : "Suspend"]]) {
+      text(button, word);
+      button.value = word.toLowerCase();
+    }
+  }
+
+  async ask({ value: change, textContent }) {
+    this.asked = { change, number: Number({ scale: this.size, park: this.worker, unpark: this.worker }[change]?.value ?? 0) };
+    const words = await this.send(this.asked);
+    if (!words || this.dialog.open) return;
+    text(find("h2", this.dialog), `${textContent} ${this.name}?`);
+    text(find("p", this.dialog), words);
+    Object.assign(find("button:last-child", this.dialog), { value: words, textContent });
+    this.dialog.returnValue = "";
+    this.dialog.showModal();
+  }
+
+  // Return what the change would do, "" where it is refused or made. Another one ends the news of the last.
+  async send(asked) {
+    this.sending.abort();
+    const { signal } = this.sending = new AbortController(), said = find("p", this.bar);
+    const headers = { Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}`, "Content-Type": "application/json" };
+    let asks = "", says = "", rest = "";
+    const take = ({ part, value }) => {
+      if (part === "asks") asks = value;
+      else if (part === "progress") text(said, `${says}: ${value}`);
+      else if (value && part !== "about") text(said, says = [value].flat().join("\n"));
+    };
+    text(said, "");
+    try {
+      const answer = await fetch(this.path, { method: "POST", signal, headers, body: JSON.stringify(asked) });
+      if (!answer.ok) throw new Error(await answer.text());
+      for (const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader(); ;) {
+        const { value, done } = await reader.read();
+        if (done) return asks;
+        const lines = (rest + value).split("\n");
+        rest = lines.pop();
+        lines.filter(Boolean).map(JSON.parse).forEach(take);
+      }
+    } catch (error) {
+      if (!signal.aborted) text(said, error instanceof TypeError ? `${says} The server of this page has stopped or cannot be reached.` : error.message);
+    }
+  }
+}
