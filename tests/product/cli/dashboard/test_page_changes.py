@@ -122,6 +122,17 @@ async def test_the_gpus_of_a_job_stand_in_the_list(api: TinyApi) -> None:
         await expect(cells.nth(3)).to_have_text("12")
 
 
+async def test_on_a_narrow_screen_a_job_in_the_list_has_the_width_of_it(api: TinyApi) -> None:
+    look = {"viewport": {"width": 400, "height": 700}}
+    async with served(api) as address, opened(f"{address}/#token={TOKEN}", **look) as page:
+        row = page.locator('tr[data-key="ml/train"]')
+        await expect(row).to_be_visible()
+        box = await row.bounding_box()
+        assert box is not None
+        assert box["width"] > 300
+        assert await page.evaluate("document.documentElement.scrollWidth") == 400
+
+
 async def test_a_queues_words_stand_in_the_list_beside_what_is_wrong(api: TinyApi) -> None:
     answers = queued()
     for kind in (MPI_JOBS, PODS, CONFIG_MAPS, WORKLOADS):
