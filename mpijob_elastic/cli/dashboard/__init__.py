@@ -1,5 +1,6 @@
-"""`dashboard`: a page on this machine that shows what `get` and `explain` compute, live.
+"""`dashboard`: a page on this machine that shows what `get` and `explain` compute, live, and changes a job on request.
 
-`guard` decides who may ask; `opening` hands the page its token; `streams` says what is sent; `server` runs it all.
+`guard` decides who may ask; `opening` hands the page its token; `streams` says what is sent; `changes` makes what a
+button asks for; `server` runs it all.
 The files in `page/` are sent as they are.
 """

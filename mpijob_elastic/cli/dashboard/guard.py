@@ -3,7 +3,7 @@
 - Host must name this machine itself: another name that leads to 127.0.0.1 (DNS rebinding) is refused. Any port, because
   `ssh -L` may change it.
 - Origin and Sec-Fetch-Site, where a browser sends them, must say that our own page asks. Any page may lead to ours, as
-  the private file does: that sends no token, and opens a tab of its own.
+  the private file does: that sends no token, and opens a tab of its own. A write must name its Origin.
 - Data needs the token, in a header. No cookie: browsers send cookies to every port of a host.
 """
 
