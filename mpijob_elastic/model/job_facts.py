@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import count
 from typing import TypeVar
 
 import msgspec
@@ -110,6 +111,20 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     def workers_of(self, replicas: int) -> int:
         """Return how many workers it has at `Worker.replicas`: those below, without what it does without."""
         return replicas - sum(index < replicas for index in self.skips)
+
+    def replicas_for(self, size: int) -> int:
+        """Return the `Worker.replicas` at which it has so many workers."""
+        return next(number for number in count(size) if self.workers_of(number) == size)
+
+    def without(self, indices: Collection[int]) -> tuple[int, Collection[int]]:
+        """Return `Worker.replicas` and what it is to skip, once it does without these workers, too.
+
+        The highest leave by a smaller size; the others are skipped. What is skipped above the size stays so.
+        """
+        replicas, skips = self.replicas, {*self.skips, *indices}
+        while replicas and replicas - 1 in skips:
+            replicas -= 1
+        return replicas, {index for index in skips if not replicas <= index < self.replicas}
 
     def size_at_most(self, size: int) -> int:
         """Return the largest size that it may have and that is not above `size`; 0 if there is none."""
