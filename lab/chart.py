@@ -26,6 +26,8 @@ BY_HAND = frozenset(
         ("ClusterRole", "mpijob-elastic-webhook"),
     }
 )
+# The chart has no value for et-operator.
+_OVERLAYS = tuple(one for one in Overlay if one is not Overlay.ET_OPERATOR)
 _HEADER = "{{- /* `make manifests` writes this file from config/; do not edit it. */ -}}\n"
 _OF_KIND = {
     "Namespace": ("namespace", ".Values.namespace.create"),
@@ -53,7 +55,7 @@ _ONLY = {
 
 def generated() -> dict[str, str]:
     """Return the generated templates by file name."""
-    rendered = {name: by_identity(overlays.rendered(name)) for name in (DEFAULT, *Overlay)}
+    rendered = {name: by_identity(overlays.rendered(name)) for name in (DEFAULT, *_OVERLAYS)}
     files: dict[str, list[Manifest]] = {}
     conditions: dict[str, str] = {}
     for one, manifest in _union(rendered.values()).items():

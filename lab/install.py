@@ -17,6 +17,7 @@ from mpijob_elastic import names
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Manifest
+from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import OPTIONAL_KINDS
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS
 
@@ -34,11 +35,11 @@ class Installed:
     namespaces: tuple[str, ...] = ()
 
 
-def install_into(cluster: Cluster, *, namespaces: tuple[str, ...] = ()) -> Installed:
+def install_into(cluster: Cluster, *, namespaces: tuple[str, ...] = (), also: tuple[Overlay, ...] = ()) -> Installed:
     """Make the objects; what is there already stays or is put right. Raise LabError."""
     [port] = free_ports(1)
     host = cluster.machine
-    manifests = _manifests(cluster, namespaces)
+    manifests = _manifests(cluster, namespaces, also)
     wanted = [at_address(one, host=host, port=port) if one["kind"] in HOOKS else one for one in manifests]
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=_text(wanted))
     return Installed(
@@ -54,9 +55,9 @@ def uninstall_from(cluster: Cluster, installed: Installed) -> None:
     cluster.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=_text(_manifests(cluster, installed.namespaces)))
 
 
-def _manifests(cluster: Cluster, namespaces: tuple[str, ...]) -> list[Manifest]:
+def _manifests(cluster: Cluster, namespaces: tuple[str, ...], also: tuple[Overlay, ...] = ()) -> list[Manifest]:
     minor = KubernetesVersion.parse(cluster.options.kubernetes_version).minor
-    manifests = overlays.for_version(Plan(jobs_namespaces=namespaces).manifests(), minor)
+    manifests = overlays.for_version(Plan(jobs_namespaces=namespaces, overlays=also).manifests(), minor)
     served = [manifest for manifest in manifests if OPTIONAL_KINDS.get(manifest["kind"], 0) <= minor]
     return [manifest for manifest in served if manifest["kind"] not in WORKLOADS]
 

@@ -32,8 +32,8 @@ def combine(directory: Path, overlays: Collection[Overlay]) -> Path:
     shutil.copy(path.parent / "single-namespace" / "jobs-namespace.yaml", path)
     kustomization = {
         "resources": ["../default", "jobs-namespace.yaml"],
-        # single-namespace first, whose rights cert-manager takes away.
-        "components": [f"../../components/{name}" for name in sorted(overlays, reverse=True)],
+        # single-namespace after et-operator, whose rights it narrows, and before cert-manager, which takes its away.
+        "components": [f"../../components/{name}" for name in reversed(Overlay) if name in overlays],
     }
     (path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     return path

@@ -65,6 +65,8 @@ GATE_QUEUED = f"{PREFIX}queued"
 GATE_HELD = f"{PREFIX}held"  # for any other reason
 GATES = frozenset({GATE_SUSPENDED, GATE_QUEUED, GATE_HELD})
 GATE_PARKED = f"{PREFIX}parked"  # never comes off: such a pod only holds the place of a worker that is not wanted
+# On an MPIJob, written by users, and by the controller where a ScaleIn names pods: workers that it does without.
+PARKED = f"{PREFIX}parked"
 # On an MPIJob, written by the controller.
 STATUS = f"{PREFIX}status"
 # Starts the line there, and is the Event's reason, after the job was left to another operator.
@@ -74,6 +76,8 @@ REASON_SUSPENDED = "Suspended"
 # On an MPIJob, written by the controller: what is under way in a word, and the size that the history does not have yet.
 PHASE = f"{PREFIX}phase"
 CHANGE = f"{PREFIX}change"
+# The same, with a size that another object asks for: its uid.
+SCALED_BY = f"{PREFIX}scaled-by"
 # On a launcher pod, written by the controller: a change makes the kubelet refresh the mounted ConfigMap at once.
 REFRESHED = f"{PREFIX}refreshed"
 # On objects that the controller makes so that others act on them; the value is PROGRAM.

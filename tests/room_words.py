@@ -26,8 +26,8 @@ class Words:
     asked, seen: a fact of a job by its name, and what is known once that fact is so. pod: the same of a worker, and
     what its pod says. nothing: what is as good as not seen. plan: its actions in words. said: actions, and what
     the command line says of each. patches: by uid, each with the object before and what of it then is another.
-    queues: its actions only ask for quota, or delete what holds nothing. draw: the job once it has a say. done: the
-    job after an action.
+    queues: its actions only ask for quota, delete what holds nothing, or answer who asks for another size. draw: the
+    job once it has a say. done: the job after an action.
     """
 
     asked: Mapping[str, Change] = field(default_factory=dict)

@@ -15,8 +15,9 @@ from mpijob_elastic import names
 from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.queue import Backoff
-from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS
+from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS, Resource
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.wire import timestamp
 
@@ -43,8 +44,12 @@ class Events:
 
     def emit(self, view: JobView, note: Note) -> None:
         """Queue `note` as an Event on the job."""
+        self.emit_on(MPI_JOBS, view.ref, note)
+
+    def emit_on(self, resource: Resource, ref: Identity, note: Note) -> None:
+        """Queue `note` as an Event on an object."""
         try:
-            self._waiting.put_nowait((view.namespace, self._event(view, note)))
+            self._waiting.put_nowait((ref.namespace, self._event(resource, ref, note)))
         except asyncio.QueueFull:
             log.warning("Event %s dropped: too many wait", note.reason)
 
@@ -76,19 +81,19 @@ class Events:
             else:
                 return
 
-    def _event(self, view: JobView, note: Note) -> dict[str, object]:
+    def _event(self, resource: Resource, ref: Identity, note: Note) -> dict[str, object]:
         at = timestamp(self._now())
         message = note.message if len(note.message) <= LONGEST_MESSAGE else note.message[: LONGEST_MESSAGE - 1] + "…"
         return {
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
-            "metadata": {"name": f"{view.name[:200]}.{uuid4().hex[:16]}", "namespace": view.namespace},
+            "metadata": {"name": f"{ref.name[:200]}.{uuid4().hex[:16]}", "namespace": ref.namespace},
             "involvedObject": {
-                "apiVersion": MPI_JOBS.api_version,
-                "kind": MPI_JOBS.kind,
-                "namespace": view.namespace,
-                "name": view.name,
-                "uid": view.ref.uid,
+                "apiVersion": resource.api_version,
+                "kind": resource.kind,
+                "namespace": ref.namespace,
+                "name": ref.name,
+                "uid": ref.uid,
             },
             "type": "Warning" if note.warning else "Normal",
             "reason": note.reason,

@@ -24,6 +24,9 @@ class Own:
     def forget(self, namespace: str, name: str) -> None:
         """Forget a job that is gone."""
 
+    async def jobless(self, namespace: str, name: str) -> None:
+        """Do what is due where something is about a job that is not there. Raises errors.KubeError or NotLeader."""
+
     async def check(self, view: JobView, action: Ungate) -> None:
         """Read live whether these pods may start. Raises act.writer.Outdated where they may not."""
 

@@ -126,6 +126,11 @@ class Writer:
         for one in self._own:
             one.forget(namespace, name)
 
+    async def jobless(self, namespace: str, name: str) -> None:
+        """Do what is due for a job that is not there. Raises errors.KubeError or NotLeader."""
+        for one in self._own:
+            await one.jobless(namespace, name)
+
     async def perform(self, view: JobView, action: Action) -> None:
         """Carry out an action.
 
@@ -178,7 +183,8 @@ class Writer:
         self._seen.see(action.resource, answer)
         if not _holds(msgspec.json.decode(answer), action.kept()):
             raise Altered(f"an admission plugin changes what is written to the {action.resource.kind}")
-        self._tell(view, *action.notes)
+        for note in action.notes:
+            self._events.emit_on(*(action.told_on or (resources.MPI_JOBS, view.ref)), note)
 
     async def _write_config(self, view: JobView, action: WriteConfig) -> None:
         data = {names.KEY_DISCOVER_HOSTS: action.script, names.KEY_HOSTFILE: action.hostfile}

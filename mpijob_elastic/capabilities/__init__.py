@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from mpijob_elastic.capabilities.autoscaling import Autoscaling
 from mpijob_elastic.capabilities.disruption import Disruption
+from mpijob_elastic.capabilities.et_operator import EtOperator
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs.api import GANG
 from mpijob_elastic.capabilities.history import History
@@ -39,6 +40,7 @@ ALL: tuple[type[Capability], ...] = (
     Sizes,
     Parking,
     Disruption,
+    EtOperator,
     History,
 )
 

@@ -1,6 +1,6 @@
 """The optional capabilities of a job: what each watches, and how its own writes are done."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 from mpijob_elastic import capabilities
@@ -9,6 +9,7 @@ from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.own import Own
 from mpijob_elastic.act.writer import Seen
 from mpijob_elastic.capabilities.autoscaling import live as autoscaling
+from mpijob_elastic.capabilities.et_operator import live as et_operator
 from mpijob_elastic.capabilities.gangs import live as gangs
 from mpijob_elastic.capabilities.history import live as history
 from mpijob_elastic.capabilities.kube_queue import live as kube_queue
@@ -22,9 +23,15 @@ from mpijob_elastic.observe.watching import JobKey, See, Watching
 READ = Read(job=capabilities.read, pod=partial(facts_pod.read, groups=capabilities.GROUPS))
 
 
-def seeing(watching: Watching) -> See:
+# Those that are only there with an option, by which the controller has the rights for them.
+_COMPONENTS = (et_operator,)
+OPTIONS = tuple(room.OPTION for room in _COMPONENTS)
+
+
+def seeing(watching: Watching, *, options: Collection[str] = ()) -> See:
     """Return what adds the capabilities to a view, once each has said what to watch."""
-    watches = [room.Watch(watching) for room in (kube_queue, kueue, gangs, autoscaling)]
+    components = [room.Watch(watching) for room in _COMPONENTS if room.OPTION in options]
+    watches = [*(room.Watch(watching) for room in (kube_queue, kueue, gangs, autoscaling)), *components]
 
     def see(key: JobKey, view: JobView) -> JobView:
         return capabilities.told(view, seen=(watch.seen(key, view) for watch in watches))
@@ -32,9 +39,18 @@ def seeing(watching: Watching) -> See:
     return see
 
 
-def writers(client: ApiReader, gate: Gate, seen: Seen, events: Events, now: Callable[[], float]) -> tuple[Own, ...]:
-    """Return who does the own writes that take a live read first."""
+def writers(
+    client: ApiReader,
+    gate: Gate,
+    seen: Seen,
+    events: Events,
+    now: Callable[[], float],
+    *,
+    options: Collection[str] = (),
+) -> tuple[Own, ...]:
+    """Return who does the own writes that take more than one request."""
     return (
+        *(room.Requests(client, gate, seen, events=events, now=now) for room in _COMPONENTS if room.OPTION in options),
         history.Histories(client),
         kueue.Workloads(client, gate, seen, events=events, now=now),
         kube_queue.QueueUnits(client, gate, seen, events=events, now=now),

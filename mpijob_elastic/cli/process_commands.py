@@ -28,6 +28,10 @@ def controller(
     ignore_disruption_sign: Annotated[
         list[str] | None, typer.Option(help="Key of a taint, or condition:TYPE, to ignore as such a sign; repeatable.")
     ] = None,
+    component: Annotated[
+        list[str] | None,
+        typer.Option(help="An optional component that is installed, such as et-operator; repeatable."),
+    ] = None,
     log_format: Format = "json",
     log_level: Level = "info",
 ) -> None:
@@ -40,6 +44,7 @@ def controller(
     from uuid import uuid4  # noqa: PLC0415
 
     from mpijob_elastic import capabilities  # noqa: PLC0415
+    from mpijob_elastic.capabilities import live  # noqa: PLC0415
     from mpijob_elastic.controller import process  # noqa: PLC0415
     from mpijob_elastic.controller.process import ControllerSettings  # noqa: PLC0415
     from mpijob_elastic.telemetry import logs  # noqa: PLC0415
@@ -49,6 +54,9 @@ def controller(
         signs = capabilities.node_signs(more=disruption_sign or (), ignored=ignore_disruption_sign or ())
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+    if unknown := {*(component or ())}.difference(live.OPTIONS):
+        known = ", ".join(live.OPTIONS)
+        raise typer.BadParameter(f"{min(unknown)}: there is only {known}", param_hint="--component")
     settings = ControllerSettings(
         identity=f"{socket.gethostname()}_{uuid4().hex[:12]}",
         kubeconfig=kubeconfig,
@@ -56,6 +64,7 @@ def controller(
         jobs_namespaces=tuple(jobs_namespace or ()),
         workers=workers,
         signs=signs if node_watch else None,
+        components=tuple(component or ()),
         health_host=health_host,
         health_port=health_port,
     )

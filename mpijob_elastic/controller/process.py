@@ -8,6 +8,7 @@ from asyncio import sslproto
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -52,8 +53,8 @@ _EXPECTED = (errors.Conflict, Outdated, NotLeader)
 class ControllerSettings:
     """Settings, as `mpijob-elastic controller --help` explains them.
 
-    identity: new for each process. signs: signs that a node is about to go, None if nodes may not be read. health_host:
-    None for all addresses, of IPv4 and IPv6.
+    identity: new for each process. signs: signs that a node is about to go, None if nodes may not be read. components:
+    optional ones that are installed (live.OPTIONS). health_host: None for all addresses, of IPv4 and IPv6.
     """
 
     identity: str
@@ -63,6 +64,7 @@ class ControllerSettings:
     lease_namespace: str = names.NAMESPACE
     workers: int = 16
     signs: Signs | None = None
+    components: tuple[str, ...] = ()
     health_host: str | None = None
     health_port: int = 8080
     lease_times: LeaseTimes = field(default_factory=LeaseTimes)
@@ -118,7 +120,7 @@ class Controller:
             enqueue=self._changed,
             random=random,
             read=live.READ,
-            capabilities=live.seeing,
+            capabilities=partial(live.seeing, options=settings.components),
             signs=settings.signs,
             now=now,
         )
@@ -151,7 +153,7 @@ class Controller:
             begin_to_end=self._execs.begin_to_end,
             events=self._events,
             metrics=self._metrics,
-            own=live.writers(client, gate, self._caches, self._events, now),
+            own=live.writers(client, gate, self._caches, self._events, now, options=settings.components),
         )
         self._reconciler = Reconciler(
             caches=self._caches,

@@ -70,7 +70,8 @@ class Reconciler:
             if wait is not None:
                 self.queue.put_after(key, wait)
             if state is None:
-                return self.forget(key)
+                self.forget(key)
+                return await self.writer.jobless(key.namespace, key.name)
             due = plan(state)
             if not await self._do(key, state, due):
                 return self._rest(key, state, due)

@@ -68,6 +68,11 @@ class Action:
         """What to tell the user once it is done."""
         return ()
 
+    @property
+    def told_on(self) -> "tuple[Resource, Identity] | None":
+        """The object that the notes are Events on; None for the MPIJob."""
+        return None
+
     def says(self) -> str:
         """What it does, in words for a plan: a line, or several."""
         return self.words.format(self=self) or "\n".join(note.message for note in self.notes)

@@ -30,12 +30,14 @@ class Overlay(StrEnum):
     CERT_MANAGER = "cert-manager"
     SINGLE_NAMESPACE = "single-namespace"
     PROMETHEUS = "prometheus"
+    ET_OPERATOR = "et-operator"
 
 
 # The files with differences, and the overlays that make them. With two, some objects are as with neither alone.
 DIFFERENCES: Mapping[str, tuple[Overlay, ...]] = {
     **{overlay.value: (overlay,) for overlay in Overlay},
     "cert-manager+single-namespace": (Overlay.CERT_MANAGER, Overlay.SINGLE_NAMESPACE),
+    "et-operator+single-namespace": (Overlay.SINGLE_NAMESPACE, Overlay.ET_OPERATOR),
 }
 
 

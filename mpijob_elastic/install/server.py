@@ -26,6 +26,7 @@ from mpijob_elastic.kube.resources import Resource
 OLDEST = 28
 # The optional kinds, and the first minor version of Kubernetes 1 that serves each; every other kind is needed.
 OPTIONAL_KINDS = {"FlowSchema": 29, "ValidatingAdmissionPolicy": 30, "ValidatingAdmissionPolicyBinding": 30}
+DEFINITION = "CustomResourceDefinition"
 SELECTOR = f"app.kubernetes.io/name={names.PROGRAM}"
 
 
@@ -97,7 +98,8 @@ async def look(client: ApiReader) -> tuple[Server, list[Found]]:
 async def find(client: ApiReader, where: Server, known: Iterable[Manifest]) -> list[Found]:
     """Return the objects of these manifests that exist, in any namespace. Raises `errors.KubeError`."""
     # The namespace is left out: the user chooses where the Role for the jobs is.
-    wanted = {(one.api_version, one.kind, one.name) for one in map(identity, known)}
+    # A definition stays: all that it defines would go with it, whoever uses that.
+    wanted = {(one.api_version, one.kind, one.name) for one in map(identity, known) if one.kind != DEFINITION}
     kinds = sorted({(version, kind) for version, kind, _ in wanted} & where.served.keys())
     lists = await asyncio.gather(*(metadata(client, where.served[kind].path(), SELECTOR) for kind in kinds))
     return [

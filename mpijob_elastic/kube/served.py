@@ -53,7 +53,7 @@ class WhileServed:
         watching: list[asyncio.Task[None]] = []
         try:
             while True:
-                served = await self._is_served()
+                served = await serves(self.client, self.resource)
                 if served is False:
                     _cancel(watching)
                     watching = []
@@ -75,17 +75,17 @@ class WhileServed:
             self.known = known
             self.on_change()
 
-    async def _is_served(self) -> bool | None:
-        """Return if the resource is served, None if that cannot be said."""
-        try:
-            raw = await self.client.get(f"/apis/{self.resource.api_version}")
-            found = msgspec.json.decode(raw, type=_Resources)
-        except errors.NotFound:
-            return False
-        except (errors.KubeError, msgspec.DecodeError) as error:
-            log.debug("could not ask if %s are served: %s", self.resource.plural, error)
-            return None
-        return any(resource.name == self.resource.plural for resource in found.resources)
+
+async def serves(client: ApiReader, resource: Resource) -> bool | None:
+    """Return if a resource is served, None if that cannot be said."""
+    try:
+        found = msgspec.json.decode(await client.get(f"/apis/{resource.api_version}"), type=_Resources)
+    except errors.NotFound:
+        return False
+    except (errors.KubeError, msgspec.DecodeError) as error:
+        log.debug("could not ask if %s are served: %s", resource.plural, error)
+        return None
+    return any(one.name == resource.plural for one in found.resources)
 
 
 async def _pause(seconds: float, watching: Collection[asyncio.Task[None]]) -> None:

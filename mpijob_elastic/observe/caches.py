@@ -93,6 +93,7 @@ class Caches:
         self._namespaces = namespaces
         self._random = random
         self._served: list[WhileServed] = []
+        self._indexed: list[Mapping[JobKey, object]] = []
 
         owned = names.LABEL_APP
         self.jobs = self._watch(resources.MPI_JOBS, read.job, self._on_job)
@@ -138,8 +139,9 @@ class Caches:
         return {resource: cache.unreadable for resource, cache in self._required.items()}
 
     def job_keys(self) -> Iterable[JobKey]:
-        """Return the keys of all jobs."""
-        return [JobKey(job.metadata.namespace, job.metadata.name) for job in self.jobs.store.values()]
+        """Return the keys of all jobs, and of those that objects of capabilities are about."""
+        jobs = (JobKey(job.metadata.namespace, job.metadata.name) for job in self.jobs.store.values())
+        return {*jobs}.union(*self._indexed)
 
     def view(self, key: JobKey, *, probes: views.Probes, holds: views.Holds = views.never_looked) -> JobView | None:
         """Return the job as last seen; None if it is gone."""
@@ -179,6 +181,7 @@ class Caches:
         cache = self._watch(resource, lambda raw: bounds.kept(read(raw)), partial(self._on_indexed, index), selector)
         served = WhileServed(self._client, resource, cache, on_change=self._wake_all)
         self._served.append(served)
+        self._indexed.append(index)
         return _ByJob(served, cache, index)
 
     def unplaced(self) -> Iterator[tuple[JobFacts, Mapping[str, PodFacts]]]:

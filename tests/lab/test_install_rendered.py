@@ -17,7 +17,7 @@ from mpijob_elastic.install.overlays import Overlay
 
 pytestmark = pytest.mark.lab
 
-CHOICES = [chosen for size in range(4) for chosen in combinations(Overlay, size)]
+CHOICES = [chosen for size in range(len(Overlay) + 1) for chosen in combinations(Overlay, size)]
 
 
 @pytest.fixture(scope="module")

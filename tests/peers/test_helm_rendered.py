@@ -24,7 +24,7 @@ VALUES: dict[Overlay, dict[str, Any]] = {
     Overlay.SINGLE_NAMESPACE: {"jobsNamespaces": TEAMS},
     Overlay.PROMETHEUS: {"monitoring": {"enabled": True}},
 }
-SUBSETS = [chosen for size in range(len(Overlay) + 1) for chosen in combinations(Overlay, size)]
+SUBSETS = [chosen for size in range(len(VALUES) + 1) for chosen in combinations(VALUES, size)]
 GUARD = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 SIGNS = ["example.com/going:NoSchedule", "condition:Going"]
 

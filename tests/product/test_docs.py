@@ -49,7 +49,7 @@ METRIC = re.compile(r"\bmpijob_elastic_[a-z_]+\b")
 OURS = {path.name for root in (ROOT, ROOT / "mpijob_elastic") for path in root.iterdir() if path.is_dir()}
 OURS -= {"docs", "dist"}
 # The annotations that our own programs write.
-OURS_WRITTEN = {names.STATUS, names.PHASE, names.CHANGE, names.REFRESHED, names.MEMORY, names.HISTORY}
+OURS_WRITTEN = {names.STATUS, names.PHASE, names.CHANGE, names.SCALED_BY, names.REFRESHED, names.MEMORY, names.HISTORY}
 OURS_WRITTEN |= {EVICTION_MARK, SPEC_DIGEST}
 FOLDERS = "mpijob_elastic|webhook|upgrade|lab|bench|tests"
 

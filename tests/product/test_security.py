@@ -120,7 +120,7 @@ def test_each_right_is_granted_and_each_policy_exists(cells: list[str]) -> None:
     for file in re.findall(r"`([a-z-]+\.yaml)`", policy):
         assert (ROOT / "config/components/guard" / file).exists()
     if re.match(r"`(mpijob_elastic/(act|capabilities|decide|kube)|webhook)/", cells[0]):
-        assert rights.startswith(("`config/base/", "`config/components/guard/"))
+        assert rights.startswith(("`config/base/", "`config/components/guard/", "`config/components/et-operator/"))
     else:
         assert rights == "the user's"
 

@@ -18,7 +18,10 @@ _CONVERTERS: Mapping[tuple[str, str], Callable[[Source, Notes], Object]] = {
     (ET, "TrainingJob"): jobs.from_training_job,
 }
 _SCALERS = frozenset({(ET, "ScaleIn"), (ET, "ScaleOut")})
-_SCALER_ADVICE = f"edit the job's replicas instead, within {names.MIN_REPLICAS} and {names.MAX_REPLICAS}"
+_SCALER_ADVICE = (
+    f"edit the job's replicas instead, within {names.MIN_REPLICAS} and {names.MAX_REPLICAS}; "
+    "with `mpijob-elastic install --overlay et-operator` it is carried out as it is"
+)
 _OLD_DEFINITION = ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")
 _DEFINITION_ADVICE = f"no API server takes this version since Kubernetes 1.22; apply {crd.IN_V1} instead"
 

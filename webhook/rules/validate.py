@@ -21,7 +21,7 @@ from webhook.rules.review import Refusal, Request, Verdict
 
 SLOTS_FIELD = "spec.slotsPerWorker"
 # Annotations that users or the controller write.
-_KNOWN = capabilities.KEYS | {names.STATUS, names.PHASE, names.CHANGE}
+_KNOWN = capabilities.KEYS | {names.STATUS, names.PHASE, names.CHANGE, names.SCALED_BY}
 # Annotations of earlier versions, and what takes their place.
 _REMOVED = {
     names.DELETE_UNSEEN: "delete workers beyond the size yourself, such as `kubectl delete pod JOB-worker-2`, and the "

@@ -11,8 +11,7 @@ from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Annotation, Policy, Problem
 
-# On an MPIJob, written by users.
-PARKED = f"{names.PREFIX}parked"
+PARKED = names.PARKED
 MOST_PARKED = 100
 
 _LIST = re.compile(r"[0-9]{1,4}(?:, ?[0-9]{1,4})*")

@@ -207,7 +207,6 @@ BY_UID: list[tuple[Patch, Object, Object]] = [
         {},
         {"metadata": {"annotations": {names.PHASE: "Scaling"}}},
     ),
-    *(row for words in rooms() for row in words.patches),
     (
         WriteSelector(ref=ref("x"), selector="a=b"),
         COUNTED,
@@ -219,7 +218,8 @@ BY_UID: list[tuple[Patch, Object, Object]] = [
         {"spec": {"minReplicas": 1, "maxReplicas": 4}, "metadata": DIGEST},
     ),
 ]
-PATCHES = [(*found, True) for found in AT_VERSION] + [(*found, False) for found in BY_UID]
+OF_ROOMS = [(*row, row[0].at_version) for words in rooms() for row in words.patches]
+PATCHES = [(*found, True) for found in AT_VERSION] + [(*found, False) for found in BY_UID] + OF_ROOMS
 
 
 def kind(value: object) -> str:

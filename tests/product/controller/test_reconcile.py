@@ -72,7 +72,7 @@ class Api:
             watch=ignore, forget=ignore, tidy=ignore, seen=ignore, held=ignore, timed=lambda view: view
         )
         anything.informed, anything.begin = anything.timed, lambda _, look: self.looks.append(look)
-        anything.perform = self._perform
+        anything.perform, anything.jobless = self._perform, self._jobless
         anything.view, anything.left_behind = lambda *_, **__: self.view, lambda _: ()
         anything.emit = lambda _, note: self.said.append(note.line)
         self.reconciler = Reconciler(
@@ -92,6 +92,9 @@ class Api:
         self.tried.append(type(action))
         if error := self.refuses.get(type(action)):
             raise error
+
+    async def _jobless(self, *_: str) -> None:
+        pass
 
     async def look(self, *, rounds: int = 1) -> list[type]:
         """Look at the job, and return what was tried; it stays as it is, so only so many rounds."""

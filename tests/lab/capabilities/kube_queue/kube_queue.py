@@ -26,7 +26,8 @@ _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _PACE = 0.2
 
 
-def _definition(kind: Resource, *, status: bool = False) -> dict[str, Any]:
+def definition(kind: Resource, *, status: bool = False) -> dict[str, Any]:
+    """A definition that takes anything."""
     schema = {"type": "object", "properties": {"spec": _ANYTHING, "status": _ANYTHING}}
     version = {
         "name": kind.version,
@@ -49,7 +50,7 @@ def _definition(kind: Resource, *, status: bool = False) -> dict[str, Any]:
 @contextmanager
 def served(cluster: Cluster, *, subresource: bool = True) -> Iterator[None]:
     """Have the API server serve QueueUnits and trees while the block lasts; subresource: the status is one."""
-    found = [_definition(QUEUE_UNITS, status=subresource), _definition(TREES)]
+    found = [definition(QUEUE_UNITS, status=subresource), definition(TREES)]
     for one in found:
         cluster.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(one))
         established(cluster, f"crd/{one['metadata']['name']}")

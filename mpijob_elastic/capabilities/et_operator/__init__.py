@@ -1,0 +1,45 @@
+"""ScaleIns and ScaleOuts of et-operator, for MPIJobs: only where the component et-operator is installed."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.et_operator import wishes
+from mpijob_elastic.capabilities.et_operator.facts import Request, Scaled
+from mpijob_elastic.decide.actions import Action
+from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.decide.wishes import Capability, Wish
+from mpijob_elastic.model.capability import Known
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.policy import Policy, Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class EtOperator(Capability):
+    """The requests for another size of a job that have not ended, the oldest first."""
+
+    requests: tuple[Request, ...]
+
+    @classmethod
+    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
+        """Return which request set the size last."""
+        mark = job.metadata.annotations.get(names.SCALED_BY, "")
+        return Scaled(by=mark) if mark else None, ()
+
+    @classmethod
+    def of(cls, view: JobView, found: Iterable[Request]) -> "EtOperator | None":
+        """Return those of a job that are to be carried out, None if there are none."""
+        open_ = [one for one in found if one.metadata.job_uid in ("", view.ref.uid)]
+        open_ = [one for one in open_ if not (one.finished or one.deleting)]
+        open_.sort(key=lambda one: (one.created_at, one.metadata.name))
+        return cls(requests=tuple(open_)) if open_ else None
+
+    def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
+        """Yield nothing but when to look again."""
+        until = wishes.deadline(self.requests[0])
+        return [Wish(until=until)] if until is not None and until > now else []
+
+    def due(self, state: JobState) -> Iterable[Action]:
+        """Yield the writes of the requests, and of the size that they ask for."""
+        return () if state.view.facts.deleting else wishes.due(state, self.requests)

@@ -1,0 +1,201 @@
+"""What becomes of the ScaleIns and ScaleOuts of a job: one after the other, the oldest first; pure.
+
+Three writes each, so that a crash between any two is made good: the status names the pods, the MPIJob gets its new size
+with a mark that this request set it, and the status says how it ended. With the mark a size is set once, whatever a
+user makes of it later.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.et_operator.actions import OwnRequest, SayPhase, SetWorkers
+from mpijob_elastic.capabilities.et_operator.api import FAILED, PENDING, SCALING, SUCCEEDED, UNDONE
+from mpijob_elastic.capabilities.et_operator.facts import Request, Scaled
+from mpijob_elastic.decide.actions import Action, normal
+from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.model.bounds import MOST_WORKERS
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.phrases import listed, workers
+
+# Workers of one request, whose names are in its status, and requests of one job that are looked at.
+MOST_AT_ONCE, MOST_REQUESTS = 500, 50
+
+
+def due(state: JobState, requests: Sequence[Request]) -> Iterator[Action]:
+    """Yield the next write of the oldest request, and that the others wait."""
+    for request in requests[:MOST_REQUESTS]:
+        if not request.metadata.job_uid:
+            yield OwnRequest(resource=request.resource, ref=request.metadata, request=request, job=state.view.ref)
+        elif request is requests[0]:
+            yield from filter(None, [_next(state, request)])
+        elif not request.phase:
+            yield say(request, PENDING, f"{requests[0].full_name} comes first", now=state.now)
+
+
+def say(request: Request, phase: str, why: str, *, now: float, pods: Sequence[str] = ()) -> SayPhase:
+    """Return the write of a phase."""
+    return SayPhase(
+        resource=request.resource,
+        ref=request.metadata,
+        request=request,
+        phase=phase,
+        why=why,
+        pods=tuple(pods),
+        at=now,
+    )
+
+
+def deadline(request: Request) -> float | None:
+    """Return when a ScaleOut that scales is given up, None for any other request."""
+    return request.started_at + request.timeout if request.grows and request.phase == SCALING else None
+
+
+def _next(state: JobState, request: Request) -> Action | None:
+    if request.phase == SCALING:
+        return _going_on(state, request)
+    if state.wishes.stop and not state.view.ended:
+        waits = f"the job is suspended by {state.wishes.stop}"
+        return None if request.phase else say(request, PENDING, waits, now=state.now)
+    if why := next(_faults(state, request), ""):
+        return say(request, FAILED, why, now=state.now)
+    pods = _coming(state.view, request) if request.grows else _leaving(state.view, request)
+    why = f"MPIJob {state.view.namespace}/{state.view.name} executes {request.full_name}"
+    return say(request, SCALING, why, now=state.now, pods=pods)
+
+
+def _going_on(state: JobState, request: Request) -> Action | None:
+    scaled, uid = state.view.facts.of(Scaled), request.metadata.uid
+    mark = scaled.by if scaled else ""
+    if end := _end(state, request, mark):
+        return say(request, *end, now=state.now)
+    if mark != uid:
+        return _set(state, request, mark=uid, grows=request.grows)
+    late = deadline(request)
+    if late is not None and state.now >= late and not state.wishes.stop:
+        return _set(state, request, mark=uid + UNDONE, grows=False)
+    return None
+
+
+def _end(state: JobState, request: Request, mark: str) -> tuple[str, str] | None:
+    """Return how a request has ended, in a phase and words; None while it goes on."""
+    view, pods, uid = state.view, request.pods, request.metadata.uid
+    late = f"{listed(pods)} did not all start within {request.timeout} s, so all were taken back"
+    is_set = mark == uid
+    is_changed = ({*pods} - {*_asked(view)} if request.grows else {*pods} & {*_asked(view)}) != set()
+    ends = (
+        (FAILED, late, mark == uid + UNDONE),
+        *((FAILED, why, True) for why in _never(state)),
+        (FAILED, f"somebody else has set another size of {view.name} since", is_set and is_changed),
+        (
+            SUCCEEDED,
+            f"{request.full_name} has Succeeded",
+            is_set and all(_is_done(state, request, pod) for pod in pods),
+        ),
+    )
+    return next(((phase, why) for phase, why, holds in ends if holds), None)
+
+
+def _is_done(state: JobState, request: Request, pod: str) -> bool:
+    worker = state.by_name.get(pod)
+    return bool(worker and worker.published) if request.grows else worker is None
+
+
+def _set(state: JobState, request: Request, *, mark: str, grows: bool) -> Action:
+    facts = state.view.facts
+    replicas, skips = _target(state.view, request.pods, grows=grows)
+    if why := state.view.refused.get(SetWorkers) or next(_unfit(state.view, replicas, skips), ""):
+        return say(request, FAILED, why, now=state.now)
+    size = workers(_size(replicas, skips))
+    return SetWorkers(
+        ref=state.view.ref,
+        before=facts.replicas,
+        after=replicas,
+        parked=",".join(map(str, sorted(skips))),
+        request=request,
+        mark=mark,
+        note=normal("SizeRequested", f"{request.full_name} sets the size: {facts.workers} → {size}"),
+    )
+
+
+def _target(view: JobView, pods: Sequence[str], *, grows: bool) -> tuple[int, Collection[int]]:
+    """Return `Worker.replicas` and which workers are parked once these come or leave."""
+    indices = _indices(view, pods)
+    if not grows:
+        return view.facts.without(indices)
+    return max([view.facts.replicas, *(index + 1 for index in indices)]), {*view.skips}.difference(indices)
+
+
+def _size(replicas: int, skips: Collection[int]) -> int:
+    return replicas - sum(index < replicas for index in skips)
+
+
+def _indices(view: JobView, pods: Sequence[str]) -> list[int]:
+    found = (names.worker_index(pod, job=view.name) for pod in pods)
+    return [index for index in found if index is not None]
+
+
+def _coming(view: JobView, request: Request) -> list[str]:
+    size = view.facts.workers + request.count
+    added = range(view.facts.replicas, view.facts.replicas_for(size))
+    return [names.worker(view.name, index) for index in added if index not in view.skips]
+
+
+def _leaving(view: JobView, request: Request) -> Sequence[str]:
+    return request.names or _asked(view)[-request.count :]
+
+
+def _asked(view: JobView) -> list[str]:
+    """Return the workers that the MPIJob asks for, whatever else keeps them from being there."""
+    indices = range(min(view.facts.replicas, MOST_WORKERS))
+    return [names.worker(view.name, index) for index in indices if index not in view.skips]
+
+
+def _never(state: JobState) -> Iterator[str]:
+    """Yield why the size of a job cannot change."""
+    view = state.view
+    if state.foreign or view.foreign:
+        yield f"another operator manages {view.name}"
+    if view.ended:
+        yield f"{view.name} has ended"
+    if not (view.elastic and view.facts.size_known) or view.blind:
+        yield f"{view.name} cannot change its size: `mpijob-elastic explain {view.name} -n {view.namespace}` says why"
+
+
+def _faults(state: JobState, request: Request) -> Iterator[str]:
+    """Yield why a request cannot be carried out."""
+    view = state.view
+    if request.script:
+        yield "spec.script is not run: that would take the right to run any command in launchers"
+    yield from _never(state)
+    if any(known.resizes for known in view.facts.asked):
+        yield f"{view.name} is scaled by its annotation mpijob-elastic/autoscale"
+    yield from _bad_count(view, request)
+    pods = _coming(view, request) if request.grows else _leaving(view, request)
+    yield from _unfit(view, *_target(view, pods, grows=request.grows))
+
+
+def _unfit(view: JobView, replicas: int, skips: Collection[int]) -> Iterator[str]:
+    """Yield why a job must not become so."""
+    size, facts = _size(replicas, skips), view.facts
+    least, most = view.policy.min_replicas or 1, view.policy.max_replicas or size
+    if not least <= size <= most:
+        yield f"{view.name} would have {workers(size)}; its bounds are {least} and {view.policy.max_replicas or 'none'}"
+    if size != facts.size_at_most(size):
+        yield f"{view.name} may have only these sizes: {', '.join(map(str, facts.sizes))}"
+    if facts.queued and {*skips}.difference(view.skips):
+        yield f"{view.name} is queued, so only its highest workers can leave"
+
+
+def _bad_count(view: JobView, request: Request) -> Iterator[str]:
+    if max(request.count, len(request.names)) > MOST_AT_ONCE:
+        yield f"more than {MOST_AT_ONCE} workers at once: ask for them in several steps"
+    if request.grows and request.count < 1:
+        yield ".spec.toAdd.count has to be greater than 0"
+    if request.grows:
+        return
+    if not request.names and request.count < 1:
+        yield ".spec.toDelete.count or .spec.toDelete.podNames has to be set"
+    if request.names and request.count not in (0, len({*request.names})):
+        yield ".spec.toDelete.count and .spec.toDelete.podNames disagree"
+    if unknown := {*request.names}.difference(_asked(view)):
+        yield f"{view.name} has no worker {listed(sorted(unknown))}"
