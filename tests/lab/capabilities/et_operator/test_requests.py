@@ -16,6 +16,7 @@ from lab.operator.process import Operator
 from lab.registration import called
 from lab.replicas import Controller, Webhook
 from mpijob_elastic.capabilities.et_operator.api import SCALE_INS, SCALE_OUTS, TRAINING_JOBS
+from mpijob_elastic.install import server
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
@@ -288,3 +289,11 @@ async def test_the_controllers_token_can_do_no_more(job: Job, with_requests: Ins
                 await client.patch_object(path, body=body, content_type=MERGE_PATCH, query={"dryRun": "All"})
         with pytest.raises(errors.Forbidden):
             await client.delete_object(SCALE_INS.path(job.namespace, asked))
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("with_requests")
+async def test_uninstall_takes_the_rights_and_leaves_the_definitions(client: ApiWriter) -> None:
+    _, found = await server.look(client)
+    assert ("ClusterRole", "mpijob-elastic-et-operator") in {(one.identity.kind, one.identity.name) for one in found}
+    assert server.DEFINITION not in {one.identity.kind for one in found}
