@@ -36,6 +36,8 @@ BATCH = 0.2
 AGAIN = 5.0
 LOOK_AGAIN = 30.0
 APART = 2.0
+# Rows that go to the page together, so that it draws them in a frame.
+TOGETHER = 10
 CHECK = Timeouts(attempt=4.0, throttled=0.0)
 # The newest Events, and lines and bytes of the log, that are shown.
 MOST_EVENTS = 30
@@ -82,9 +84,10 @@ async def of_all(client: ApiReader, selection: Selection, channel: Channel) -> N
             if not live.keys:
                 channel.put("listed", value=True)
             while True:
-                for namespace, name in await listener.take():
-                    channel.put(f"{namespace}/{name}", _row(live.snapshot((namespace, name))))
-                    await asyncio.sleep(0)
+                for number, key in enumerate(await listener.take(), 1):
+                    channel.put("/".join(key), _row(live.snapshot(key)))
+                    if number % TOGETHER == 0:
+                        await asyncio.sleep(0)
                 channel.put("listed", value=True)
                 await asyncio.sleep(BATCH)
 

@@ -171,6 +171,16 @@ async def test_a_keyboard_is_enough(api: TinyApi, page: Page) -> None:
     await expect(page.locator(".caption")).to_contain_text("train-worker-1: ready on node-1")
 
 
+async def test_a_narrow_screen_shows_a_job_in_a_line(api: TinyApi) -> None:
+    put_job(api, "train")
+    async with (
+        served(api) as address,
+        opened(f"{address}/#token={TOKEN}", viewport={"width": 400, "height": 800}) as page,
+    ):
+        lines = await row(page, "train").locator("b", has_text="train").evaluate("name => name.getClientRects().length")
+        assert lines == 1
+
+
 async def test_a_screen_reader_is_told_what_eyes_see(api: TinyApi, page: Page) -> None:
     put_job(api, "train", size=3, ready=2)
     cells = row(page, "train").get_by_role("img")
