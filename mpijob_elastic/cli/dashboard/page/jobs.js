@@ -120,7 +120,7 @@ export class JobsView {
 function row({ report }) {
   const link = el("a", { href: `#/${report.namespace}/${report.name}` }, el("span", { className: "muted" }, `${report.namespace}/`), el("b", {}, report.name));
   return el("tr", {},
-    el("td", {}, el("span", { className: "state" })), el("th", { scope: "row" }, link), el("td", { className: "workers" }, svg("svg"), el("span", {})),
+    el("td", {}, el("span", { className: "state" })), el("th", { scope: "row" }, link), el("td", { className: "workers" }, svg("svg"), " ", el("span", {})),
     el("td", {}), el("td", {}), el("td", {}, el("b", {}), el("span", { className: "muted" })), el("td", {}));
 }
 

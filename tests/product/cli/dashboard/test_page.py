@@ -185,6 +185,9 @@ async def test_a_screen_reader_is_told_what_eyes_see(api: TinyApi, page: Page) -
     put_job(api, "train", size=3, ready=2)
     cells = row(page, "train").get_by_role("img")
     await expect(cells).to_have_attribute("aria-label", "2 published, 1 pending")
+    jobs = page.get_by_role("table", name="Jobs")
+    await expect(jobs.get_by_role("row", name="Running ml/train 2 published, 1 pending 2 of 3")).to_be_visible()
+    assert await page.get_by_role("img").count() == 1  # what only decorates is not read
     await page.get_by_role("link", name="train").click()
     lanes = page.get_by_role("table", name="Workers over time")
     await expect(lanes.get_by_role("img").first).to_have_attribute(
