@@ -157,8 +157,8 @@ class History:
                 if to is None or not queue_of(job):
                     self._set_free(job["metadata"]["name"])
 
-            case "forge" if any(map(may_run, pods_of(cluster, job["metadata"]["name"], names.ROLE_LAUNCHER))):
-                # A user may write a status, and take it back while the job has not ended.
+            case "forge":
+                # A user may write a status, and take it back.
                 ends = not job["status"].get("completionTime")
                 kinds = ("Created", "Succeeded") if ends else ("Created",)
                 conditions = [{"type": one, "status": "True"} for one in kinds]

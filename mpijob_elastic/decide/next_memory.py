@@ -83,7 +83,7 @@ def is_due(state: JobState, config: Config, new: Memory) -> bool:
         return False
     if config.memory is None or not state.memory_known:
         # A list without a history: what is missing from it may have been in it a moment ago.
-        return view.driver_running or bool(view.host_of) or bool(view.surplus)
+        return view.driver_running or bool(view.host_of) or bool(view.surplus) or _has_news(Memory(), new)
     return _has_news(config.memory, new)
 
 

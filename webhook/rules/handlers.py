@@ -137,10 +137,12 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
 
     def job_updated(request: Request) -> Verdict:
         job, before = mpijob.decode(request.object), mpijob.decode(request.old_object)
-        if job.metadata.deleting or before.finished:
+        if job.metadata.deleting:
             return review.UNCHANGED
         new, old = _facts(job), capabilities.of(before)
         verdict = validate.updated(job, before, new=new, old=old, rooms=context.rooms, dry_run=request.dry_run)
+        if old.finished:
+            return verdict
         told = _shortages(context, request, new, more=new.workers - old.workers)
         if old.reported and (old.elastic or new.elastic):
             queued = names.GATE_QUEUED in new.gates

@@ -70,6 +70,9 @@ def due(state: JobState, queue: Queue) -> Iterator[Action]:
         yield from instead
     elif not queue.name or (base and _is_stale(view, queue, base)):
         yield from (DeleteWorkload(ref=found.metadata) for found in workloads)
+    elif over := [found for found in workloads if found.finished and not (queue.prebuilt and found is base)]:
+        # Somebody has taken the job's end back: what has finished is never granted again.
+        yield from (DeleteWorkload(ref=found.metadata) for found in over)
     elif state.wishes.stop:
         if demand.nothing_runs(view):
             cleared = [ClearWorkload(workload=base)] if base and base.preempted else []

@@ -169,11 +169,17 @@ def broken(count: int, *, listed: tuple[int, ...] = (0, 1), **facts: Any) -> Sto
     return job(3, config=config(pods(*listed), memory=Memory(replaced=replaced)), **facts)
 
 
+NOTHING_WRITTEN = but(config([], hostfile=pods(0, 1)), memory=None)
+BEFORE_THE_FIRST = job(2, workers=(failed(0), pending(1)), config=NOTHING_WRITTEN, launcher=WAITING)
+
+
 @pytest.mark.parametrize(
     ("view", "plan"),
     [
         (broken(1), "delete 2:failed"),
         (broken(0), "remember replaced"),
+        # The first write of all: the launcher waits for this very worker, so no list of Ready workers comes before.
+        (BEFORE_THE_FIRST, "remember left replaced script"),
         (broken(2), "wake 10"),
         (broken(1, listed=(0, 1, 2)), "publish 0 1, lost 2 (HostsLost)"),
         # The last host stays in the list, for it must not become empty.

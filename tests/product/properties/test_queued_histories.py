@@ -22,3 +22,20 @@ async def test_pods_that_wait_start_once_their_job_has_left_its_queue() -> None:
     """Without a Workload it counted as unknown, for ever, whether there is a Kueue."""
     steps = [("lag", 0, 0), ("delete", 0, 253), ("size", 0, 910), ("queue", 0, 171)]
     assert await queued_histories.play(1, 2, steps) == []
+
+
+@pytest.mark.parametrize(
+    ("quota", "steps"),
+    [
+        (5, [("size", 0, 542), ("finish", 0, 0), ("relaunch", 0, 545), ("forge", 0, 474)]),
+        (6, [("forge", 0, 177), ("template", 0, 445), ("relaunch", 0, 368), ("forge", 0, 897)]),
+    ],
+    ids=["it waited for ever for a Workload that had finished", "with a nodeName its pods started past the queue"],
+)
+async def test_a_job_whose_end_is_taken_back_queues_again(quota: int, steps: list[queued_histories.Step]) -> None:
+    assert await queued_histories.play(1, quota, steps) == []
+
+
+async def test_a_worker_that_fails_before_any_is_ready_is_replaced() -> None:
+    """Its failure was not counted before the first list, which was to name it."""
+    assert await queued_histories.play(3, 4, [("crash", 1, 939), ("fail", 0, 824)]) == []

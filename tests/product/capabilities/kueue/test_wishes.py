@@ -26,6 +26,7 @@ NO_QUOTA = workload(said="no quota")
 EXTRA = granted("j-worker-2", workers=1, ready=True)
 TAKEN = preempted("j-worker-2")
 READY = granted(ready=True)
+OVER = granted(finished=True)
 
 
 def due(view: JobView) -> str:
@@ -139,6 +140,14 @@ OTHER_SIZE = workload(workers=3, said="no quota")
             "nothing",
             id="ended, and finished",
         ),
+        # Its end was taken back: Kueue grants nothing to what has finished.
+        pytest.param(waiting(3, OVER, EXTRA, policy=LEAST), "withdraw launcher", id="not ended, and finished"),
+        pytest.param(
+            training(*TWO, WAITS, found=(READY, granted("j-worker-2", workers=1, finished=True)), size=3),
+            "withdraw 2",
+            id="not ended, and an extra finished",
+        ),
+        pytest.param(waiting(3, OVER, queue=queue(OVER, prebuilt=True)), "nothing", id="MultiKueue's own finished"),
         # Somebody has deleted the base, and the next asks for the least size of now: maybe for that very quota.
         *(
             pytest.param(

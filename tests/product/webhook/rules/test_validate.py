@@ -263,6 +263,10 @@ def placed(node: str, *, queue: str = "", role: str = "Worker", **facts: Any) ->
     return job
 
 
+# Anybody with the right to edit may write a status, and take it back.
+ENDED = {"status": {"conditions": [{"type": "Succeeded", "status": "True"}], "completionTime": "2026-01-01T00:00:00Z"}}
+
+
 @pytest.mark.parametrize("role", ["Launcher", "Worker"])
 def test_a_queued_job_may_not_choose_a_node_past_its_queue(role: str) -> None:
     field = f"spec.mpiReplicaSpecs.{role}.template.spec.nodeName"
@@ -270,6 +274,7 @@ def test_a_queued_job_may_not_choose_a_node_past_its_queue(role: str) -> None:
         on_create(placed("gpu-7", queue="team", role=role)),
         on_update(placed("gpu-7", queue="team", role=role), placed("", queue="team", role=role)),
         on_update(placed("gpu-7", queue="team", role=role), placed("gpu-7", role=role)),
+        on_update(placed("gpu-7", queue="team", role=role), placed("", queue="team", role=role) | ENDED),
     ):
         (refusal,) = verdict.refusals
         assert (refusal.field, "use nodeSelector" in refusal.message) == (field, True)
