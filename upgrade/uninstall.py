@@ -17,6 +17,7 @@ from mpijob_elastic.install import Refused, quota, removal
 from mpijob_elastic.install.objects import Say
 from mpijob_elastic.install.quota import Quota
 from mpijob_elastic.install.server import Found, Server
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
 from upgrade import canary, scale, traces
 from upgrade.traces import Traces
@@ -39,6 +40,14 @@ class Uninstallation:
     @classmethod
     async def prepare(cls, client: ApiWriter, *, takes_scale: bool, takes_traces: bool) -> Uninstallation:
         """Find what is there; whatever can fail fails before anything is deleted. Raises as `removal.prepare` does."""
+        try:
+            return await cls._prepared(client, takes_scale=takes_scale, takes_traces=takes_traces)
+        except errors.Forbidden as error:
+            why = f"{error.message}; controller, webhook and quota stay as they are"
+            raise Refused(f"{why}: ask an administrator of the cluster to run this") from error
+
+    @classmethod
+    async def _prepared(cls, client: ApiWriter, *, takes_scale: bool, takes_traces: bool) -> Uninstallation:
         server, found = await removal.prepare(client)
         takes_scale = takes_scale and await _can_take_scale(client)
         held = await quota.look(client)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.decide.wishes import Holding
+from mpijob_elastic.install import server
 from mpijob_elastic.install.objects import Change, Identity, Outcome, Say
 from mpijob_elastic.install.preflight import check_rights
 from mpijob_elastic.kube import errors
@@ -121,6 +122,10 @@ async def _held(client: ApiReader, kind: Holding) -> list[Held]:
     try:
         found = await list_objects(client, kind.resource.path(), kind.read, selector=kind.selector)
     except errors.NotFound:
+        return []
+    except errors.Forbidden:  # so is a kind that is not served, where nobody gave the right
+        if await server.resources(client, kind.resource.api_version):
+            raise
         return []
     return [Held(resource=kind.resource, ref=ref) for ref in found if ref and ref.job_uid]
 

@@ -1,6 +1,7 @@
 """Quota of queued jobs when the installation goes: given back where nothing of a job runs, named where its pods run."""
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue.api import QUEUE_UNITS
 from mpijob_elastic.capabilities.kueue.api import WORKLOADS
-from mpijob_elastic.cli import app
+from mpijob_elastic.cli import app, main
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.install import Refused, quota
 from mpijob_elastic.kube.resources import PODS, Resource
@@ -135,3 +136,33 @@ async def test_the_command_ends_otherwise_if_quota_could_not_be_given_back(four:
     assert done.exit_code == (Exit.DONE if is_allowed else Exit.OTHERWISE)
     assert ("Quota was not given back: " in done.output) != is_allowed
     assert "because their pods run: ml/runs." in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("resource", [WORKLOADS, QUEUE_UNITS], ids=lambda resource: resource.kind)
+@pytest.mark.parametrize("is_served", [True, False])
+async def test_who_may_not_even_list_it_is_told_which_right_lacks_and_what_stays(
+    four: TinyApi,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    resource: Resource,
+    is_served: bool,
+) -> None:
+    await four.delete(PODS.path("ml"), "waits-launcher")
+    lacks = f'{resource.plural}.{resource.group} is forbidden: User "dev" cannot list resource "{resource.plural}"'
+
+    def answer(sent: Sent) -> object | None:
+        if sent.path == resource.path():
+            raise refused(403, "Forbidden", lacks)
+        if sent.path == f"/apis/{resource.api_version}" and is_served:
+            return {"resources": [{"kind": resource.kind, "name": resource.plural}]}
+        return {"minor": "34", "gitVersion": "v1.34.4"} if sent.path == "/version" else None
+
+    four.hook = answer
+    monkeypatch.setattr(sys, "argv", ["mpijob-elastic", "uninstall", "--yes", f"--kubeconfig={four.kubeconfig}"])
+    with pytest.raises(SystemExit) as ended:
+        await asyncio.to_thread(main)
+    assert ended.value.code == (Exit.REFUSED if is_served else Exit.DONE)
+    said = f"mpijob-elastic: {lacks}; controller, webhook and quota stay as they are: ask an administrator"
+    assert capsys.readouterr().err.startswith(said) == is_served
+    assert not (is_served and four.deletions)
