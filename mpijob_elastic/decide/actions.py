@@ -15,6 +15,7 @@ from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS, ROLES, Resource
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.memory import Memory, Tries
+from mpijob_elastic.model.owners import controller, owner
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker
 
@@ -165,6 +166,17 @@ def test(path: str, value: object) -> Object:
 def put(path: str, value: object) -> Object:
     """Return the operation that sets a value."""
     return {"op": "add", "path": path, "value": value}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adopt(Patch):
+    """Make a job and pods of it the owners of an object, which stays until all of them are gone."""
+
+    job: Identity
+    pods: tuple[Identity, ...] = ()
+
+    def change(self) -> Object:
+        return {"metadata": {"ownerReferences": [controller(self.job), *(owner(PODS, pod) for pod in self.pods)]}}
 
 
 @dataclass(frozen=True, kw_only=True)

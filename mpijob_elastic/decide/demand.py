@@ -8,9 +8,14 @@ from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
 LAUNCHER, WORKERS = "launcher", "workers"
 
 
+def firsts(view: JobView) -> tuple[Launcher | None, Worker | None]:
+    """Return the pods that stand for all: the launcher and the first worker."""
+    return view.launcher, view.worker(next(iter(view.wanted_names), ""))
+
+
 def pod_sets(view: JobView, *, workers: int) -> tuple[PodSet, ...]:
     """Return what a launcher and so many workers need; nothing until there are pods from which that can be told."""
-    launcher, first = view.launcher, view.worker(next(iter(view.wanted_names), ""))
+    launcher, first = firsts(view)
     if launcher is None or (first is None and workers):
         return ()
     asked = PodSet(name=LAUNCHER, count=1, like=launcher.ref)

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from mpijob_elastic.kube.meta import Identity, OwnedIdentity
-from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.kube.meta import Identity, ObjectMeta, OwnedIdentity
+from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 
 
 class Wire(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
@@ -82,6 +82,7 @@ class Owned(Identity, frozen=True, gc=False):
     api_version: str = ""
 
 
+_MOST_OWNING = 4
 # The texts that 100,000 pods of 5,000 jobs share, of the length of a name.
 _MOST_SHARED = 2**15
 _LONGEST_SHARED = 253
@@ -115,6 +116,11 @@ def owned(metadata: OwnedIdentity) -> Owned:
         job_uid=shared(owner.uid) if owner and is_job else "",
         api_version=shared(owner.api_version) if owner and is_job else "",
     )
+
+
+def owning_pods(metadata: ObjectMeta) -> tuple[str, ...]:
+    """Return the uids of the pods that own an object: two of those that we write, so more than a few are not kept."""
+    return tuple(one.uid for one in metadata.owner_references or () if one.kind == PODS.kind)[:_MOST_OWNING]
 
 
 def is_news(old: Fact | None, new: Fact | None) -> bool:

@@ -1,4 +1,4 @@
-"""Size: what a tenant can store, as much as an API server takes of each object."""
+"""Size: what a tenant can store: MPIJobs as large as an API server takes them, and ConfigMaps of 0.84 MiB."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -515,6 +515,7 @@ async def test_roles_never_more_than_we_hold(accounts: Accounts) -> None:
 
 UNIT_NAME = queue_unit_name(JOB)
 CONSUMER: Object = {"spec": {"consumerRef": {**typed(MPI_JOBS), "name": JOB}}}
+OF_A_POD = {"apiVersion": "v1", "kind": "Pod", "name": WORKER, "uid": "u"}
 UNIT: Object = {**CONSUMER, **owned(UNIT_NAME, annotations={UNIT_WORKERS: "2"})}
 
 
@@ -535,6 +536,8 @@ async def test_queue_units_only_of_the_job_that_controls_them_and_never_a_grant(
             *patched(True, QUEUE_UNITS, UNIT_NAME, {"status": {"phase": "Running"}}, part=part),
             *patched(False, QUEUE_UNITS, UNIT_NAME, {"spec": {"resource": {"cpu": "0"}}}, UNOWNED),
             *patched(False, QUEUE_UNITS, UNIT_NAME, annotations({UNIT_WORKERS: "1"})),
+            *patched(True, QUEUE_UNITS, UNIT_NAME, [added("/metadata/ownerReferences/-", OF_A_POD)]),
+            *patched(False, QUEUE_UNITS, UNIT_NAME, [added("/metadata/ownerReferences/-", OF_A_POD | {"kind": "Job"})]),
             *created(True, QUEUE_UNITS, UNIT | {"metadata": {"name": "of-a-user"}}, by="administrator"),
             deleted(False, QUEUE_UNITS, "of-a-user"),
             deleted(True, QUEUE_UNITS, UNIT_NAME),

@@ -119,11 +119,10 @@ ELSEWHERE = {
     "RollBack, Fill": "nothing else is due before the size has changed",
     "MakePodGroup, LowerPodGroup": "tests/lab/capabilities/gangs/test_gangs_refused.py",
     "TunePodGroup": "tests/peers/capabilities/gangs/test_gangs.py",
-    "CreateWorkload, ClearWorkload, DeleteWorkload, FinishWorkload, MarkReady": (
+    "AdoptWorkload, CreateWorkload, ClearWorkload, DeleteWorkload, FinishWorkload, MarkReady": (
         "tests/peers/capabilities/kueue/test_kueue_refused.py"
     ),
-    "AdoptWorkload": "nothing else is due before MultiKueue's Workload has an owner",
-    "CreateUnit, DeleteUnit, HoldJob, MarkRunning, ReleaseJob": (
+    "AdoptUnit, CreateUnit, DeleteUnit, HoldJob, MarkRunning, ReleaseJob": (
         "tests/lab/capabilities/kube_queue/test_kube_queue_refused.py"
     ),
 }

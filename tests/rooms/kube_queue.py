@@ -1,6 +1,9 @@
 """Words for KubeQueue."""
 
+from dataclasses import replace
 from random import Random
+
+import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
@@ -24,12 +27,22 @@ def kube_queue(view: JobView, random: Random) -> JobView:
     return but(gated(view, random, names.GATE_SUSPENDED), held_in_queue=random.random() < 0.5, kube_queue=known)
 
 
+def _adopted(view: JobView, done: of_kube_queue.AdoptUnit) -> JobView:
+    """It belongs to these pods."""
+    known = view.of(KubeQueue)
+    if known is None or known.unit is None:
+        return view
+    owned = msgspec.structs.replace(known.unit, pods=tuple(pod.uid for pod in done.pods))
+    return but(view, kube_queue=replace(known, unit=owned))
+
+
 WORDS = Words(
     asked={"held_in_queue": lambda _, is_held: {Held: Held() if is_held else None}},
     seen={"kube_queue": lambda _, known: {KubeQueue: known}},
     plan={
         of_kube_queue.CreateUnit: lambda asked: f"ask unit of {asked.workers}: {asked_of(asked.pods)}",
         of_kube_queue.DeleteUnit: lambda _: "withdraw unit",
+        of_kube_queue.AdoptUnit: lambda _: "adopt unit",
         of_kube_queue.MarkRunning: lambda _: "mark unit running",
         of_kube_queue.ReleaseJob: lambda _: "release job",
         of_kube_queue.HoldJob: lambda _: "hold job",
@@ -37,6 +50,10 @@ WORDS = Words(
     said=(
         (of_kube_queue.CreateUnit(name="u", pods=(), workers=2), "ask KubeQueue for quota with the QueueUnit u"),
         (of_kube_queue.DeleteUnit(ref=ref("j-mpi-qu")), "delete the QueueUnit j-mpi-qu"),
+        (
+            of_kube_queue.AdoptUnit(ref=ref("j-mpi-qu"), job=ref("j")),
+            "make the job and its pods the owners of the QueueUnit j-mpi-qu",
+        ),
         (of_kube_queue.MarkRunning(unit=unit()), "say in the QueueUnit j-mpi-qu that the job runs"),
         (of_kube_queue.ReleaseJob(unit=unit(), note=NOTE), NOTE.message),
         (of_kube_queue.HoldJob(ref=ref("j"), note=NOTE), NOTE.message),
@@ -48,6 +65,7 @@ WORDS = Words(
             {"metadata": {"annotations": {KUBEQUEUE_SUSPEND: "true"}}},
         ),
     ),
+    done={of_kube_queue.AdoptUnit: _adopted},
     queues=True,
     draw=kube_queue,
 )

@@ -62,9 +62,10 @@ class KubeQueue(Capability):
         return [Stop(why=HELD)] if view.facts.of(Held) else []
 
     def due(self, state: JobState) -> Iterable[Action]:
-        """Yield the write of the QueueUnit, or of the annotation."""
-        due = wishes.due(state, self.unit, self._rivals(state), is_held=self._holds(state)) if self.known else None
-        return [due] if due else []
+        """Yield the writes of the QueueUnit, or of the annotation."""
+        if not self.known:
+            return ()
+        return filter(None, wishes.due(state, self.unit, self._rivals(state), is_held=self._holds(state)))
 
     def notes(self, state: JobState) -> Iterable[Note]:
         """Yield what a held job waits for."""

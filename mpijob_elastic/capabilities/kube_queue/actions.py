@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS
 from mpijob_elastic.capabilities.kube_queue.facts import QueueUnit
-from mpijob_elastic.decide.actions import Action, Annotate, Delete, Noted, PodSet
+from mpijob_elastic.decide.actions import Action, Adopt, Annotate, Delete, Noted, PodSet
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 
 
@@ -29,6 +29,15 @@ class DeleteUnit(Delete):
     words = "delete the QueueUnit {self.ref.name}"
     rechecked = True
     at_version = False
+
+    resource: Resource = QUEUE_UNITS
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdoptUnit(Adopt):
+    """Make pods that replace others the owners of a QueueUnit: quota of a deleted job stays until its pods are gone."""
+
+    words = "make the job and its pods the owners of the QueueUnit {self.ref.name}"
 
     resource: Resource = QUEUE_UNITS
 

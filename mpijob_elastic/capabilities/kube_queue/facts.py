@@ -34,13 +34,17 @@ class Held(Known):
 
 
 class QueueUnit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A QueueUnit as last seen. workers: for how many it asks; 0 if that was not written by us. phase: "" for none."""
+    """A QueueUnit as last seen. workers: for how many it asks; 0 if that was not written by us. phase: "" for none.
+
+    pods: uids of the pods that own it, too.
+    """
 
     metadata: Owned
     workers: int = 0
     phase: str = ""
     queue: str = ""
     said: str = ""
+    pods: tuple[str, ...] = ()
 
     @property
     def waits(self) -> bool:

@@ -6,7 +6,7 @@ from mpijob_elastic.capabilities.kube_queue.api import UNIT_WORKERS, queue_unit_
 from mpijob_elastic.capabilities.kube_queue.facts import QueueUnit
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import MPI_JOBS
-from mpijob_elastic.model.wire import Wire, owned
+from mpijob_elastic.model.wire import Wire, owned, owning_pods
 
 # KubeQueue lists what lacks in each quota.
 _LONGEST_SAID = 300
@@ -52,4 +52,5 @@ def read(raw: bytes) -> QueueUnit:
         phase=status.phase,
         queue=spec.queue,
         said=" ".join(status.message.split())[:_LONGEST_SAID],
+        pods=owning_pods(found.metadata),
     )

@@ -7,7 +7,14 @@ then, which tells it from one whose turn has come; nothing runs any more, so it 
 
 from collections.abc import Iterator, Sequence
 
-from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit, DeleteUnit, HoldJob, MarkRunning, ReleaseJob
+from mpijob_elastic.capabilities.kube_queue.actions import (
+    AdoptUnit,
+    CreateUnit,
+    DeleteUnit,
+    HoldJob,
+    MarkRunning,
+    ReleaseJob,
+)
 from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, queue_unit_name
 from mpijob_elastic.capabilities.kube_queue.facts import GRANTED, OVER, RUNNING, TAKEN_BACK, QueueUnit
 from mpijob_elastic.decide import demand
@@ -17,16 +24,20 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
 
 
-def due(state: JobState, unit: QueueUnit | None, rivals: Sequence[str], *, is_held: bool) -> Action | None:
-    """Return the write that is due, or None. is_held: KubeQueue alone holds the job."""
+def due(state: JobState, unit: QueueUnit | None, rivals: Sequence[str], *, is_held: bool) -> Iterator[Action | None]:
+    """Yield the writes that are due. is_held: KubeQueue alone holds the job."""
     view = state.view
     if view.facts.deleting or state.foreign:
-        return None
+        return
     if unit is None:
-        return _asked(view) if is_held and not rivals else None
-    if rivals or view.facts.finished:
-        return None if view.facts.finished and demand.ending(view) else DeleteUnit(ref=unit.metadata)
-    return _while_it_waits(view, unit) if is_held and _waits(view) else _while_it_runs(state, unit, is_held=is_held)
+        yield _asked(view) if is_held and not rivals else None
+    elif rivals or view.facts.finished:
+        yield None if view.facts.finished and demand.ending(view) else DeleteUnit(ref=unit.metadata)
+    elif is_held and _waits(view):
+        yield _while_it_waits(view, unit)
+    else:
+        yield _while_it_runs(state, unit, is_held=is_held)
+        yield _adopted(view, unit)
 
 
 def notes(view: JobView, unit: QueueUnit | None, rivals: Sequence[str]) -> Iterator[Note]:
@@ -53,6 +64,13 @@ def _while_it_runs(state: JobState, unit: QueueUnit, *, is_held: bool) -> HoldJo
         return None if state.wishes.stop else HoldJob(ref=state.view.ref, note=note)
     is_started = unit.phase in GRANTED if is_held else state.view.driver_running
     return MarkRunning(unit=unit) if is_started and unit.phase != RUNNING else None
+
+
+def _adopted(view: JobView, unit: QueueUnit) -> AdoptUnit | None:
+    """Return the write by which pods made since the job started own its unit as well, or None."""
+    pods = tuple(pod.ref for pod in demand.firsts(view) if pod)
+    is_due = unit.phase == RUNNING and any(pod.uid not in unit.pods for pod in pods)
+    return AdoptUnit(ref=unit.metadata, job=view.ref, pods=pods) if is_due else None
 
 
 def _asked(view: JobView) -> CreateUnit | None:

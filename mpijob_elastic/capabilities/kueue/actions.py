@@ -4,10 +4,8 @@ from dataclasses import dataclass
 
 from mpijob_elastic.capabilities.kueue.api import WORKLOADS
 from mpijob_elastic.capabilities.kueue.facts import Workload
-from mpijob_elastic.decide.actions import Action, Delete, Object, Patch, PodSet
-from mpijob_elastic.kube.meta import Identity
-from mpijob_elastic.kube.resources import PODS, Resource
-from mpijob_elastic.model.owners import controller, owner
+from mpijob_elastic.decide.actions import Action, Adopt, Delete, PodSet
+from mpijob_elastic.kube.resources import Resource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +64,9 @@ class DeleteWorkload(Delete):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdoptWorkload(Patch):
+class AdoptWorkload(Adopt):
     """Make the job the owner of a Workload that MultiKueue has made for it, or pods that came since then as well."""
 
     words = "make the job and its pods the owners of the Workload {self.ref.name}"
 
     resource: Resource = WORKLOADS
-    job: Identity
-    pods: tuple[Identity, ...] = ()
-
-    def change(self) -> Object:
-        return {"metadata": {"ownerReferences": [controller(self.job), *(owner(PODS, pod) for pod in self.pods)]}}

@@ -11,13 +11,10 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import Workload
 from mpijob_elastic.decide.demand import WORKERS
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.kube.resources import PODS
-from mpijob_elastic.model.wire import Owned, Wire, owned, seconds
+from mpijob_elastic.model.wire import Owned, Wire, owned, owning_pods, seconds
 
 # Kueue lists every reason of every flavor.
 _LONGEST_SAID = 300
-# A Workload of ours has two.
-_MOST_PODS = 4
 
 
 class _PodSet(Wire, frozen=True):
@@ -94,7 +91,7 @@ def read(raw: bytes) -> Workload:
         said=_said(conditions, true, status.admission_checks or ())[:_LONGEST_SAID],
         flavors={one.name: tuple(sorted({*(one.flavors or {}).values()})) for one in assigned},
         cluster=status.cluster_name,
-        pods=tuple(one.uid for one in found.metadata.owner_references or () if one.kind == PODS.kind)[:_MOST_PODS],
+        pods=owning_pods(found.metadata),
     )
 
 

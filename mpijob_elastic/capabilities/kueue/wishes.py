@@ -219,11 +219,7 @@ def _finished(view: JobView, queue: Queue) -> Iterator[FinishWorkload]:
 def _owned(view: JobView, queue: Queue, base: Workload) -> Iterator[AdoptWorkload]:
     """Yield those that pods made since do not own yet: quota of a deleted job stays until its pods are gone."""
     for found in queue.workloads.values():
-        like = (
-            (view.launcher, view.worker(next(iter(view.wanted_names), "")))
-            if found is base
-            else (view.worker(found.metadata.name),)
-        )
+        like = demand.firsts(view) if found is base else (view.worker(found.metadata.name),)
         pods = tuple(pod.ref for pod in like if pod)
         if any(pod.uid not in found.pods for pod in pods):
             yield AdoptWorkload(ref=found.metadata, job=view.ref, pods=pods)

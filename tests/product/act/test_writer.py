@@ -22,6 +22,7 @@ from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
 from mpijob_elastic.capabilities.gangs.api import KUBERNETES_POD_GROUPS, VOLCANO_POD_GROUPS
 from mpijob_elastic.capabilities.gangs.facts import Gang
+from mpijob_elastic.capabilities.kube_queue.actions import AdoptUnit
 from mpijob_elastic.capabilities.kueue.actions import AdoptWorkload, DeleteWorkload
 from mpijob_elastic.capabilities.run_policy.actions import DeleteJob
 from mpijob_elastic.decide import decide
@@ -184,6 +185,7 @@ AT_VERSION: list[tuple[Patch, Object, Object]] = [
         {"spec": {"minMember": 5, "queue": "team"}, "metadata": {"annotations": {"a": "b"}}},
     ),
     (AdoptWorkload(ref=ref("x"), job=ref("j")), {}, {"metadata": OWNED}),
+    (AdoptUnit(ref=ref("x"), job=ref("j")), {}, {"metadata": OWNED}),
 ]
 BY_UID: list[tuple[Patch, Object, Object]] = [
     (

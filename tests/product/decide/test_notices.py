@@ -209,11 +209,15 @@ def test_no_quota_is_free_while_a_pod_cannot_be_read() -> None:
     assert does(ended) == "nothing"
 
 
-@pytest.mark.parametrize("absent", ["config", "role"])
-def test_a_job_without_a_readable_config_map_or_role_says_so(absent: str) -> None:
+@pytest.mark.parametrize(("absent", "name"), [("config", "ConfigMap j-config"), ("role", "Role j-launcher")])
+def test_a_job_without_a_readable_config_map_or_role_says_so_once(absent: str, name: str) -> None:
     view = job(3).but(**{absent: None})
     assert does(view) == "nothing"
-    assert does(view.but(unread={"ConfigMap j-config": TOO_LARGE})) == "say ObjectUnreadable"
+    unread = view.but(unread={name: TOO_LARGE})
+    assert does(unread) == "say ObjectUnreadable"
+    said = told(unread)
+    assert f"{name} of j is too large" in said.notes[0].message
+    assert does(unread.but(notices=said.text)) == "nothing"
 
 
 def test_another_object_that_cannot_be_read_holds_up_nothing() -> None:

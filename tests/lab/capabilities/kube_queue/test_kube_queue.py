@@ -11,7 +11,7 @@ import yaml
 
 from lab.cluster import Cluster
 from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS
-from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Request
 from tests.faults.proxy import FaultProxy
@@ -21,8 +21,9 @@ from tests.lab.controllers import controlling
 from tests.lab.deaths import died, drawn
 from tests.lab.job import Job, State
 from tests.lab.on_demand import OnDemand
-from tests.lab.suspended import held
+from tests.lab.suspended import held, pods
 from tests.lab.waiting import seen
+from tests.peers.queued_jobs import hold as keep
 
 pytestmark = [pytest.mark.lab, pytest.mark.thorough]
 
@@ -121,6 +122,32 @@ async def test_a_job_waits_for_its_turn_says_that_it_runs_and_gives_its_quota_ba
         await only(scheduler)
         await job.until(lambda state: "Succeeded" in state.conditions, "an end")
         await asyncio.sleep(2)
+        await only(scheduler)
+
+
+@pytest.mark.usefixtures("operator", "elastic")
+async def test_a_deleted_job_keeps_its_quota_until_its_pods_are_gone_also_others(
+    scheduler: Scheduler, job: Job
+) -> None:
+    """While the job is there its unit stays, whichever pods own it; after that until those of now are gone."""
+    async with scheduler.running():
+        await submit(job)
+        await phase_of(scheduler, "Running")
+        [unit] = await only(scheduler, UNIT)
+        owners = {owner["uid"] for owner in unit["metadata"]["ownerReferences"]}
+        for pod in ("train-launcher", "train-worker-0"):
+            await job.client.delete_object(PODS.path(job.namespace, pod))
+        await job.until(lambda state: not owners & {pod["metadata"]["uid"] for pod in pods(state)}, "other pods")
+        await job.settled(2)
+        await job.at_rest()
+        [again] = await only(scheduler, UNIT)
+        assert again["metadata"]["uid"] == unit["metadata"]["uid"]
+        await keep(job, "train-worker-0")
+        await job.delete()
+        await job.until(lambda state: [*state.workers] == ["train-worker-0"] and not state.launcher, "one pod left")
+        await asyncio.sleep(3)
+        await only(scheduler, UNIT)
+        await keep(job, "train-worker-0", by=None)
         await only(scheduler)
 
 

@@ -100,6 +100,18 @@ async def is_held_and_starts_again(job: Job) -> None:
     await starts_again(job)
 
 
+async def is_owned(job: Job) -> None:
+    """Its quota stays until the pods of now are gone, too."""
+    state = await job.state()
+    assert state.launcher
+    pods = {state.launcher["metadata"]["uid"], state.workers["train-worker-0"]["metadata"]["uid"]}
+    await seen(
+        scheduler_of(job).units,
+        lambda units: pods <= {owner["uid"] for unit in units for owner in unit["metadata"]["ownerReferences"]},
+        "other owners",
+    )
+
+
 RUNNING = (is_replaced, trains(1), trains(2))
 OF_UNITS = partial(Refused, group=QUEUE_UNITS.group, resource=QUEUE_UNITS.plural)
 REFUSED = {
@@ -137,6 +149,13 @@ REFUSED = {
         due=says("TimeoutBackoff"),
         then=RUNNING,
         after=starts_again,
+    ),
+    "AdoptUnit": OF_UNITS(
+        operation="UPDATE",
+        create=training,
+        due=is_replaced,
+        then=(is_replaced, trains(1), trains(2), is_held, is_gated, starts_again, is_replaced),
+        after=is_owned,
     ),
     "DeleteUnit": OF_UNITS(
         operation="DELETE",

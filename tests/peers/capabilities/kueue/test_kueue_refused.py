@@ -102,6 +102,18 @@ async def shrinks_for_good(job: Job) -> None:
     await asks_with("train-launcher")(job)
 
 
+async def is_owned(job: Job) -> None:
+    """Its quota stays until the pods of now are gone, too."""
+    state = await job.state()
+    assert state.launcher
+    pods = {state.workers[job.workers(0)[0]]["metadata"]["uid"], state.launcher["metadata"]["uid"]}
+    await seen(lambda: workloads(job), lambda found: pods <= owners(found["train-launcher"]), "other owners")
+
+
+def owners(workload: Object) -> set[str]:
+    return {one["uid"] for one in workload["metadata"]["ownerReferences"]}
+
+
 OF_WORKLOADS = partial(Refused, group=WORKLOADS.group, resource=WORKLOADS.plural)
 OF_STATUS = partial(OF_WORKLOADS, resource=f"{WORKLOADS.plural}/status", operation="UPDATE")
 REFUSED = {
@@ -117,6 +129,14 @@ REFUSED = {
         create=queued(2),
         due=sized(3),
         then=(trains(3), is_replaced, trains(2), asks_with("train-launcher"), stops, resumes, trains(3)),
+    ),
+    # MultiKueue's copy has no owner before, so nothing else is due for its job.
+    "AdoptWorkload": OF_WORKLOADS(
+        operation="UPDATE",
+        create=queued(3),
+        due=is_replaced,
+        then=(trains(4), shrinks_for_good, stops, resumes, trains(3), is_replaced),
+        after=is_owned,
     ),
     "DeleteWorkload": OF_WORKLOADS(
         operation="DELETE",

@@ -9,6 +9,7 @@ from mpijob_elastic.capabilities.kube_queue import wire
 from mpijob_elastic.capabilities.kube_queue.facts import QueueUnit
 
 OWNER = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "j", "uid": "u", "controller": True}
+POD = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
 CONSUMER = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "j", "namespace": "n"}
 
 
@@ -26,12 +27,12 @@ def test_a_unit_of_ours() -> None:
         unit(
             spec={"consumerRef": CONSUMER, "queue": "team"},
             status={"phase": "Enqueued", "message": "x " * 1000},
-            ownerReferences=[OWNER],
+            ownerReferences=[OWNER, *({**POD, "uid": f"p{number}"} for number in range(9))],
             annotations={"mpijob-elastic/workers": "3"},
         )
     )
     assert whose(found) == ("j", "u", 3, "Enqueued")
-    assert found.queue == "team"
+    assert (found.queue, found.pods) == ("team", ("p0", "p1", "p2", "p3"))
     assert len(found.said) == 300
 
 

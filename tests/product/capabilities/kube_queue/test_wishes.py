@@ -15,7 +15,7 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import NOW, Story, but, config, job, launcher, left, pending, pods, worker
-from tests.product.capabilities.kube_queue.units import SUSPENDED, held, queued, unit
+from tests.product.capabilities.kube_queue.units import OWNERS, SUSPENDED, held, queued, unit
 from tests.product.decide.plans import does, note, notes
 from tests.queues import granted, queue, waiting, workload
 from tests.simulated_writes import run
@@ -67,6 +67,17 @@ def ended(policy: str, **facts: Any) -> Story:
             for phase in WAITING + GRANTED
         ),
         pytest.param(running(unit("Running")), "nothing", id="said already"),
+        # Of a deleted job it stays until the pods that own it are gone, and these may be others by then.
+        pytest.param(running(unit("Running", pods=("old", OWNERS[1]))), "adopt unit", id="another launcher"),
+        pytest.param(running(unit("Running", pods=(OWNERS[0], "old"))), "adopt unit", id="another first worker"),
+        pytest.param(held(unit("Running", pods=()), **STARTING), "adopt unit", id="others, and held again"),
+        pytest.param(held(unit(pods=())), "nothing", id="others, and nothing runs"),
+        pytest.param(running(unit("Running", pods=()), deleting=True), "nothing", id="others, and being deleted"),
+        pytest.param(
+            running(unit("Running", pods=()), kube_queue=queued(unit("Running", pods=()), RIVAL)),
+            "withdraw unit",
+            id="others, and a rival has it",
+        ),
         # Its unit says Running while something may run, so that it goes when nothing does.
         pytest.param(held(unit("Dequeued"), **STARTING), "mark unit running", id="held again while it starts"),
         pytest.param(held(unit(), **STARTING), "nothing", id="held again, and waits"),

@@ -12,9 +12,11 @@ from tests.builders import Story, job, launcher, pending
 SUSPENDED = (names.GATE_SUSPENDED,)
 HERE = Owned(name="j-mpi-qu", namespace="default", uid="uid-of-unit", resource_version="3", job="j", job_uid="uid-of-j")
 
+OWNERS = ("uid-of-j-launcher", "uid-of-j-worker-0")
+
 
 def unit(phase: str = "Enqueued", *, workers: int = 2, **facts: Any) -> QueueUnit:
-    return QueueUnit(metadata=HERE, phase=phase, workers=workers, **facts)
+    return QueueUnit(metadata=HERE, phase=phase, workers=workers, **{"pods": OWNERS, **facts})
 
 
 def queued(found: QueueUnit | None = None, *rivals: str) -> KubeQueue:
