@@ -125,6 +125,7 @@ ELSEWHERE = {
     "AdoptUnit, CreateUnit, DeleteUnit, HoldJob, MarkRunning, ReleaseJob": (
         "tests/lab/capabilities/kube_queue/test_kube_queue_refused.py"
     ),
+    "OwnRequest, SetWorkers, SayPhase": "nothing of the job needs what somebody asks for by a ScaleIn or a ScaleOut",
 }
 
 

@@ -167,8 +167,6 @@ def _faults(state: JobState, request: Request) -> Iterator[str]:
     if request.script:
         yield "spec.script is not run: that would take the right to run any command in launchers"
     yield from _never(state)
-    if any(known.resizes for known in view.facts.asked):
-        yield f"{view.name} is scaled by its annotation mpijob-elastic/autoscale"
     yield from _bad_count(view, request)
     pods = _coming(view, request) if request.grows else _leaving(view, request)
     yield from _unfit(view, *_target(view, pods, grows=request.grows))
@@ -178,6 +176,8 @@ def _unfit(view: JobView, replicas: int, skips: Collection[int]) -> Iterator[str
     """Yield why a job must not become so."""
     size, facts = _size(replicas, skips), view.facts
     least, most = view.policy.min_replicas or 1, view.policy.max_replicas or size
+    if any(known.resizes for known in facts.asked):
+        yield f"{view.name} is scaled by its annotation mpijob-elastic/autoscale"
     if not least <= size <= most:
         yield f"{view.name} would have {workers(size)}; its bounds are {least} and {view.policy.max_replicas or 'none'}"
     if size != facts.size_at_most(size):

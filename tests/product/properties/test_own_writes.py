@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lab.operator import objects
 from lab.operator.objects import Object
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.capabilities.et_operator.actions import SetWorkers
 from mpijob_elastic.capabilities.kube_queue.actions import ReleaseJob
 from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
@@ -126,7 +127,8 @@ def test_no_write_of_the_controller_is_refused_nor_makes_its_job_unreadable(seed
     view = seen(job, view, random)
     for action in decide(view, now=NOW).actions:
         after = written(job, action)
-        if after is not None:
+        # What a ScaleIn asks for may be refused: then that has failed, with these words.
+        if after is not None and not isinstance(action, SetWorkers):
             check(after, job, userInfo={"username": ACCOUNT})
             capabilities.read(json.dumps(after).encode())
 

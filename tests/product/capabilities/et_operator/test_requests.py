@@ -1,5 +1,6 @@
 """What becomes of ScaleIns and ScaleOuts."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -134,6 +135,12 @@ BOUNDS = Policy(min_replicas=3, max_replicas=3)
 )
 def test_what_cannot_be_done_fails_with_the_reason(view: Any, why: str) -> None:
     assert said(view).startswith(f"{FAILED}: {why}")
+
+
+def test_what_the_webhook_refuses_has_failed_with_its_words() -> None:
+    view = replace(asked(started(scale_in(1), 1)), refused={SetWorkers: "workers whose template names a node"})
+    assert said(view) == f"{FAILED}: workers whose template names a node"
+    assert not [one for one in decide(view, now=NOW).actions if isinstance(one, SetWorkers)]
 
 
 @pytest.mark.parametrize("why", [{"foreign": "it is another's"}, {"finished": True}])
