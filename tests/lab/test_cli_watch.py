@@ -4,22 +4,19 @@ import asyncio
 import os
 import pty
 import signal
-import sys
-from asyncio.subprocess import PIPE, STDOUT, Process
+from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
 from lab.cluster import Cluster
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import Job
+from tests.lab.typed import program
 from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -37,19 +34,9 @@ async def watching(
 ) -> AsyncIterator[Process]:
     """Give a process of the command while it runs; what it says as errors is among its output."""
     arguments = (*command, job.name, "-n", job.namespace, "--kubeconfig", str(cluster.kubeconfig))
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "mpijob_elastic", *arguments),
-        cwd=ROOT,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "50"},
-        stdout=stdout,
-        stderr=STDOUT,
-    )
-    try:
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "50"}
+    async with program(*arguments, stdout=stdout, env=env) as process:
         yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
 
 
 async def said(process: Process, what: str) -> list[str]:

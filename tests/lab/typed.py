@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from asyncio.subprocess import PIPE, STDOUT, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -42,20 +42,25 @@ class Typed:
     @asynccontextmanager
     async def running(self, name: str, *words: str, terminal: int | None = None) -> AsyncIterator[Process]:
         """Give a process of the command while it runs; both its outputs are one. terminal: what it reads from."""
-        command = (sys.executable, "-m", "mpijob_elastic", name, *self._options, *words)
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            cwd=ROOT,
-            stdin=terminal,
-            stdout=PIPE,
-            stderr=STDOUT,
-        )
-        try:
+        async with program(name, *self._options, *words, stdin=terminal) as process:
             yield process
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+
+
+@asynccontextmanager
+async def program(
+    *words: str, stdin: int | None = None, stdout: int = PIPE, env: Mapping[str, str] | None = None
+) -> AsyncIterator[Process]:
+    """Give a process of our program while it runs; both its outputs are one."""
+    command = (sys.executable, "-m", "mpijob_elastic", *words)
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=ROOT, env=env, stdin=stdin, stdout=stdout, stderr=STDOUT
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 async def said(process: Process, what: str) -> str:

@@ -79,6 +79,16 @@ def admit(api: TinyApi, *, denies: str = "") -> None:
 
 
 @asynccontextmanager
+async def one_job() -> AsyncIterator[TinyApi]:
+    """Give a server with the job `train` of three workers, and our webhook."""
+    async with TinyApi(selects=True) as api:
+        api.put("/version", {})
+        put_job(api, "train", size=3)
+        admit(api)
+        yield api
+
+
+@asynccontextmanager
 async def strangers_page(html: str) -> AsyncIterator[int]:
     """Serve somebody else's page on this machine, and give its port."""
 

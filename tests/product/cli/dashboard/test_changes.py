@@ -10,7 +10,7 @@ import pytest
 
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from tests.doubles.api import Object, TinyApi
-from tests.product.cli.served import TOKEN, admit, put_job, served
+from tests.product.cli.served import TOKEN, admit, one_job, put_job, served
 
 JOB = MPI_JOBS.path("ml", "train")
 PATH = "/api/jobs/ml/train"
@@ -57,10 +57,7 @@ class Page:
 
 @pytest.fixture
 async def api() -> AsyncIterator[TinyApi]:
-    async with TinyApi(selects=True) as tiny:
-        tiny.put("/version", {})
-        put_job(tiny, "train", size=3)
-        admit(tiny)
+    async with one_job() as tiny:
         yield tiny
 
 

@@ -11,7 +11,7 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from tests.browser import needs_browser, opened
 from tests.doubles.api import TinyApi
 from tests.product.cli import worlds
-from tests.product.cli.served import TOKEN, admit, put_job, served, store, strangers_page
+from tests.product.cli.served import TOKEN, admit, one_job, put_job, served, store, strangers_page
 from tests.product.cli.test_get import queued
 
 pytestmark = [needs_browser, pytest.mark.thorough]
@@ -23,10 +23,7 @@ JOB = MPI_JOBS.path("ml", "train")
 
 @pytest.fixture
 async def api() -> AsyncIterator[TinyApi]:
-    async with TinyApi(selects=True) as tiny:
-        tiny.put("/version", {})
-        put_job(tiny, "train", size=3)
-        admit(tiny)
+    async with one_job() as tiny:
         yield tiny
 
 
