@@ -29,6 +29,7 @@ PROGRAMS = ("scale_served", "elastic", "webhook", "operator")
 # Files that take longest, in seconds: they start first, so that no worker of pytest-xdist ends long after the others.
 SECONDS = {
     "test_scenario_scaling.py": 90,
+    "test_parking.py": 60,
     "test_evictions.py": 45,
     "test_upgrade_jobs.py": 40,
     "test_hpa.py": 35,

@@ -103,6 +103,7 @@ async def test_from_the_list_to_a_job_that_grows_and_shrinks(cluster: Cluster, t
         assert await asyncio.to_thread(left, tmp_path) == []
 
 
+@pytest.mark.thorough
 async def test_a_job_is_scaled_suspended_and_resumed_by_its_buttons(
     cluster: Cluster, train: Job, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.lab
 SIZE = 32
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("operator")
 async def test_thirty_of_32_workers_fail_at_once(client: ApiWriter, namespace: str, elastic: Controller) -> None:
     assert elastic.ready()

@@ -147,6 +147,7 @@ async def lab(cluster: Cluster, client: ApiWriter) -> AsyncIterator[Lab]:
         await one.uninstall(client)
 
 
+@pytest.mark.thorough
 async def test_install_with_a_canary_as_a_user_runs_it(lab: Lab, client: ApiWriter) -> None:
     await lab.install_as_a_user(client)
     assert lab.said[-1] == "canary: launcher, ConfigMap and scale subresource are as they should be"

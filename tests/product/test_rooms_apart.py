@@ -104,6 +104,7 @@ def ran(folder: Path, *command: str) -> str:
     return done.stdout[-3000:] + done.stderr[-3000:] if done.returncode else ""
 
 
+@pytest.mark.thorough
 def test_the_rest_is_whole_without_a_room(apart: Path) -> None:
     assert not ran(apart, "-c", IMPORTS, str(apart))
     meet = [path for room, paths in MEET.items() if (apart / LISTS / room).exists() for path in paths]
