@@ -15,13 +15,14 @@ import msgspec
 from lab.cluster import Cluster
 from lab.errors import LabError
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.history import QUIET as HISTORY_QUIET
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.resources import Resource
 from tests.campaign.sequence_place import Look, come_true
 from tests.campaign.sequence_rules import Lags, Version
 from tests.lab.job import Job, Object, State
 
-QUIET = 3.0  # seconds for which nothing may change at the end
+QUIET = HISTORY_QUIET + 3.0  # seconds for which nothing may change at the end: the phase goes last
 # The objects of which an ending tells.
 KINDS = (
     resources.MPI_JOBS,

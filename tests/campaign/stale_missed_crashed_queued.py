@@ -16,7 +16,7 @@ from tests.peers.kueue import Kueue
 from tests.peers.queues import flavor_and_class
 
 # Kueue decides for all places, so there are fewer.
-PLACES = 8
+PLACES = 14
 
 
 def run(options: Options) -> Outcome:

@@ -83,18 +83,32 @@ def is_preempted(workload: Object) -> bool:
     return {"Evicted", "QuotaReserved"} <= {found["type"] for found in conditions if found["status"] == "True"}
 
 
-def placed(pod: Object, flavors: Sequence[Object]) -> list[Object]:
-    """Return the operations that bind a pod, as just read, to the nodes of its flavors."""
-    spec = pod["spec"]
-    labels = {
-        key: value for flavor in flavors for key, value in (flavor.get("spec", {}).get("nodeLabels") or {}).items()
-    }
-    wanted = [more for flavor in flavors for more in flavor.get("spec", {}).get("tolerations") or ()]
-    selector, tolerations = spec.get("nodeSelector") or {}, spec.get("tolerations") or []
+def of_flavor(flavor: Object) -> Object:
+    """Return what a ResourceFlavor adds to pods, in the words of a PodSetUpdate."""
+    spec = flavor.get("spec") or {}
+    return {"nodeSelector": spec.get("nodeLabels"), "tolerations": spec.get("tolerations")}
+
+
+def updates(workload: Object, pod_set: str) -> list[Object]:
+    """Return the PodSetUpdates of the AdmissionChecks of a Workload, as just read, for a set of its pods.
+
+    https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2/workload_types.go
+    """
+    checks = (workload.get("status") or {}).get("admissionChecks") or ()
+    return [one for check in checks for one in check.get("podSetUpdates") or () if one["name"] == pod_set]
+
+
+def placed(pod: Object, added: Sequence[Object]) -> list[Object]:
+    """Return the operations that give a pod, as just read, PodSetUpdates; what it says itself stays."""
     patch: list[Object] = []
-    if labels.keys() - selector.keys():
-        patch.append({"op": "add", "path": "/spec/nodeSelector", "value": {**labels, **selector}})
-    if new := [one for one in wanted if one not in tolerations]:
+    for part, kind in (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector")):
+        has = pod[part].get(kind) or {}
+        wanted = {key: value for one in added for key, value in (one.get(kind) or {}).items()}
+        if wanted.keys() - has.keys():
+            patch.append({"op": "add", "path": f"/{part}/{kind}", "value": {**wanted, **has}})
+    tolerations = pod["spec"].get("tolerations") or []
+    wanted_too = [more for one in added for more in one.get("tolerations") or ()]
+    if new := [one for one in wanted_too if one not in tolerations]:
         patch.append({"op": "add", "path": "/spec/tolerations", "value": [*tolerations, *new]})
     return patch
 

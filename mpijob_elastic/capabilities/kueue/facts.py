@@ -71,8 +71,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     workers: how many it asks for. reserved: quota is set aside for it, and stays so until we clear that. admitted: its
     pods may start. evicted: Kueue wants the quota back. ready: we said that its pods run. said: what it waits for or
     why it is evicted, in the words of Kueue or of a check. flavors: kinds of nodes that were chosen, by set of pods.
-    active: nobody has taken it out of its queue. cluster: that MultiKueue has chosen, "" without. pods: uids of the
-    pods that own it, too.
+    updates: checks add something to its pods. active: nobody has taken it out of its queue. cluster: that MultiKueue
+    has chosen, "" without. pods: uids of the pods that own it, too.
     """
 
     metadata: Owned
@@ -88,6 +88,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     created_at: float = 0.0
     said: str = ""
     flavors: dict[str, tuple[str, ...]] = {}
+    updates: bool = False
     cluster: str = ""
     pods: tuple[str, ...] = ()
 

@@ -17,7 +17,7 @@ from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkl
 from mpijob_elastic.capabilities.kueue.api import FLAVORS, WORKLOAD_PRIORITIES, WORKLOADS
 from mpijob_elastic.capabilities.kueue.bodies import Object
 from mpijob_elastic.capabilities.kueue.facts import Asked, Queue, Workload
-from mpijob_elastic.capabilities.kueue.wishes import workload_of
+from mpijob_elastic.capabilities.kueue.wishes import set_of, workload_of
 from mpijob_elastic.decide.actions import Action, Ungate
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.meta import Identity
@@ -119,16 +119,25 @@ class Workloads(Own):
                 raise Outdated(f"{view.namespace}/{view.name}: Workload {one.name} is not granted any more")
 
     async def place(self, view: JobView, pod: Identity, action: Ungate) -> Sequence[Object]:
-        """Return what binds a pod to the nodes of its flavors."""
+        """Return what binds a pod to the nodes of its flavors, and what AdmissionChecks add to it."""
         if not action.adds:
             return []
-        flavors = [await self._read(FLAVORS, name) for name in action.adds]
+        added = [bodies.of_flavor(await self._read(FLAVORS, name)) for name in action.adds]
+        added += await self._updates(view, pod)
         live = await self._read(resources.PODS, pod.name, view.namespace)
         return [
             {"op": "test", "path": "/metadata/uid", "value": pod.uid},
             {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
-            *bodies.placed(live, flavors),
+            *bodies.placed(live, added),
         ]
+
+    async def _updates(self, view: JobView, pod: Identity) -> list[Object]:
+        known = view.of(Kueue)
+        [mine] = (one for one in view.pods if one.ref.name == pod.name)
+        found = workload_of(view, known.queue, mine) if known and known.queue else None
+        if found is None or not found.updates:
+            return []
+        return bodies.updates(await self._read(WORKLOADS, found.metadata.name, view.namespace), set_of(mine))
 
     async def _mark(self, view: JobView, action: MarkReady | ClearWorkload | FinishWorkload) -> None:
         found = action.workload.metadata

@@ -48,6 +48,7 @@ class _Check(Wire, frozen=True):
     name: str = ""
     state: str = ""
     message: str = ""
+    pod_set_updates: list[msgspec.Raw] | None = None
 
 
 class _Status(Wire, frozen=True):
@@ -90,6 +91,7 @@ def read(raw: bytes) -> Workload:
         created_at=seconds(found.metadata.creation_timestamp) or 0.0,
         said=_said(conditions, true, status.admission_checks or ())[:_LONGEST_SAID],
         flavors={one.name: tuple(sorted({*(one.flavors or {}).values()})) for one in assigned},
+        updates=any(one.pod_set_updates for one in status.admission_checks or ()),
         cluster=status.cluster_name,
         pods=owning_pods(found.metadata),
     )

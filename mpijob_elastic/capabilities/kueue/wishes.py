@@ -98,6 +98,11 @@ def workload_of(view: JobView, queue: Queue, pod: Launcher | Worker) -> Workload
     return queue.workloads.get(pod.ref.name) if is_extra else base
 
 
+def set_of(pod: Launcher | Worker) -> str:
+    """Return the set of pods to which a pod belongs in its Workload."""
+    return demand.WORKERS if isinstance(pod, Worker) else demand.LAUNCHER
+
+
 def waiting(view: JobView, queue: Queue) -> Workload | None:
     """Return the next Workload of the job that waits in a queue or for a check, or None."""
     base = queue.base(view.name)
@@ -157,7 +162,7 @@ def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
             said = f": {found.line}" if found and found.said else ""
             yield Hold(pod=pod.ref.name, why=f"it waits in queue {found.queue if found else queue.name}{said}")
         else:
-            flavors = found.flavors.get(demand.WORKERS if isinstance(pod, Worker) else demand.LAUNCHER, ())
+            flavors = found.flavors.get(set_of(pod), ())
             yield Place(pod=pod.ref.name, adds=flavors, words=f"queue {base.queue} has admitted them")
 
 

@@ -58,9 +58,10 @@ async def asks(job: Job, *names: str) -> None:
     await seen(look, lambda found: found == sorted(names), f"the check is asked about {names}")
 
 
-async def answer(job: Job, workload: str, state: str) -> None:
+async def answer(job: Job, workload: str, state: str, *updates: Object) -> None:
     """Answer, as the check's controller does: again where Kueue, whose cache lags, has written over the answer."""
-    check = {"name": job.namespace, "state": state, "message": "by the test", "lastTransitionTime": _now()}
+    check: Object = {"name": job.namespace, "state": state, "message": "by the test", "lastTransitionTime": _now()}
+    check["podSetUpdates"] = updates
     path = WORKLOADS.path(job.namespace, workload, "status")
     body = {"status": {"admissionChecks": [check]}}
     await job.client.patch_object(path, body=body, content_type=MERGE_PATCH)
@@ -132,3 +133,22 @@ async def test_a_check_that_takes_its_answer_back_lets_the_ranks_leave_first_and
     assert most_requested("nvidia.com/gpu", history) == 3
     assert history.deleted_while_published() == []
     assert history.mixed_changes() == []
+
+
+async def test_pods_start_with_what_the_check_adds(job: Job, checked: str) -> None:
+    """As for a ProvisioningRequest: without its annotation, the autoscaler would make nodes a second time."""
+    await job.create(replicas=3, worker_spec=ONE_GPU, annotations=QUICK, job_labels={LABEL_QUEUE: checked})
+    request = "autoscaling.x-k8s.io/consume-provisioning-request"
+    toleration = {"key": "spot", "operator": "Exists", "effect": "NoSchedule"}
+    for workload in ("train-launcher", "train-worker-2"):
+        await asks(job, workload)
+        workers = {"annotations": {request: workload}, "labels": {"reserved": "yes"}, "tolerations": [toleration]}
+        await answer(job, workload, "Ready", {"name": "workers", **workers})
+    state = await job.settled(3)
+    for pod, workload in zip(job.workers(0, 1, 2), ("train-launcher", "train-launcher", "train-worker-2"), strict=True):
+        found = state.workers[pod]
+        assert found["metadata"]["annotations"][request] == workload
+        assert found["metadata"]["labels"]["reserved"] == "yes"
+        assert toleration in found["spec"]["tolerations"]
+    assert state.launcher
+    assert request not in state.launcher["metadata"].get("annotations", {})

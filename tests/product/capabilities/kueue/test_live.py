@@ -205,12 +205,17 @@ def test_conditions_are_added_beside_those_of_kueue() -> None:
         assert (finished["type"], finished["reason"]) == ("Finished", reason)
 
 
-def test_a_pod_takes_labels_and_tolerations_of_its_flavors_and_keeps_its_own() -> None:
+def test_a_pod_takes_what_its_flavors_and_checks_add_and_keeps_its_own() -> None:
     new = {"key": "spot", "operator": "Exists"}
-    flavor = {"spec": {"nodeLabels": {"pool": "other", "zone": "a"}, "tolerations": [*POD["spec"]["tolerations"], new]}}
-    assert workload_bodies.placed(POD, [flavor]) == [
-        {"op": "add", "path": "/spec/nodeSelector", "value": {"pool": "gpu", "zone": "a"}},
+    flavor = workload_bodies.of_flavor(
+        {"spec": {"nodeLabels": {"pool": "other", "zone": "a"}, "tolerations": [*POD["spec"]["tolerations"], new]}}
+    )
+    check = {"name": "workers", "nodeSelector": {"zone": "b", "rack": "1"}, "annotations": {"request": "r"}}
+    asked = {"status": {"admissionChecks": [{"podSetUpdates": [check, {"name": "launcher"}]}, {"name": "other"}]}}
+    assert workload_bodies.placed(POD, [flavor, *workload_bodies.updates(asked, "workers")]) == [
+        {"op": "add", "path": "/metadata/annotations", "value": {"request": "r"}},
+        {"op": "add", "path": "/spec/nodeSelector", "value": {"pool": "gpu", "zone": "b", "rack": "1"}},
         {"op": "add", "path": "/spec/tolerations", "value": [{"key": "gpu", "operator": "Exists"}, new]},
     ]
-    assert workload_bodies.placed(POD, [{"spec": {"nodeLabels": {"pool": "gpu"}}}]) == []
+    assert workload_bodies.placed(POD, [workload_bodies.of_flavor({"spec": {"nodeLabels": {"pool": "gpu"}}})]) == []
     assert workload_bodies.placed(POD, [{}]) == []
