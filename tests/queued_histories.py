@@ -129,9 +129,6 @@ class History:
         elif job is None:
             self._create(name, least=1 + number % 2)
         elif kind == "delete":
-            # The Workload of a job whose first launcher and worker have been replaced goes with the job, before its
-            # pods have ended: a known limit.
-            self._set_free(name)
             cluster.remove(MPI_JOBS.path(NAMESPACE, name))
         elif kind in ("size", "least", "suspend", "queue", "forge", "template"):
             self._edit(kind, job, number)
