@@ -101,6 +101,7 @@ def _unlike(job: Job, state: State, trains: int) -> list[str]:
         "the workers": sorted(state.workers) == sorted(job.workers(*range(state.replicas))),
         "the gates": sorted(free) == pods,
         "the hosts": listed(state) == pods,
+        "the phases": all(state.workers[name]["status"].get("phase") != "Failed" for name in free),
         "the launcher": state.launcher_runs == (trains > 0),
     }
     return [what for what, holds in wanted.items() if not holds]
