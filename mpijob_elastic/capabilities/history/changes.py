@@ -11,6 +11,7 @@ When ranks were seen in all workers, or cut, is a write of its own: the only one
 """
 
 from collections.abc import Collection
+from itertools import count
 
 import msgspec
 
@@ -22,7 +23,7 @@ from mpijob_elastic.decide.wishes import Leave
 from mpijob_elastic.model import history
 from mpijob_elastic.model.history import Change
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Count
+from mpijob_elastic.model.memory import LARGEST_OWN, Count
 
 NAME = "history"
 # Changes that are followed: the size that is asked for, and what the list lost meanwhile.
@@ -94,7 +95,10 @@ def following(state: JobState, sized: Sized, published: Collection[str]) -> Reco
     marked = history.read_change(sized.change) if asked else None
     size = view.replicas if asked else base.size
     replicas = view.facts.replicas if asked else base.replicas
-    return Record(size=size, replicas=replicas, changes=changes, marked=marked.key if marked else base.marked)
+    key = marked.key if marked else base.marked
+    records = (Record(size=size, replicas=replicas, changes=changes[start:], marked=key) for start in count())
+    # What others mark may be longer than what we do, and a record that is too long to be read would be due for ever.
+    return next(one for one in records if len(rendered(one)) <= LARGEST_OWN)
 
 
 def unrecorded(state: JobState, sized: Sized) -> Change | None:

@@ -277,6 +277,17 @@ def test_what_stands_on_the_mpijob_yet_is_not_recorded_again() -> None:
     assert asked == ["user kubectl-edit 2→3 - -", "user kubectl-edit 3→2 5 -"]
 
 
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_mark_of_somebody_else_that_is_too_long_to_remember_is_over_at_once(size: int) -> None:
+    """Each text is short enough, and together they are not: such a record was read as none, and written for ever."""
+    long = "\N{GRINNING FACE}" * history.LONGEST_NOTE
+    marked = changes.rendered(Change(at=NOW, cause=long, by=long, before=2, after=size, note=long)).decode()
+    world = trains(2, sized=replace(EDITED, change=marked))
+    world.rest()
+    world.rest()
+    assert (mark(world, names.CHANGE), world.writes.count("WriteConfig")) == ("", 1)
+
+
 def test_a_suspended_job_records_nothing_until_it_runs_again() -> None:
     world = trains(2)
     world.view = but(world.view, suspended_by="annotation x")
