@@ -70,6 +70,20 @@ async def test_a_class_that_is_missing_is_told_once_and_again_when_it_goes_missi
     assert len(told.notes) == 2
 
 
+async def test_no_quota_is_asked_for_by_what_could_not_be_read_later(
+    api: TinyApi, proxy: FaultProxy, written: Workloads
+) -> None:
+    """Two pods that can be read make a Workload that cannot: it would keep quota that Kueue wants back."""
+    asks = {"requests": {"cpu": "0"}}
+    many = [{"name": f"c{index}", "image": "i", "resources": asks} for index in range(900)]
+    for pod in ("j-launcher", "j-worker-0"):
+        await api.create(PODS, pod, spec={"containers": many})
+    pods = tuple(PodSet(name=pod, count=1, like=ref(pod)) for pod in ("j-launcher", "j-worker-0"))
+    with pytest.raises(errors.Invalid, match="its pods ask for too much"):
+        await written.perform(job(), CreateWorkload(name="j-launcher", queue="team", pods=pods))
+    assert proxy.count(writes) == 0
+
+
 @pytest.mark.parametrize(
     ("live", "cleared"),
     [
