@@ -102,6 +102,16 @@ def test_a_queued_job_and_one_that_chooses_its_node_park_nothing() -> None:
         assert why in str(verdict(job).refusals)
 
 
+def test_a_job_with_parked_workers_joins_no_queue_that_counts_them() -> None:
+    """Its quota would be asked for by numbers of workers that are not there, and some would wait for ever."""
+    free, queued = (running(annotations=THREE, replicas=3) for _ in range(2))
+    queued["metadata"].setdefault("labels", {})["kueue.x-k8s.io/queue-name"] = "team"
+    assert "workers of a queued job cannot be parked" in str(verdict(queued, free).refusals)
+    assert verdict(queued, queued).allowed
+    held = running(annotations={**THREE, "scheduling.x-k8s.io/suspend": "true"}, replicas=3)
+    assert verdict(held, free).allowed, "KubeQueue wants its quota back"
+
+
 def test_a_job_with_parked_workers_gets_no_other_that_chooses_its_size() -> None:
     before, after = (running(annotations={**THREE, **more}, replicas=3) for more in ({}, FILL))
     assert "remove mpijob-elastic/autoscale first" in str(verdict(after, before).refusals)
