@@ -13,6 +13,7 @@ import msgspec
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.kube import cost
+from mpijob_elastic.model.bounds import LATER, LONGEST_NOTICES
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import Metadata, MPIJob
 from mpijob_elastic.model.wire import Wire
@@ -22,7 +23,11 @@ from webhook.rules.review import Refusal, Request, Verdict
 
 SLOTS_FIELD = "spec.slotsPerWorker"
 # Annotations that users or the controller write.
-_KNOWN = capabilities.KEYS | {names.STATUS, names.PHASE, names.CHANGE, names.SCALED_BY}
+# Those that the controller writes.
+_OURS = frozenset({names.STATUS, names.PHASE, names.CHANGE, names.SCALED_BY})
+_KNOWN = capabilities.KEYS | _OURS
+# Bytes of all other annotations together: the API server takes 256 KiB, and what stops a job is told first.
+_MOST_ANNOTATED = 2**18 - LONGEST_NOTICES - LATER
 # Annotations of earlier versions, and what takes their place.
 _REMOVED = {
     names.DELETE_UNSEEN: "delete workers beyond the size yourself, such as `kubectl delete pod JOB-worker-2`, and the "
@@ -33,7 +38,12 @@ _REMOVED = {
 def created(job: MPIJob, new: JobFacts, rooms: Sequence[Admission] = ()) -> Verdict:
     """Return the verdict on a new MPIJob; `new` are its facts. rooms: what capabilities say."""
     return Verdict(
-        refusals=(*_bad_annotations(new, None), *_out_of_bounds(new, None), *_past_the_gate(job, new, None, None)),
+        refusals=(
+            *_bad_annotations(new, None),
+            *_out_of_bounds(new, None),
+            *_past_the_gate(job, new, None, None),
+            *_no_room(job, new, None, None),
+        ),
         warnings=(
             *_unknown_annotations(job.metadata.annotations, {}),
             *lint.created(job, new, rooms),
@@ -56,7 +66,7 @@ def updated(
     """
     if new.deleting:
         return Verdict()
-    past = tuple(_past_the_gate(job, new, before, old))
+    past = (*_past_the_gate(job, new, before, old), *_no_room(job, new, before, old))
     if old.finished:
         return Verdict(refusals=past)  # anybody with the right to edit may write a status, and take it back
     return Verdict(
@@ -142,6 +152,20 @@ def _past_the_gate(job: MPIJob, new: JobFacts, before: MPIJob | None, old: JobFa
                 message="a queued job cannot choose its node past the queue and the scheduler; use nodeSelector, or "
                 "leave the queue",
             )
+
+
+def _no_room(job: MPIJob, new: JobFacts, before: MPIJob | None, old: JobFacts | None) -> Iterator[Refusal]:
+    """Yield that its annotations leave no room for the notice without which a job cannot be stopped."""
+    was_ours = old is not None and (old.elastic or old.queued)
+    most = max(_MOST_ANNOTATED, _annotated(before) if before and was_ours else 0)
+    if (new.elastic or new.queued) and _annotated(job) > most:
+        message = f"more than {_MOST_ANNOTATED:,} bytes leave no room for what mpijob-elastic writes; shorten them"
+        yield Refusal(field="metadata.annotations", message=message)
+
+
+def _annotated(job: MPIJob) -> int:
+    others = ((key, text) for key, text in job.metadata.annotations.items() if key not in _OURS)
+    return sum(len(key.encode()) + len(text.encode()) for key, text in others)
 
 
 def _unknown_annotations(new: Mapping[str, str], old: Mapping[str, str]) -> Iterator[str]:

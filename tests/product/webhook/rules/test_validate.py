@@ -11,6 +11,7 @@ from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALE
 from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.capabilities.suspension import SUSPEND
+from mpijob_elastic.model.bounds import LONGEST_NOTICES
 from mpijob_elastic.model.mpijob import MPIJob
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, mpi_job
 from webhook.rules import validate
@@ -300,3 +301,23 @@ def test_a_job_that_no_queue_holds_may_choose_a_node() -> None:
     assert not on_create(placed("gpu-7")).refusals
     assert not on_update(queued, queued).refusals
     assert not on_update(placed("gpu-7"), queued).refusals
+
+
+def test_the_annotations_of_a_job_leave_room_for_the_notice_by_which_it_is_stopped() -> None:
+    """The API server takes 256 KiB of them; a job whose notice it refuses keeps the quota that others want back."""
+
+    def noted(size: int, **facts: Any) -> Object:
+        return sized(annotations={"note": "x" * size, names.STATUS: "y" * LONGEST_NOTICES}, **facts)
+
+    fits, full = noted(240_000), noted(2**18 - 100)
+    assert on_create(fits).allowed
+    for verdict in (
+        on_create(full),
+        on_update(full, fits),
+        on_update(full, fits | ENDED),
+        on_update(full, noted(2**18 - 100, command=PLAIN)),
+    ):
+        assert [refusal.field for refusal in verdict.refusals] == ["metadata.annotations"]
+    assert on_update(full, full).allowed, "it came while the webhook was away"
+    assert on_update(fits, full).allowed
+    assert on_create(noted(2**18 - 100, command=PLAIN)).allowed
