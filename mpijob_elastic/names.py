@@ -91,6 +91,7 @@ HISTORY = f"{PREFIX}history"
 PROGRAM = "mpijob-elastic"
 NAMESPACE = "mpijob-elastic"
 CONTROLLER = "mpijob-elastic-controller"
+CONTROLLER_USER = f"system:serviceaccount:{NAMESPACE}:{CONTROLLER}"
 WEBHOOK = "mpijob-elastic-webhook"
 LEASE = "mpijob-elastic-controller"
 CERTIFICATE_SECRET = "mpijob-elastic-webhook-certificates"  # noqa: S105 - an object's name

@@ -204,7 +204,7 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
             REFRESH_REFUSED,
             f"{pod} cannot learn of the new host list, so nothing drains and no further change is published: the "
             f"API server refuses to change its annotation {names.REFRESHED} ({launcher.refused.reason[:LONGEST_REASON]}"
-            f"). Exempt the user system:serviceaccount:{names.NAMESPACE}:{names.CONTROLLER} from the policy that does",
+            f"). Exempt the user {names.CONTROLLER_USER} from the policy that does",
         )
 
 

@@ -37,6 +37,8 @@ LARGEST_FACTS, LARGEST_POD = 64 * 2**10, 8 * 2**10
 MORE_A_WORKER, LARGEST_CONFIG = 100, 320 * 2**10
 # Bytes of JSON of our notices on an MPIJob, and bytes that its status, size and holds add later: both count in advance.
 LONGEST_NOTICES, LATER = 16 * 2**10, 2**10
+# Bytes that are kept of a MPIJob without these notices.
+LARGEST_JOB = LARGEST_FACTS - LONGEST_NOTICES
 # Containers of a worker that may hold its ranks, each of which takes an exec to look into.
 MOST_CONTAINERS = 4
 # Execs of a launcher that are looked at, for a job of any size and for the largest, and bytes that it prints for each.
@@ -51,9 +53,14 @@ CUT, _CUT_AT = "\n# cut\n", 2**10
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
+def size(facts: object) -> int:
+    """Return the bytes of facts, as they are bounded."""
+    return len(_encoder.encode(facts))
+
+
 def kept(facts: T, *, most: int = LARGEST_FACTS) -> T:
     """Return facts that may be kept. Raises `TooLarge` if they hold more than `most` bytes."""
-    if len(_encoder.encode(facts)) > most:
+    if size(facts) > most:
         raise TooLarge(
             f"more than {most:,} bytes of its texts would be kept; shorten its labels, annotations and names"
         )

@@ -195,13 +195,25 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
     )
 
 
-def kept(facts: JobFacts, *, later: int = 0) -> JobFacts:
+def kept(facts: JobFacts) -> JobFacts:
     """Return facts that may be kept. Raises `TooLarge`.
 
-    Our notices count at their longest, so that none makes a job unreadable. later: bytes to spare for later writes.
+    Our notices count at their longest, so that none makes a job unreadable.
     """
-    bounds.kept(msgspec.structs.replace(facts, notices=""), most=bounds.LARGEST_FACTS - bounds.LONGEST_NOTICES - later)
+    bounds.kept(_without_notices(facts), most=bounds.LARGEST_JOB)
     return facts
+
+
+def kept_later(facts: JobFacts, *, before: JobFacts | None = None) -> JobFacts:
+    """Return facts that may be kept after our later writes as well, or are no larger than before. Raises `TooLarge`."""
+    known = bounds.size(_without_notices(before)) if before else 0
+    most = max(bounds.LARGEST_JOB - bounds.LATER, min(known, bounds.LARGEST_JOB))
+    bounds.kept(_without_notices(facts), most=most)
+    return facts
+
+
+def _without_notices(facts: JobFacts) -> JobFacts:
+    return msgspec.structs.replace(facts, notices="")
 
 
 def _workers(slots: int | None, each: int) -> int:

@@ -15,7 +15,7 @@ import msgspec
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
-from mpijob_elastic.model import bounds, job_facts, mpijob
+from mpijob_elastic.model import job_facts, mpijob
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules import (
@@ -128,7 +128,7 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
 
     def job_created(request: Request) -> Verdict:
         job = mpijob.decode(request.object)
-        new = _facts(job, later=bounds.LATER)
+        new = _kept(capabilities.of(job))
         doubts = (said for one in context.rooms for said in one.warnings(job, new, context.lookup))
         short = _shortages(context, request, new, more=new.workers)
         return _with(
@@ -139,7 +139,9 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         job, before = mpijob.decode(request.object), mpijob.decode(request.old_object)
         if job.metadata.deleting:
             return review.UNCHANGED
-        new, old = _facts(job), capabilities.of(before)
+        new, old = capabilities.of(job), capabilities.of(before)
+        if request.user_info.username != names.CONTROLLER_USER:
+            _kept(new, old)
         verdict = validate.updated(job, before, new=new, old=old, rooms=context.rooms, dry_run=request.dry_run)
         if old.finished:
             return verdict
@@ -169,10 +171,9 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
     }
 
 
-def _facts(job: MPIJob, *, later: int = 0) -> JobFacts:
-    """Return the facts of a job. Raises `TooLarge` where we could not keep those of one in a queue."""
-    facts = capabilities.of(job)
-    return job_facts.kept(facts, later=later) if facts.queued else facts
+def _kept(new: JobFacts, old: JobFacts | None = None) -> JobFacts:
+    """Return the facts of a job. Raises `TooLarge` where we could not keep those of one in a queue, and write to it."""
+    return job_facts.kept_later(new, before=old) if new.queued else new
 
 
 def _mistakes(context: ReviewContext, job: MPIJob, new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:

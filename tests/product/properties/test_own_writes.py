@@ -61,7 +61,7 @@ def asking(view: JobView, random: Random) -> Object:
         annotations={key: value for key, value in annotations.items() if value},
         conditions=conditions,
     )
-    job["metadata"] |= {"resourceVersion": "7", "labels": {}}
+    job["metadata"] |= {"resourceVersion": "7", "labels": {}, "managedFields": [_set_by(random)]}
     if random.random() < 0.4:
         job["metadata"]["labels"][LABEL_QUEUE] = "team"
     for role in job["spec"]["mpiReplicaSpecs"].values():
@@ -72,6 +72,14 @@ def asking(view: JobView, random: Random) -> Object:
                 "limits": random.choice([{"cpu": "many"}, {"cpu": "1"}, {}])
             }
     return _as_large_as_can_be(job) if random.random() < 0.2 else job
+
+
+def _set_by(random: Random) -> Object:
+    """Who set the size, which the history tells."""
+    size: Object = {"f:spec": {"f:mpiReplicaSpecs": {"f:Worker": {"f:replicas": {}}}}}
+    fields = random.choice([size, {}])
+    manager = random.choice(["kubectl-edit", "x" * 128])
+    return {"manager": manager, "time": "2020-01-01T00:00:00Z", "fieldsV1": fields}
 
 
 def _as_large_as_can_be(job: Object) -> Object:

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.model import bounds
+from tests.builders import but
 from tests.product.webhook.answers import NOTHING
 from tests.product.webhook.objects import Object, body, config_map, launcher_pod, mpi_job, review
 from webhook.rules import handlers
@@ -227,6 +230,29 @@ def test_a_queued_job_with_more_text_than_is_kept_is_refused(queue: str) -> None
     labels = {f"label-{index}": "x" * 60 for index in range(1_200)}
     job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["metadata"] = {"labels": labels}
     assert validated(body(job)).outcome == "rejected"
+
+
+def sized_to(size: int) -> Object:
+    """A queued job of which so many bytes are kept, our notices left out."""
+    job = crowded(10)
+    template = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
+    template["metadata"] = {"labels": {"own": ""}}
+    facts = but(capabilities.read(json.dumps(job).encode()), notices="")
+    template["metadata"]["labels"]["own"] = "x" * (size - bounds.size(facts))
+    return job
+
+
+def test_an_edit_of_a_queued_job_leaves_room_for_what_the_controller_writes() -> None:
+    """Else its phase made the job unreadable, and the notice that comes with it was refused: so it kept its quota."""
+    most = bounds.LARGEST_JOB - bounds.LATER
+    small, fits, over, largest = map(sized_to, (most - 9, most, most + 1, bounds.LARGEST_JOB))
+    assert validated(body(fits, old=small)).verdict.allowed
+    for larger in (over, largest):
+        assert not validated(body(larger, old=fits)).verdict.allowed
+        ours = {"userInfo": {"username": names.CONTROLLER_USER}}
+        assert validated(body(larger, old=fits, **ours)).verdict.allowed
+        assert validated(body(larger, old=larger)).verdict.allowed, "what was so before may stay"
+    assert not validated(body(largest, old=over)).verdict.allowed
 
 
 def test_other_jobs_that_cannot_be_read_pass() -> None:
