@@ -2,12 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from mpijob_elastic.decide.actions import Action, Ungate, WriteConfig
+from mpijob_elastic.kube import cost, errors
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model.job import JobView
 
 # An operation of a JSON patch.
 Operation = Mapping[str, object]
+
+# Fields of an object as we make it: the API server notes beside most who manages them, and others add a status.
+_MOST_VALUES = cost.MOST_VALUES // 3
+
+
+def check_size(body: object) -> None:
+    """Raise errors.Invalid for a new object that could not be read any more: quota that it gets would never be free."""
+    try:
+        cost.check(msgspec.json.encode(body), most=_MOST_VALUES)
+    except cost.TooLarge as error:
+        raise errors.Invalid(status=422, reason="Invalid", message=f"its pods ask for too much: {error}") from error
 
 
 class Own:

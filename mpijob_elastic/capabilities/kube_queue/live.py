@@ -13,7 +13,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.own import Own
+from mpijob_elastic.act.own import Own, check_size
 from mpijob_elastic.act.writer import Seen
 from mpijob_elastic.capabilities.kube_queue import KubeQueue, wire
 from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit, MarkRunning, ReleaseJob
@@ -79,6 +79,7 @@ class QueueUnits(Own):
         job = await self._read(MPI_JOBS, view, view.name)
         pods = [await self._read(PODS, view, like.like.name) for like in action.pods]
         body = created(view, action, job=job, pods=pods, now=self._now())
+        check_size(body)
         answer = await self._gate.create_object(QUEUE_UNITS, namespace=view.namespace, body=body)
         self._seen.see(QUEUE_UNITS, answer)
 

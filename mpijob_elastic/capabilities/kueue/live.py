@@ -10,7 +10,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.own import Own
+from mpijob_elastic.act.own import Own, check_size
 from mpijob_elastic.act.writer import Outdated, Seen
 from mpijob_elastic.capabilities.kueue import Kueue, bodies, facts, wire, words
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, FinishWorkload, MarkReady
@@ -19,16 +19,12 @@ from mpijob_elastic.capabilities.kueue.bodies import Object
 from mpijob_elastic.capabilities.kueue.facts import Asked, Queue, Workload
 from mpijob_elastic.capabilities.kueue.wishes import set_of, workload_of
 from mpijob_elastic.decide.actions import Action, Ungate
-from mpijob_elastic.kube import cost, errors, resources
+from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.watching import ByJob, JobKey, Watching
-
-# Fields of a Workload as we make it. The API server notes beside most who manages them, and Kueue adds a status: if we
-# could not read it any more, it would keep its quota for ever.
-_MOST_VALUES = cost.MOST_VALUES // 3
 
 
 class Watch:
@@ -93,10 +89,7 @@ class Workloads(Own):
         if action.priority_class:
             priority = await self._priority(view, action.priority_class)
         body = bodies.created(view, action, pods=pods, priority=priority)
-        try:
-            cost.check(msgspec.json.encode(body), most=_MOST_VALUES)
-        except cost.TooLarge as error:
-            raise errors.Invalid(status=422, reason="Invalid", message=f"its pods ask for too much: {error}") from error
+        check_size(body)
         answer = await self._gate.create_object(WORKLOADS, namespace=view.namespace, body=body)
         self._seen.see(WORKLOADS, answer)
 

@@ -53,6 +53,15 @@ def pod(cpu: str, **spec: Any) -> dict[str, Any]:
     return {"spec": {"containers": [{"name": "main", "image": "i", "resources": {"requests": {"cpu": cpu}}}], **spec}}
 
 
+async def test_no_quota_is_asked_for_by_what_could_not_be_read_later(api: TinyApi, units: QueueUnits) -> None:
+    is_there(api, JOB)
+    many = {f"example.com/r{index}": "1" for index in range(3_000)}
+    for name in ("j-launcher", "j-worker-0"):
+        await api.create(PODS.path("default"), name, spec={"containers": [{"resources": {"requests": many}}]})
+    with pytest.raises(errors.Invalid, match="its pods ask for too much"):
+        await units.perform(job(), ASKED)
+
+
 def test_a_unit_asks_for_what_all_pods_need() -> None:
     labels = {"quota.scheduling.koordinator.sh/name": "team-quota", "app": "x"}
     annotations = {"kube-queue/queue-name": "team", KUBEQUEUE_SUSPEND: "true"}
