@@ -12,12 +12,18 @@ export class Changes {
   }
 
   enter(main) {
-    [this.bar, this.dialog] = [find(".changes", main), find("dialog", main)];
+    [this.main, this.bar, this.dialog] = [main, find(".changes", main), find("dialog", main)];
     [this.size, this.worker] = this.bar.querySelectorAll("input, select");
     this.worker.addEventListener("input", () => this.show(this.report));
     find("form", this.bar).addEventListener("submit", (event) => { event.preventDefault(); this.ask(event.submitter); });
     for (const button of this.dialog.querySelectorAll("button")) button.addEventListener("click", () => this.dialog.close(button.value));
     this.dialog.addEventListener("close", () => this.dialog.returnValue && this.send({ ...this.asked, confirmed: this.dialog.returnValue }));
+  }
+
+  // What is old must not be changed.
+  live(yes) {
+    for (const button of this.main.querySelectorAll(".changes button, dialog button:last-child")) button.disabled = !yes;
+    for (const words of this.main.querySelectorAll(".waits")) words.hidden = yes;
   }
 
   // Without the right to change the job there is no button.

@@ -36,9 +36,11 @@ export class JobView {
 
   stale() {
     this.record.close(Date.now());
+    this.changes.live(false);
   }
 
   live() {
+    this.changes.live(true);
     if (this.report) this.show();
   }
 

@@ -104,6 +104,30 @@ async def test_only_who_may_change_the_job_sees_buttons(api: TinyApi) -> None:
             assert await page.get_by_role("button", name=name, exact=True).count() == 0
 
 
+async def test_nothing_is_changed_while_the_page_is_not_live(api: TinyApi, page: Page) -> None:
+    bar, dialog = page.get_by_role("region", name="Change the job"), page.get_by_role("dialog")
+    scale, yes = bar.get_by_role("button", name="Scale"), dialog.get_by_role("button", name="Suspend")
+    await bar.get_by_role("button", name="Suspend").click()
+    await expect(yes).to_be_enabled()
+    await expect(dialog.get_by_text("Not live")).to_be_hidden()
+    api.remove("/version")
+    await expect(yes).to_be_disabled()
+    await expect(dialog.get_by_text("Not live: this waits until the page is.")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(bar.get_by_text("Not live: the buttons wait until the page is.")).to_be_visible()
+    for name in ("Scale", "Park", "Suspend"):
+        await expect(bar.get_by_role("button", name=name, exact=True)).to_be_disabled()
+    await bar.get_by_role("spinbutton").fill("2")
+    await page.keyboard.press("Enter")
+    await expect(dialog).to_be_hidden()
+    api.put("/version", {})
+    await expect(scale).to_be_enabled()
+    await expect(bar.get_by_text("Not live")).to_be_hidden()
+    await scale.click()
+    await expect(dialog).to_have_accessible_name("Scale ml/train?")
+    assert api.writes == []
+
+
 async def test_a_job_that_has_ended_has_no_buttons(api: TinyApi, page: Page) -> None:
     bar = page.get_by_role("region", name="Change the job")
     await expect(bar).to_be_visible()
