@@ -160,10 +160,14 @@ class Ration(Wish):
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Generic[F]):
-    """Objects by which a command knows a capability: their resource, how they are read, and what all say of a job."""
+    """Objects by which a command knows a capability: their resource, how they are read, and what all say of a job.
+
+    places: by uid, where objects stand among the others.
+    """
 
     resource: Resource
     read: Callable[[bytes], F]
+    places: Callable[[Collection[F]], Mapping[str, int]] = lambda _: {}
     seeing: Callable[[Collection[F]], See[F]]
 
 

@@ -66,7 +66,9 @@ class Kueue(Capability):
     @classmethod
     def reading(cls, job: JobFacts) -> Reading[Workload] | None:
         """Return the Workloads: of others, too, because they tell the place in the queue."""
-        return Reading(resource=WORKLOADS, read=wire.read, seeing=cls._seeing) if job.of(Asked) else None
+        if job.of(Asked) is None:
+            return None
+        return Reading(resource=WORKLOADS, read=wire.read, places=facts.places, seeing=cls._seeing)
 
     def state_word(self, state: JobState) -> str:
         """Return that the job is queued, while nothing of it may run."""

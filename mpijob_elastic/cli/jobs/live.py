@@ -6,7 +6,7 @@ changes with the objects of other jobs, so these are taken in at most every `APA
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from random import Random
 from typing import Any, Self, TypeVar
@@ -175,14 +175,18 @@ class Live:
         source = Source(resource=reading.resource, read=reading.read)
         cache = self._watch(source, lambda _old, _new: changed.set())
         self._run(cache.run())
+        await cache.synced.wait()
+        seen: dict[str, tuple[Fact, int | None]] | None = None
         while True:
-            await changed.wait()
             changed.clear()
-            objects = list(cache.store.values())
+            objects, old = list(cache.store.values()), seen
             self._seeing[capability] = (reading.seeing(objects), snapshot.grouped(objects))
-            for key in self.keys:
+            places = reading.places(objects)
+            seen = {one.metadata.uid: (one, places.get(one.metadata.uid)) for one in objects}
+            for key in self.keys if old is None else _differ(old, seen):
                 self._note(key)
             await asyncio.sleep(APART)
+            await changed.wait()
 
 
 async def follow(
@@ -195,6 +199,13 @@ async def follow(
                 found = live.keys
                 yield live.snapshot(found[0]) if found else None
                 await listener.take()
+
+
+def _differ(old: Mapping[str, tuple[Fact, int | None]], new: Mapping[str, tuple[Fact, int | None]]) -> set[Key]:
+    """Return the jobs of which an object, or its place among the others, is not what it was."""
+    uids = [uid for uid in old.keys() | new.keys() if old.get(uid) != new.get(uid)]
+    changed = (found[uid][0].metadata for uid in uids for found in (old, new) if uid in found)
+    return {(of.namespace, of.job) for of in changed}
 
 
 def _key(job: SeenJob) -> Key:

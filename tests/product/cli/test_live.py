@@ -1,0 +1,63 @@
+"""Jobs that are followed, beside an API server in memory."""
+
+from collections.abc import Mapping
+from random import Random
+
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE, WORKLOADS
+from mpijob_elastic.cli.jobs.live import Key, Listener, Live
+from mpijob_elastic.cli.jobs.snapshot import Selection
+from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.decide import derive
+from mpijob_elastic.kube.resources import MPI_JOBS
+from tests.doubles.api import TinyApi
+from tests.product.cli import worlds
+from tests.product.cli.served import NAMESPACE, store
+
+# Jobs in the order of their queue, and one in another queue.
+QUEUES = {"first": "team", "second": "team", "third": "team", "alone": "other"}
+
+
+def put(api: TinyApi, name: str, *, says: str = "1 more needed", reserved: bool = False) -> None:
+    """Store the Workload of a job."""
+    asked = {"type": "QuotaReserved", "status": str(reserved), "message": says}
+    spec = {"queueName": QUEUES[name], "priority": -list(QUEUES).index(name), "podSets": [{"name": "w", "count": 1}]}
+    workload = {**worlds.role([], job=name, namespace=NAMESPACE), "spec": spec, "status": {"conditions": [asked]}}
+    store(api, WORKLOADS, workload)
+
+
+def turns(live: Live) -> Mapping[Key, tuple[int | None, str]]:
+    """Return the place of each job, and what it waits for."""
+    found = {key: live.snapshot(key) for key in live.keys}
+    states = {key: derive(snapshot.view, now=worlds.NOW) for key, snapshot in found.items() if snapshot}
+    seen = {key: [one.turn(state) for one in state.wishes.capabilities] for key, state in states.items()}
+    return {key: (turn.place, turn.says) for key, of_job in seen.items() for turn in of_job if turn}
+
+
+async def until(live: Live, listener: Listener, name: str, turn: tuple[int | None, str]) -> set[str]:
+    """Return the jobs with news until one has this turn."""
+    news: set[str] = set()
+    while turns(live).get((NAMESPACE, name)) != turn:
+        news |= {job for _, job in await listener.take()}
+    return news
+
+
+async def test_an_object_in_a_queue_is_news_for_its_job_and_those_behind_it() -> None:
+    async with (
+        TinyApi(selects=True) as api,
+        reached(Where(kubeconfig=api.kubeconfig, all_namespaces=True)) as (client, _),
+    ):
+        for name, queue in QUEUES.items():
+            job = worlds.mpi_job(name=name, namespace=NAMESPACE, replicas=1, conditions=["Created"])
+            job["metadata"]["labels"] = {LABEL_QUEUE: queue}
+            store(api, MPI_JOBS, job, **{names.LABEL_APP: name})
+            put(api, name)
+        selection = Selection(namespace=None)
+        async with Live(client, selection, with_role=False, random=Random(1)) as live:
+            with live.listening() as listener:
+                await until(live, listener, "third", (3, "1 more needed"))
+                await until(live, listener, "alone", (1, "1 more needed"))
+                put(api, "second", says="2 more needed")
+                assert await until(live, listener, "second", (2, "2 more needed")) == {"second"}
+                put(api, "first", reserved=True)
+                assert await until(live, listener, "third", (2, "1 more needed")) == {"first", "second", "third"}
