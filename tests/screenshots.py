@@ -20,10 +20,12 @@ from tests.browser import opened
 from tests.doubles.api import TinyApi
 from tests.doubles.shells import STATUS, STDOUT, SUCCESS, Asked, Message, Shells
 from tests.product.cli import worlds
-from tests.product.cli.served import NAMESPACE, TOKEN, put_job, served
+from tests.product.cli.served import NAMESPACE, TOKEN, put_job, served, store
 
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 BEFORE = Memory(scale=Scale(before=2, after=4, at=time.time() - 70))
+# How some people see colours, as Chromium emulates it.
+VISIONS = ("protanopia", "deuteranopia", "tritanopia", "achromatopsia")
 ROOT = Path(__file__).parents[1]
 # Pictures that stand in docs/, and their names there.
 IN_DOCS = {"jobs-light-1200": "dashboard-jobs", "job-light-1200": "dashboard-job", "job-dark-1200": "dashboard-dark"}
@@ -80,6 +82,9 @@ def fill(api: TinyApi) -> None:
     for name, state, size in (("t5-eval", "Succeeded", 0), ("detr-sweep-07", "Failed", 2)):
         put_job(api, name, size=size, phase=state, conditions=[state], completionTime=worlds.CREATED_TEXT)
     put_job(api, "train", gpus=1, size=4, memory=BEFORE)
+    put_job(api, "bert-finetune", size=4, ready=2)
+    ended = worlds.worker(3, job="bert-finetune", namespace=NAMESPACE, phase="Failed")
+    store(api, PODS, ended, **{names.LABEL_JOB_NAME: "bert-finetune"})
 
 
 async def happen(api: TinyApi, page: Page) -> None:
@@ -103,6 +108,16 @@ async def happen(api: TinyApi, page: Page) -> None:
     await page.wait_for_timeout(5_000)
 
 
+async def as_others_see(page: Page, stem: str, folder: Path) -> None:
+    """Take the page as it looks with each deficiency of colour vision."""
+    tools = await page.context.new_cdp_session(page)
+    for vision in (*VISIONS, "none"):
+        await tools.send("Emulation.setEmulatedVisionDeficiency", {"type": vision})
+        if vision != "none":
+            await page.screenshot(path=folder / f"{stem}-{vision}.png", full_page=True)
+    await tools.detach()
+
+
 async def main(folder: Path) -> None:
     """Take all pictures."""
     worlds.CREATED = time.time() - 150
@@ -124,6 +139,8 @@ async def main(folder: Path) -> None:
                     await page.wait_for_selector("tbody a")
                     await page.wait_for_timeout(500)
                     await page.screenshot(path=folder / f"jobs-{theme}-{width}.png", full_page=True)
+                    if width > 400:
+                        await as_others_see(page, f"jobs-{theme}", folder)
         async with opened(f"{link}&job={NAMESPACE}/train", viewport={"width": 1200, "height": 600}) as page:
             await happen(api, page)
             for theme in THEMES:
@@ -131,6 +148,8 @@ async def main(folder: Path) -> None:
                 for width in (1200, 400):
                     await page.set_viewport_size({"width": width, "height": 770})  # what docs/ shows
                     await page.screenshot(path=folder / f"job-{theme}-{width}.png", full_page=width == 400)
+                await page.set_viewport_size({"width": 1200, "height": 770})
+                await as_others_see(page, f"job-{theme}", folder)
             api.remove("/version")
             await page.set_viewport_size({"width": 1200, "height": 600})
             await page.wait_for_selector("#banner:not([hidden])")

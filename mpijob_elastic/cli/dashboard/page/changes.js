@@ -23,7 +23,6 @@ export class Changes {
   // What is old must not be changed.
   live(yes) {
     for (const button of this.main.querySelectorAll(".changes button, dialog button:last-child")) button.disabled = !yes;
-    for (const words of this.main.querySelectorAll(".waits")) words.hidden = yes;
   }
 
   // Without the right to change the job there is no button.

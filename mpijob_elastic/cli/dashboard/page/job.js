@@ -46,9 +46,7 @@ export class JobView {
 
   take(parts) {
     if (parts.has("may")) this.changes.may = parts.get("may");
-    if (parts.has("report")) this.report = parts.get("report");
-    if (parts.has("explanation")) this.explanation = parts.get("explanation");
-    if (parts.has("headline")) this.headline = parts.get("headline");
+    for (const part of ["report", "explanation", "headline"]) if (parts.has(part)) this[part] = parts.get(part);
     if (parts.has("history")) this.showHistory(parts.get("history"));
     if (parts.has("events")) this.showEvents(parts.get("events"));
     if (parts.has("log")) this.showLog(parts.get("log"));

@@ -113,7 +113,6 @@ export class Lanes {
       return area ? `M${from} 100V${y(part[name])}H${to}V100z` : `${joined ? "L" : "M"}${from} ${y(part[name])}H${to}`;
     }).join("");
     const unknown = [[0, shown[0]?.from ?? this.now], ...shown.filter((part) => part.ready == null).map((part) => [part.from, part.to])];
-    const last = this.report;
     const marks = this.record.marks.filter((mark) => mark.at > this.start).sort((one, other) => one.at - other.at);
     const every = WINDOWS.find(([minutes]) => minutes === this.minutes)[2] * 60_000;
     const ticks = [];
@@ -128,8 +127,8 @@ export class Lanes {
       ...marks.flatMap((mark, place) => [svg("line", { class: "mark", x1: percent(this.x(mark.at)), x2: percent(this.x(mark.at)), y1: 14, y2: 118 }),
         svg("text", { class: "mark", x: percent(this.x(mark.at)), y: 11, "text-anchor": this.x(mark.at) > 92 ? "end" : this.x(mark.at) < 5 ? "start" : "middle" }, marks[place + 1] && this.x(marks[place + 1].at) - this.x(mark.at) < 8 ? "" : mark.words)]),
     );
-    set(this.size, { "aria-label": `In the last ${this.minutes} minutes: ${marks.map((mark) => `${mark.words} at ${at(mark.at)}`).join(", ") || "no change of size"}. Now asked for ${last.desired}, ready ${last.ready}, published ${last.published}.` });
-    keep(this.numbers, [["asked", "asked for", last.desired ?? "?"], ["area", "ready", last.ready], ["ring", "published", last.published]], ([name]) => name,
+    set(this.size, { "aria-label": `In the last ${this.minutes} minutes: ${marks.map((mark) => `${mark.words} at ${at(mark.at)}`).join(", ") || "no change of size"}. Now asked for ${this.report.desired}, ready ${this.report.ready}, published ${this.report.published}.` });
+    keep(this.numbers, [["asked", "asked for", this.report.desired ?? "?"], ["area", "ready", this.report.ready], ["ring", "published", this.report.published]], ([name]) => name,
       ([name, words]) => el("div", {}, el("dt", {}, svg("svg", { width: 20, height: 10, "aria-hidden": "true" }, svg("path", { class: name, d: name === "area" ? "M0 0h20v10H0z" : "M0 5h20" })), words), el("dd")),
       (node, [, , value]) => text(node.lastChild, `${value}`));
   }

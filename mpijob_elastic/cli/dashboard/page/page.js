@@ -12,12 +12,11 @@ function route() {
   const [namespace, name] = decodeURIComponent(location.hash.slice(2)).split("/");
   stream?.close();
   view?.leave?.();
-  const shown = name ? new JobView(namespace, name) : new JobsView();
+  view = name ? new JobView(namespace, name) : new JobsView();
   const template = find(name ? "#job-view" : "#jobs-view");
   find("#main").replaceChildren(template.content.cloneNode(true));
   find("#path").replaceChildren(...crumbs(namespace, name));
   document.title = `${name ? `${namespace}/${name}` : "Jobs"} · mpijob-elastic`;
-  view = shown;
   view.enter(find("#main"));
   connect();
 }
@@ -90,7 +89,6 @@ for (const kind of ["keydown", "pointerdown", "wheel"]) addEventListener(kind, w
 addEventListener("keydown", (event) => view?.key?.(event));
 addEventListener("hashchange", () => location.hash.startsWith("#/") && route());
 find(".skip").addEventListener("click", (event) => { event.preventDefault(); find("#main").focus(); });
-find("#home").addEventListener("click", (event) => { event.preventDefault(); location.hash = "#/"; });
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) { stream?.close(); view?.stale?.(); } else connect();
 });

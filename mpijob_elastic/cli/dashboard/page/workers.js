@@ -2,9 +2,9 @@
 
 import { set, svg } from "./dom.js";
 
-// In the order of the cells. fill: a pattern of index.html, for what colour alone would not tell.
+// In the order of the cells. fill: a pattern of index.html; y, height: a thin cell; for what colour alone would not tell.
 export const KINDS = {
-  published: {}, ready: {}, draining: { fill: "url(#hatch)" }, pending: {}, queued: { fill: "url(#dots)" }, ended: {}, missing: {},
+  published: {}, ready: {}, draining: { fill: "url(#hatch)" }, pending: {}, queued: { fill: "url(#dots)" }, ended: { y: 5, height: 4 }, missing: {},
 };
 const PHASES = { Pending: "pending", Running: "pending", Init: "pending", Unknown: "pending", Missing: "missing", Failed: "ended", Succeeded: "ended", Terminating: "draining" };
 
@@ -35,13 +35,9 @@ export function cells(node, report) {
   for (const [of, count] of found) {
     for (let rest = single ? count : 1; rest > 0; rest--) {
       const width = single ? size : (WIDTH * count) / total;
-      shapes.push(shape(of, x, 1, Math.max(width - 2, 1.5), 12));
+      shapes.push(svg("rect", { class: `k k-${of}`, x, y: 1, width: Math.max(width - 2, 1.5), height: 12, rx: 2, ...KINDS[of] }));
       x += width;
     }
   }
   node.replaceChildren(...shapes);
-}
-
-export function shape(of, x, y, width, height) {
-  return svg("rect", { class: `k k-${of}`, x, y, width, height, rx: 2, ...KINDS[of] });
 }

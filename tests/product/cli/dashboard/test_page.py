@@ -205,6 +205,19 @@ async def test_a_screen_reader_is_told_what_eyes_see(api: TinyApi, page: Page) -
         await expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
 
 
+async def test_no_two_phases_of_a_worker_differ_by_colour_alone(api: TinyApi, page: Page) -> None:
+    put_job(api, "train", size=4, ready=2, leaving=(4,))
+    ended = worlds.worker(3, job="train", namespace="ml", phase="Failed")
+    store(api, PODS, ended, **{names.LABEL_JOB_NAME: "train"})
+    cells = row(page, "train").get_by_role("img")
+    await expect(cells).to_have_attribute("aria-label", "2 published, 1 draining, 1 pending, 1 ended")
+    looks = await cells.locator("rect").evaluate_all(
+        "cells => cells.map((cell) => [cell.height.baseVal.value, cell.getAttribute('fill'),"
+        " getComputedStyle(cell).stroke == 'none'])"
+    )
+    assert len({str(look) for look in looks}) == 4, looks
+
+
 async def test_the_token_is_kept_for_this_tab_alone(api: TinyApi) -> None:
     put_job(api, "train")
     async with served(api) as address, opened(f"{address}/#token={TOKEN}") as page:
