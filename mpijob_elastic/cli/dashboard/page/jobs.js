@@ -138,8 +138,8 @@ function fill(node, job) {
   text(gpus, report.gpus ? `${report.gpus}` : "–");
   text(queue, report.queue ? report.queue.name + (report.queue.place ? `, place ${report.queue.place}` : "") : "–");
   const first = says[0]?.says ?? "", waits = report.queue?.says;
-  const more = [waits && !first.includes(waits) && `${report.queue.name}: ${waits}.`, says.length > 1 && `And ${says.length - 1} more.`];
-  text(why, [first, ...more].filter(Boolean).join(" "));
+  const more = [waits && !first.includes(waits) && `${report.queue.name}: ${waits}.`, says.length > 1 && `And ${says.length - 1} more.`].filter(Boolean);
+  text(why, [first && more.length ? `${first}.`.replace("..", ".") : first, ...more].join(" ").trim());
   ago(job, Date.now());
 }
 

@@ -166,8 +166,7 @@ export class Lanes {
 const index = (name) => Number(name.split("-").at(-1));
 
 function geometry(of, x, width, height) {
-  const fill = of === "unknown" ? "url(#unknown)" : KINDS[of]?.fill;
-  return { class: `k k-${of}`, x, width, y: MIDDLE - height / 2, height, rx: height > 4 ? 2 : 0, ...(fill ? { fill } : { fill: "" }) };
+  return { class: `k k-${of}`, x, width, y: MIDDLE - height / 2, height, rx: height > 4 ? 2 : 0, fill: KINDS[of]?.fill ?? "" };
 }
 
 function bar(of, x, width, space) {

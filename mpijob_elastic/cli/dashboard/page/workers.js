@@ -4,7 +4,7 @@ import { set, svg } from "./dom.js";
 
 // In the order of the cells. fill: a pattern of index.html; y, height: a thin cell; for what colour alone would not tell.
 export const KINDS = {
-  published: {}, ready: {}, draining: { fill: "url(#hatch)" }, pending: {}, queued: { fill: "url(#dots)" }, ended: { y: 5, height: 4 }, missing: {},
+  published: {}, ready: {}, draining: { fill: "url(#hatch)" }, pending: {}, queued: { fill: "url(#dots)" }, ended: { y: 5, height: 4 }, missing: {}, unknown: { fill: "url(#unknown)" },
 };
 const PHASES = { Pending: "pending", Running: "pending", Init: "pending", Unknown: "pending", Missing: "missing", Failed: "ended", Succeeded: "ended", Terminating: "draining" };
 

@@ -211,6 +211,7 @@ async def test_no_two_phases_of_a_worker_differ_by_colour_alone(api: TinyApi, pa
     store(api, PODS, ended, **{names.LABEL_JOB_NAME: "train"})
     cells = row(page, "train").get_by_role("img")
     await expect(cells).to_have_attribute("aria-label", "2 published, 1 draining, 1 pending, 1 ended")
+    await expect(row(page, "train")).to_contain_text(re.compile(r"\w\. And \d more\."))
     looks = await cells.locator("rect").evaluate_all(
         "cells => cells.map((cell) => [cell.height.baseVal.value, cell.getAttribute('fill'),"
         " getComputedStyle(cell).stroke == 'none'])"
