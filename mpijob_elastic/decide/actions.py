@@ -341,11 +341,13 @@ class DeleteLauncher(Noted):
     It goes without a grace period. [operator] Otherwise it would see the launcher end, and call the job Failed or
     Succeeded for ever: a kubelet reports the phase of every other pod before that is gone
     (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination-forced). The kubelet still sends
-    SIGTERM first. suspends: the job is suspended, which is read live before.
+    SIGTERM first. suspends: the job is suspended, which is read live before. waits: the next launcher waits for quota
+    whatever suspends the job.
     """
 
     launcher: Launcher
     suspends: bool = False
+    waits: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -472,10 +474,10 @@ class Plan:
 def needs_notice(action: Action | Look) -> bool:
     """Tell whether a write may only follow the notice of its plan, and waits where that is refused.
 
-    By the notice the webhook holds the next launcher of a suspended job back, and in it stands for how long another
-    operator must be silent before its job is taken back again.
+    By the notice the webhook holds the next launcher of a suspended job back, where no queue does, and in it stands for
+    how long another operator must be silent before its job is taken back again.
     """
-    return (isinstance(action, DeleteLauncher) and action.suspends) or (
+    return (isinstance(action, DeleteLauncher) and action.suspends and not action.waits) or (
         isinstance(action, WriteConfig) and action.takes_back
     )
 

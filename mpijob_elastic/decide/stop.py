@@ -11,7 +11,7 @@ worker, so the gates stay on, even if nothing suspends the job any more.
 """
 
 from mpijob_elastic import names
-from mpijob_elastic.decide.actions import DeleteLauncher, normal
+from mpijob_elastic.decide.actions import DeleteLauncher, TellUser, normal
 from mpijob_elastic.decide.retries import REFUSED_OFTEN
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.wishes import Wishes
@@ -52,7 +52,11 @@ def goes_at(view: JobView, pod: Worker, *, now: float) -> float:
 
 def has_leftovers(view: JobView) -> bool:
     """Tell whether a worker is still there in which ranks of a launcher that was stopped may run."""
-    if not view.elastic or view.launcher is None or names.GATE_SUSPENDED not in view.launcher.facts.gates:
+    launcher = view.launcher
+    if not view.elastic or launcher is None or not launcher.facts.held_back:
+        return False
+    # A launcher that waits for quota may follow one that was stopped while the notice was refused.
+    if names.GATE_SUSPENDED not in launcher.facts.gates and TellUser not in view.refused:
         return False
     return any(not pod.facts.held_back and _is_older(view, pod) for pod in view.workers)
 
@@ -66,7 +70,8 @@ def stop(state: JobState) -> tuple[DeleteLauncher | None, float | None]:
     if state.now < due or (view.driver_running and _has_to_wait(state)):
         return None, due if state.now < due else None
     message = f"{launcher.ref.name} is being deleted: {view.name} is suspended by {why}"
-    return DeleteLauncher(launcher=launcher, note=normal("LauncherSuspended", message), suspends=True), None
+    note = normal("LauncherSuspended", message)
+    return DeleteLauncher(launcher=launcher, note=note, suspends=True, waits=view.facts.queued), None
 
 
 def _has_to_wait(state: JobState) -> bool:

@@ -114,7 +114,7 @@ def trait(item: Object) -> Object:
     metadata: Object = item["metadata"]
     ours = {key for key in metadata.get("annotations", {}) if key.startswith(names.PREFIX)}
     return {
-        "ours": sorted(ours - {names.STATUS}),
+        "ours": sorted(ours - {names.STATUS, names.HISTORY}),  # some is seen only while nothing is in trouble
         "finalizers": metadata.get("finalizers", []),
         "going": "deletionTimestamp" in metadata,
         "phase": item.get("status", {}).get("phase"),

@@ -7,7 +7,7 @@ import pytest
 
 from lab.cluster import Cluster
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE, WORKLOADS
+from mpijob_elastic.capabilities.kueue.api import LABEL_PRIORITY_CLASS, LABEL_QUEUE, WORKLOADS
 from tests.lab.job import Job, State
 from tests.lab.refusing import Refused, Step, is_replaced, sized, trains, withstands
 from tests.lab.suspended import pods
@@ -82,6 +82,21 @@ async def meets_a_rival(job: Job) -> None:
     await rival_of(job).create(replicas=2, worker_spec=ONE_GPU, job_labels=LABELS)
 
 
+def chief_of(job: Job) -> Job:
+    return replace(job, name="chief")
+
+
+async def meets_a_chief(job: Job) -> None:
+    """It takes all quota there is."""
+    labels = LABELS | {LABEL_PRIORITY_CLASS: "high"}
+    await chief_of(job).create(replicas=4, worker_spec=ONE_GPU, job_labels=labels)
+
+
+async def the_chief_trains_and_goes(job: Job) -> None:
+    await chief_of(job).settled(4)
+    await chief_of(job).delete()
+
+
 async def succeeds(job: Job) -> None:
     await job.set_status("train-launcher", {"phase": "Succeeded"})
 
@@ -117,6 +132,15 @@ def owners(workload: Object) -> set[str]:
 OF_WORKLOADS = partial(Refused, group=WORKLOADS.group, resource=WORKLOADS.plural)
 OF_STATUS = partial(OF_WORKLOADS, resource=f"{WORKLOADS.plural}/status", operation="UPDATE")
 REFUSED = {
+    "TellUser": Refused(
+        group="kubeflow.org",
+        resource="mpijobs",
+        operation="UPDATE",
+        create=queued(2),
+        due=meets_a_chief,
+        then=(the_chief_trains_and_goes, trains_with(2), stops, resumes, trains_with(2)),
+        after=trains(3),
+    ),
     "CreateWorkload": OF_WORKLOADS(
         operation="CREATE",
         when="request.name.contains('-worker-')",

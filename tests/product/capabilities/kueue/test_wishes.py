@@ -11,7 +11,7 @@ from mpijob_elastic.capabilities.kueue import wishes as workloads
 from mpijob_elastic.capabilities.kueue.actions import CreateWorkload
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Asked, Queue, Workload
 from mpijob_elastic.decide import decide, derive
-from mpijob_elastic.decide.actions import Note, Ungate
+from mpijob_elastic.decide.actions import Note, TellUser, Ungate
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
@@ -553,3 +553,10 @@ def test_a_pod_of_a_queued_job_with_another_gate_waits_until_kueue_is_known() ->
     workers = tuple(pending(index, gates=gates) for index in range(2))
     view = waiting(2, workers=workers, kueue=Asked(queue="team"), queue=None).launched(gates=gates)
     assert "ungate" not in does(view)
+
+
+def test_a_launcher_that_followed_without_a_notice_waits_for_the_ranks_of_the_one_before() -> None:
+    """The notice was refused, so it has the gate of the queue alone; the quota is granted again."""
+    waits = waiting(2, granted(workers=2), refused={TellUser: ""}).pod(0, gates=(), created_at=NOW - 7200)
+    assert does(waits) == "delete 0:suspended"
+    assert "start launcher" in does(waits.but(refused={})), "another launcher goes on with the workers there are"
