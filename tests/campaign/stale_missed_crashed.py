@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 from random import Random
 
@@ -30,9 +30,9 @@ from tests.campaign.day_troubles import Crash, Cut, Missed, Setting, Stale, Trou
 from tests.campaign.labs import user
 from tests.campaign.part import Options, Outcome, say
 from tests.campaign.random_sequences import namespace_of, surroundings
-from tests.campaign.sequence_place import Place, come_true, grant_lease, watched
+from tests.campaign.sequence_place import Look, Place, come_true, grant_lease, watched
 from tests.faults.proxy import FaultProxy
-from tests.lab.job import Job
+from tests.lab.job import Job, State
 from tests.lab.waiting import create_namespace, seen
 
 PLACES = 16
@@ -211,10 +211,15 @@ async def _live(day: Day, trouble: Trouble, lived: Lived, *, patience: float) ->
     for steps, until_it in ((day.morning(), day.is_whole), (day.evening(), day.has_ended)):
         await play(day, steps, until_it, patience=patience, before=trouble.before)
         trouble.ease()
-        wrong = await come_true(day.job, until_it, day.versions, quiet=QUIET, patience=PATIENCE)
+        wrong = await come_true(day.job, partial(_rests, until_it), day.versions, quiet=QUIET, patience=PATIENCE)
         assert not wrong, wrong
         lived.ends.append(await day.ending())
         trouble.resume()
+
+
+async def _rests(until_it: Look, state: State) -> str:
+    """A controller that starts after a crash takes the phase away late."""
+    return await until_it(state) or state.phase
 
 
 async def _execs(proxy: FaultProxy) -> int:

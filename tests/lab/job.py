@@ -34,6 +34,7 @@ class State:
     workers: dict[str, Object]
     launcher: Object | None
     notices: str
+    phase: str
     memory: str
     replicas: int
     conditions: list[str]
@@ -159,6 +160,7 @@ class Job:
             workers={_name(pod): pod for pod in owned if _role(pod) == "worker"},
             launcher=next((pod for pod in owned if _role(pod) == "launcher"), None),
             notices=annotations.get("mpijob-elastic/status", ""),
+            phase=annotations.get("mpijob-elastic/phase", ""),
             memory=config.get("metadata", {}).get("annotations", {}).get("mpijob-elastic/memory", ""),
             replicas=specs.get("Worker", {}).get("replicas", 0),
             conditions=[
