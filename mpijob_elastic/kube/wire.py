@@ -12,7 +12,7 @@ import re
 
 import msgspec
 
-from mpijob_elastic.kube.meta import ObjectMeta, OwnedIdentity
+from mpijob_elastic.kube.meta import Identity, ObjectMeta, OwnedIdentity
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -44,8 +44,13 @@ class _Named(msgspec.Struct):
     metadata: OwnedIdentity
 
 
+class _Ownerless(msgspec.Struct):
+    metadata: Identity
+
+
 _read_flat_page = msgspec.json.Decoder(Page).decode
 _read_named = msgspec.json.Decoder(_Named).decode
+_read_ownerless = msgspec.json.Decoder(_Ownerless).decode
 read_stub = msgspec.json.Decoder(Stub).decode
 _read_any_line = msgspec.json.Decoder(Line).decode
 
@@ -69,15 +74,20 @@ async def read_page(text: bytes) -> Page:
 
 
 async def read_identity(raw: bytes | msgspec.Raw) -> OwnedIdentity:
-    """Return the identity of an object of any depth and size, without owners of one that is too deep to be read.
+    """Return the identity of an object of any depth and size, without owners where they cannot be read.
 
     Raises msgspec.DecodeError if it has none.
     """
     try:
         return _read_named(raw).metadata
+    except (RecursionError, msgspec.ValidationError):
+        pass
+    try:
+        found = _read_ownerless(raw)
     except RecursionError:
         rest, _ = await asyncio.to_thread(_cut, bytes(raw), last=_METADATA)
-        return _read_named(rest).metadata
+        found = _read_ownerless(rest)
+    return OwnedIdentity(**msgspec.structs.asdict(found.metadata))
 
 
 def _cut(text: bytes, *, last: tuple[bytes, ...] = ()) -> tuple[bytes, list[msgspec.Raw]]:

@@ -2,7 +2,7 @@
 
 A review must get an answer, without a fault of ours, and a patch only where it is due. A watch line or a page must cost
 at most its own object: it is read or counted as unreadable, its neighbours stay, and the plan for its job is made. What
-is kept of an MPIJob, a pod, a Workload or an output is bounded. Each case may take 5 ms of the event
+is kept of an object or an output is bounded. Each case may take 5 ms of the event
 loop's thread for each 100 KiB, 10,000 values or 2,000 execs, measured as CPU time of that thread, best of three.
 """
 
@@ -20,7 +20,6 @@ from random import Random
 from typing import Any, cast
 
 import jsonpatch
-import msgspec
 
 from lab.operator import objects
 from mpijob_elastic import capabilities, names
@@ -332,15 +331,19 @@ class Stage:
         self._tally.cases["pages" if paged else "lines"] += 1
         if not fast:
             self._tally.blame("a line is slow", spoiled)
-        bounded = [(self._caches.jobs, bounds.LARGEST_FACTS), (self._workloads, bounds.LARGEST_FACTS)]
-        most = next((most for one, most in [*bounded, (self._caches.pods, bounds.LARGEST_POD)] if one is cache), None)
-        if most and any(len(msgspec.json.encode(one, enc_hook=str)) > most for one in cache.store.values()):
+        if any(_kept(one) > self._most(cache, spoiled) for one in cache.store.values()):
             self._tally.blame("too much is kept", spoiled)
         if cache.store.get("default", NEIGHBOUR) is None:
             self._tally.blame("a neighbour is lost", spoiled)
         if cache.unreadable:
             self._tally.cases["unreadable"] += 1
             cache._unreadable.clear()
+
+    def _most(self, cache: WatchCache[Any], spoiled: bytes) -> int:
+        """Return the bytes that may be kept of an object."""
+        if cache in (self._caches.configs, self._caches.roles):
+            return bounds.most_of_config(spoiled.count(b"-worker-"))
+        return bounds.LARGEST_POD if cache is self._caches.pods else bounds.LARGEST_FACTS
 
     async def _line(self, cache: WatchCache[Any], spoiled: bytes) -> None:
         self._version += 1
@@ -360,6 +363,10 @@ class Stage:
     def _plan(self) -> None:
         if (view := self._caches.view(JobKey("default", "train"), probes=views.never_asked)) is not None:
             decide(view, now=1.8e9)
+
+
+def _kept(facts: Any) -> int:
+    return len(getattr(facts, "packed", b"")) or bounds.size(facts)
 
 
 def _identified(document: Object) -> Object:

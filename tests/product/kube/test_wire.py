@@ -54,6 +54,11 @@ async def test_a_page_with_a_deep_object_gives_its_items(page: bytes) -> None:
             ("a", ""),
             id="not from a field of a similar name",
         ),
+        pytest.param(
+            b'{"metadata":{"name":"a","uid":"u","ownerReferences":[{"kind":["no text"]}]}}',
+            ("a", "u"),
+            id="with owners that cannot be read",
+        ),
     ],
 )
 async def test_the_identity_is_read(text: bytes, identity: tuple[str, str]) -> None:
