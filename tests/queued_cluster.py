@@ -50,7 +50,6 @@ from webhook.rules.review import CREATE, UPDATE, GroupVersionKind, Request
 T = TypeVar("T")
 
 NAMESPACE = "default"
-WATCHED = (MPI_JOBS, PODS, CONFIG_MAPS, ROLES, WORKLOADS)
 
 
 class Crash(Exception):
@@ -58,13 +57,19 @@ class Crash(Exception):
 
 
 class Cluster(TinyApi):
-    """quota: pods that Kueue admits. lagging: the kind of which watches and lists are old. crash_in: writes to go."""
+    """quota: pods that Kueue admits. lagging: the kind of which watches and lists are old. crash_in: writes to go.
+
+    ASKS: the kind that asks for quota. watched: kinds that the controller sees.
+    """
+
+    ASKS = WORKLOADS
 
     def __init__(self, quota: int) -> None:
         super().__init__(selects=True)
         self.now, self.quota = 1_800_000_000.0, quota
         self.lagging: Resource | None = None
         self.crash_in = 0
+        self.watched = (MPI_JOBS, PODS, CONFIG_MAPS, ROLES, self.ASKS)
         self.served: dict[Resource, tuple[int, list[bytes]]] = {}
         self.ranks: set[str] = set()
         self._known: dict[str, tuple[bytes, Object]] = {}
@@ -110,7 +115,7 @@ class Cluster(TinyApi):
 
     def serve(self) -> None:
         """Have the watches tell what is stored, but for the kind that lags."""
-        for resource in WATCHED:
+        for resource in self.watched:
             if resource != self.lagging or resource not in self.served:
                 start = resource.path(NAMESPACE) + "/"
                 texts = [self.objects.text(path) for path in self.objects if path.startswith(start)]
@@ -243,7 +248,7 @@ class Cluster(TinyApi):
 
     def _collect(self) -> None:
         there = {one["metadata"]["uid"] for resource in (MPI_JOBS, PODS) for one in self.all(resource)}
-        for resource in (PODS, CONFIG_MAPS, ROLES, WORKLOADS):
+        for resource in (PODS, CONFIG_MAPS, ROLES, self.ASKS):
             for one in self.all(resource):
                 if not there & {owner["uid"] for owner in one["metadata"]["ownerReferences"]}:
                     if resource is PODS:
@@ -356,7 +361,7 @@ class Leader:
             MPI_JOBS: caches.jobs, PODS: caches.pods, CONFIG_MAPS: caches.configs, ROLES: caches.roles,
         }  # fmt: skip
         for served in caches._served:
-            served.known = served.resource == WORKLOADS
+            served.known = served.resource == self._cluster.ASKS
             by_resource[served.resource] = served.cache
         for resource, (taken, texts) in self._cluster.served.items():
             cache = by_resource[resource]

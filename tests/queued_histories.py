@@ -6,6 +6,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import ClassVar
 
 from lab.operator import objects
 from mpijob_elastic import names
@@ -16,7 +17,6 @@ from mpijob_elastic.model.wire import timestamp
 from tests.doubles.api import Object
 from tests.queued_cluster import (
     NAMESPACE,
-    WATCHED,
     Cluster,
     Crash,
     Leader,
@@ -64,8 +64,10 @@ class History:
     free: set[str] = field(default_factory=set)
     born: int = 0
 
+    KIND: ClassVar = Cluster
+
     def __post_init__(self) -> None:
-        self.cluster = Cluster(self.quota)
+        self.cluster = self.KIND(self.quota)
         self.leader = Leader(self.cluster)
         for number in range(self.jobs):
             self._create(f"j{number}", least=1 + number % 2)
@@ -119,7 +121,7 @@ class History:
         if kind == "crash":
             cluster.crash_in = 1 + number % 6
         elif kind == "lag":
-            cluster.lagging = (*WATCHED, None)[number % (len(WATCHED) + 1)]
+            cluster.lagging = (*cluster.watched, None)[number % (len(cluster.watched) + 1)]
         elif kind == "preempt":
             found = [one for one in cluster.all(WORKLOADS) if holds(one, "Admitted") and not holds(one, "Finished")]
             if found:

@@ -1,12 +1,16 @@
-"""Random histories of one and of three jobs in a queue of Kueue, in memory: see tests/queued_histories.py."""
+"""Random histories of one and of three jobs in a queue, in memory.
+
+See tests/queued_histories.py and tests/queued_units.py.
+"""
 
 import asyncio
 import logging
 
-from tests import queued_histories
+from tests import queued_histories, queued_units
 from tests.campaign.part import Options, Outcome
 
-HISTORIES = 20_000
+# Every fifth is of KubeQueue.
+HISTORIES = 25_000
 
 
 def run(options: Options) -> Outcome:
@@ -16,5 +20,7 @@ def run(options: Options) -> Outcome:
     violations: list[str] = []
     for number in options.runs(HISTORIES):
         runs += 1
-        violations += asyncio.run(queued_histories.search([options.seed + number]))
-    return Outcome(runs=runs, violations=tuple(violations), numbers="one job and three by turns")
+        of = queued_units if number % 5 == 4 else queued_histories
+        violations += asyncio.run(of.search([options.seed + number]))
+    numbers = "one job and three by turns, every fifth in KubeQueue"
+    return Outcome(runs=runs, violations=tuple(violations), numbers=numbers)

@@ -16,7 +16,7 @@ from mpijob_elastic.capabilities.kube_queue.actions import (
     ReleaseJob,
 )
 from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, queue_unit_name
-from mpijob_elastic.capabilities.kube_queue.facts import GRANTED, OVER, RUNNING, TAKEN_BACK, QueueUnit
+from mpijob_elastic.capabilities.kube_queue.facts import GRANTED, OVER, RUNNING, TAKEN_BACK, Held, QueueUnit
 from mpijob_elastic.decide import demand
 from mpijob_elastic.decide.actions import Action, Note, normal, warning
 from mpijob_elastic.decide.state import JobState
@@ -57,11 +57,12 @@ def _while_it_waits(view: JobView, unit: QueueUnit) -> DeleteUnit | ReleaseJob |
     return ReleaseJob(unit=unit, note=note) if unit.phase in GRANTED else None
 
 
-def _while_it_runs(state: JobState, unit: QueueUnit, *, is_held: bool) -> HoldJob | MarkRunning | None:
+def _while_it_runs(state: JobState, unit: QueueUnit, *, is_held: bool) -> HoldJob | DeleteUnit | MarkRunning | None:
     if unit.phase in TAKEN_BACK:
+        if state.view.facts.of(Held):  # a job that is suspended as well gives its quota back, too
+            return DeleteUnit(ref=unit.metadata) if _waits(state.view) else None
         why = f"{unit.words}{': ' if unit.said else ''}{unit.said}"
-        note = warning("QuotaWanted", f"{state.view.name} stops: {why}")
-        return None if state.wishes.stop else HoldJob(ref=state.view.ref, note=note)
+        return HoldJob(ref=state.view.ref, note=warning("QuotaWanted", f"{state.view.name} stops: {why}"))
     is_started = unit.phase in GRANTED if is_held else state.view.driver_running
     return MarkRunning(unit=unit) if is_started and unit.phase != RUNNING else None
 

@@ -1,10 +1,10 @@
-"""Jobs in a queue of Kueue get their quota, keep to it and give it back, whatever happens meanwhile."""
+"""Jobs in a queue of Kueue or of KubeQueue get their quota, keep to it and give it back, whatever happens meanwhile."""
 
 import logging
 
 import pytest
 
-from tests import queued_histories
+from tests import queued_histories, queued_units
 
 
 @pytest.fixture(autouse=True)
@@ -16,6 +16,11 @@ def quiet() -> None:
 @pytest.mark.parametrize("first", range(0, 60, 20))
 async def test_histories_of_one_and_of_three_jobs(first: int) -> None:
     assert await queued_histories.search(range(first, first + 20)) == []
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+async def test_histories_of_jobs_in_kube_queue(first: int) -> None:
+    assert await queued_units.search(range(first, first + 20)) == []
 
 
 async def test_pods_that_wait_start_once_their_job_has_left_its_queue() -> None:

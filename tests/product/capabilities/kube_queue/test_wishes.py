@@ -88,8 +88,11 @@ def ended(policy: str, **facts: Any) -> Story:
             for facts, plan in (
                 ({}, "hold job"),
                 ({"held_in_queue": True}, "nothing"),
-                ({"suspended_by": BY_USER}, "nothing"),
+                ({"suspended_by": BY_USER}, "hold job"),
             )
+        ),
+        pytest.param(
+            held(unit("Preempted"), suspended_by=BY_USER, held_in_queue=True), "withdraw unit", id="suspended as well"
         ),
         pytest.param(ended("None"), "withdraw unit", id="ended, its pods may stay"),
         pytest.param(ended("Running"), "nothing", id="ended, running pods are to go"),
