@@ -131,6 +131,8 @@ class History:
         elif job is None:
             self._create(name, least=1 + number % 2)
         elif kind == "delete":
+            if cluster.lagging:  # quota goes with the pods that were seen to own it: a known limit
+                self._set_free(name)
             cluster.remove(MPI_JOBS.path(NAMESPACE, name))
         elif kind in ("size", "least", "suspend", "queue", "forge", "template"):
             self._edit(kind, job, number)
