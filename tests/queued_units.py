@@ -131,12 +131,13 @@ def _uid(item: Object) -> str:
     return str(item["metadata"]["ownerReferences"][0]["uid"])
 
 
+async def play(jobs: int, quota: int, steps: list[Step]) -> list[str]:
+    """Return what goes wrong in a history."""
+    return await UnitHistory(jobs, quota).play(steps)
+
+
 async def search(seeds: Iterable[int]) -> list[str]:
     """Return what goes wrong in the histories of these seeds, shrunk: odd seeds have three jobs, even one."""
-
-    async def play(jobs: int, quota: int, steps: list[Step]) -> list[str]:
-        return await UnitHistory(jobs, quota).play(steps)
-
     found = []
     for seed in seeds:
         jobs = 3 if seed % 2 else 1

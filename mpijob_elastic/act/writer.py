@@ -206,6 +206,10 @@ class Writer:
         self._done(view, resources.CONFIG_MAPS, answer, *action.notes)
 
     async def _free(self, view: JobView, action: Ungate) -> None:
+        starting = {gated.ref.uid for gated in action.pods}
+        stopped = any(names.GATE_SUSPENDED in pod.facts.gates for pod in view.pods if pod.ref.uid in starting)
+        if stopped and await self._recheck.suspended(view):
+            raise Outdated(f"{view.namespace}/{view.name} is suspended again")
         for one in self._own:
             await one.check(view, action)
         await for_each(action.pods, partial(self._ungate, view, action))

@@ -69,7 +69,7 @@ def deep(random: Random, depth: int) -> bytes:
 
 def filling(random: Random, size: int) -> bytes:
     """Return a JSON value of about `size` bytes: the worst of one kind."""
-    kind = random.randrange(5)
+    kind = random.randrange(6)
     if kind == 0:
         return deep(random, min(DEEPEST, max(1, size // 8)))
     if kind == 1:
@@ -81,6 +81,9 @@ def filling(random: Random, size: int) -> bytes:
     if kind == 3:
         prefixes = random.choices([b"", b"mpijob-elastic/"], k=size // 14)
         return b"{%s}" % b",".join(b'"%s%d":""' % (prefix, number) for number, prefix in enumerate(prefixes))
+    if kind == 4:  # what takes as much once it is compressed, as one text or as many
+        words = [random.randbytes(25).hex().encode() for _ in range(size // 54)]
+        return random.choice((b'"%s"' % b"".join(words), b'["%s"]' % b'","'.join(words)))
     unit = random.choice(UNITS)
     return b"[" + b",".join([unit] * (size // (len(unit) + 1))) + b"]"
 

@@ -23,6 +23,11 @@ async def test_histories_of_jobs_in_kube_queue(first: int) -> None:
     assert await queued_units.search(range(first, first + 20)) == []
 
 
+async def test_a_new_leader_whose_watch_is_late_starts_no_job_that_is_held() -> None:
+    steps = [("least", 2, 734), ("preempt", 1, 957), ("lag", 2, 78), ("crash", 0, 506)]
+    assert await queued_units.play(3, 7, steps) == []
+
+
 async def test_pods_that_wait_start_once_their_job_has_left_its_queue() -> None:
     """Without a Workload it counted as unknown, for ever, whether there is a Kueue."""
     steps = [("lag", 0, 0), ("delete", 0, 253), ("size", 0, 910), ("queue", 0, 171)]
