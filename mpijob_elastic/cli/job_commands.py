@@ -40,6 +40,10 @@ def scaleout(
     *,
     count: Count = None,
     to: To = None,
+    pod: Annotated[
+        list[str] | None,
+        typer.Option(help="This parked worker comes back: its number or pod; repeatable.", show_default=False),
+    ] = None,
     wait: Wait = True,
     timeout: Timeout = "10m",
     look: Look = True,
@@ -55,6 +59,8 @@ def scaleout(
 
     - `mpijob-elastic scaleout mpijob/train --to 8 --timeout 5m -n ml`: eight workers; wait for at most 5 minutes
 
+    - `mpijob-elastic scaleout train --pod 1`: train-worker-1, which is parked, comes back
+
     - `kubectl mpijob-elastic scaleout train --no-wait`: one worker more
 
     Workers that are parked come back first. The command is refused where an HPA, KEDA, the annotation
@@ -65,9 +71,9 @@ def scaleout(
     """
     from mpijob_elastic.cli.jobs.scale import Asked, scale  # noqa: PLC0415 - --help need not load the client
 
-    _refuse_two(count, to)
+    _refuse_two(count, to, pod)
     where, patience = _where(kubeconfig, context, namespace), _patience(timeout, wait=wait, look=look)
-    raise typer.Exit(asyncio.run(scale(where, job, Asked(grows=True, count=count, to=to), patience)))
+    raise typer.Exit(asyncio.run(scale(where, job, Asked(grows=True, count=count, to=to, pods=pod or ()), patience)))
 
 
 def scalein(
@@ -109,9 +115,7 @@ def scalein(
     """
     from mpijob_elastic.cli.jobs.scale import Asked, scale  # noqa: PLC0415 - --help need not load the client
 
-    _refuse_two(count, to)
-    if to is not None and (pod or node):
-        raise typer.BadParameter("give the new size or who leaves, not both", param_hint="--to")
+    _refuse_two(count, to, pod, node)
     where, patience = _where(kubeconfig, context, namespace), _patience(timeout, wait=wait)
     asked = Asked(grows=False, count=count, to=to, pods=pod or (), nodes=node or ())
     raise typer.Exit(asyncio.run(scale(where, job, asked, patience)))
@@ -262,6 +266,8 @@ def _asking(*, yes: bool) -> Callable[[str], bool]:
     return ask
 
 
-def _refuse_two(count: int | None, to: int | None) -> None:
+def _refuse_two(count: int | None, to: int | None, *names: list[str] | None) -> None:
     if count is not None and to is not None:
         raise typer.BadParameter("give --count or --to, not both", param_hint="--to")
+    if to is not None and any(names):
+        raise typer.BadParameter("give the new size or the workers, not both", param_hint="--to")

@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from mpijob_elastic.cli.dashboard.channel import Channel
-from mpijob_elastic.cli.jobs import change, parking, scale, suspension
+from mpijob_elastic.cli.jobs import change, scale, suspension
 from mpijob_elastic.cli.jobs.change import Change, Decide, Patience
 from mpijob_elastic.cli.jobs.live import Key
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
@@ -30,8 +30,8 @@ PATIENCE = Patience(wait=True, seconds=600.0, look=True)
 LARGEST = 4096
 _DECIDE: Mapping[str, Callable[[int], Decide]] = {
     "scale": lambda size: scale.sized(scale.Asked(to=size), waits=False),
-    "park": lambda index: parking.parks(index, away=True),
-    "unpark": lambda index: parking.parks(index, away=False),
+    "park": lambda index: scale.sized(scale.Asked(grows=False, pods=[str(index)]), waits=False),
+    "unpark": lambda index: scale.sized(scale.Asked(grows=True, pods=[str(index)]), waits=False),
     "suspend": lambda _: suspension.suspending,
     "resume": lambda _: suspension.resuming,
 }

@@ -1,6 +1,7 @@
 """`scaleout` and `scalein`: change the number of workers, and wait until the job has it.
 
-Workers that are named leave by the annotation `parked`, unless they are the last: then a smaller size does it.
+Workers that are named leave by the annotation `parked`, unless they are the last: then a smaller size does it. Named in
+a scale-out, they come back.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +34,9 @@ from mpijob_elastic.model.phrases import listed, workers
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """The size `to`, or `count` workers more or fewer, or else that these workers leave, and those of these nodes.
+    """The size `to`, or `count` workers more or fewer, or else that these workers leave or come back.
+
+    nodes: their workers leave.
 
     grows: None where `to` may be more or fewer.
     """
@@ -46,7 +49,7 @@ class Asked:
 
     @property
     def named(self) -> bool:
-        """Whether it says who leaves."""
+        """Whether it says who leaves or comes back."""
         return bool(self.pods or self.nodes)
 
 
@@ -65,8 +68,9 @@ def sized(asked: Asked, *, waits: bool) -> Decide:
             raise Refused(
                 f"the launcher of {view.name} cannot see the host list: `{names.adopt(view.name, view.namespace)}`"
             )
-        leaving = _leaving(snapshot, asked)
-        by = len(leaving.difference(view.skips)) if asked.named else asked.count or 1
+        these = _named(snapshot, asked)
+        moving = these.intersection(view.skips) if asked.grows else these.difference(view.skips)
+        by = len(moving) if asked.named else asked.count or 1
         size = asked.to if asked.to is not None else view.replicas + (by if asked.grows else -by)
         grows = size >= view.replicas if asked.grows is None else asked.grows
         _refuse_direction(view, size, grows=grows)
@@ -76,7 +80,7 @@ def sized(asked: Asked, *, waits: bool) -> Decide:
             raise Refused(f"{view.name} {how}; with --no-wait the size is set for its start")
         if owner := await size_owner(client, snapshot):
             raise Refused(owner)
-        replicas, parked = _grown(view, size) if grows else _shrunk(view, size, leaving)
+        replicas, parked = _grown(view, size, these) if grows else _shrunk(view, size, these)
         if parked.difference(view.skips):
             await refuse_unknown(
                 client, view, capabilities.PARKED, then="the operator would create these workers again"
@@ -105,7 +109,7 @@ def _refuse_direction(view: JobView, size: int, *, grows: bool) -> None:
         raise Refused(f"{view.name} has {workers(view.replicas)}: `{command(other, view, f'--to {size}')}` does that")
 
 
-def _leaving(snapshot: Snapshot, asked: Asked) -> frozenset[int]:
+def _named(snapshot: Snapshot, asked: Asked) -> frozenset[int]:
     """Return the workers that are named. Raises Refused where a name says nothing, or --count another number."""
     view = snapshot.view
     pods = {launcher_pod.worker_pod(snapshot.job, pod) for pod in asked.pods}
@@ -115,16 +119,22 @@ def _leaving(snapshot: Snapshot, asked: Asked) -> frozenset[int]:
             raise Refused(f"no worker of {view.name} is on a node {node}")
         pods |= there.intersection(view.wanted_names)
     indices = {pod: names.worker_index(pod, job=view.name) or 0 for pod in pods}
-    if unknown := sorted(pod for pod, index in indices.items() if index not in {*view.wanted, *view.skips}):
+    there_are = {*view.wanted, *(index for index in view.skips if index < view.facts.replicas)}
+    if unknown := sorted(pod for pod, index in indices.items() if index not in there_are):
         raise Refused(f"{view.name} has no {listed(unknown)}: it has {workers(view.replicas)}")
     if asked.named and asked.count not in (None, len(pods)):
         raise Refused(f"--count {asked.count} does not fit: named are {listed(sorted(pods))}")
     return frozenset(indices.values())
 
 
-def _grown(view: JobView, size: int) -> tuple[int, frozenset[int]]:
-    """Return the operator's number and the workers that stay parked: those come back first that it would make."""
+def _grown(view: JobView, size: int, back: frozenset[int]) -> tuple[int, frozenset[int]]:
+    """Return the operator's number and the workers that stay parked: those come back first that it would make.
+
+    back: these come back instead, if any are named.
+    """
     parked = frozenset(view.skips)
+    if back:
+        return view.facts.replicas, parked - back
     replicas = max(size, view.facts.replicas)
     inside = sorted(index for index in parked if index < replicas)
     return replicas, parked.difference(inside[: size - replicas + len(inside)])

@@ -13,7 +13,7 @@ from mpijob_elastic import names
 from mpijob_elastic.act import gate
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import change, parking, scale, suspension
+from mpijob_elastic.cli.jobs import change, scale, suspension
 from mpijob_elastic.cli.jobs.change import Patience
 from mpijob_elastic.cli.jobs.explain import NoSuchWorker
 from mpijob_elastic.cli.jobs.get import NoSuchJob
@@ -21,7 +21,6 @@ from mpijob_elastic.cli.jobs.scale import Asked
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES
 from tests.doubles.api import TinyApi, merged, refused
 from tests.doubles.direct import Sent
@@ -221,7 +220,7 @@ def test_exactly_those_leave_and_exactly_so_many_stay(replicas: int, parked: set
     assert stays_away - parked <= leaving
 
     size = len(wanted) + data.draw(st.integers(1, 5))
-    number, stays_away = scale._grown(view, size)
+    number, stays_away = scale._grown(view, size, frozenset())
     assert workers(number, stays_away) > wanted
     assert len(workers(number, stays_away)) == size
     assert stays_away <= parked
@@ -272,41 +271,19 @@ async def test_what_a_webhook_warns_of_is_said_once(server: Server, capsys: pyte
     ]
 
 
-async def parks(server: Server, index: int, *, away: bool = True) -> str:
-    """What is said of it; the annotation is then what was asked for."""
-    async with await connect(user_agent="test", kubeconfig=server.kubeconfig) as client:
-        return (await change.written(client, "default", "train", parking.parks(index, away=away)))[1].says
-
-
-async def test_a_worker_is_parked_beside_others_and_comes_back(server: Server) -> None:
-    def webhook(sent: Sent) -> object | None:
-        if sent.method == "PATCH" and "?" in sent.body["metadata"].get("annotations", {}).values():
-            raise refused(403, "Forbidden", 'admission webhook "w" denied the request')
-        return Server._asked(server, sent)
-
-    server.hook = webhook
+async def test_parked_workers_that_are_named_come_back(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    knows(server)
     server.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 4}}}})
-    found = server.objects[JOB]["metadata"]["annotations"]
-    assert await parks(server, 3) == "train-worker-3 is being parked; train: 4 → 3 workers"
-    assert await parks(server, 1) == "train-worker-1 is being parked; train: 3 → 2 workers"
-    assert await parks(server, 1) == "train-worker-1 is parked already"
-    assert server.objects[JOB]["metadata"]["annotations"] == {**found, "mpijob-elastic/parked": "1,3"}
-    assert await parks(server, 3, away=False) == "train-worker-3 is to come back; train: 2 → 3 workers"
-    assert await parks(server, 1, away=False) == "train-worker-1 is to come back; train: 3 → 4 workers"
-    assert await parks(server, 1, away=False) == "train-worker-1 is not parked"
-    assert server.objects[JOB]["metadata"]["annotations"] == found
-    with pytest.raises(Refused, match="train has no worker 4; its workers are 0 to 3"):
-        await parks(server, 4)
-
-
-async def test_a_worker_is_not_parked_where_it_would_come_back(server: Server) -> None:
-    with pytest.raises(Refused, match="knows mpijob-elastic/parked, so train-worker-1 would come back at once"):
-        await parks(server, 1)
-    replicas: dict[str, Any] = {"f:spec": {"f:mpiReplicaSpecs": {"f:Worker": {"f:replicas": {}}}}}
-    server.edit({"metadata": {"managedFields": [{"manager": "argocd-controller", "fieldsV1": replicas}]}})
-    with pytest.raises(Refused, match="argocd-controller sets the size of train"):
-        await parks(server, 1)
-    assert server.writes == []
+    found = server.objects[JOB]["metadata"].get("annotations", {})
+    await scaled(server, grows=False, pods=["0", "1"])
+    capsys.readouterr()
+    await scaled(server, pods=["1"])
+    assert capsys.readouterr().out.splitlines()[0] == "train: 2 → 3 workers; back: train-worker-1"
+    assert server.objects[JOB]["metadata"]["annotations"] == {**found, "mpijob-elastic/parked": "0"}
+    await scaled(server, pods=["1"])
+    assert capsys.readouterr().out.splitlines()[0] == "train is to have 3 workers already"
+    with pytest.raises(Refused, match="train has no train-worker-4: it has 3 workers"):
+        await scaled(server, pods=["4"])
 
 
 OVER = {"status": {"conditions": [{"type": "Failed", "status": "True"}], "completionTime": worlds.CREATED_TEXT}}

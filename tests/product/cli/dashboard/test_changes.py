@@ -78,7 +78,7 @@ def asked_for(api: TinyApi) -> tuple[int, Object]:
     [
         ("scale", 4, "train: 3 → 4 workers", 4, {}),
         ("scale", 1, "train: 3 → 1 worker", 1, {}),
-        ("park", 1, "train-worker-1 is being parked; train: 3 → 2 workers", 3, {"mpijob-elastic/parked": "1"}),
+        ("park", 1, "train: 3 → 2 workers; parked: train-worker-1", 3, {"mpijob-elastic/parked": "1"}),
         (
             "suspend",
             0,
@@ -103,7 +103,7 @@ async def test_a_change_is_made_once_its_words_come_back(
     ("change", "annotation", "words"),
     [
         ("resume", "suspend", "train is being resumed"),
-        ("unpark", "parked", "train-worker-1 is to come back; train: 2 → 3 workers"),
+        ("unpark", "parked", "train: 2 → 3 workers; back: train-worker-1"),
     ],
 )
 async def test_what_was_changed_is_taken_back(
@@ -157,7 +157,7 @@ async def test_a_refusal_comes_before_the_question_in_one_line(api: TinyApi, pag
     assert refused.endswith("9 is above max-replicas (8)")
     assert "\n" not in refused
     assert (await page.parts("scale", 0))["refused"].startswith("train has 3 workers, and one has to stay")
-    assert (await page.parts("park", 7))["refused"] == "train has no worker 7; its workers are 0 to 2"
+    assert (await page.parts("park", 7))["refused"] == "train has no train-worker-7: it has 3 workers"
     assert api.writes == []
 
 

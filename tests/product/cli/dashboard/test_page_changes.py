@@ -72,7 +72,7 @@ async def test_a_worker_is_parked_and_comes_back(api: TinyApi, page: Page) -> No
     bar, yes = page.get_by_role("region", name="Change the job"), page.get_by_role("dialog").get_by_role("button")
     await bar.get_by_role("combobox", name="Worker").select_option("train-worker-1")
     await bar.get_by_role("button", name="Park").click()
-    await expect(page.get_by_role("dialog")).to_contain_text("train-worker-1 is being parked; train: 3 → 2 workers")
+    await expect(page.get_by_role("dialog")).to_contain_text("train: 3 → 2 workers; parked: train-worker-1")
     await yes.get_by_text("Park").click()
     await expect(bar.get_by_role("combobox").locator("option:checked")).to_have_text("train-worker-1, parked")
     await bar.get_by_role("button", name="Unpark").click()
