@@ -393,6 +393,18 @@ def owner_of(item: Object) -> str:
     return name
 
 
+def uid_of_owner(item: Object) -> str:
+    """Return the uid of an object's job."""
+    uid: str = item["metadata"]["ownerReferences"][0]["uid"]
+    return uid
+
+
+def pods_wanted(job: Object) -> set[str]:
+    """Return the names of the pods that a job asks for."""
+    name = job["metadata"]["name"]
+    return {names.launcher(name), *(names.worker(name, index) for index in range(size_of(job)))}
+
+
 def size_of(job: Object) -> int:
     """Return the size that a job asks for."""
     size: int = job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]

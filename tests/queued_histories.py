@@ -25,8 +25,10 @@ from tests.queued_cluster import (
     holds,
     owner_of,
     pods_of,
+    pods_wanted,
     running,
     size_of,
+    uid_of_owner,
 )  # fmt: skip
 
 MOST = 4
@@ -56,7 +58,10 @@ def drawn(seed: int, *, jobs: int, most: int = 12) -> tuple[int, list[Step]]:
 
 @dataclass
 class History:
-    """A history as it goes on. free: pods that may run outside the quota, because their job left its queue."""
+    """A history as it goes on. free: pods that may run outside the quota, because their job left its queue.
+
+    KIND: the cluster. LABELS, NOTES: labels and annotations by which a job queues.
+    """
 
     jobs: int
     quota: int
@@ -64,7 +69,9 @@ class History:
     free: set[str] = field(default_factory=set)
     born: int = 0
 
-    KIND: ClassVar = Cluster
+    KIND: ClassVar[type[Cluster]] = Cluster
+    LABELS: ClassVar = {LABEL_QUEUE: "team"}
+    NOTES: ClassVar[dict[str, str]] = {}
 
     def __post_init__(self) -> None:
         self.cluster = self.KIND(self.quota)
@@ -109,9 +116,9 @@ class History:
 
     def _create(self, name: str, *, least: int) -> None:
         self.born += 1
-        notes = {names.MIN_REPLICAS: str(least)}
+        notes = {names.MIN_REPLICAS: str(least), **self.NOTES}
         job = objects.mpi_job(name=name, uid=f"job-{self.born}", replicas=2, annotations=notes, conditions=["Created"])
-        job["metadata"]["labels"] = {LABEL_QUEUE: "team"}
+        job["metadata"]["labels"] = {**self.LABELS}
         job["spec"]["cleanPodPolicy"] = "Running"
         self.cluster.put(MPI_JOBS.path(NAMESPACE, name), job)
 
@@ -199,28 +206,23 @@ class History:
             if not queue_of(job):
                 self._set_free(job["metadata"]["name"])
         for one in cluster.all(WORKLOADS):
-            uid = one["metadata"]["ownerReferences"][0]["uid"]
+            uid = uid_of_owner(one)
             if holds(one, "QuotaReserved") and not holds(one, "Finished"):
                 granted[uid] = granted.get(uid, 0) + asks(one)
         using: dict[str, list[str]] = {}
         for pod in cluster.all(PODS):
             if may_run(pod) and pod["metadata"]["uid"] not in self.free:
-                using.setdefault(pod["metadata"]["ownerReferences"][0]["uid"], []).append(pod["metadata"]["name"])
+                using.setdefault(uid_of_owner(pod), []).append(pod["metadata"]["name"])
         for uid, pods in using.items():
             if len(pods) > granted.get(uid, 0) and not self.wrong:
                 self.wrong.append(f"{pods} may run with quota for {granted.get(uid, 0)}")
 
     def _at_rest(self) -> Iterator[str]:
         """Yield what must not be so after a long quiet time."""
+        yield from self._left_over()
         cluster = self.cluster
-        jobs = {job["metadata"]["name"]: job for job in cluster.all(MPI_JOBS)}
-        for one in (*cluster.all(WORKLOADS), *cluster.all(PODS), *cluster.all(CONFIG_MAPS)):
-            job = jobs.get(owner_of(one))
-            if job is None or one["metadata"]["ownerReferences"][0]["uid"] != job["metadata"]["uid"]:
-                yield f"{one['metadata']['name']} is left over"
-        for _, name in self.leader.remembered() - {(NAMESPACE, name) for name in jobs}:
-            yield f"{name} is remembered"
-        for name, job in jobs.items():
+        for job in cluster.all(MPI_JOBS):
+            name = job["metadata"]["name"]
             found = {one["metadata"]["name"]: one for one in cluster.all(WORKLOADS) if owner_of(one) == name}
             pods = {pod["metadata"]["name"]: pod for pod in pods_of(cluster, name)}
             if job["status"].get("completionTime"):
@@ -232,9 +234,19 @@ class History:
             else:
                 yield from self._going(job, found, pods)
 
+    def _left_over(self) -> Iterator[str]:
+        """Yield what is there of jobs that are not."""
+        cluster = self.cluster
+        jobs = {job["metadata"]["uid"]: job["metadata"]["name"] for job in cluster.all(MPI_JOBS)}
+        for one in (*cluster.all(cluster.ASKS), *cluster.all(PODS), *cluster.all(CONFIG_MAPS)):
+            if uid_of_owner(one) not in jobs:
+                yield f"{one['metadata']['name']} is left over"
+        for _, name in self.leader.remembered() - {(NAMESPACE, name) for name in jobs.values()}:
+            yield f"{name} is remembered"
+
     def _going(self, job: Object, found: dict[str, Object], pods: dict[str, Object]) -> Iterator[str]:
         name = job["metadata"]["name"]
-        wanted = {names.launcher(name), *(names.worker(name, index) for index in range(size_of(job)))}
+        wanted = pods_wanted(job)
         if {*pods} != wanted:
             yield f"{sorted(pods)} instead of {sorted(wanted)}"
         if not queue_of(job):
@@ -296,28 +308,28 @@ def queue_of(job: Object) -> str:
     return queue
 
 
-async def play(jobs: int, quota: int, steps: Sequence[Step]) -> list[str]:
+async def play(jobs: int, quota: int, steps: Sequence[Step], *, kind: type[History] = History) -> list[str]:
     """Return what goes wrong in a history."""
-    return await History(jobs, quota).play(steps)
+    return await kind(jobs, quota).play(steps)
 
 
-async def shrunk(jobs: int, quota: int, steps: Sequence[Step]) -> list[Step]:
+async def shrunk(jobs: int, quota: int, steps: Sequence[Step], *, kind: type[History]) -> list[Step]:
     """Return the fewest steps, one left out at a time, with which still anything goes wrong."""
     left = list(steps)
     for index in reversed(range(len(left))):
         fewer = [*left[:index], *left[index + 1 :]]
-        if await play(jobs, quota, fewer):
+        if await play(jobs, quota, fewer, kind=kind):
             left = fewer
     return left
 
 
-async def search(seeds: Iterable[int]) -> list[str]:
+async def search(seeds: Iterable[int], *, kind: type[History] = History) -> list[str]:
     """Return what goes wrong in the histories of these seeds, shrunk: odd seeds have three jobs, even one."""
     found = []
     for seed in seeds:
         jobs = 3 if seed % 2 else 1
         quota, steps = drawn(seed, jobs=jobs)
-        if await play(jobs, quota, steps):
-            fewest = await shrunk(jobs, quota, steps)
-            found.append(f"{seed}: {jobs}, {quota}, {fewest}: {(await play(jobs, quota, fewest))[:3]}")
+        if await play(jobs, quota, steps, kind=kind):
+            fewest = await shrunk(jobs, quota, steps, kind=kind)
+            found.append(f"{seed}: {jobs}, {quota}, {fewest}: {(await play(jobs, quota, fewest, kind=kind))[:3]}")
     return found

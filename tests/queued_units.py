@@ -1,20 +1,18 @@
 """Random histories of jobs that wait in KubeQueue: those of `queued_histories`, with another queue.
 
-A QueueUnit asks for the whole job. Once that is released, nothing holds back workers that are added, so they do not
-count.
+A QueueUnit asks for the whole job. Once that is released, nothing holds back workers that are added, so pods are not
+counted.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import ClassVar
 
-from lab.operator import objects
-from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS
 from mpijob_elastic.capabilities.suspension import SUSPEND
-from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
+from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from tests.doubles.api import Object
-from tests.queued_cluster import NAMESPACE, Cluster, gated, owner_of, pods_of, running, size_of
-from tests.queued_histories import History, Step, drawn, may_run
+from tests.queued_cluster import Cluster, gated, pods_of, pods_wanted, running, uid_of_owner
+from tests.queued_histories import History, may_run
 
 HAS_QUOTA = ("Dequeued", "Running", "Preempted")
 
@@ -54,18 +52,13 @@ def held(job: Object) -> bool:
 class UnitHistory(History):
     """A history as it goes on."""
 
-    KIND: ClassVar = Units
+    KIND = Units
+    LABELS: ClassVar = {}
+    NOTES: ClassVar = {KUBEQUEUE_SUSPEND: "true"}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.loose: set[str] = set()  # jobs that their users started past KubeQueue
-
-    def _create(self, name: str, *, least: int) -> None:
-        self.born += 1
-        notes = {names.MIN_REPLICAS: str(least), KUBEQUEUE_SUSPEND: "true"}
-        job = objects.mpi_job(name=name, uid=f"job-{self.born}", replicas=2, annotations=notes, conditions=["Created"])
-        job["spec"]["cleanPodPolicy"] = "Running"
-        self.cluster.put(MPI_JOBS.path(NAMESPACE, name), job)
 
     def _step(self, kind: str, name: str, number: int) -> None:
         cluster = self.cluster
@@ -90,24 +83,18 @@ class UnitHistory(History):
                 self.loose.discard(job["metadata"]["name"])
         for name in self.loose:
             self._set_free(name)
-        units = {_uid(one): one for one in self.cluster.all(QUEUE_UNITS) if phase(one) in HAS_QUOTA}
+        granted = {uid_of_owner(one) for one in self.cluster.all(QUEUE_UNITS) if phase(one) in HAS_QUOTA}
         for pod in self.cluster.all(PODS):
-            unit = units.get(_uid(pod))
-            index = names.worker_index(pod["metadata"]["name"], job=owner_of(pod))
-            is_added = unit is not None and index is not None and index >= asked(unit) - 1
-            if may_run(pod) and pod["metadata"]["uid"] not in self.free and not (unit or is_added) and not self.wrong:
+            is_free = pod["metadata"]["uid"] in self.free or uid_of_owner(pod) in granted
+            if may_run(pod) and not is_free and not self.wrong:
                 self.wrong.append(f"{pod['metadata']['name']} may run without quota")
 
     def _at_rest(self) -> Iterator[str]:
-        cluster = self.cluster
-        jobs = {job["metadata"]["uid"]: job for job in cluster.all(MPI_JOBS)}
-        units = {_uid(one): one for one in cluster.all(QUEUE_UNITS)}
-        for one in (*units.values(), *cluster.all(PODS), *cluster.all(CONFIG_MAPS)):
-            if _uid(one) not in jobs:
-                yield f"{one['metadata']['name']} is left over"
+        yield from self._left_over()
+        units = {uid_of_owner(one): one for one in self.cluster.all(QUEUE_UNITS)}
         free = self.quota - sum(asked(one) for one in units.values() if phase(one) in HAS_QUOTA)
-        for uid, job in jobs.items():
-            yield from self._of(job, units.get(uid), free)
+        for job in self.cluster.all(MPI_JOBS):
+            yield from self._of(job, units.get(job["metadata"]["uid"]), free)
 
     def _of(self, job: Object, unit: Object | None, free: int) -> Iterator[str]:
         name = job["metadata"]["name"]
@@ -119,33 +106,8 @@ class UnitHistory(History):
         elif job["metadata"]["annotations"].get(SUSPEND):
             yield from (f"{pod} runs while suspended" for pod, item in pods.items() if not gated(item))
         elif not held(job):
-            wanted = {names.launcher(name), *(names.worker(name, index) for index in range(size_of(job)))}
-            yield from (f"{pod} does not run" for pod in wanted if not running(pods.get(pod)))
+            yield from (f"{pod} does not run" for pod in pods_wanted(job) if not running(pods.get(pod)))
         elif unit is None:
             yield f"{name} asks for no quota"
         elif asked(unit) <= free:
             yield f"{name} waits beside free quota: {free} of {self.quota}"
-
-
-def _uid(item: Object) -> str:
-    return str(item["metadata"]["ownerReferences"][0]["uid"])
-
-
-async def play(jobs: int, quota: int, steps: list[Step]) -> list[str]:
-    """Return what goes wrong in a history."""
-    return await UnitHistory(jobs, quota).play(steps)
-
-
-async def search(seeds: Iterable[int]) -> list[str]:
-    """Return what goes wrong in the histories of these seeds, shrunk: odd seeds have three jobs, even one."""
-    found = []
-    for seed in seeds:
-        jobs = 3 if seed % 2 else 1
-        quota, steps = drawn(seed, jobs=jobs)
-        if await play(jobs, quota, steps):
-            for index in reversed(range(len(steps))):
-                fewer = [*steps[:index], *steps[index + 1 :]]
-                if await play(jobs, quota, fewer):
-                    steps = fewer
-            found.append(f"{seed}: {jobs}, {quota}, {steps}: {(await play(jobs, quota, steps))[:3]}")
-    return found

@@ -6,8 +6,9 @@ See tests/queued_histories.py and tests/queued_units.py.
 import asyncio
 import logging
 
-from tests import queued_histories, queued_units
 from tests.campaign.part import Options, Outcome
+from tests.queued_histories import History, search
+from tests.queued_units import UnitHistory
 
 # Every fifth is of KubeQueue.
 HISTORIES = 25_000
@@ -20,7 +21,7 @@ def run(options: Options) -> Outcome:
     violations: list[str] = []
     for number in options.runs(HISTORIES):
         runs += 1
-        of = queued_units if number % 5 == 4 else queued_histories
-        violations += asyncio.run(of.search([options.seed + number]))
+        kind = UnitHistory if number % 5 == 4 else History
+        violations += asyncio.run(search([options.seed + number], kind=kind))
     numbers = "one job and three by turns, every fifth in KubeQueue"
     return Outcome(runs=runs, violations=tuple(violations), numbers=numbers)

@@ -4,7 +4,8 @@ import logging
 
 import pytest
 
-from tests import queued_histories, queued_units
+from tests import queued_histories
+from tests.queued_units import UnitHistory
 
 
 @pytest.fixture(autouse=True)
@@ -20,12 +21,12 @@ async def test_histories_of_one_and_of_three_jobs(first: int) -> None:
 
 @pytest.mark.parametrize("first", range(0, 60, 20))
 async def test_histories_of_jobs_in_kube_queue(first: int) -> None:
-    assert await queued_units.search(range(first, first + 20)) == []
+    assert await queued_histories.search(range(first, first + 20), kind=UnitHistory) == []
 
 
 async def test_a_new_leader_whose_watch_is_late_starts_no_job_that_is_held() -> None:
     steps = [("least", 2, 734), ("preempt", 1, 957), ("lag", 2, 78), ("crash", 0, 506)]
-    assert await queued_units.play(3, 7, steps) == []
+    assert await queued_histories.play(3, 7, steps, kind=UnitHistory) == []
 
 
 async def test_pods_that_wait_start_once_their_job_has_left_its_queue() -> None:
