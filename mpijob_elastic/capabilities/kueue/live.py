@@ -133,9 +133,10 @@ class Workloads(Own):
         ]
 
     async def _updates(self, view: JobView, pod: Identity) -> list[Object]:
-        known = view.of(Kueue)
-        [mine] = (one for one in view.pods if one.ref.name == pod.name)
-        found = workload_of(view, known.queue, mine) if known and known.queue else None
+        known, mine = view.of(Kueue), view.worker(pod.name) or view.launcher
+        if known is None or known.queue is None or mine is None:
+            return []
+        found = workload_of(view, known.queue, mine)
         if found is None or not found.updates:
             return []
         return bodies.updates(await self._read(WORKLOADS, found.metadata.name, view.namespace), set_of(mine))
