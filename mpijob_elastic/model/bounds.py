@@ -69,7 +69,7 @@ def kept(facts: T, *, most: int = LARGEST_FACTS) -> T:
 
 def notices(text: str) -> str:
     """Return notices that may be kept: as they are, or cut if they are longer."""
-    return text if len(_encoder.encode(text)) <= LONGEST_NOTICES else text[: LONGEST_NOTICES // 8]
+    return text if size(text) <= LONGEST_NOTICES else text[: LONGEST_NOTICES // 8]
 
 
 def most_of_config(workers: int) -> int:

@@ -2,8 +2,8 @@
 
 A review must get an answer, without a fault of ours, and a patch only where it is due. A watch line or a page must cost
 at most its own object: it is read or counted as unreadable, its neighbours stay, and the plan for its job is made. What
-is kept of an object or an output is bounded. Each case may take 5 ms of the event
-loop's thread for each 100 KiB, 10,000 values or 2,000 execs, measured as CPU time of that thread, best of three.
+is kept of an object or an output is bounded. Each case may take 5 ms of the event loop's thread for each 100 KiB,
+10,000 values or 2,000 execs, measured as CPU time of that thread, best of three.
 """
 
 import asyncio
@@ -300,7 +300,7 @@ class Stage:
             role["template"]["metadata"] = {"labels": {"team": "a"}}
         job = {**new, "status": {**COUNTED["status"], "startTime": "2026-01-01T00:00:00Z"}}
         pods = [objects.launcher(JOB), *(objects.worker(JOB, index) for index in range(3))]
-        self._workloads = next(one.cache for one in caches._served if one.resource == WORKLOADS)
+        workloads = next(one.cache for one in caches._served if one.resource == WORKLOADS)
         self._kinds: list[tuple[WatchCache[Any], Spots]] = []
         kinds: list[tuple[Any, Object]] = [
             *((caches.jobs, one) for one in (job, new)),
@@ -308,7 +308,7 @@ class Stage:
             (caches.configs, objects.config_map(JOB)),
             (caches.configs, _remembering(objects.config_map(JOB))),
             (caches.roles, objects.role(JOB)),
-            (self._workloads, WORKLOAD),
+            (workloads, WORKLOAD),
         ]
         for cache, document in kinds:
             whole = _identified(document)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 
 from bench.audit import Write
 from mpijob_elastic import names
-from tests.lab.controllers import ACCOUNT
 
 
 def claims(writes: Iterable[Write]) -> list[Write]:
@@ -18,7 +17,7 @@ def claims(writes: Iterable[Write]) -> list[Write]:
 
 def acts(writes: Iterable[Write]) -> list[Write]:
     """Return what controllers wrote under the Lease, in the given order."""
-    return [write for write in writes if write.user == ACCOUNT and write.resource != "leases"]
+    return [write for write in writes if write.user == names.CONTROLLER_USER and write.resource != "leases"]
 
 
 def strays(writes: Sequence[Write]) -> list[Write]:

@@ -15,8 +15,6 @@ from mpijob_elastic.controller.process import Controller, ControllerSettings
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import LeaseTimes
 
-# The user name of an installed controller.
-ACCOUNT = f"system:serviceaccount:{names.NAMESPACE}:{names.CONTROLLER}"
 # Short, so that a test need not wait long for the next leader.
 TIMES = LeaseTimes(duration=3.0, renew_deadline=2.0, retry=0.5, attempt=1.0, look=0.2)
 
@@ -85,7 +83,7 @@ def settings_for(
 
 def written(tail: Tail, namespace: str) -> list[Write]:
     """Return what an installed controller wrote in a namespace, but for Events."""
-    found = (write for write in tail.writes() if write.namespace == namespace and write.user == ACCOUNT)
+    found = (write for write in tail.writes() if write.namespace == namespace and write.user == names.CONTROLLER_USER)
     return [write for write in found if write.resource != "events"]
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lab.cluster import Cluster
-from tests.lab.controllers import ACCOUNT
+from mpijob_elastic import names
 from tests.lab.job import Job
 from tests.lab.scalable import told
 from tests.lab.suspended import held
@@ -96,7 +96,7 @@ async def withstands(job: Job, cluster: Cluster, refused: Refused) -> None:
 def forbidding(cluster: Cluster, namespace: str, refused: Refused) -> Iterator[None]:
     """Have a policy refuse the controller's writes of a kind in a namespace as long as the block lasts."""
     name = f"forbidding-{namespace}"
-    ours = f"request.userInfo.username == '{ACCOUNT}' && ({refused.when}) || request.name == '{CANARY}'"
+    ours = f"request.userInfo.username == '{names.CONTROLLER_USER}' && ({refused.when}) || request.name == '{CANARY}'"
     places = ((refused.group, refused.resource, refused.operation), ("", "configmaps", "CREATE"))
     rules = [
         {"apiGroups": [group], "apiVersions": ["*"], "resources": [resource], "operations": [operation]}

@@ -22,8 +22,7 @@ from webhook.rules.optional import Admission
 from webhook.rules.review import Refusal, Request, Verdict
 
 SLOTS_FIELD = "spec.slotsPerWorker"
-# Annotations that users or the controller write.
-# Those that the controller writes.
+# Annotations that the controller writes, and those together with the users'.
 _OURS = frozenset({names.STATUS, names.PHASE, names.CHANGE, names.SCALED_BY})
 _KNOWN = capabilities.KEYS | _OURS
 # Bytes of all other annotations together: the API server takes 256 KiB, and what stops a job is told first.

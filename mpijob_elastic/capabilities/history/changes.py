@@ -11,7 +11,6 @@ When ranks were seen in all workers, or cut, is a write of its own: the only one
 """
 
 from collections.abc import Collection
-from itertools import count
 
 import msgspec
 
@@ -96,7 +95,7 @@ def following(state: JobState, sized: Sized, published: Collection[str]) -> Reco
     size = view.replicas if asked else base.size
     replicas = view.facts.replicas if asked else base.replicas
     key = marked.key if marked else base.marked
-    records = (Record(size=size, replicas=replicas, changes=changes[start:], marked=key) for start in count())
+    records = (Record(size=size, replicas=replicas, changes=changes[start:], marked=key) for start in range(MOST + 1))
     # What others mark may be longer than what we do, and a record that is too long to be read would be due for ever.
     return next(one for one in records if len(rendered(one)) <= LARGEST_OWN)
 

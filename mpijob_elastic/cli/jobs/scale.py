@@ -36,9 +36,7 @@ from mpijob_elastic.model.phrases import listed, workers
 class Asked:
     """The size `to`, or `count` workers more or fewer, or else that these workers leave or come back.
 
-    nodes: their workers leave.
-
-    grows: None where `to` may be more or fewer.
+    nodes: all of theirs leave. grows: None where `to` may be more or fewer.
     """
 
     grows: bool | None = None

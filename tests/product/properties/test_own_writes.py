@@ -24,7 +24,6 @@ from mpijob_elastic.model import bounds
 from mpijob_elastic.model.job import JobView
 from tests.builders import JOB, NOW, but
 from tests.doubles.api import merged
-from tests.lab.controllers import ACCOUNT
 from tests.product.properties.views import filling, lived
 from tests.product.webhook.answers import NOTHING
 from tests.product.webhook.objects import ELASTIC, PLAIN, body, mpi_job
@@ -137,7 +136,7 @@ def test_no_write_of_the_controller_is_refused_nor_makes_its_job_unreadable(seed
         after = written(job, action)
         # What a ScaleIn asks for may be refused: then that has failed, with these words.
         if after is not None and not isinstance(action, SetWorkers):
-            check(after, job, userInfo={"username": ACCOUNT})
+            check(after, job, userInfo={"username": names.CONTROLLER_USER})
             capabilities.read(json.dumps(after).encode())
 
 

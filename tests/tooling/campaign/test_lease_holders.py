@@ -5,7 +5,6 @@ import pytest
 from bench.audit import Write
 from mpijob_elastic import names
 from tests.campaign.lease_holders import holder, strays, taken_at
-from tests.lab.controllers import ACCOUNT
 
 
 def claim(who: str, *times: float, released: bool = False) -> Write:
@@ -25,7 +24,7 @@ def _write(who: str, received: float, at: float, resource: str, name: str, holde
         subresource="",
         namespace="n",
         name=name,
-        user=ACCOUNT,
+        user=names.CONTROLLER_USER,
         agent="controller",
         credential=who,
         holder=holder,
