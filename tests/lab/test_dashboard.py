@@ -142,10 +142,10 @@ async def test_a_job_is_scaled_suspended_and_resumed_by_its_buttons(
         await trains(0, 1, 2)
 
         await bar.get_by_role("combobox", name="Worker").select_option("train-worker-1")
-        await press("Park", "train-worker-1 is being parked; train: 3 → 2 workers")
-        await expect(said).to_contain_text("train-worker-1 is parked, and train has 2 workers.")
+        await press("Park", "train: 3 → 2 workers; parked: train-worker-1")
+        await expect(said).to_contain_text("train has 2 workers; 1 left.")
         await expect(page.locator("#hosts")).not_to_contain_text("train-worker-1")
-        await press("Unpark", "train-worker-1 is to come back; train: 2 → 3 workers")
+        await press("Unpark", "train: 2 → 3 workers; back: train-worker-1")
         await trains(1)
 
 

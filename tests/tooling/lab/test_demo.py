@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from lab import control, replicas
 from lab.build import ensure_programs
 from lab.versions import DEFAULT_KUBERNETES
 
 ROOT = Path(__file__).parents[3]
 # A busy machine needs minutes for all of the demo.
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(600.0)]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(900.0)]
+ENDS = control.END + 2 * replicas.GRACE + 60  # seconds that all of its processes may take to end
 
 
 class Demo:
@@ -44,7 +46,11 @@ class Demo:
 
     def ended(self) -> int:
         """Wait for the end; the exit code. Nothing may be left of it."""
-        self.process.communicate(timeout=120)
+        try:
+            self.process.communicate(timeout=ENDS)
+        except subprocess.TimeoutExpired:
+            runs = subprocess.run(["ps", "-eo", "pid,ppid,stat,wchan:24,args"], capture_output=True, text=True, check=True)
+            pytest.fail(f"the demo does not end; what runs:\n{runs.stdout}")
         assert subprocess.run(["pgrep", "--full", str(self.home)], check=False).returncode == 1
         assert not list(self.home.glob("mpijob-elastic/lab/*"))
         return self.process.returncode
