@@ -73,17 +73,17 @@ def run(options: Options) -> Outcome:
         return search(lab, options, reference_day.Day, places=PLACES)
 
 
-def search(lab: Lab, options: Options, kind: type[Day], *, places: int) -> Outcome:
-    """Play days of a kind, in so many places at once."""
+def search(lab: Lab, options: Options, kind: type[Day], *, places: int, most: int | None = None) -> Outcome:
+    """Play days of a kind, in so many places at once. most: with so many of the troubles, None for all."""
     for noisy in ("mpijob_elastic", "aiohttp.server", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.CRITICAL)  # killed controllers complain
-    tally = asyncio.run(_play_all(lab, options, kind, places))
+    tally = asyncio.run(_play_all(lab, options, kind, places, most))
     return Outcome(
         runs=tally.runs, violations=tuple(tally.violations), numbers=f"{tally.spared} troubles did not come about"
     )
 
 
-async def _play_all(lab: Lab, options: Options, kind: type[Day], places: int) -> Tally:
+async def _play_all(lab: Lab, options: Options, kind: type[Day], places: int, most: int | None) -> Tally:
     tally = Tally()
     async with await user(lab[0]) as client:
         for index in range(places):
@@ -104,7 +104,7 @@ async def _play_all(lab: Lab, options: Options, kind: type[Day], places: int) ->
         troubles = _troubles(kind, events, [lived.writes for _, lived in found], options)
         say(f"stale-missed-crashed: {len(troubles)} troubles")
         left = iter(troubles)
-        numbers = options.runs(len(troubles))
+        numbers = options.runs(most or len(troubles))
 
         async def work(index: int) -> None:
             for _ in numbers:
