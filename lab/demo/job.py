@@ -15,7 +15,7 @@ kind: MPIJob
 metadata:
   name: {NAME}
   annotations:
-    {names.DRAIN_TIMEOUT}: 20s
+    {names.DRAIN_TIMEOUT}: 40s
 spec:
   slotsPerWorker: 1
   cleanPodPolicy: Running
