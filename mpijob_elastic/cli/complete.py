@@ -11,7 +11,7 @@ import asyncio
 import os
 import shlex
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import redirect_stdout, suppress
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ from mpijob_elastic.telemetry.terminal import printable, say
 
 if TYPE_CHECKING:
     from mpijob_elastic.cli.target import Where
+    from mpijob_elastic.model.job import JobView
 
 # Choices, each with a text about it.
 Choices = list[tuple[str, str]]
@@ -49,24 +50,18 @@ def jobs(context: typer.Context, incomplete: str) -> Choices:
 
 
 def workers(context: typer.Context, incomplete: str) -> Choices:
-    """Return the workers of the job that is typed before, which begin so."""
-    from mpijob_elastic.cli.jobs import get  # noqa: PLC0415 - --help need not load the client
-    from mpijob_elastic.cli.target import reached  # noqa: PLC0415
+    """Return the workers that the job which is typed before has or wants, and which begin so."""
+    return _of_job(context, incomplete, lambda view: {*view.wanted, *(worker.index for worker in view.workers)})
 
-    async def found() -> Choices:
-        async with reached(_where(context)) as (client, namespace):
-            # Before the value of an option, click has not yet told arguments apart.
-            job = context.params.get("job") or " ".join(context.args[:1])
-            view = (await get.find(client, namespace, job)).view
-        present = {worker.name: f"on {worker.facts.node}" for worker in view.workers}
-        return [
-            (name, present.get(name, ""))
-            for name in sorted(
-                {*view.wanted_names, *present}, key=lambda name: names.worker_index(name, job=view.name) or 0
-            )
-        ]
 
-    return _beginning(incomplete, found)
+def wanted(context: typer.Context, incomplete: str) -> Choices:
+    """Return the workers that the size asks for, which begin so."""
+    return _of_job(context, incomplete, lambda view: view.wanted)
+
+
+def parked(context: typer.Context, incomplete: str) -> Choices:
+    """Return the parked workers that the size would ask for, which begin so."""
+    return _of_job(context, incomplete, lambda view: [index for index in view.skips if index < view.facts.replicas])
 
 
 def main() -> None:
@@ -102,6 +97,21 @@ def _beginning(incomplete: str, found: Callable[[], Awaitable[Choices]]) -> Choi
         return []
     named = ((f"{kind}{slash}{name}", printable(text)) for name, text in choices)
     return [(name, text) for name, text in named if name.startswith(incomplete)]
+
+
+def _of_job(context: typer.Context, incomplete: str, chosen: Callable[[JobView], Iterable[int]]) -> Choices:
+    from mpijob_elastic.cli.jobs import get  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.target import reached  # noqa: PLC0415
+
+    async def found() -> Choices:
+        async with reached(_where(context)) as (client, namespace):
+            # Before the value of an option, click has not yet told arguments apart.
+            job = context.params.get("job") or " ".join(context.args[:1])
+            view = (await get.find(client, namespace, job)).view
+        nodes = {worker.index: f"on {worker.facts.node}" for worker in view.workers}
+        return [(names.worker(view.name, index), nodes.get(index, "")) for index in sorted(chosen(view))]
+
+    return _beginning(incomplete, found)
 
 
 def _where(command: typer.Context) -> Where:

@@ -42,7 +42,9 @@ def scaleout(
     to: To = None,
     pod: Annotated[
         list[str] | None,
-        typer.Option(help="This parked worker comes back: its number or pod; repeatable.", show_default=False),
+        typer.Option(
+            help="This parked worker comes back: its number or pod; repeatable.", autocompletion=complete.parked
+        ),
     ] = None,
     wait: Wait = True,
     timeout: Timeout = "10m",
@@ -83,7 +85,7 @@ def scalein(
     to: To = None,
     pod: Annotated[
         list[str] | None,
-        typer.Option(help="This worker leaves: its pod or its number; repeatable.", autocompletion=complete.workers),
+        typer.Option(help="This worker leaves: its pod or its number; repeatable.", autocompletion=complete.wanted),
     ] = None,
     node: Annotated[list[str] | None, typer.Option(help="All workers of this node leave; repeatable.")] = None,
     wait: Wait = True,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.cli import complete
 from tests.faults.kubeconfig import write_plain
 from tests.product.cli import worlds
@@ -23,7 +24,12 @@ SCRIPT = "kubectl_complete-mpijob_elastic"
 @pytest.fixture
 async def kubeconfig(tmp_path: Path) -> AsyncIterator[Path]:
     jobs = [worlds.mpi_job(), worlds.mpi_job(name="trial", replicas=1), worlds.mpi_job(name="other")]
-    world = {"mpijobs": jobs, "pods": [worlds.launcher(), worlds.worker(0)], "configmaps": [], "roles": []}
+    # Of `some`, worker 1 is parked, worker 2 is parked and still drains, worker 4 is surplus.
+    jobs.append(worlds.mpi_job(name="some", replicas=4, annotations={names.PARKED: "1,2,9"}))
+    placeholder = worlds.worker(1, phase="Pending", job="some")
+    placeholder["spec"] |= {"nodeName": "", "schedulingGates": [{"name": names.GATE_PARKED}]}
+    pods = [worlds.launcher(), worlds.worker(0), placeholder, *(worlds.worker(at, job="some") for at in (0, 2, 4))]
+    world = {"mpijobs": jobs, "pods": pods, "configmaps": [], "roles": []}
     async with serving(tmp_path, {**world}) as (where, _):
         assert where.kubeconfig is not None
         yield where.kubeconfig
@@ -51,6 +57,10 @@ async def completed(kubeconfig: Path, *words: str) -> list[str]:
         (["get", "-n", "default", "o"], ["other\tRunning, 2 workers"]),
         (["get", "--context", "plain", "o"], ["other\tRunning, 2 workers"]),
         (["scalein", "train", "--pod", ""], ["train-worker-0\ton node-0", "train-worker-1"]),
+        (["scalein", "some", "--pod", ""], ["some-worker-0\ton node-0", "some-worker-3"]),
+        (["scaleout", "some", "--pod", ""], ["some-worker-1", "some-worker-2\ton node-2"]),
+        (["scaleout", "train", "--pod", ""], []),
+        (["attach", "some", "some-worker-4"], ["some-worker-4\ton node-4"]),
         (["explain", "train", ""], ["train-worker-0\ton node-0", "train-worker-1"]),
         (["attach", "train", "train-worker-1"], ["train-worker-1"]),
         (["delete", "train", "--y"], ["--yes\tDo not ask for confirmation."]),
