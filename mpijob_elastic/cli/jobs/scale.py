@@ -1,7 +1,8 @@
 """`scaleout` and `scalein`: change the number of workers, and wait until the job has it.
 
 Workers that are named leave by the annotation `parked`, unless they are the last: then a smaller size does it. Named in
-a scale-out, they come back.
+a scale-out, they come back. Only a scale-in takes a node: a placeholder has none, and the scheduler chooses where a
+parked worker comes back.
 """
 
 from collections.abc import Mapping, Sequence
