@@ -14,11 +14,12 @@ import typer
 from mpijob_elastic.cli import complete
 from mpijob_elastic.cli.change_commands import Yes
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import AllNamespaces, Context, Job, Kubeconfig, Namespace, seconds
+from mpijob_elastic.cli.options import AllNamespaces, Context, Job, Kubeconfig, Namespace, Pairs, pairs, seconds
 from mpijob_elastic.telemetry.terminal import say
 
 if TYPE_CHECKING:
     from mpijob_elastic.cli.jobs.change import Patience
+    from mpijob_elastic.cli.jobs.scale import Asked
     from mpijob_elastic.cli.target import Where
 
 Count = Annotated[
@@ -29,6 +30,9 @@ Wait = Annotated[bool, typer.Option(help="Wait for the end, and show how far it 
 Timeout = Annotated[
     str,
     typer.Option(metavar="DURATION", callback=lambda text: str(seconds(text)), help="How long to wait, such as 90s."),
+]
+Env = Annotated[
+    Pairs, typer.Option(metavar="NAME=VALUE", help="A variable for --script; repeatable.", show_default=False)
 ]
 Look = Annotated[
     bool, typer.Option("--exec/--no-exec", help="Look for ranks in the workers by exec, with your own rights.")
@@ -46,6 +50,10 @@ def scaleout(
             help="This parked worker comes back: its number or pod; repeatable.", autocompletion=complete.parked
         ),
     ] = None,
+    script: Annotated[
+        str, typer.Option(metavar="COMMAND", help="For the launcher's shell, once all train.", show_default=False)
+    ] = "",
+    env: Env = None,
     wait: Wait = True,
     timeout: Timeout = "10m",
     look: Look = True,
@@ -63,19 +71,25 @@ def scaleout(
 
     - `mpijob-elastic scaleout train --pod 1`: train-worker-1, which is parked, comes back
 
+    - `mpijob-elastic scaleout train --env SIZE=3 --script 'sh grown.sh $SIZE'`: run that in the launcher afterwards
+
     - `kubectl mpijob-elastic scaleout train --no-wait`: one worker more
 
     Workers that are parked come back first. The command is refused where an HPA, KEDA, the annotation
-    `mpijob-elastic/autoscale` or a GitOps tool sets the size. Ctrl-C and the timeout undo nothing.
+    `mpijob-elastic/autoscale` or a GitOps tool sets the size. Ctrl-C and the timeout undo nothing. A script runs by
+    exec with your own rights, within the timeout; what it prints is shown on standard error.
 
-    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (the size was set back); 4
-    still going at the timeout, or no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (the size was set back, or
+    all train and the script failed); 4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
     """
-    from mpijob_elastic.cli.jobs.scale import Asked, scale  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs.scale import Asked  # noqa: PLC0415 - --help need not load the client
 
     _refuse_two(count, to, pod)
+    if script and not wait:
+        raise typer.BadParameter("it runs once all train: leave out --no-wait", param_hint="--script")
     where, patience = _where(kubeconfig, context, namespace), _patience(timeout, wait=wait, look=look)
-    raise typer.Exit(asyncio.run(scale(where, job, Asked(grows=True, count=count, to=to, pods=pod or ()), patience)))
+    asked = Asked(grows=True, count=count, to=to, pods=pod or ())
+    raise typer.Exit(_scaled(where, job, asked, patience, script, env))
 
 
 def scalein(
@@ -88,6 +102,10 @@ def scalein(
         typer.Option(help="This worker leaves: its pod or its number; repeatable.", autocompletion=complete.wanted),
     ] = None,
     node: Annotated[list[str] | None, typer.Option(help="All workers of this node leave; repeatable.")] = None,
+    script: Annotated[
+        str, typer.Option(metavar="COMMAND", help="For the launcher's shell, before it.", show_default=False)
+    ] = "",
+    env: Env = None,
     wait: Wait = True,
     timeout: Timeout = "10m",
     namespace: Namespace = None,
@@ -106,21 +124,24 @@ def scalein(
 
     - `mpijob-elastic scalein train --node gpu-7`: the workers on that node leave
 
+    - `mpijob-elastic scalein train --env STEP=last --script 'sh save.sh $STEP'`: run that in the launcher before
+
     - `kubectl mpijob-elastic scalein train --no-wait`: one worker fewer
 
     Workers below others are parked by the annotation `mpijob-elastic/parked`; `scaleout` brings them back first.
     Each worker leaves the host list first and is deleted when its rank has left, or when `mpijob-elastic/drain-timeout`
-    is over. The command is refused where `scaleout` is. Ctrl-C and the timeout undo nothing.
+    is over. The command is refused where `scaleout` is. Ctrl-C and the timeout undo nothing. A script runs by exec with
+    your own rights, within the timeout; what it prints is shown on standard error. If it fails, no worker leaves.
 
-    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (a drain-timeout was over);
-    4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, no right, or the script failed; 2 wrong usage; 3 done otherwise (a
+    drain-timeout was over); 4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
     """
-    from mpijob_elastic.cli.jobs.scale import Asked, scale  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs.scale import Asked  # noqa: PLC0415 - --help need not load the client
 
     _refuse_two(count, to, pod, node)
     where, patience = _where(kubeconfig, context, namespace), _patience(timeout, wait=wait)
     asked = Asked(grows=False, count=count, to=to, pods=pod or (), nodes=node or ())
-    raise typer.Exit(asyncio.run(scale(where, job, asked, patience)))
+    raise typer.Exit(_scaled(where, job, asked, patience, script, env))
 
 
 def suspend(
@@ -244,6 +265,18 @@ def _patience(timeout: str, *, wait: bool, look: bool = False) -> Patience:
     from mpijob_elastic.cli.jobs.change import Patience  # noqa: PLC0415 - --help need not load the client
 
     return Patience(wait=wait, seconds=float(timeout), look=look)
+
+
+def _scaled(where: Where, job: str, asked: Asked, patience: Patience, script: str, env: Pairs) -> Exit:
+    """Change the size, and run the script if there is one."""
+    from mpijob_elastic.cli.jobs import scale, scripted  # noqa: PLC0415 - --help need not load the client
+
+    variables = pairs(env, "=", "--env")
+    if not script:
+        if variables:
+            raise typer.BadParameter("it is for --script, which is missing", param_hint="--env")
+        return asyncio.run(scale.scale(where, job, asked, patience))
+    return asyncio.run(scripted.scale(where, job, asked, patience, scripted.Script(text=script, env=variables)))
 
 
 def _asking(*, yes: bool) -> Callable[[str], bool]:

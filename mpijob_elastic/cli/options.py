@@ -10,6 +10,8 @@ from mpijob_elastic.cli import complete
 from mpijob_elastic.model import durations
 from mpijob_elastic.telemetry.logs import LogFormat, LogLevel
 
+Pairs = list[str] | None
+
 # The kind of an MPIJob as kubectl takes it, in front of a dot and its version and group.
 _KINDS = frozenset({"mpijob", "mpijobs", "mpij", "mj"})
 
@@ -30,6 +32,16 @@ def seconds(text: str) -> float:
     if not found:
         raise typer.BadParameter(f"{text} is no duration above 0, such as 90s, 10m or 1h")
     return found
+
+
+def pairs(given: Pairs, between: str, option: str) -> dict[str, str]:
+    """Return the two parts of each text. Raises typer.BadParameter."""
+    found = [text.partition(between) for text in given or ()]
+    if not all(left and mark for left, mark, _ in found):
+        raise typer.BadParameter(
+            f"{' '.join(given or ())}: each needs a {between} between its two parts", param_hint=option
+        )
+    return {left: right for left, _, right in found}
 
 
 def worker_argument(text: str) -> ArgumentInfo:

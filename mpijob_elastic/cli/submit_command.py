@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from mpijob_elastic.cli.options import Context, Kubeconfig, Namespace
+from mpijob_elastic.cli.options import Context, Kubeconfig, Namespace, Pairs, pairs
 
 Command = Annotated[list[str], typer.Argument(help="The launcher's command, after --.", show_default=False)]
 Name = Annotated[str, typer.Option(help="Name of the job.", show_default=False)]
@@ -13,7 +13,6 @@ Image = Annotated[str, typer.Option(help="Image of the launcher and the workers.
 Output = Annotated[
     Literal["text", "yaml", "json", "name"], typer.Option("--output", "-o", help="What to print of the job.")
 ]
-Pairs = list[str] | None
 
 
 def submit(
@@ -83,8 +82,8 @@ def submit(
         gpus=gpus,
         cpu=cpu,
         memory=memory,
-        env=_pairs(env, "=", "--env"),
-        data=_pairs(data, ":", "--data"),
+        env=pairs(env, "=", "--env"),
+        data=pairs(data, ":", "--data"),
         working_dir=working_dir,
         np=np,
         slots=slots,
@@ -94,12 +93,3 @@ def submit(
     )
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
     raise typer.Exit(asyncio.run(submit(where, words, dry_run=dry_run, output=output)))
-
-
-def _pairs(given: Pairs, between: str, option: str) -> dict[str, str]:
-    pairs = [text.partition(between) for text in given or ()]
-    if not all(left and mark for left, mark, _ in pairs):
-        raise typer.BadParameter(
-            f"{' '.join(given or ())}: each needs a {between} between its two parts", param_hint=option
-        )
-    return {left: right for left, _, right in pairs}

@@ -9,6 +9,7 @@ KEP-4006; k8s.io/apimachinery/pkg/util/remotecommand/constants.go.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import aiohttp
@@ -20,6 +21,9 @@ from mpijob_elastic.kube.resources import PODS
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 LIMIT = 64 * 1024
+
+# Takes a channel, and what came on it.
+Tell = Callable[[int, bytes], None]
 
 _STDOUT, _STDERR, _STATUS = 1, 2, 3
 
@@ -46,8 +50,11 @@ async def exec_in_pod(
     command: list[str],
     timeout: float,  # noqa: ASYNC109 - part of the contract, enforced below
     limit: int = LIMIT,
+    tell: Tell | None = None,
 ) -> ExecResult:
     """Run `command` without input; `timeout` is in seconds for everything, `limit` in bytes for its output.
+
+    tell: takes the output as it comes, of any length, in place of the result.
 
     Raises `ExecFailed`; `errors.Unreachable` without a result in time (the command may still run); `errors.Forbidden`
     if RBAC refuses; `errors.NotFound` without such a pod, and `errors.ApiError` if the container does not run.
@@ -55,7 +62,7 @@ async def exec_in_pod(
     query = [("container", container), ("stdout", "true"), ("stderr", "true")]
     query += [("command", word) for word in command]
     path = PODS.path(namespace, pod, "exec")
-    transcript = _Transcript(limit)
+    transcript = _Transcript(limit, tell)
     try:
         async with asyncio.timeout(timeout), client.websocket(path, query=query, protocols=PROTOCOLS) as socket:
             # Output can follow the status, so only the close of the server is the end.
@@ -87,15 +94,17 @@ class _Status(msgspec.Struct):
 class _Transcript:
     """Collects the messages."""
 
-    def __init__(self, limit: int) -> None:
-        self._left = limit
+    def __init__(self, limit: int, tell: Tell | None) -> None:
+        self._left, self._tell = limit, tell
         self._output = {_STDOUT: bytearray(), _STDERR: bytearray()}
         self.status: _Status | None = None
 
     def add(self, message: bytes) -> None:
         """Add a message; the first messages of a channel may be empty. Raises ExecFailed past the limit."""
         channel, data = message[0] if message else 0, message[1:]
-        if channel in self._output:
+        if channel in self._output and self._tell:
+            self._tell(channel, data)
+        elif channel in self._output:
             self._left -= len(data)
             if self._left < 0:
                 raise ExecFailed("the command wrote more than its limit; ask for less, or raise `limit`")

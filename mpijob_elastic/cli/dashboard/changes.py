@@ -13,10 +13,8 @@ from aiohttp import web
 
 from mpijob_elastic.cli.dashboard.channel import Channel
 from mpijob_elastic.cli.jobs import change, scale, suspension
-from mpijob_elastic.cli.jobs.change import Change, Decide, Patience
+from mpijob_elastic.cli.jobs.change import Decide, Patience
 from mpijob_elastic.cli.jobs.live import Key
-from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.install import Refused
 from mpijob_elastic.install.preflight import check_rights
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
@@ -69,19 +67,11 @@ async def may(client: ApiReader, key: Key) -> bool:
 async def make(client: ApiWriter, key: Key, asked: Asked, channel: Channel) -> None:
     """Send what a change would do; or make it, and send how far it is. Raises `errors.KubeError`."""
     decide = _DECIDE[asked.change](asked.number)
-
-    async def agreed(client: ApiWriter, snapshot: Snapshot) -> Change:
-        found = await decide(client, snapshot)
-        if found.says != asked.confirmed:
-            raise Refused(
-                f"{key[1]} has changed since you were asked, so nothing was written: now it would be: {found.says}"
-            )
-        return found
-
     if not asked.confirmed:
         _, found = await change.written(client, *key, decide, dry_run=True)
         channel.put("asks" if found.patch else "says", found.says)
         return
+    agreed = change.agreed(decide, asked.confirmed, since="you were asked")
     snapshot, found = await change.written(client, *key, agreed)
     channel.put("says", found.says)
     _, lines = await change.followed(

@@ -148,6 +148,20 @@ async def size_owner(client: ApiWriter, snapshot: Snapshot) -> str:
     return ""
 
 
+def agreed(decide: Decide, says: str, *, since: str) -> Decide:
+    """Return the same decision, refused where it is not in these words any more. since: when it was."""
+
+    async def same(client: ApiWriter, snapshot: Snapshot) -> Change:
+        found = await decide(client, snapshot)
+        if found.says != says:
+            raise Refused(
+                f"{snapshot.view.name} has changed since {since}, so nothing was written: now it would be: {found.says}"
+            )
+        return found
+
+    return same
+
+
 async def written(
     client: ApiWriter, namespace: str | None, job: str, decide: Decide, *, dry_run: bool = False
 ) -> tuple[Snapshot, Change]:

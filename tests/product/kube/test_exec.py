@@ -77,3 +77,19 @@ async def test_time_is_bounded_and_a_result_already_there_is_kept() -> None:
     with pytest.raises(errors.Unreachable, match=r"no result within 0.1 s"):
         await run(Shells(hangs), seconds=0.1)
     assert (await run(Shells(tells_and_hangs), seconds=0.5)).exit_code == 0
+
+
+async def test_output_is_told_as_it_comes_however_long_it_is() -> None:
+    told: list[tuple[int, bytes]] = []
+    shells = Shells(says((STDOUT, "a" * 60), (STDERR, "b" * 60), (STDOUT, "c"), (STATUS, EXIT_7)))
+    async with connected(shells) as client:
+        result = await exec_in_pod(
+            *(client, "n", "p"),
+            container="c",
+            command=["ls"],
+            timeout=30,
+            limit=100,
+            tell=lambda channel, data: told.append((channel, data)),
+        )
+    assert result == ExecResult(stdout="", stderr="", exit_code=7)
+    assert told == [(STDOUT, b"a" * 60), (STDERR, b"b" * 60), (STDOUT, b"c")]

@@ -49,7 +49,9 @@ class Demo:
         try:
             self.process.communicate(timeout=ENDS)
         except subprocess.TimeoutExpired:
-            runs = subprocess.run(["ps", "-eo", "pid,ppid,stat,wchan:24,args"], capture_output=True, text=True, check=True)
+            runs = subprocess.run(
+                ["ps", "-eo", "pid,ppid,stat,wchan:24,args"], capture_output=True, text=True, check=True
+            )
             pytest.fail(f"the demo does not end; what runs:\n{runs.stdout}")
         assert subprocess.run(["pgrep", "--full", str(self.home)], check=False).returncode == 1
         assert not list(self.home.glob("mpijob-elastic/lab/*"))

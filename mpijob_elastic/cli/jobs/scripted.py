@@ -1,0 +1,130 @@
+"""`scaleout --script` and `scalein --script`: a shell command in the launcher's container, by the user's right to exec.
+
+It runs before workers leave, or once all train. What cannot be is refused before: the change is tried, and a scale-out
+first runs an empty script. Ranks are looked for in workers, so what a script starts in the launcher counts as none.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.jobs import change, launcher_pod
+from mpijob_elastic.cli.jobs.change import Patience
+from mpijob_elastic.cli.jobs.launcher_pod import NotStarted
+from mpijob_elastic.cli.jobs.scale import Asked, sized
+from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.install import Refused
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.exec import exec_in_pod
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.model.pod import Launcher
+from mpijob_elastic.telemetry.terminal import say
+
+# Seconds that a script has at least, however long the job took.
+LEAST = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Script:
+    """A command for the shell, with variables."""
+
+    text: str
+    env: Mapping[str, str]
+
+    @property
+    def command(self) -> list[str]:
+        """What runs in the container."""
+        return ["env", *(f"{name}={value}" for name, value in self.env.items()), "/bin/sh", "-c", self.text]
+
+
+async def scale(where: Where, job: str, asked: Asked, patience: Patience, script: Script) -> Exit:
+    """Change the size as it is asked for, and run the script. Raises `errors.KubeError`."""
+    until = time.monotonic() + patience.seconds
+    decide = sized(asked, waits=patience.wait)
+    async with reached(where) as (client, namespace):
+        snapshot, tried = await change.written(client, namespace, job, decide, dry_run=True)
+        launcher, kept = await _running(client, snapshot), f"{snapshot.view.name} was not changed"
+        if not asked.grows and tried.patch is None:
+            say("The script was not run: no worker is to leave.", err=True)
+        else:
+            first = replace(script, text=":") if asked.grows else script
+            if why := await _failure(client, launcher, first, seconds=patience.seconds, so=kept):
+                raise Refused(why)
+        left = replace(patience, seconds=_left(until))
+        end = await change.change(where, job, change.agreed(decide, tried.says, since="the script began"), left)
+        if not asked.grows:
+            return end
+        if end is not Exit.DONE:
+            say("The script was not run.", err=True)
+            return end
+        kept = f"{snapshot.view.name} keeps its new size"
+        why = await _failure(client, launcher, script, seconds=_left(until), so=kept)
+        say(*([why] if why else ()), err=True)
+        return Exit.OTHERWISE if why else Exit.DONE
+
+
+async def _running(client: ApiReader, snapshot: Snapshot) -> Launcher:
+    """Return the launcher. Raises NotStarted while none runs."""
+    found = await launcher_pod.find(client, snapshot.job)
+    if found and found.started and not found.ended:
+        return found.launcher
+    name = found.launcher.ref.name if found else ""
+    why = f"{name} has ended" if found and found.started else found.waits if found else ""
+    raise NotStarted(f"{why or launcher_pod.absent(snapshot.job)}; --script needs a launcher that runs")
+
+
+async def _failure(client: ApiReader, launcher: Launcher, script: Script, *, seconds: float, so: str) -> str:
+    """Run a script and print what it prints; return how it failed, "" if it did not.
+
+    so: how the job is then, in words. Raises Unreachable if nobody knows how the script ended.
+    """
+    pod, lines = launcher.ref, _Lines()
+    goes_on = f"{so}, and what was begun in {pod.name} may go on"
+    try:
+        result = await exec_in_pod(
+            client,
+            pod.namespace,
+            pod.name,
+            container=launcher.container,
+            command=script.command,
+            timeout=seconds,
+            tell=lines.add,
+        )
+    except errors.Unreachable as error:
+        raise errors.Unreachable(f"{error}; {goes_on}") from error
+    except errors.KubeError as error:
+        return f"the script did not run: {' '.join(str(error).split())}; {so}"
+    except asyncio.CancelledError:
+        say(f"Interrupted: {goes_on}.", err=True)
+        raise
+    finally:
+        lines.end()
+    return f"the script exited with {result.exit_code} in {pod.name}; {so}" if result.exit_code else ""
+
+
+def _left(until: float) -> float:
+    return max(round(until - time.monotonic(), 1), LEAST)
+
+
+class _Lines:
+    """Prints whole lines to standard error as they come, each channel's own."""
+
+    def __init__(self) -> None:
+        self._rest: dict[int, bytes] = defaultdict(bytes)
+
+    def add(self, channel: int, data: bytes) -> None:
+        *lines, self._rest[channel] = (self._rest[channel] + data).split(b"\n")
+        self._say(*lines)
+
+    def end(self) -> None:
+        """Print lines that have no end."""
+        self._say(*filter(None, self._rest.values()))
+        self._rest.clear()
+
+    @staticmethod
+    def _say(*lines: bytes) -> None:
+        say(*(line.decode(errors="replace").expandtabs() for line in lines), err=True)
