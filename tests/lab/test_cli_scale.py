@@ -208,3 +208,38 @@ async def test_workers_that_are_named_leave_and_come_back(user: Typed, job: Job,
     await queued.create(replicas=2, job_labels={"kueue.x-k8s.io/queue-name": "team"})
     await queued.until(lambda state: len(state.workers) == 2, "its workers")
     assert "workers of a queued job cannot be parked" in await user.refused("scalein", "queued", "--pod=0", "--no-wait")
+
+
+async def test_a_script_runs_in_the_launcher_before_workers_leave_and_once_all_are_there(
+    user: Typed, job: Job, cluster: Cluster
+) -> None:
+    if not cluster.exec_offered:
+        pytest.skip("PID namespaces cannot be had here")
+    await job.create(replicas=2, annotations=BOUNDS)
+    await job.settled(2)
+    words = ("--env", "STEP=step 9", "--no-exec")
+    code, printed = await user.run("scaleout", "train", *words, "--script", 'echo "$STEP, in $(hostname)"')
+    lines = printed.splitlines()
+    assert (code, lines[0]) == (0, "train: 2 → 3 workers")
+    assert lines[-2].startswith("train has 3 workers, all listed.")
+    assert lines[-1].startswith("step 9, in ")
+
+    code, printed = await user.run("scaleout", "train", *words, "--to=3", "--script=echo no; exit 5")
+    assert (code, printed.splitlines()[-2:]) == (
+        3,
+        ["no", "the script exited with 5 in train-launcher; train keeps its new size"],
+    )
+    code, printed = await user.run("scalein", "train", "--script=echo full disk; exit 5")
+    assert (code, printed.splitlines()) == (
+        1,
+        ["full disk", "mpijob-elastic: the script exited with 5 in train-launcher; train was not changed"],
+    )
+    assert (await job.state()).replicas == 3
+
+    # What goes on in the launcher delays no drain.
+    code, printed = await user.run("scalein", "train", "--to=2", "--script=sleep 300 > /dev/null 2>&1 & echo saved")
+    first, second, *_, last = printed.splitlines()
+    assert (code, first, second, last) == (0, "saved", "train: 3 → 2 workers", "train has 2 workers; 1 left.")
+
+    await job.set_status("train-launcher", {"phase": "Pending", "containerStatuses": []})
+    assert "; --script needs a launcher that runs" in await user.refused("scalein", "train", "--script=true")
