@@ -33,6 +33,11 @@ class Watched:
         self._others = {
             resource: WatchCache(client, resource, decode=read, random=random) for resource, read in looked_up.items()
         }
+        self._within = {
+            resource: watches(partial(WatchCache[KubeObject], client, resource, decode=read, random=random), namespaces)
+            for one in admission.ALL
+            for resource, read in one.watches_within.items()
+        }
         self._served = {resource: WhileServed(client, resource, cache) for resource, cache in self._others.items()}
 
     def job(self, namespace: str, name: str) -> JobFacts | None:
@@ -43,11 +48,18 @@ class Watched:
         """Return the ResourceQuotas of a namespace, as last seen."""
         return [found for found in self._quotas.store.values() if found.metadata.namespace == namespace]
 
-    def lookup(self, resource: Resource, name: str) -> KubeObject | None:
+    def named(self, resource: Resource, name: str) -> KubeObject | None:
         """Return a cluster-wide object, None if there is none. Raises LookupError while they cannot be read."""
         if not self._served[resource].known:
             raise LookupError
         return self._others[resource].store.get("", name)
+
+    def within(self, resource: Resource, namespace: str) -> list[KubeObject]:
+        """Return the objects of a namespace. Raises LookupError while they cannot be read."""
+        found = self._within[resource]
+        if not found.synced.is_set():
+            raise LookupError
+        return [each for each in found.store.values() if each.metadata.namespace == namespace]
 
     def unreadable(self) -> int:
         """Return the number of jobs that cannot be read."""
@@ -56,5 +68,5 @@ class Watched:
     async def run(self) -> None:
         """Watch for ever."""
         async with asyncio.TaskGroup() as group:
-            for cache in (self._jobs, self._quotas, *self._served.values()):
+            for cache in (self._jobs, self._quotas, *self._within.values(), *self._served.values()):
                 group.create_task(cache.run())

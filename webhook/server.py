@@ -79,7 +79,7 @@ async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
             job=watched.job,
             quotas=watched.quotas,
             now=time.time,
-            lookup=watched.lookup,
+            lookup=watched,
             rooms=optional.ALL,
         )
         metrics.unreadable.set_function(watched.unreadable)

@@ -52,6 +52,7 @@ ANYWHERE: dict[str, Rights] = {
     | {
         ("mpijobs.kubeflow.org", ""): "get list watch",
         ("resourcequotas", ""): "list watch",
+        ("limitranges", ""): "list watch",
         ("pods", ""): "get patch",
         ("pods/eviction", ""): "create",
         ("mutatingwebhookconfigurations.admissionregistration.k8s.io", names.WEBHOOK_CONFIGURATION): "get patch",

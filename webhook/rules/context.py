@@ -1,12 +1,11 @@
 """What a review needs beside its request, and what it is answered with; pure."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules import optional
-from webhook.rules.optional import Admission, Lookup
+from webhook.rules.optional import Admission, Lookup, Unseen
 from webhook.rules.quota import QuotaFacts
 from webhook.rules.review import Request, Verdict
 
@@ -16,14 +15,14 @@ class ReviewContext:
     """The facts that a review lacks: the cluster as last seen, and the time; passed in, so that answers stay pure.
 
     job: returns the MPIJob of a namespace and name, None while it is not known. quotas: returns the ResourceQuotas of a
-    namespace. now: returns seconds since the epoch. lookup: returns a cluster-wide object (see `optional`). rooms: what
-    capabilities add.
+    namespace. now: returns seconds since the epoch. lookup: what capabilities look up (see `optional`). rooms: what
+    they add.
     """
 
     job: Callable[[str, str], JobFacts | None]
     now: Callable[[], float]
     quotas: Callable[[str], Sequence[QuotaFacts]] = lambda _namespace: ()
-    lookup: Lookup = optional.unknown
+    lookup: Lookup = field(default_factory=Unseen)
     rooms: Sequence[Admission] = ()
 
 

@@ -129,10 +129,12 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
     def job_created(request: Request) -> Verdict:
         job = mpijob.decode(request.object)
         new = _kept(capabilities.of(job))
-        doubts = (said for one in context.rooms for said in one.warnings(job, new, context.lookup))
         short = _shortages(context, request, new, more=new.workers)
         return _with(
-            validate.created(job, new, context.rooms), *doubts, *short, wrong=_mistakes(context, job, new, None)
+            validate.created(job, new, context.rooms),
+            *_doubts(context, job, new, None),
+            *short,
+            wrong=_mistakes(context, job, new, None),
         )
 
     def job_updated(request: Request) -> Verdict:
@@ -145,7 +147,10 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         verdict = validate.updated(job, before, new=new, old=old, rooms=context.rooms, dry_run=request.dry_run)
         if old.finished:
             return verdict
-        told = _shortages(context, request, new, more=new.workers - old.workers)
+        told = (
+            *_doubts(context, job, new, old),
+            *_shortages(context, request, new, more=new.workers - old.workers),
+        )
         if old.reported and (old.elastic or new.elastic):
             queued = names.GATE_QUEUED in new.gates
             told += pod_templates.changed(request.object, request.old_object, queued=queued)
@@ -174,6 +179,11 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
 def _kept(new: JobFacts, old: JobFacts | None = None) -> JobFacts:
     """Return the facts of a job. Raises `TooLarge` where we could not keep those of one in a queue, and write to it."""
     return job_facts.kept_later(new, before=old) if new.queued else new
+
+
+def _doubts(context: ReviewContext, job: MPIJob, new: JobFacts, old: JobFacts | None) -> Iterator[str]:
+    for one in context.rooms:
+        yield from one.warnings(job, new, old, context.lookup)
 
 
 def _mistakes(context: ReviewContext, job: MPIJob, new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:

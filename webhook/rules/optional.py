@@ -1,7 +1,7 @@
 """What an optional capability adds to the answers of the webhook; by default nothing."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.resources import Resource
@@ -11,18 +11,38 @@ from webhook.rules.json_patch import Patch
 from webhook.rules.mutate import Pod
 from webhook.rules.review import Refusal
 
-# Returns a cluster-wide object of that name as last seen, None if there is none. Raises LookupError if nobody can say.
-Lookup = Callable[[Resource, str], KubeObject | None]
+
+class Lookup(Protocol):
+    """What the cluster holds, as last seen. Both raise LookupError if nobody can say."""
+
+    def named(self, resource: Resource, name: str) -> KubeObject | None:
+        """Return the cluster-wide object of that name, None if there is none."""
+
+    def within(self, resource: Resource, namespace: str) -> Iterable[KubeObject]:
+        """Return the objects of a namespace."""
+
+
+class Unseen(Lookup):
+    """What a webhook that watches nothing can say."""
+
+    def named(self, _resource: Resource, _name: str) -> KubeObject | None:
+        """Say nothing."""
+        raise LookupError
+
+    def within(self, _resource: Resource, _namespace: str) -> Iterable[KubeObject]:
+        """Say nothing."""
+        raise LookupError
 
 
 class Admission:
     """One capability.
 
-    watches: the cluster-wide resources that it looks up, and how their JSON is read. taken: how labels of pods begin
-    that somebody reads as their own, and writes at admission.
+    watches: the cluster-wide resources that it looks up, and how their JSON is read. watches_within: those that have a
+    namespace. taken: how labels of pods begin that somebody reads as their own, and writes at admission.
     """
 
     watches: ClassVar[Mapping[Resource, Callable[[bytes], KubeObject]]] = {}
+    watches_within: ClassVar[Mapping[Resource, Callable[[bytes], KubeObject]]] = {}
     taken: ClassVar[tuple[str, ...]] = ()
 
     def patched(self, _pod: Pod, _job: JobFacts) -> Patch:
@@ -45,8 +65,8 @@ class Admission:
         """Return the size that a job gets when `user` asks for this one at the scale subresource."""
         return replicas
 
-    def warnings(self, _job: MPIJob, _new: JobFacts, _lookup: Lookup) -> Iterable[str]:
-        """Yield doubts about a new MPIJob."""
+    def warnings(self, _job: MPIJob, _new: JobFacts, _old: JobFacts | None, _lookup: Lookup) -> Iterable[str]:
+        """Yield doubts about a new or changed MPIJob; `_old`: None if it is new."""
         return ()
 
     def findings(self, _job: MPIJob, _about: JobFacts) -> Iterable[str]:
@@ -56,8 +76,3 @@ class Admission:
     def edits(self, _new: JobFacts, _old: JobFacts) -> Iterable[str]:
         """Yield what an edit of a job that has started does."""
         return ()
-
-
-def unknown(_resource: Resource, _name: str) -> KubeObject | None:
-    """Look up nothing, as a webhook that watches nothing does."""
-    raise LookupError

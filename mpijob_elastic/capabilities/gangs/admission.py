@@ -108,8 +108,10 @@ class GangAdmission(Admission):
         if now.queue and (was is None or was.queue != now.queue):
             yield from _queue(now.queue, lookup)
 
-    def warnings(self, job: MPIJob, new: JobFacts, lookup: Lookup) -> Iterator[str]:
-        """Yield doubts about what an MPIJob asks for, or leaves out."""
+    def warnings(self, job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup) -> Iterator[str]:
+        """Yield doubts about what a new MPIJob asks for, or leaves out."""
+        if old:
+            return
         roles, asked = (names.ROLE_LAUNCHER, names.ROLE_WORKER), new.of(Gang)
         scheduler = asked.scheduler if asked else ""
         if asked is None and any(job.pod(role).scheduler_name == VOLCANO for role in roles):
@@ -123,14 +125,14 @@ class GangAdmission(Admission):
             yield "launcher and workers name different schedulers: Kubernetes then starts no pod of the gang"
         if asked and asked.queue:
             try:
-                lookup(VOLCANO_QUEUES, asked.queue)
+                lookup.named(VOLCANO_QUEUES, asked.queue)
             except LookupError:
                 yield f"queue {asked.queue} could not be checked: the queues of Volcano cannot be read"
 
 
 def _queue(name: str, lookup: Lookup) -> Iterator[Refusal]:
     try:
-        found = lookup(VOLCANO_QUEUES, name)
+        found = lookup.named(VOLCANO_QUEUES, name)
     except LookupError:
         return  # see `warnings`
     if found is None:

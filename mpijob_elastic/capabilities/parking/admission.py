@@ -1,10 +1,14 @@
 """Parking at admission: a parked worker that is made becomes a placeholder; what cannot be parked is refused."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, ClassVar
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.parking import limit_ranges
 from mpijob_elastic.capabilities.parking.facts import PARKED, Parked
+from mpijob_elastic.capabilities.parking.limit_ranges import LimitFacts
+from mpijob_elastic.kube.resources import LIMIT_RANGES
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob, Resources
 from webhook.rules import json_patch, mutate
@@ -19,7 +23,13 @@ _USUAL = ("cpu", "memory")
 
 
 class ParkingAdmission(Admission):
-    """What the webhook says of it."""
+    """What the webhook says of it.
+
+    Where LimitRanges cannot be read, as without the right, parking is allowed with a warning: so it is with the queues
+    of Volcano, and with all else that the webhook misses.
+    """
+
+    watches_within: ClassVar = {LIMIT_RANGES: limit_ranges.read}
 
     def placeholder(self, pod: Pod, job: JobFacts) -> Patch:
         """Return what makes a parked worker hold nothing, nothing for any other pod."""
@@ -36,14 +46,28 @@ class ParkingAdmission(Admission):
             for operation in json_patch.adding(at=f"/spec/{field}/{at}/resources", value=_nothing(container.resources))
         )
 
-    def refusals(self, job: MPIJob, new: JobFacts, old: JobFacts | None, _lookup: Lookup) -> Iterator[Refusal]:
+    def refusals(self, job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup) -> Iterator[Refusal]:
         """Yield why these workers cannot be parked; what was so before may stay."""
         parks = not old or old.skips != new.skips or (_asks_for_each(new) and not _asks_for_each(old))
         before = {*_reasons_of_size(old)} if old and not parks else set()
         # A queue may stop a job with parked workers: that write is not refused.
-        reasons = (*_reasons_of_size(new), *(_reasons(job, new) if parks else ()))
+        reasons = (
+            *_reasons_of_size(new),
+            *(_reasons(job, new) if parks else ()),
+            *_reasons_of_limits(new, old, lookup),
+        )
         if new.skips and (why := next((why for why in reasons if why not in before), "")):
             yield Refusal(field=_FIELD, message=why)
+
+    def warnings(self, _job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup) -> Iterator[str]:
+        """Yield that nobody can say if the namespace takes placeholders."""
+        try:
+            _limits(new, old, lookup)
+        except LookupError:
+            yield (
+                "the LimitRanges of this namespace could not be read: one with a minimum (min) or a "
+                "maxLimitRequestRatio refuses the placeholders of parked workers, and then the operator makes no pods"
+            )
 
     def findings(self, _job: MPIJob, about: JobFacts) -> Iterator[str]:
         """Yield that it has no effect."""
@@ -73,6 +97,23 @@ def _reasons(job: MPIJob, new: JobFacts) -> Iterator[str]:
         yield "workers of a queued job cannot be parked, because their quota is asked for together; lower replicas"
     if job.pod(names.ROLE_WORKER).node_name:
         yield "workers whose template names a node (nodeName) cannot be parked: no gate holds them"
+
+
+def _reasons_of_limits(new: JobFacts, old: JobFacts | None, lookup: Lookup) -> Iterator[str]:
+    with suppress(LookupError):  # see `warnings`
+        for limit in _limits(new, old, lookup):
+            yield (
+                f"LimitRange {limit.metadata.name} sets {limit.refuses}, and refuses placeholders of parked workers, "
+                "which ask for 0; lower replicas instead, or take it out of the LimitRange"
+            )
+
+
+def _limits(new: JobFacts, old: JobFacts | None, lookup: Lookup) -> Sequence[LimitFacts]:
+    """Return what refuses placeholders; nothing is looked up unless another worker is parked."""
+    if {*new.skips} <= {*(old.skips if old else ())}:
+        return ()
+    found = lookup.within(LIMIT_RANGES, new.metadata.namespace)
+    return [limit for limit in found if isinstance(limit, LimitFacts) and limit.refuses]
 
 
 def _nothing(asked: Resources | None) -> Mapping[str, Any]:

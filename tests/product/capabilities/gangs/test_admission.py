@@ -13,7 +13,7 @@ from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model import mpijob
 from tests.product.webhook.answers import facts, own, patched
 from tests.product.webhook.objects import PLAIN, Object, launcher_pod, mpi_job, worker_pod
-from webhook.rules.optional import Lookup, unknown
+from webhook.rules.optional import Lookup, Unseen
 
 VOLCANO, COSCHEDULING, KOORDINATOR, KUBERNETES = (
     {"mpijob-elastic/gang": scheduler} for scheduler in ("volcano", "coscheduling", "koordinator", "kubernetes")
@@ -22,10 +22,12 @@ LEAST = {"mpijob-elastic/min-replicas": "2"}
 QUEUES = {"team": "Open", "new": "", "shut": "Closed", "ending": "Closing"}
 
 
-def seen(_resource: Resource, name: str) -> KubeObject | None:
+class Seen(Unseen):
     """The queues that the webhook has seen."""
-    state = QUEUES.get(name)
-    return None if state is None else QueueFacts(metadata=ObjectMeta(name=name), state=state)
+
+    def named(self, _resource: Resource, name: str) -> KubeObject | None:
+        state = QUEUES.get(name)
+        return None if state is None else QueueFacts(metadata=ObjectMeta(name=name), state=state)
 
 
 QUOTA = "quota.scheduling.koordinator.sh/name"
@@ -107,12 +109,12 @@ def test_a_pod_gets_the_marks_of_its_gang(made: Object, job: Object, marks: dict
 
 def refused(job: Object, old: Object | None = None) -> list[str]:
     decoded, before = mpijob.decode(json.dumps(job).encode()), facts(old) if old else None
-    return [str(found) for found in GangAdmission().refusals(decoded, capabilities.of(decoded), before, seen)]
+    return [str(found) for found in GangAdmission().refusals(decoded, capabilities.of(decoded), before, Seen())]
 
 
-def warned(job: Object, *, lookup: Lookup = seen) -> list[str]:
+def warned(job: Object, *, lookup: Lookup) -> list[str]:
     decoded = mpijob.decode(json.dumps(job).encode())
-    return list(GangAdmission().warnings(decoded, capabilities.of(decoded), lookup))
+    return list(GangAdmission().warnings(decoded, capabilities.of(decoded), None, lookup))
 
 
 def in_queue(queue: str) -> Object:
@@ -196,14 +198,14 @@ TWO = "launcher and workers name different schedulers: Kubernetes then starts no
     ],
 )
 def test_doubts(job: Object, said: str) -> None:
-    assert warned(job) == ([said] if said else [])
+    assert warned(job, lookup=Seen()) == ([said] if said else [])
 
 
 def test_queues_that_cannot_be_read_are_a_doubt_and_refuse_nothing() -> None:
     decoded = mpijob.decode(json.dumps(in_queue("team")).encode())
-    assert list(GangAdmission().refusals(decoded, capabilities.of(decoded), None, unknown)) == []
+    assert list(GangAdmission().refusals(decoded, capabilities.of(decoded), None, Unseen())) == []
     said = "queue team could not be checked: the queues of Volcano cannot be read"
-    assert warned(in_queue("team"), lookup=unknown) == [said]
+    assert warned(in_queue("team"), lookup=Unseen()) == [said]
 
 
 @pytest.mark.parametrize(("more", "state"), [({}, ""), ({"status": {"state": "Open"}}, "Open")])
