@@ -1,0 +1,60 @@
+"""What a webhook has seen of the cluster."""
+
+import asyncio
+from random import Random
+
+import pytest
+
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.meta import KubeObject
+from mpijob_elastic.kube.resources import LIMIT_RANGES
+from tests.doubles.api import TinyApi
+from tests.doubles.direct import Sent
+from webhook.job_cache import Watched
+
+NAMESPACES = ("other", "team")
+
+
+async def seen(watched: Watched, namespace: str) -> list[KubeObject]:
+    """The LimitRanges of a namespace, once they can be told."""
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                return watched.within(LIMIT_RANGES, namespace)
+            except LookupError:
+                await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("covered", [(), NAMESPACES])
+async def test_limits_are_those_of_a_namespace(api: TinyApi, covered: tuple[str, ...]) -> None:
+    for namespace in NAMESPACES:
+        where = LIMIT_RANGES.path(namespace if covered else None)
+        await api.create(where, f"of-{namespace}", metadata={"namespace": namespace})
+    async with await connect(user_agent="test", kubeconfig=api.kubeconfig) as client:
+        watched = Watched(client, namespaces=covered, random=Random(1))
+        with pytest.raises(LookupError):
+            watched.within(LIMIT_RANGES, "team")
+        running = asyncio.create_task(watched.run())
+        assert [one.metadata.name for one in await seen(watched, "team")] == ["of-team"]
+        running.cancel()
+
+
+async def test_without_the_right_nobody_can_say(api: TinyApi) -> None:
+    asked = asyncio.Semaphore(0)
+
+    def refused(sent: Sent) -> None:
+        if sent.path == LIMIT_RANGES.path():
+            asked.release()
+            raise errors.Forbidden(status=403, reason="Forbidden", message="no right")
+
+    api.hook = refused
+    async with await connect(user_agent="test", kubeconfig=api.kubeconfig) as client:
+        watched = Watched(client, namespaces=(), random=Random(1))
+        running = asyncio.create_task(watched.run())
+        for _ in range(2):  # the first has been answered
+            await asked.acquire()
+        with pytest.raises(LookupError):
+            watched.within(LIMIT_RANGES, "team")
+        assert watched.job("team", "train") is None
+        running.cancel()
