@@ -24,6 +24,7 @@ from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.capabilities import admission, live
 from mpijob_elastic.capabilities.kueue.api import WORKLOADS
+from mpijob_elastic.capabilities.parking.facts import PARKED
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.refusals import Refusals
@@ -409,6 +410,17 @@ def size_of(job: Object) -> int:
     """Return the size that a job asks for."""
     size: int = job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
     return size
+
+
+def parked(job: Object) -> set[str]:
+    """Return the names of the workers below the size of a job that are parked."""
+    name, text = job["metadata"]["name"], job["metadata"]["annotations"].get(PARKED, "")
+    return {names.worker(name, int(index)) for index in text.split(",") if index and int(index) < size_of(job)}
+
+
+def holds_place(pod: Object) -> bool:
+    """Tell whether a pod is a placeholder."""
+    return {"name": names.GATE_PARKED} in pod["spec"].get("schedulingGates", ())
 
 
 def gated(pod: Object) -> bool:

@@ -11,6 +11,8 @@ from typing import ClassVar
 from lab.operator import objects
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE, WORKLOADS
+from mpijob_elastic.capabilities.parking.facts import PARKED
+from mpijob_elastic.capabilities.sizes.facts import SIZES
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.model.wire import timestamp
@@ -23,7 +25,9 @@ from tests.queued_cluster import (
     asks,
     gated,
     holds,
+    holds_place,
     owner_of,
+    parked,
     pods_of,
     pods_wanted,
     running,
@@ -43,14 +47,17 @@ Step = tuple[str, int, int]
 KINDS = (
     *("size", "least", "suspend", "preempt", "fail", "lose", "relaunch", "queue", "crash", "lag", "pass"),
     *("size", "preempt", "crash", "lag", "finish", "delete", "forge", "template"),
+    *("park", "sizes"),
 )
+# What a user may write into the annotation.
+LISTS = ("2,4", "*2", "1,2,4", "3,4", None)
 
 
-def drawn(seed: int, *, jobs: int, most: int = 12) -> tuple[int, list[Step]]:
+def drawn(seed: int, *, jobs: int, most: int = 12, kinds: Sequence[str] = KINDS) -> tuple[int, list[Step]]:
     """Return the quota and the steps of a history."""
     random = Random(seed)
     steps = [
-        (random.choice(KINDS), random.randrange(jobs), random.randrange(1000))
+        (random.choice(kinds), random.randrange(jobs), random.randrange(1000))
         for _ in range(random.randint(3, most))
     ]  # fmt: skip
     return random.randint(2, 4 + 2 * jobs), steps
@@ -60,18 +67,21 @@ def drawn(seed: int, *, jobs: int, most: int = 12) -> tuple[int, list[Step]]:
 class History:
     """A history as it goes on. free: pods that may run outside the quota, because their job left its queue.
 
-    KIND: the cluster. LABELS, NOTES: labels and annotations by which a job queues.
+    holding: uids of placeholders. KIND: the cluster. LABELS, NOTES: labels and annotations by which a job queues.
+    KINDS: of its steps.
     """
 
     jobs: int
     quota: int
     wrong: list[str] = field(default_factory=list)
     free: set[str] = field(default_factory=set)
+    holding: set[str] = field(default_factory=set)
     born: int = 0
 
     KIND: ClassVar[type[Cluster]] = Cluster
     LABELS: ClassVar = {LABEL_QUEUE: "team"}
     NOTES: ClassVar[dict[str, str]] = {}
+    KINDS: ClassVar[Sequence[str]] = KINDS
 
     def __post_init__(self) -> None:
         self.cluster = self.KIND(self.quota)
@@ -106,17 +116,17 @@ class History:
         cluster.now += ROUND
         for act in (cluster.operate, cluster.run, cluster.grant):
             act()
-            self._watch_quota()
+            self._watch()
         cluster.serve()
         try:
             await self.leader.look()
         except Crash:
             self.leader = Leader(cluster)
-        self._watch_quota()
+        self._watch()
 
-    def _create(self, name: str, *, least: int) -> None:
+    def _create(self, name: str, *, least: int, **more: str) -> None:
         self.born += 1
-        notes = {names.MIN_REPLICAS: str(least), **self.NOTES}
+        notes = {names.MIN_REPLICAS: str(least), **self.NOTES, **more}
         job = objects.mpi_job(name=name, uid=f"job-{self.born}", replicas=2, annotations=notes, conditions=["Created"])
         job["metadata"]["labels"] = {**self.LABELS}
         job["spec"]["cleanPodPolicy"] = "Running"
@@ -141,21 +151,24 @@ class History:
             if cluster.lagging:  # quota goes with the pods that were seen to own it: a known limit
                 self._set_free(name)
             cluster.remove(MPI_JOBS.path(NAMESPACE, name))
-        elif kind in ("size", "least", "suspend", "queue", "forge", "template"):
+        elif kind in ("size", "least", "suspend", "queue", "forge", "template", "park", "sizes"):
             self._edit(kind, job, number)
         else:
             self._disturb(kind, name, number)
 
     def _edit(self, kind: str, job: Object, number: int) -> None:
-        cluster, notes, least = self.cluster, job["metadata"]["annotations"], int(self._note(job))
+        cluster, notes, least = self.cluster, job["metadata"]["annotations"], least_of(job)
         match kind:
             case "size":
                 size = least + number % (MOST - least + 1)
-                cluster.change(MPI_JOBS, job, spec={"mpiReplicaSpecs": {"Worker": {"replicas": size}}})
+                self._bound(job, spec={"mpiReplicaSpecs": {"Worker": {"replicas": size}}})
             case "least":
-                cluster.change(
-                    MPI_JOBS, job, metadata={"annotations": {names.MIN_REPLICAS: str(1 + number % size_of(job))}}
-                )
+                self._bound(job, metadata={"annotations": {names.MIN_REPLICAS: str(1 + number % size_of(job))}})
+            case "park":
+                these = ",".join(str(index) for index in range(MOST) if number >> index & 1)
+                cluster.edit(job, metadata={"annotations": {PARKED: these or None}})
+            case "sizes":
+                cluster.edit(job, metadata={"annotations": {SIZES: LISTS[number % len(LISTS)]}})
             case "suspend":
                 to = None if notes.get(SUSPEND) else "true"
                 cluster.change(MPI_JOBS, job, metadata={"annotations": {SUSPEND: to}})
@@ -179,10 +192,12 @@ class History:
                 template = {"spec": {"nodeName": node, "containers": [first]}}
                 cluster.edit(job, spec={"mpiReplicaSpecs": {"Worker": {"template": template}}})
 
-    @staticmethod
-    def _note(job: Object) -> str:
-        least: str = job["metadata"]["annotations"][names.MIN_REPLICAS]
-        return least
+    def _bound(self, job: Object, **patch: object) -> None:
+        """Change what bounds the size; beside parked workers and lists of sizes only as the webhook allows it."""
+        if {PARKED, SIZES}.isdisjoint(job["metadata"]["annotations"]):
+            self.cluster.change(MPI_JOBS, job, **patch)
+        else:
+            self.cluster.edit(job, **patch)
 
     def _disturb(self, kind: str, name: str, number: int) -> None:
         cluster = self.cluster
@@ -197,6 +212,15 @@ class History:
 
     def _set_free(self, name: str) -> None:
         self.free |= {pod["metadata"]["uid"] for pod in pods_of(self.cluster, name)}
+
+    def _watch(self) -> None:
+        self._watch_quota()
+        for pod in self.cluster.all(PODS):
+            uid = pod["metadata"]["uid"]
+            if holds_place(pod):
+                self.holding.add(uid)
+            if uid in self.holding and (not holds_place(pod) or pod["spec"].get("nodeName")) and not self.wrong:
+                self.wrong.append(f"{pod['metadata']['name']} was a placeholder, and may run")
 
     def _watch_quota(self) -> None:
         """Note where more pods may run than quota is set aside for their job."""
@@ -231,6 +255,7 @@ class History:
             elif job["metadata"]["annotations"].get(SUSPEND):
                 yield from (f"{one} of a suspended job" for one in found)
                 yield from (f"{pod} runs while suspended" for pod, item in pods.items() if not gated(item))
+                yield from misplaced(job, pods)
             else:
                 yield from self._going(job, found, pods)
 
@@ -249,9 +274,13 @@ class History:
         wanted = pods_wanted(job)
         if {*pods} != wanted:
             yield f"{sorted(pods)} instead of {sorted(wanted)}"
+        yield from misplaced(job, pods)
+        yield from self._unlisted(job, pods)
         if not queue_of(job):
             yield from (f"{one} without a queue" for one in found)
-            yield from (f"{pod} waits without a queue" for pod, item in pods.items() if gated(item))
+            here = {pod: item for pod, item in pods.items() if not holds_place(item)}
+            yield from (f"{pod} waits without a queue" for pod, item in here.items() if gated(item))
+            yield from (f"{pod} does not run" for pod, item in here.items() if not running(item))
             return
         base = found.get(names.launcher(name))
         if base is None:
@@ -262,17 +291,25 @@ class History:
 
     def _idle(self, name: str, found: dict[str, Object], pods: dict[str, Object]) -> Iterator[str]:
         """Yield the pods that have quota and do not train, and the quota that no pod has."""
-        trains, listed = running(pods.get(names.launcher(name))), self.cluster.listed(name)
         for pod, item in pods.items():
             if not gated(item) and not running(item) and not gated(pods.get(names.launcher(name), item)):
                 yield f"{pod} has not started"
-            elif trains and running(item) and pod not in {names.launcher(name), *listed}:
-                yield f"{pod} is not listed"
         for key, one in found.items():
             is_used = key in pods and not gated(pods[key])
             if holds(one, "QuotaReserved") and not is_used:
                 yield f"quota of {key} is idle"
         yield from _given_back(found)
+
+    def _unlisted(self, job: Object, pods: dict[str, Object]) -> Iterator[str]:
+        """Yield that not all who could train are listed, or not as many as the job may have."""
+        name, listed = job["metadata"]["name"], self.cluster.listed(job["metadata"]["name"])
+        if not running(pods.get(names.launcher(name))):
+            return
+        could = {pod for pod, item in pods.items() if running(item)} - {names.launcher(name)} - parked(job)
+        sizes = sizes_of(job)
+        fits = max((size for size in sizes if size <= len(could)), default=0) if sizes else len(could)
+        if not listed <= could or (len(listed) != fits and fits):
+            yield f"{sorted(listed)} of {sorted(could)} are listed, sizes {sizes}"
 
     def _waiting(self, base: Object, found: dict[str, Object], pods: dict[str, Object]) -> Iterator[str]:
         """Yield the pods that wait although there is quota for them, or do not ask for it."""
@@ -292,6 +329,13 @@ def _given_back(found: dict[str, Object]) -> Iterator[str]:
     yield from (f"quota of {key} is not given back" for key in wanted)
 
 
+def misplaced(job: Object, pods: dict[str, Object]) -> Iterator[str]:
+    """Yield that other pods hold a place than those of parked workers."""
+    held = {pod for pod, item in pods.items() if holds_place(item)}
+    if held != parked(job):
+        yield f"{sorted(held)} are placeholders instead of {sorted(parked(job))}"
+
+
 def _finished(found: dict[str, Object], pods: dict[str, Object]) -> Iterator[str]:
     yield from (f"{key} of a finished job" for key, one in found.items() if not holds(one, "Finished"))
     yield from (f"{pod} runs on" for pod, item in pods.items() if running(item))
@@ -300,6 +344,18 @@ def _finished(found: dict[str, Object], pods: dict[str, Object]) -> Iterator[str
 def may_run(pod: Object) -> bool:
     """Tell whether a pod runs, or may as soon as a node takes it."""
     return not (gated(pod) or pod["status"]["phase"] in ("Succeeded", "Failed"))
+
+
+def least_of(job: Object) -> int:
+    """Return the least size of a job."""
+    return int(job["metadata"]["annotations"][names.MIN_REPLICAS])
+
+
+def sizes_of(job: Object) -> list[int]:
+    """Return the sizes that a job may have, none where it may have any."""
+    text = job["metadata"]["annotations"].get(SIZES, "")
+    found = range(2, MOST + 1, 2) if text == "*2" else [int(size) for size in text.split(",") if size]
+    return [size for size in found if size >= least_of(job)]
 
 
 def queue_of(job: Object) -> str:
@@ -328,7 +384,7 @@ async def search(seeds: Iterable[int], *, kind: type[History] = History) -> list
     found = []
     for seed in seeds:
         jobs = 3 if seed % 2 else 1
-        quota, steps = drawn(seed, jobs=jobs)
+        quota, steps = drawn(seed, jobs=jobs, kinds=kind.KINDS)
         if await play(jobs, quota, steps, kind=kind):
             fewest = await shrunk(jobs, quota, steps, kind=kind)
             found.append(f"{seed}: {jobs}, {quota}, {fewest}: {(await play(jobs, quota, fewest, kind=kind))[:3]}")

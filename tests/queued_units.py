@@ -11,8 +11,8 @@ from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from tests.doubles.api import Object
-from tests.queued_cluster import Cluster, gated, pods_of, pods_wanted, running, uid_of_owner
-from tests.queued_histories import History, may_run
+from tests.queued_cluster import Cluster, gated, parked, pods_of, pods_wanted, running, uid_of_owner
+from tests.queued_histories import History, may_run, misplaced
 
 HAS_QUOTA = ("Dequeued", "Running", "Preempted")
 
@@ -106,7 +106,9 @@ class UnitHistory(History):
         elif job["metadata"]["annotations"].get(SUSPEND):
             yield from (f"{pod} runs while suspended" for pod, item in pods.items() if not gated(item))
         elif not held(job):
-            yield from (f"{pod} does not run" for pod in pods_wanted(job) if not running(pods.get(pod)))
+            yield from (f"{pod} does not run" for pod in pods_wanted(job) - parked(job) if not running(pods.get(pod)))
+            yield from misplaced(job, pods)
+            yield from self._unlisted(job, pods)
         elif unit is None:
             yield f"{name} asks for no quota"
         elif asked(unit) <= free:

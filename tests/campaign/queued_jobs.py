@@ -1,17 +1,18 @@
-"""Random histories of one and of three jobs in a queue, in memory.
+"""Random histories of one and of three jobs in a queue, and of jobs with parked workers, in memory.
 
-See tests/queued_histories.py and tests/queued_units.py.
+See tests/queued_histories.py, tests/queued_units.py and tests/free_histories.py.
 """
 
 import asyncio
 import logging
 
 from tests.campaign.part import Options, Outcome
+from tests.free_histories import FreeHistory
 from tests.queued_histories import History, search
 from tests.queued_units import UnitHistory
 
-# Every fifth is of KubeQueue.
 HISTORIES = 25_000
+KINDS = (History, History, FreeHistory, History, UnitHistory)
 
 
 def run(options: Options) -> Outcome:
@@ -21,7 +22,7 @@ def run(options: Options) -> Outcome:
     violations: list[str] = []
     for number in options.runs(HISTORIES):
         runs += 1
-        kind = UnitHistory if number % 5 == 4 else History
+        kind = KINDS[number % len(KINDS)]
         violations += asyncio.run(search([options.seed + number], kind=kind))
-    numbers = "one job and three by turns, every fifth in KubeQueue"
+    numbers = "one job and three by turns, every fifth in KubeQueue, every fifth without a queue"
     return Outcome(runs=runs, violations=tuple(violations), numbers=numbers)

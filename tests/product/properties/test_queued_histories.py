@@ -1,10 +1,14 @@
-"""Jobs in a queue of Kueue or of KubeQueue get their quota, keep to it and give it back, whatever happens meanwhile."""
+"""Jobs in a queue of Kueue or of KubeQueue get their quota, keep to it and give it back, whatever happens meanwhile.
+
+And jobs without one have the workers that they ask for, and placeholders for those that are parked.
+"""
 
 import logging
 
 import pytest
 
 from tests import queued_histories
+from tests.free_histories import FreeHistory
 from tests.queued_units import UnitHistory
 
 
@@ -22,6 +26,11 @@ async def test_histories_of_one_and_of_three_jobs(first: int) -> None:
 @pytest.mark.parametrize("first", range(0, 60, 20))
 async def test_histories_of_jobs_in_kube_queue(first: int) -> None:
     assert await queued_histories.search(range(first, first + 20), kind=UnitHistory) == []
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+async def test_histories_of_jobs_with_parked_workers(first: int) -> None:
+    assert await queued_histories.search(range(first, first + 20), kind=FreeHistory) == []
 
 
 async def test_a_new_leader_whose_watch_is_late_starts_no_job_that_is_held() -> None:
