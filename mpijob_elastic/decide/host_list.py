@@ -6,8 +6,9 @@ re-forms its ring after a change. Removals and additions that reach one ring for
 synchronisation that new ranks wait for (horovod#3494). So they are separate changes, none follows another faster than
 the driver can, unless a host is gone anyway; several workers that come up together are one change; and nobody is added
 while others get over a loss (see rank0_loss). Of a job that may have certain sizes only (JobFacts.sizes) newcomers join
-when the next one is complete; after a loss the others go on until the lost are replaced. While a node is about to go
-nobody waits for others: who joins carries the state on. All times are seconds.
+when the next one is complete; after a loss the others go on until the lost are replaced. The last host leaves only once
+another is listed, so a worker that is to join under another name counts as complete. While a node is about to go nobody
+waits for others: who joins carries the state on. All times are seconds.
 """
 
 from collections.abc import Collection
@@ -56,7 +57,8 @@ def following(state: JobState) -> Next:
     joining = [pod for pod, at in new.items() if at <= state.now]
     staying = [pod for pod in hosts if pod in target]
     if sized and not (_reads_nothing(state) or any(target[pod].going for pod in staying)):
-        complete = state.view.facts.size_at_most(len(staying) + len(joining))
+        renamed = sum(pod in sized and _is_renamed(state.by_name.get(pod)) for pod in hosts)
+        complete = state.view.facts.size_at_most(len(staying) + len(joining) + renamed)
         joining = joining[: max(0, complete - len(staying))]
     if hosts and not staying and not state.stopped:
         # A worker that knows the training's state must stay until newcomers have it.
@@ -98,6 +100,11 @@ def _is_dead(state: JobState, worker: WorkerState | None) -> bool:
     if worker.name in state.cut_off:
         return True
     return worker.published not in ("", worker.host)
+
+
+def _is_renamed(worker: WorkerState | None) -> bool:
+    """Tell whether a worker runs, and joins under another host name once the name that is listed has left."""
+    return worker is not None and worker.ready and (worker.rank_lost or worker.published != worker.host)
 
 
 def _remove(state: JobState, staying: list[str]) -> Next:

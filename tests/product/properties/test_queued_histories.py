@@ -59,3 +59,9 @@ async def test_a_job_whose_end_is_taken_back_queues_again(quota: int, steps: lis
 async def test_a_worker_that_fails_before_any_is_ready_is_replaced() -> None:
     """Its failure was not counted before the first list, which was to name it."""
     assert await queued_histories.play(3, 4, [("crash", 1, 939), ("fail", 0, 824)]) == []
+
+
+async def test_the_last_host_comes_back_under_another_name_where_its_job_has_certain_sizes() -> None:
+    """Each waited for the other: the name to leave until another was listed, the other until the size was complete."""
+    steps = [("delete", 0, 492), ("finish", 0, 649), ("sizes", 0, 590), ("fail", 0, 271), ("lose", 0, 378)]
+    assert await queued_histories.play(1, 5, steps, kind=FreeHistory) == []

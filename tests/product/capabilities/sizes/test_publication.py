@@ -77,6 +77,15 @@ WANTED = queue(granted(), *map(granted, pods(0, 1, 3, 4, 5, 6, 7)), preempted(*p
         # Whoever trains last hands its state over to a size that is complete.
         pytest.param(training(2, ready=2, size=2), (0, 1, 2), id="newcomers first"),
         pytest.param(training(0, ready=2, size=2, workers=(failed(0), worker(1))), (0,), id="no newcomers yet"),
+        # Its host is the last one, so it leaves the list only once another is there.
+        pytest.param(
+            training(0, ready=2, size=2, workers=(worker(0, uid="new"), worker(1))),
+            (0, 1),
+            id="a worker that comes back under another name counts",
+        ),
+        pytest.param(
+            training(0, ready=1, size=2, workers=(worker(0, uid="new"), pending(1))), (0,), id="it does not do so alone"
+        ),
     ],
 )
 def test_sizes_are_published_whole(view: JobView, hosts: tuple[int, ...]) -> None:
