@@ -14,7 +14,7 @@ from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import MERGE_PATCH
 from tests.campaign import day as days
 from tests.campaign.day import Steps
-from tests.campaign.sequence_place import unlike
+from tests.campaign.sequence_place import holds_place, unlike
 from tests.campaign.sequence_rules import Lags, broken
 from tests.lab.job import HOLD, Object, State
 from tests.lab.pools import make_nodes, on_pool, remove_nodes
@@ -54,7 +54,11 @@ class Day(days.Day):
             "create": partial(_create, self),
             "2→3": size(3),
             "3→1": size(1),
+            "certain sizes": partial(self.job.annotate, sizes="1,3"),
             "1→3": size(3),
+            "any size": partial(self.job.annotate, sizes=None),
+            "a worker is parked": partial(self.job.annotate, parked="1"),
+            "it is back": partial(self.job.annotate, parked=None),
             "a worker fails": partial(_fail_worker, self),
             "a node is going": partial(_announce, self),
             "the node is gone": partial(_remove_node, self),
@@ -74,7 +78,8 @@ class Day(days.Day):
         await remove_nodes(self.job.client, self.pool)
 
     async def is_whole(self, state: State) -> str:
-        lame = [name for name, pod in state.workers.items() if pod["status"].get("phase") != "Running"]
+        running = {name: pod for name, pod in state.workers.items() if not holds_place(pod)}
+        lame = [name for name, pod in running.items() if pod["status"].get("phase") != "Running"]
         moving = [name for name, pod in state.workers.items() if pod["spec"].get("nodeName") in self.going]
         return unlike(self.job, state) or ", ".join([*lame, *moving])
 

@@ -20,13 +20,14 @@ from kubernetes.aio.client import Configuration
 from lab.install import Installed
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption.signs import Signs
+from mpijob_elastic.capabilities.sizes.facts import parse
 from mpijob_elastic.controller.process import Controller
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.lease import LeaseTimes
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.campaign.sequence_rules import Version, record
 from tests.lab.controllers import settings_for
-from tests.lab.job import Job, State
+from tests.lab.job import Job, Object, State
 
 AGENT = "mpijob-elastic-campaign"
 # Long enough that a busy machine seldom costs a leader its Lease, seldom enough that many leaders are a small load.
@@ -34,6 +35,8 @@ TIMES = LeaseTimes(duration=15.0, renew_deadline=12.0, retry=4.0, attempt=5.0, l
 # Seconds until a sequence has converged. The operator puts a job off by 5 ms * 2^n where n events came before a sync
 # succeeds ([operator] AddRateLimited at each event), which was 655 s twice; client-go puts off by 1,000 s at most.
 PATIENCE = 1100.0
+# Notices that a job which is as it should be may have.
+EXPECTED = ("HostListContested", "Parked", "SizeNotAllowed")
 LOOK = 1.0  # seconds between two looks at a job that changes
 
 # Returns what is not as it should be, "" if nothing.
@@ -191,16 +194,29 @@ def mounts(state: State) -> bool:
 
 def unlike(job: Job, state: State) -> str:
     """Return what a whole job has and this does not, "" if nothing."""
-    pods = job.workers(*range(state.replicas))
+    every, pods = job.workers(*range(state.replicas)), trainable(job, state)
+    sizes = [size for size in parse(state.sizes) or () if size <= len(pods)]
     wanted = {
-        "the workers": sorted(state.workers) == sorted(pods) == sorted(state.running),
-        "the hosts": listed(state) == pods,
+        "the workers": sorted(state.workers) == sorted(every) == sorted(state.running),
+        "the placeholders": all(holds_place(pod) == (name not in pods) for name, pod in state.workers.items()),
+        "the hosts": listed(state) == (pods[: max(sizes)] if sizes else pods),
         "the hostfile": state.hostfile == [f"{pod} slots=1" for pod in pods],
         "the Role": {*pods} <= {*state.exec_names},
         "the launcher": state.launcher_runs and mounts(state),
-        "the notices": not state.notices or state.notices.startswith("HostListContested"),
+        "the notices": not state.notices or state.notices.startswith(EXPECTED),
     }
     return ", ".join(what for what, holds in wanted.items() if not holds)
+
+
+def trainable(job: Job, state: State) -> list[str]:
+    """Return the workers of the size that are not parked."""
+    parked = {int(index) for index in state.parked.split(",") if index}
+    return job.workers(*(index for index in range(state.replicas) if index not in parked))
+
+
+def holds_place(pod: Object) -> bool:
+    """Return whether a pod is a placeholder, which waits for good."""
+    return {"name": names.GATE_PARKED} in pod["spec"].get("schedulingGates", ()) and "nodeName" not in pod["spec"]
 
 
 def listed(state: State) -> list[str]:

@@ -234,13 +234,15 @@ def _launcher_deleted(_known: _Job, _new: Version, old: Version) -> Iterator[str
 
 
 def _worker_deleted(known: _Job, new: Version, old: Version) -> Iterator[str]:
-    jobs = _jobs(known, at=new.at)
+    if {"name": names.GATE_PARKED} in old.content["spec"].get("schedulingGates", ()):
+        return  # a placeholder: nothing has ever run in it
+    jobs, index = _jobs(known, at=new.at), rules.index_of(new.name)
     launcher = known.last("Pod", names.launcher(known.name))
     failed, finished = _phase(old) == "Failed", any(job.finished for job in jobs)
     job = rules.Job(
         elastic=any(_elastic(known, at=new.at)),
         hosts=set() if finished else set(known.hosts or ()),
-        size=min([job.replicas for job in jobs], default=sys.maxsize),
+        size=sys.maxsize if all(index < job.replicas and index not in job.skips for job in jobs) else 0,
         ended=launcher is not None and _phase(launcher) in ("Succeeded", "Failed"),
         cleans=any(job.clean_pod_policy in ("Running", "All") for job in jobs),
     )

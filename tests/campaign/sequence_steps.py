@@ -167,6 +167,8 @@ KINDS: Mapping[str, Kind] = {
     "size": Kind(_size, 8, tuple(range(1, MOST_WORKERS + 1))),
     "drain_timeout": Kind(_annotation("drain_timeout"), 2, ("0s", "1s", "3s", None)),
     "min_replicas": Kind(_annotation("min_replicas"), 1, ("1", None)),
+    "parked": Kind(_annotation("parked"), 4, ("0", "1", "0,2", None, None)),
+    "sizes": Kind(_annotation("sizes"), 2, ("2,4", "*2", "1,3", None)),
     "enabled": Kind(_annotation("enabled"), 1, ("true", "false", None)),
     "template": Kind(template, 1, tuple(TEMPLATES)),
     "delete_worker": Kind(_delete_worker, 2, (0, 1, 2)),

@@ -26,7 +26,7 @@ MPIRUN = ["mpirun", "-np", "2", "python", "train.py"]
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """The objects of one job on the API server at one moment; pods by name."""
+    """The objects of one job on the API server at one moment; pods by name. parked, sizes: its annotations."""
 
     hosts: list[str]
     hostfile: list[str]
@@ -38,6 +38,8 @@ class State:
     memory: str
     replicas: int
     conditions: list[str]
+    parked: str
+    sizes: str
 
     @property
     def running(self) -> list[str]:
@@ -166,6 +168,8 @@ class Job:
             conditions=[
                 one["type"] for one in job.get("status", {}).get("conditions") or () if one["status"] == "True"
             ],
+            parked=annotations.get("mpijob-elastic/parked", ""),
+            sizes=annotations.get("mpijob-elastic/sizes", ""),
         )
 
     async def until(self, holds: Callable[[State], bool], what: str, *, patience: float = PATIENCE) -> State:
