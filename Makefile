@@ -65,7 +65,7 @@ real: lab-binaries  ## The tests with pods that run; as root, else they are skip
 	@$(if $(LAB_KIND),,scripts/real-node-setup)
 	$(PYTEST) tests/real $(ARGS)
 
-test-peers: lab-binaries  ## Build Helm, prometheus-adapter, KEDA, cert-manager, metrics-server, Kueue, Volcano, Coscheduling, Koordinator and karmadactl, install Prometheus (Debian, Ubuntu; as root), once, and test beside them
+test-peers: lab-binaries  ## Build Helm, prometheus-adapter, KEDA, cert-manager, metrics-server, Kueue, Volcano, Coscheduling, Koordinator, karmadactl and Arena, install Prometheus (Debian, Ubuntu; as root), once, and test beside them
 	@scripts/peers-setup
 	@$(PYTHON_BIN) -m lab peers
 	$(PYTEST) tests/peers $(ARGS)

@@ -75,6 +75,7 @@ PEERS = (
     Program("koord-scheduler", "koordinator", "github.com/koordinator-sh/koordinator/cmd/koord-scheduler", 400),
     Program("kueue", "kueue", "sigs.k8s.io/kueue/cmd/kueue", 500),
     Program("karmadactl", "karmada", "github.com/karmada-io/karmada/cmd/karmadactl", 200),
+    Program("arena", "arena", "github.com/kubeflow/arena/cmd/arena", 200),
 )
 
 # Those inside kubectl 1.28 and 1.32, small enough for the test that needs them to build them. kubectl 1.28 has a commit

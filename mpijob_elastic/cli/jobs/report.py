@@ -88,6 +88,7 @@ class LauncherReport(_Part, frozen=True):
     sees_discover_hosts: bool
     refreshed: bool | None
     node: str
+    created: datetime | None = None
 
 
 class JobReport(_Part, frozen=True):
@@ -98,7 +99,7 @@ class JobReport(_Part, frozen=True):
     exec_names: the pods that the launcher's Role allows exec into, None where this user may not read it. next: what the
     controller does next, in words; next_look: when it checks the job again without a change. queue: None unless it
     is in one and this user may read what shows that. parked: the numbers of workers that the job does without.
-    gpus: that its workers ask for together. priority: the PriorityClass of its workers. ended: None unless it has.
+    gpus: that its workers ask for together; gpus_held: of those that have a node and have not ended. priority: the PriorityClass of its workers. ended: None unless it has.
     context: of the kubeconfig, "" where the user names none.
     """
 
@@ -128,6 +129,7 @@ class JobReport(_Part, frozen=True):
     queue: QueueReport | None = None
     parked: list[int] = []
     gpus: int = 0
+    gpus_held: int = 0
     priority: str = ""
     ended: datetime | None = None
     context: str = ""
@@ -168,6 +170,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         queue=next((QueueReport(*turn) for one in state.wishes.capabilities if (turn := one.turn(state))), None),
         parked=sorted(view.facts.skips),
         gpus=view.replicas * view.facts.gpus,
+        gpus_held=view.facts.gpus * sum(bool(pod.facts.node) and not pod.terminated for pod in view.workers),
         priority=snapshot.job.priority,
         ended=None if view.facts.ended_at is None else _time(view.facts.ended_at),
     )
@@ -193,7 +196,7 @@ def _worker(snapshot: Snapshot, state: JobState, index: int) -> WorkerReport:
         ready=worker.ready,
         draining=_draining(worker.drain) if worker.drain and view.elastic and not worker.wanted else None,
         node=seen.facts.node,
-        created=_time(seen.facts.created_at) if seen.facts.created_at else None,
+        created=_created(seen),
         ready_since=None if seen.facts.ready_at is None else _time(seen.facts.ready_at),
         last_state=pod.facts.last_state if pod.terminated else "",
         quota=_first(one.quota_word(view, pod) for one in state.wishes.capabilities),
@@ -225,7 +228,12 @@ def _launcher(snapshot: Snapshot, launcher: Launcher, state: JobState) -> Launch
         sees_discover_hosts=launcher.facts.mounts_discovery,
         refreshed=not known.refresh_due if known.can_be_shown else None,
         node=pod.facts.node,
+        created=_created(pod),
     )
+
+
+def _created(pod: SeenPod) -> datetime | None:
+    return _time(pod.facts.created_at) if pod.facts.created_at else None
 
 
 def _hosts(view: JobView) -> list[str]:

@@ -77,6 +77,7 @@ def _row(report: JobReport, now: datetime, *, contexts: bool, namespaces: bool, 
 def _more(report: JobReport, now: datetime) -> dict[str, str]:
     return {
         "DURATION": age(report.created, now=report.ended or now),
+        "GPUS-HELD": str(report.gpus_held if report.gpus else ""),
         "QUEUE": report.queue.name if report.queue else "",
         "PRIORITY": report.priority,
         "MIN": str(report.min_replicas or ""),
@@ -84,6 +85,7 @@ def _more(report: JobReport, now: datetime) -> dict[str, str]:
         "SLOTS": str(report.slots),
         "DRAIN-TIMEOUT": durations.render(report.drain_timeout),
         "LAUNCHER": report.launcher.phase if report.launcher else "",
+        "NODE": report.launcher.node if report.launcher else "",
         "NOTICE": report.notices[0].partition(":")[0] if report.notices else "",
     }
 
@@ -103,11 +105,12 @@ def _facts(report: JobReport, now: datetime) -> list[str]:
         "Slots": f"{report.slots} a worker",
         "Drain timeout": durations.render(report.drain_timeout),
         "Last scale": _last_scale(report, now),
-        "Launcher": _launcher(report.launcher) if report.launcher else "not created yet",
+        "Launcher": _launcher(report.launcher, now) if report.launcher else "not created yet",
         "Phase": report.phase,
-        "GPUs": str(report.gpus or ""),
+        "GPUs": f"{report.gpus}, of which its pods hold {report.gpus_held}" if report.gpus else "",
         "Priority": report.priority,
-        "Duration": age(report.created, now=report.ended) if report.ended else "",
+        "Created": _moment(report.created),
+        "Ended": f"{_moment(report.ended)}, after {age(report.created, now=report.ended)}" if report.ended else "",
         "Queue": _queue(report.queue) if report.queue else "",
     }
     return [f"{name + ':':<16}{fact}" for name, fact in facts.items() if fact]
@@ -129,14 +132,20 @@ def _bounds(report: JobReport) -> str:
     return f" (allowed: {low or 1} to {high or 'any number'})" if low or high else ""
 
 
-def _launcher(launcher: LauncherReport) -> str:
+def _moment(at: datetime) -> str:
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _launcher(launcher: LauncherReport, now: datetime) -> str:
     script = names.KEY_DISCOVER_HOSTS
     news = {None: "is mounted", True: "is up to date", False: "is not refreshed yet"}[launcher.refreshed]
     seen = f"{script} {news}" if launcher.sees_discover_hosts else f"without {script}"
-    return f"{launcher.name}, {launcher.phase}, {seen}"
+    place = f" on {launcher.node}" if launcher.node else ""
+    old = f", {age(launcher.created, now=now)} old" if launcher.created else ""
+    return f"{launcher.name}, {launcher.phase}{place}{old}, {seen}"
 
 
-_WORKER_COLUMNS = ("WORKER", "PHASE", "READY", "PUBLISHED", "EXEC", "DRAINING", "NODE", "LAST-STATE")
+_WORKER_COLUMNS = ("WORKER", "PHASE", "READY", "PUBLISHED", "EXEC", "DRAINING", "AGE", "NODE", "LAST-STATE")
 
 
 def _worker(report: JobReport, worker: WorkerReport, now: datetime) -> list[str]:
@@ -147,6 +156,7 @@ def _worker(report: JobReport, worker: WorkerReport, now: datetime) -> list[str]
         _published(worker),
         "?" if report.exec_names is None else _yes(worker.name in report.exec_names),
         _draining(worker.draining, now) if worker.draining else NONE,
+        age(worker.created, now=now) if worker.created else NONE,
         worker.node or NONE,
         worker.last_state or NONE,
         worker.quota or NONE,
