@@ -47,8 +47,8 @@ def get(
 
     - `mpijob-elastic get`: the jobs of the context's namespace
 
-    - `mpijob-elastic list -A -o wide`: the jobs of all namespaces, with duration, queue, priority, bounds and launcher;
-      `list` is another name of `get`
+    - `mpijob-elastic list -A -o wide`: the jobs of all namespaces, with duration, the GPUs that their pods hold, queue,
+      priority, bounds and launcher; `list` is another name of `get`
 
     - `mpijob-elastic get -A --context east --context west`: of two clusters, in one table
 

@@ -99,7 +99,8 @@ class JobReport(_Part, frozen=True):
     exec_names: the pods that the launcher's Role allows exec into, None where this user may not read it. next: what the
     controller does next, in words; next_look: when it checks the job again without a change. queue: None unless it
     is in one and this user may read what shows that. parked: the numbers of workers that the job does without.
-    gpus: that its workers ask for together; gpus_held: of those that have a node and have not ended. priority: the PriorityClass of its workers. ended: None unless it has.
+    gpus: that its workers ask for together; gpus_held: of those that have a node and have not ended. priority: the
+    PriorityClass of its workers. ended: None unless it has.
     context: of the kubeconfig, "" where the user names none.
     """
 
