@@ -107,7 +107,7 @@ def _facts(report: JobReport, now: datetime) -> list[str]:
         "Last scale": _last_scale(report, now),
         "Launcher": _launcher(report.launcher, now) if report.launcher else "not created yet",
         "Phase": report.phase,
-        "GPUs": f"{report.gpus}, of which its pods hold {report.gpus_held}" if report.gpus else "",
+        "GPUs": f"{report.gpus} asked for, {report.gpus_held} held by its pods" if report.gpus else "",
         "Priority": report.priority,
         "Created": _moment(report.created),
         "Ended": f"{_moment(report.ended)}, after {age(report.created, now=report.ended)}" if report.ended else "",
