@@ -196,11 +196,12 @@ def unlike(job: Job, state: State) -> str:
     """Return what a whole job has and this does not, "" if nothing."""
     every, pods = job.workers(*range(state.replicas)), trainable(job, state)
     sizes = [size for size in parse(state.sizes) or () if size <= len(pods)]
+    hosts = pods[: max(sizes)] if sizes else pods
     wanted = {
         "the workers": sorted(state.workers) == sorted(every) == sorted(state.running),
         "the placeholders": all(holds_place(pod) == (name not in pods) for name, pod in state.workers.items()),
-        "the hosts": listed(state) == (pods[: max(sizes)] if sizes else pods),
-        "the hostfile": state.hostfile == [f"{pod} slots=1" for pod in pods],
+        "the hosts": listed(state) == hosts,
+        "the hostfile": state.hostfile == [f"{pod} slots=1" for pod in hosts],
         "the Role": {*pods} <= {*state.exec_names},
         "the launcher": state.launcher_runs and mounts(state),
         "the notices": not state.notices or state.notices.startswith(EXPECTED),

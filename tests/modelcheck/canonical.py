@@ -48,9 +48,10 @@ def canonical(world: World) -> World:
     stuck_age = _stuck_age(world)
     drains = any(config.left)
     longest = _longest_ready(world, stuck_age)
-    late = late and _late(world.late, config, longest, stuck_age, drains=drains)
+    skips = world.job.skips | world.seen.job.skips
+    late = late and _late(world.late, config, longest, stuck_age, drains=drains, skips=skips)
     return world._replace(
-        pods=_pods(world.pods, launcher, config, longest),
+        pods=_pods(world.pods, launcher, config, longest, skips=skips),
         launcher=launcher and _launcher(launcher, stuck_age, drains=drains),
         config=_config(config, world, stuck_age),
         probes=tuple(left and probe and _probe(probe) for left, probe in zip(config.left, world.probes, strict=True)),
@@ -58,6 +59,7 @@ def canonical(world: World) -> World:
         edits=0 if world.job.over else world.edits,
         suspensions=0 if world.job.over else world.suspensions,
         faults=0 if world.job.over else world.faults,
+        parks=0 if world.job.over else world.parks,
         watch=tuple(watch and _watch(watch) for watch in world.watch),
         late=late,
     )
@@ -92,26 +94,29 @@ def _any_doomed(world: World) -> bool:
     return any(pod and pod.doomed for pod in (*world.pods, *world.seen.pods))
 
 
-def _late(late: Seen | None, config: Config, longest: int, stuck_age: int, *, drains: bool) -> Seen | None:
+def _late(
+    late: Seen | None, config: Config, longest: int, stuck_age: int, *, drains: bool, skips: frozenset[int]
+) -> Seen | None:
     if late is None:
         return None
     launcher = late.launcher and _launcher(late.launcher, stuck_age, drains=drains)
-    return Seen(late.job, _pods(late.pods, late.launcher, config, longest), launcher)
+    return Seen(late.job, _pods(late.pods, late.launcher, config, longest, skips=skips), launcher)
 
 
 def _pods(
-    pods: tuple[Pod | None, ...], launcher: Launcher | None, config: Config, longest: int
+    pods: tuple[Pod | None, ...], launcher: Launcher | None, config: Config, longest: int, *, skips: frozenset[int]
 ) -> tuple[Pod | None, ...]:
     is_held = launcher is not None and launcher.gated
-    return tuple(pod and _pod(index, pod, config, longest, is_held=is_held) for index, pod in enumerate(pods))
+    found = enumerate(pods)
+    return tuple(pod and _pod(at, pod, config, longest, is_held=is_held, is_parked=at in skips) for at, pod in found)
 
 
-def _pod(index: int, pod: Pod, config: Config, longest: int, *, is_held: bool) -> Pod:
+def _pod(index: int, pod: Pod, config: Config, longest: int, *, is_held: bool, is_parked: bool) -> Pod:
     listed = pods_of(config.hosts) >> index & 1
     ready_age = 1 if listed and longest == NEVER else min(pod.ready_age, max(longest, 1))
     missed = is_held and not (pod.gated or pod.before)
     return pod._replace(
-        created_age=min(pod.created_age, LONGEST_DRAIN) if missed or _succeeds(index, pod, config) else 0,
+        created_age=min(pod.created_age, LONGEST_DRAIN) if missed or is_parked or _succeeds(index, pod, config) else 0,
         before=pod.before and is_held,
         ready_age=ready_age if pod.phase == READY else 0,
         doomed=pod.doomed and pod.works,

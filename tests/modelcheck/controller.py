@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.parking.actions import DeletePlaceholder
 from mpijob_elastic.decide import decide, derive, drain
 from mpijob_elastic.decide.actions import (
     Action,
@@ -114,6 +115,8 @@ class Controller:
                 world = _delete_launcher(world, action)
             case Ungate():
                 world = _ungate(world, action)
+            case DeletePlaceholder():
+                world = _delete_placeholder(world, action, self.setup)
             case TellUser():
                 world = _tell(world)
         return world
@@ -149,6 +152,14 @@ def _deleted(world: World, removal: Removal, setup: Setup) -> World:
     if removal.grace == 0:
         return surroundings.gone(world, index, setup)
     return _change_pod(world, index, uid, lambda pod: pod._replace(going=True, gentle=0))
+
+
+def _delete_placeholder(world: World, action: DeletePlaceholder, setup: Setup) -> World:
+    index, uid = names.worker_index(action.ref.name, job=JOB) or 0, views.number(action.ref.uid)
+    pod = world.pods[index]
+    return (
+        surroundings.gone(world, index, setup) if pod and pod.uid == uid else world
+    )  # no node has it: it goes at once
 
 
 def _change_pod(world: World, index: int, uid: int, change: Callable[[Pod], Pod]) -> World:

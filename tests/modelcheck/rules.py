@@ -6,6 +6,7 @@ Nothing here asks decide: an invariant that borrowed its reasons would share its
 from functools import cache
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.parking.actions import DeletePlaceholder
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
@@ -59,6 +60,11 @@ def after_our_move(before: World, action: Action | Look, after: World, *, setup:
             wrong += filter(None, [_stopped(before, setup=setup) if started else ""])
         case Ungate():
             wrong = rules.ungated(_job(before.seen)) + _ungated(before, after)
+        case DeletePlaceholder():
+            gone = [index for index, pod in enumerate(after.pods) if pod != before.pods[index]]
+            wrong = [
+                f"a worker is deleted for a placeholder: {index}" for index in gone if not _holds_place(before, index)
+            ]
         case WriteRole():
             wrong = rules.granted(_workers(before.role), _workers(after.role))
     if not before.seen.job.elastic and isinstance(action, WriteRole | RefreshLauncher | DeleteLauncher):
@@ -133,7 +139,8 @@ def _listed_job(world: World) -> rules.Job:
     return rules.Job(
         elastic=seen.job.elastic,
         hosts=_hosts(world.config.hosts),
-        size=seen.job.replicas,
+        size=seen.job.wanted.bit_count(),
+        skips=seen.job.skips,
         runs=launcher is not None and not launcher.gated,
         ready=_workers(mask([i for i, pod in enumerate(seen.pods) if pod and pod.works])),
         role=_workers(world.role),
@@ -169,8 +176,10 @@ def _startled(before: World, after: World) -> str:
     old, new, launcher = before.config.hosts, after.config.hosts, before.launcher
     if launcher is None or launcher.phase != STARTED or not pods_of(old) & _ready(before):
         return ""
-    size, named = before.seen.job.replicas, zip(before.seen.pods, before.config.names, strict=True)
-    trained = [(i, pod) for i, (pod, name) in enumerate(named) if pod and name and pod.uid == name.uid and i < size]
+    wanted, named = before.seen.job.wanted, zip(before.seen.pods, before.config.names, strict=True)
+    trained = [
+        (i, pod) for i, (pod, name) in enumerate(named) if pod and name and pod.uid == name.uid and wanted >> i & 1
+    ]
     fresh = [(i, pod) for i, pod in trained if pod.lost_age in range(LONGEST_DRAIN)]
     lost = mask([i for i, pod in fresh if pod.phase == READY and not pod.going])
     called = hosts_of(lost, old)
@@ -190,7 +199,8 @@ def _gone(world: World, index: int, *, setup: Setup) -> list[str]:
     job = rules.Job(
         elastic=world.job.elastic,
         hosts=_hosts(world.config.hosts),
-        size=1 if world.job.stops else world.job.replicas,
+        size=1 if world.job.stops else world.job.wanted.bit_count(),
+        skips=world.job.skips,
         ended=world.job.over or launcher_ended,
         cleans=setup.clean_pod_policy != "None" and (launcher_ended or index >= world.job.replicas),
     )
@@ -200,6 +210,11 @@ def _gone(world: World, index: int, *, setup: Setup) -> list[str]:
     return rules.deleted(
         job, rules.Deletion(pod=pod_name, dead=dead, replaced=dead or pod.doomed, held=held, in_use=in_use)
     )
+
+
+def _holds_place(world: World, index: int) -> bool:
+    pod = world.pods[index]
+    return pod is not None and pod.placeholder
 
 
 def _could_be_killed(world: World, bit: int) -> str:
@@ -241,7 +256,7 @@ def _doomed(world: World) -> bool:
 
 def is_goal(world: World, *, setup: Setup) -> bool:
     """Return True if the job is as its size asks: every possible worker trains, no other is left."""
-    size = (1 << world.job.replicas) - 1
+    every, size = (1 << world.job.replicas) - 1, world.job.wanted
     placed = size & ~setup.unplaced
     there = {index for index, pod in enumerate(world.pods) if pod}
     if world.job.over or (world.launcher is not None and world.launcher.phase == FINISHED):
@@ -249,7 +264,7 @@ def is_goal(world: World, *, setup: Setup) -> bool:
     if world.job.stops:
         held = [world.launcher, *(world.pods[index] for index in there)]
         is_held = all(pod is not None and pod.gated and not pod.going for pod in held)
-        return is_held and there == set(members(size)) and not (world.config.hosts or world.orphans)
+        return is_held and there == set(members(every)) and not (world.config.hosts or world.orphans)
     trains = world.launcher is not None and world.launcher.phase == STARTED and not world.launcher.going
     if not world.job.elastic:
         return trains  # on what it was started with
@@ -258,6 +273,7 @@ def is_goal(world: World, *, setup: Setup) -> bool:
         and _ready(world) == placed == pods_of(world.config.hosts)
         and world.role & size == size
         and world.ranks == world.node.known == world.config.hosts
-        and there == set(members(size))
+        and there == set(members(every))
+        and {index for index, pod in enumerate(world.pods) if pod and pod.placeholder} == {*members(every & ~size)}
         and (size.bit_count() <= (setup.policy.min_replicas or 1) or not _doomed(world))
     )

@@ -48,6 +48,7 @@ def moves(world: World, setup: Setup) -> Iterator[Move]:
     yield from _launchers_kubelet(world)
     yield from _driver(world)
     yield from _user(world, setup)
+    yield from _parks(world)
     yield from _faults(world, setup)
     if world.late:
         yield Move("caches catch up", world._replace(late=None))
@@ -85,7 +86,7 @@ def _operator(world: World, setup: Setup) -> Iterator[Move]:
     missing = [index for index in range(world.job.replicas) if world.pods[index] is None]
     for gated, which, then in _gates(world, setup):
         for index in missing[:1]:  # it goes through them in order
-            pod = Pod(uid=_next_uid(world, index), gated=gated)
+            pod = Pod(uid=_next_uid(world, index), gated=gated, placeholder=index in world.job.skips)
             yield Move(f"operator creates {index}{which}", set_pod(then, index, pod), fair=not which)
         if world.launcher is None:
             seen = world.seen.launcher
@@ -124,7 +125,7 @@ def _kubelets(world: World, setup: Setup) -> Iterator[Move]:
             yield Move(f"{index} is collected", gone(world, index, setup), fair=False)
         elif pod and pod.going:
             yield Move(f"{index} is gone", gone(world, index, setup))
-        elif pod and pod.phase == PENDING and not (pod.gated or setup.unplaced >> index & 1):
+        elif pod and pod.phase == PENDING and not (pod.gated or pod.placeholder or setup.unplaced >> index & 1):
             yield Move(f"{index} becomes Ready", set_pod(world, index, pod._replace(phase=READY, ready_age=0)))
 
 
@@ -191,7 +192,7 @@ def _driver(world: World) -> Iterator[Move]:
 def _user(world: World, setup: Setup) -> Iterator[Move]:
     if world.edits and not world.job.over:
         edited = world._replace(edits=world.edits - 1)
-        for size in range(1, setup.size + 1):
+        for size in range(2 if world.job.parked else 1, setup.size + 1):
             if size != world.job.replicas:
                 job = world.job._replace(replicas=size)
                 yield Move(f"user asks for {size}", edited._replace(job=job), fair=False)
@@ -199,6 +200,14 @@ def _user(world: World, setup: Setup) -> Iterator[Move]:
         job = world.job._replace(suspended=not world.job.suspended)
         turned = world._replace(job=job, suspensions=world.suspensions - 1)
         yield Move("user resumes" if world.job.suspended else "user suspends", turned, fair=False)
+
+
+def _parks(world: World) -> Iterator[Move]:
+    """Whether the first worker is parked; the webhook refuses that of a job that would have no other."""
+    if world.parks and world.job.replicas > 1 and not world.job.over:
+        job = world.job._replace(parked=not world.job.parked)
+        turned = world._replace(job=job, parks=world.parks - 1)
+        yield Move("user has 0 back" if world.job.parked else "user parks 0", turned, fair=False)
 
 
 def _faults(world: World, setup: Setup) -> Iterator[Move]:

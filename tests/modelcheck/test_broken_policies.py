@@ -3,6 +3,7 @@
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.parking.actions import DeletePlaceholder
 from mpijob_elastic.decide import derive, drain, next_memory
 from mpijob_elastic.decide.actions import (
     Action,
@@ -29,6 +30,7 @@ from tests.modelcheck.world import Setup
 CALM = Setup(size=2, edits=2, start=1)
 GENTLE = Setup(size=2, edits=0, start=2, fault_budget=1, faults=frozenset({"deleted-gently"}))
 SUSPENDED = Setup(size=2, edits=0, start=2, suspensions=2)
+PARKED = Setup(size=2, edits=0, start=2, parks=2)
 LOSSES = Setup(size=2, edits=1, start=2, fault_budget=1, faults=frozenset({"fails"}))
 
 
@@ -146,6 +148,12 @@ def silent(view: JobView) -> Plan:
     return but(plan, actions=tuple(action for action in plan.actions if not isinstance(action, TellUser)))
 
 
+def clinging(view: JobView) -> Plan:
+    """Never deletes a placeholder."""
+    plan = really_decide(view)
+    return but(plan, actions=tuple(action for action in plan.actions if not isinstance(action, DeletePlaceholder)))
+
+
 NODE_GOES = but(CALM, edits=0, start=2, fault_budget=1, faults=frozenset({"node-goes"}))
 TWO_STAY = but(NODE_GOES, policy=but(CALM.policy, min_replicas=2))
 NODE_LOST = but(LOSSES, faults=frozenset({"node-lost"}))
@@ -189,6 +197,7 @@ def test_a_worker_that_goes_too_early_is_caught(setup: Setup, removals: Removals
     ("setup", "broken"),
     [
         pytest.param(CALM, late_role, id="the launcher may not exec into more workers"),
+        pytest.param(PARKED, clinging, id="a placeholder that is not needed stays"),
         # Without a least size the start waits for a worker that never comes.
         pytest.param(Setup(size=2, edits=0, start=2, running=False, unplaced=0b01), really_decide, id="no node"),
     ],

@@ -40,6 +40,7 @@ QUICK = {
     ),
     "suspended, resumed, suspended": (Setup(size=1, edits=0, start=1, suspensions=3), 1_000),
     "two workers, suspended": (Setup(size=2, edits=0, start=2, suspensions=1), 1_000),
+    "the first is parked, and comes back": (Setup(size=2, edits=0, start=2, parks=2), 300),
 }
 # Two minutes of CPU together.
 LONG = {

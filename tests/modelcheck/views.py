@@ -8,6 +8,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities import told
+from mpijob_elastic.capabilities.parking.facts import Parked
 from mpijob_elastic.capabilities.suspension import Suspended
 from mpijob_elastic.decide import config_map, derive, frozen_execs, lost_ranks, next_memory, rank0_loss
 from mpijob_elastic.model import job as model
@@ -86,20 +87,27 @@ def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
     config = world.config
     shown = config_map_of(config)
     looks = [_probe(probe, watch) for probe, watch in zip(world.probes, world.watch, strict=True)]
-    workers = zip(seen.pods, looks, strict=True)
+    placed = [
+        _worker(index, pod, probe) for index, (pod, probe) in enumerate(zip(seen.pods, looks, strict=True)) if pod
+    ]
     facts = msgspec.structs.replace(
         FACTS,
         elastic=seen.job.elastic,
         policy=setup.policy if seen.job.elastic else replace(setup.policy, enabled=False),
         clean_pod_policy=setup.clean_pod_policy,
         finished=seen.job.over,
-        asked=(Suspended(),) if seen.job.stops else (),
+        replicas=seen.job.replicas,
+        asked=(
+            *((Suspended(),) if seen.job.stops else ()),
+            *((Parked(skips=seen.job.skips),) if seen.job.skips else ()),
+        ),
         notices="Suspended: by a field" if seen.job.told else "",
     )
     found = model.JobView(
         facts=facts,
-        replicas=seen.job.replicas,
-        workers=tuple(_worker(index, pod, probe) for index, (pod, probe) in enumerate(workers) if pod),
+        replicas=facts.workers,
+        workers=tuple(pod for pod in placed if names.GATE_PARKED not in pod.facts.gates),
+        placeholders=tuple(pod for pod in placed if names.GATE_PARKED in pod.facts.gates),
         former={names.worker(JOB, index): DRAINED for index in members(world.drained)},
         launcher=_launcher(seen, seen.launcher, shown, config.dropped_age) if seen.launcher else None,
         config=shown,
@@ -133,8 +141,8 @@ def _worker(index: int, pod: Pod, probe: pod_facts.Probe) -> pod_facts.Worker:
         phase={READY: "Running", FAILED: "Failed"}.get(pod.phase, "Pending"),
         containers=("main",),
         created_at=HELD_SINCE if pod.before else _long_ago(pod.created_age),
-        node="" if pod.gated else "n",  # its containers may run there before the kubelet has said so
-        gates=GATES if pod.gated else (),
+        node="" if pod.gated or pod.placeholder else "n",  # its containers may run there before the kubelet has said so
+        gates=(*(GATES if pod.gated else ()), *((names.GATE_PARKED,) if pod.placeholder else ())),
         node_gone_at=0.0 if pod.lost_age == NEVER else _long_ago(pod.lost_age),
         ready_at=at(pod.ready_age) if pod.phase == READY else None,
         deleting=pod.going,

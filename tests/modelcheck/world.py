@@ -34,13 +34,27 @@ NOTHING, SYNC, READING = range(3)
 
 
 class Job(NamedTuple):
-    """The MPIJob. over: it has succeeded. suspended: its user asks for that; told: our annotation says so."""
+    """The MPIJob. over: it has succeeded. suspended: its user asks for that; told: our annotation says so.
+
+    parked: whether the first worker is.
+    """
 
     replicas: int
     elastic: bool = True
     over: bool = False
     suspended: bool = False
     told: bool = False
+    parked: bool = False
+
+    @property
+    def skips(self) -> frozenset[int]:
+        """The workers that it does without."""
+        return frozenset({0}) if self.parked and self.elastic else frozenset()
+
+    @property
+    def wanted(self) -> int:
+        """The workers that it asks for, as a set."""
+        return mask([index for index in range(self.replicas) if index not in self.skips])
 
     @property
     def stops(self) -> bool:
@@ -53,7 +67,7 @@ class Pod(NamedTuple):
 
     lost_age: since its node was deleted, NEVER while that is there.
     gentle: for how many ticks its ranks still have time to leave after somebody else deleted it.
-    gated: it waits at our scheduling gate. before: it was there before the launcher.
+    gated: it waits at our scheduling gate. before: it was there before the launcher. placeholder: it waits for good.
     """
 
     phase: int = PENDING
@@ -66,6 +80,7 @@ class Pod(NamedTuple):
     gentle: int = 0
     gated: bool = False
     before: bool = False
+    placeholder: bool = False
 
     @property
     def works(self) -> bool:
@@ -180,7 +195,7 @@ class World(NamedTuple):
     """Everything. ranks: hosts in which a rank lives; edits, faults: how many may still happen.
 
     orphans: hosts in which ranks live whose launcher was deleted at once, and may not have ended yet.
-    suspensions: as edits.
+    suspensions, parks: as edits.
 
     probes: what exec has shown of workers that left the list; drained: workers that did so and are gone, and of which
     that has shown that they had drained; watch: what it has shown of published workers.
@@ -202,6 +217,7 @@ class World(NamedTuple):
     late: Seen | None = None
     orphans: int = 0
     suspensions: int = 0
+    parks: int = 0
 
     @property
     def seen(self) -> Seen:
@@ -214,7 +230,7 @@ class Setup:
     """One bounded world. size: most workers. faults: which may happen. late_caches: whether they may lag.
 
     watched: whether published workers are looked into. unplaced: workers that no node ever takes. suspensions: how
-    often its user may suspend or resume the job.
+    often its user may suspend or resume the job. parks: how often its user may park the first worker or have it back.
     """
 
     size: int
@@ -227,6 +243,7 @@ class Setup:
     watched: bool = False
     unplaced: int = 0
     suspensions: int = 0
+    parks: int = 0
     clean_pod_policy: str = "None"
     policy: Policy = field(default_factory=lambda: Policy(drain_timeout=LONGEST_DRAIN * TICK))
 
@@ -281,5 +298,6 @@ def first(setup: Setup) -> World:
         edits=setup.edits,
         faults=setup.fault_budget,
         suspensions=setup.suspensions,
+        parks=setup.parks,
         watch=nothing,
     )
