@@ -60,6 +60,7 @@ class Crash(Exception):
 class Cluster(TinyApi):
     """quota: pods that Kueue admits. lagging: the kind of which watches and lists are old. crash_in: writes to go.
 
+    slow: seconds between the starts of two pods.
     ASKS: the kind that asks for quota. watched: kinds that the controller sees.
     """
 
@@ -70,6 +71,7 @@ class Cluster(TinyApi):
         self.now, self.quota = 1_800_000_000.0, quota
         self.lagging: Resource | None = None
         self.crash_in = 0
+        self.slow, self._started = 0.0, 0.0
         self.watched = (MPI_JOBS, PODS, CONFIG_MAPS, ROLES, self.ASKS)
         self.served: dict[Resource, tuple[int, list[bytes]]] = {}
         self.ranks: set[str] = set()
@@ -151,6 +153,9 @@ class Cluster(TinyApi):
             if pod["metadata"].get("deletionTimestamp"):
                 self.remove(PODS.path(NAMESPACE, pod["metadata"]["name"]))
             elif not gated(pod) and pod["status"]["phase"] == "Pending" and self._may_start(pod):
+                if self.now < self._started + self.slow:
+                    continue
+                self._started = self.now
                 since = {"lastTransitionTime": timestamp(self.now)}
                 state = {"running": {"startedAt": timestamp(self.now)}}
                 first = {"name": pod["spec"]["containers"][0]["name"], "ready": True, "state": state}

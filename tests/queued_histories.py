@@ -67,8 +67,8 @@ def drawn(seed: int, *, jobs: int, most: int = 12, kinds: Sequence[str] = KINDS)
 class History:
     """A history as it goes on. free: pods that may run outside the quota, because their job left its queue.
 
-    holding: uids of placeholders. KIND: the cluster. LABELS, NOTES: labels and annotations by which a job queues.
-    KINDS: of its steps.
+    holding: uids of placeholders. lists: the hosts that were last seen of each job, by uid. KIND: the cluster. LABELS,
+    NOTES: labels and annotations by which a job queues. KINDS: of its steps.
     """
 
     jobs: int
@@ -76,6 +76,7 @@ class History:
     wrong: list[str] = field(default_factory=list)
     free: set[str] = field(default_factory=set)
     holding: set[str] = field(default_factory=set)
+    lists: dict[str, set[str]] = field(default_factory=dict)
     born: int = 0
 
     KIND: ClassVar[type[Cluster]] = Cluster
@@ -221,6 +222,17 @@ class History:
                 self.holding.add(uid)
             if uid in self.holding and (not holds_place(pod) or pod["spec"].get("nodeName")) and not self.wrong:
                 self.wrong.append(f"{pod['metadata']['name']} was a placeholder, and may run")
+        self._watch_growth()
+
+    def _watch_growth(self) -> None:
+        """Note a list that has grown to a size which its job may not have, unless an old watch may be why."""
+        for job in self.cluster.all(MPI_JOBS):
+            uid, now = job["metadata"]["uid"], self.cluster.listed(job["metadata"]["name"])
+            before, sizes = self.lists.get(uid, set()), sizes_of(job)
+            self.lists[uid] = now
+            may_be = not sizes or len(now) in sizes or min(sizes) > len(now) or self.cluster.lagging
+            if before and before < now and not may_be and not self.wrong:
+                self.wrong.append(f"{sorted(before)} became {sorted(now)}, sizes {sizes}")
 
     def _watch_quota(self) -> None:
         """Note where more pods may run than quota is set aside for their job."""
