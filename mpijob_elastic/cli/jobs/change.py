@@ -68,19 +68,24 @@ Decide = Callable[[ApiWriter, Snapshot], Awaitable[Change]]
 async def change(where: Where, job: str, decide: Decide, patience: Patience) -> Exit:
     """Change a job, and wait. Raises `errors.KubeError`."""
     async with reached(where) as (client, namespace):
-        snapshot, asked = await written(client, namespace, job, decide)
-        view = snapshot.view
-        say(asked.says)
-        if not patience.wait:
-            say(f"`{command('watch', view)}` shows what follows.")
-            return Exit.DONE
-        try:
-            end, lines = await followed(client, snapshot, asked, patience)
-        except asyncio.CancelledError:
-            say(f"Interrupted. Nothing is undone, the change goes on: `{command('watch', view)}` shows it.", err=True)
-            raise
-        say(*lines, err=end is Exit.NOT_KNOWN)
-        return end
+        return await made(client, namespace, job, decide, patience)
+
+
+async def made(client: ApiWriter, namespace: str | None, job: str, decide: Decide, patience: Patience) -> Exit:
+    """Change a job by a client that is there, and wait. Raises `errors.KubeError`."""
+    snapshot, asked = await written(client, namespace, job, decide)
+    view = snapshot.view
+    say(asked.says)
+    if not patience.wait:
+        say(f"`{command('watch', view)}` shows what follows.")
+        return Exit.DONE
+    try:
+        end, lines = await followed(client, snapshot, asked, patience)
+    except asyncio.CancelledError:
+        say(f"Interrupted. Nothing is undone, the change goes on: `{command('watch', view)}` shows it.", err=True)
+        raise
+    say(*lines, err=end is Exit.NOT_KNOWN)
+    return end
 
 
 async def followed(

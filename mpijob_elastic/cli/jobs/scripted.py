@@ -55,7 +55,8 @@ async def scale(where: Where, job: str, asked: Asked, patience: Patience, script
             if why := await _failure(client, launcher, first, seconds=patience.seconds, so=kept):
                 raise Refused(why)
         left = replace(patience, seconds=_left(until))
-        end = await change.change(where, job, change.agreed(decide, tried.says, since="the script began"), left)
+        same = change.agreed(decide, tried.says, since="the script began")
+        end = await change.made(client, namespace, job, same, left)
         if not asked.grows:
             return end
         if end is not Exit.DONE:
