@@ -20,6 +20,8 @@ Object = dict[str, Any]
 _GPU = "nvidia.com/gpu"
 # arena v0.15.5, pkg/argsbuilder/submit_etjob.go: what it takes where the user gives no bounds.
 _LEAST, _MOST = 1, 1000
+# The interface of every pod. Without it horovodrun waits for a second host, to find which interfaces they share.
+_INTERFACES = ("--network-interfaces", "eth0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +87,8 @@ def command(words: Words) -> list[str]:
     least, most = (bound and bound * _slots(words) for bound in (words.min_workers, words.max_workers))
     options = {"-np": words.np, "--min-np": least, "--max-np": most}
     said = [text for option, number in options.items() if number for text in (option, str(number))]
-    return [horovodrun.HOROVODRUN, *said, "--host-discovery-script", names.DISCOVER_HOSTS_PATH, *given]
+    hosts = ("--host-discovery-script", names.DISCOVER_HOSTS_PATH)
+    return [horovodrun.HOROVODRUN, *said, *_INTERFACES, *hosts, *given]
 
 
 async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> Exit:

@@ -66,6 +66,13 @@ def test_the_four_variables_of_arena_are_what_its_commands_count_with() -> None:
     assert printed.startswith("horovodrun -np 3 --min-np 1 --max-np 9 --host-discovery-script")
 
 
+def test_with_np_a_single_worker_trains() -> None:
+    """Without the interfaces Horovod waits for a second host (_get_min_start_hosts in horovod/runner/gloo_run.py)."""
+    made = yaml.safe_load(typed(*TRAIN, "--np=1", "--", "python", "train.py").stdout)
+    [container] = made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+    assert " --network-interfaces eth0 " in " ".join(container["command"])
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
