@@ -171,6 +171,9 @@ async def top(session: Session) -> None:
     assert {pod["GPU(DutyCycle)"] for pod in pods} == {pod["GPU_MEMORY(Used/Total)"] for pod in pods} == {"N/A"}
     report = await session.report()
     assert f"Allocated/Requested GPUs of Job: {report['gpusHeld']}/{report['gpus']}" in printed
+    assert session.arenas("top", "job").splitlines()[-1].endswith("GPUs of Training Jobs: 3/3")
+    gpus = session.arenas("get", "theirs", "--gpus").partition("GPUs:\n")[2]
+    assert [*table(gpus.partition("\n\n")[0])[0]][3:] == ["GPU(IndexId)", "GPU(DutyCycle)", "GPU Memory(Used/Total)"]
     assert "metrics-server is not installed" in await session.ours("top", "train", code=1)
 
 
@@ -213,7 +216,6 @@ async def scale_in(session: Session) -> None:
 
 async def prune_and_delete(session: Session) -> None:
     """Arena's prune deletes all that does not say RUNNING, also what scales; ours what has finished."""
-    await an_end_stays_where_it_was(session)
     session.theirs.say("Scaling")
     assert session.arenas("prune", "--since=1s").startswith("Delete etjob theirs with Age ")
     assert table(session.arenas("list")) == []
@@ -221,6 +223,8 @@ async def prune_and_delete(session: Session) -> None:
 
     assert "does not exist,skip to delete it" in session.arenas("delete", "theirs")
     session.arenas("submit", "etjob", "--name=theirs", *WORDS, LINE)
+    session.theirs.start()
+    await an_end_stays_where_it_was(session)
     assert session.arenas("delete", "theirs").splitlines()[-1].endswith('theirs has been deleted successfully"')
     assert (await session.ours("delete", "train", "--yes")).endswith("/train deleted\n")
     assert "Not found training job theirs" in session.arenas("get", "theirs", code=1)
@@ -230,8 +234,11 @@ async def prune_and_delete(session: Session) -> None:
 async def an_end_stays_where_it_was(session: Session) -> None:
     """Of a job that succeeded Arena shows the time of the look as its end."""
     session.theirs.say("Succeeded")
-    first, _ = session.arena.page("theirs", "etjob")
+    await session.train.set_status("train-launcher", {"phase": "Succeeded"})
+    await session.train.until(lambda state: "Succeeded" in state.conditions, "its end")
+    (first, _), ended = session.arena.page("theirs", "etjob"), (await session.report())["ended"]
     await asyncio.sleep(2)
     later, _ = session.arena.page("theirs", "etjob")
-    assert first["Status"] == "SUCCEEDED"
+    assert (first["Status"], (await session.report())["state"]) == ("SUCCEEDED", "Succeeded")
     assert first["EndTime"] < later["EndTime"]
+    assert ended == (await session.report())["ended"]
