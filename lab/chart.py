@@ -5,7 +5,7 @@ templates of their own; a test compares what the chart renders with every overla
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import yaml
@@ -26,8 +26,9 @@ BY_HAND = frozenset(
         ("ClusterRole", "mpijob-elastic-webhook"),
     }
 )
-# The chart has no value for et-operator.
+# The overlay et-operator can be had beside each of these, and changes one of their objects.
 _OVERLAYS = tuple(one for one in Overlay if one is not Overlay.ET_OPERATOR)
+_REQUESTS = ".Values.etOperator.enabled"
 _HEADER = "{{- /* `make manifests` writes this file from config/; do not edit it. */ -}}\n"
 _OF_KIND = {
     "Namespace": ("namespace", ".Values.namespace.create"),
@@ -56,14 +57,26 @@ _ONLY = {
 def generated() -> dict[str, str]:
     """Return the generated templates by file name."""
     rendered = {name: by_identity(overlays.rendered(name)) for name in (DEFAULT, *_OVERLAYS)}
+    beside = by_identity(overlays.rendered(Overlay.ET_OPERATOR))
     files: dict[str, list[Manifest]] = {}
     conditions: dict[str, str] = {}
+
+    def put(manifest: Manifest, name: str, condition: str) -> None:
+        files.setdefault(name, []).append(manifest)
+        conditions[name] = condition
+
     for one, manifest in _union(rendered.values()).items():
         if (one.kind, one.name) in BY_HAND:
             continue
         name, condition = _place(one, rendered)
-        files.setdefault(name, []).append(manifest)
-        conditions[name] = condition
+        other = beside.get(one, manifest)
+        if one in rendered[DEFAULT] and other != manifest:
+            put(other, f"{name}-with-et-operator", f"and ({condition}) {_REQUESTS}")
+            put(manifest, f"{name}-without-et-operator", f"and ({condition}) (not {_REQUESTS})")
+        else:
+            put(manifest, name, condition)
+    for manifest, name, condition in _of_requests(rendered, beside):
+        put(manifest, name, condition)
     return {f"{name}.yaml": _HEADER + _conditional(conditions[name], _text(found)) for name, found in files.items()}
 
 
@@ -76,6 +89,24 @@ def write() -> None:
             path.unlink()
     for name, text in wanted.items():
         (GENERATED / name).write_text(text)
+
+
+def _of_requests(
+    rendered: Mapping[str, Mapping[Identity, Manifest]], everywhere: Mapping[Identity, Manifest]
+) -> Iterator[tuple[Manifest, str, str]]:
+    """Yield the objects that only the overlay et-operator has, with their templates and conditions."""
+    inside = by_identity(overlays.combined([Overlay.SINGLE_NAMESPACE, Overlay.ET_OPERATOR]))
+    known = _union(rendered.values())
+    for one, manifest in _union([everywhere, inside]).items():
+        if one in known:
+            continue
+        if one.kind == "CustomResourceDefinition":  # `uninstall` leaves it, too
+            metadata = {**manifest["metadata"], "annotations": {"helm.sh/resource-policy": "keep"}}
+            yield {**manifest, "metadata": metadata}, "et-operator", _REQUESTS
+        elif one in everywhere:
+            yield manifest, "et-operator-all-namespaces", f"and {_REQUESTS} (not .Values.jobsNamespaces)"
+        else:
+            yield manifest, "et-operator-single-namespace", f"and {_REQUESTS} .Values.jobsNamespaces"
 
 
 def _union(rendered: Iterable[Mapping[Identity, Manifest]]) -> dict[Identity, Manifest]:

@@ -320,7 +320,8 @@ class History:
         could = {pod for pod, item in pods.items() if running(item)} - {names.launcher(name)} - parked(job)
         sizes = sizes_of(job)
         fits = max((size for size in sizes if size <= len(could)), default=0) if sizes else len(could)
-        if not listed <= could or (len(listed) != fits and fits):
+        # A ring goes on as it is: after a loss, and where its size is allowed no longer and the next cannot be had.
+        if not listed <= could or (fits and len(listed) != fits and listed != could):
             yield f"{sorted(listed)} of {sorted(could)} are listed, sizes {sizes}"
 
     def _waiting(self, base: Object, found: dict[str, Object], pods: dict[str, Object]) -> Iterator[str]:

@@ -258,6 +258,10 @@ class Capability(Known):
         """Yield annotations of the MPIJob that are to change, with their new texts, "" for none: beside the notices."""
         return ()
 
+    def size_owner(self, _view: JobView) -> str:
+        """Return who sets the size of the job besides its user, and what to do instead, "" if nobody does."""
+        return ""
+
     def resize(self, _state: JobState) -> tuple[Action | None, float | None]:
         """Return the write of another size, or None; and when to look again. Asked while a driver may train."""
         return None, None

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import count
+from itertools import chain, count, islice
 from typing import TypeVar
 
 import msgspec
@@ -30,9 +30,10 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     nothing says. reported: the operator has written its status. finished: Succeeded, or Failed for good. retries:
     Failed, and a launcher that fails is made again. ended_at: when, None unless it did; succeeded_at: the same of a
     success. notices: our annotation on it, "" without. lacks_selector: its status counts the workers and does not say
-    how to find them. pod_labels: of the templates, by role. own_grace: of the workers' template. place: equal for jobs
-    whose workers need the same kind of node. seccomp_profiles: of the templates, by role and container. worker_counts:
-    what each worker counts for in a ResourceQuota. asked: what it asks of each optional capability.
+    how to find them. size_manager: the GitOps tool that sets its size, "" if none. pod_labels: of the templates, by
+    role. own_grace: of the workers' template. place: equal for jobs whose workers need the same kind of node.
+    seccomp_profiles: of the templates, by role and container. worker_counts: what each worker counts for in a
+    ResourceQuota. asked: what it asks of each optional capability.
     """
 
     metadata: Owned
@@ -60,6 +61,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     succeeded_at: float | None
     notices: str
     lacks_selector: bool
+    size_manager: str
     pod_labels: Mapping[str, Mapping[str, str]]
     seccomp_profiles: Mapping[str, Mapping[str, containers.Profile]]
     place: str
@@ -112,19 +114,24 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         """Return how many workers it has at `Worker.replicas`: those below, without what it does without."""
         return replicas - sum(index < replicas for index in self.skips)
 
-    def replicas_for(self, size: int) -> int:
-        """Return the `Worker.replicas` at which it has so many workers."""
-        return next(number for number in count(size) if self.workers_of(number) == size)
+    def next_workers(self, number: int) -> Sequence[int]:
+        """Return which workers come where it grows by so many: first those that it does without, then new ones."""
+        skipped = sorted(index for index in self.skips if index < self.replicas)
+        return list(islice(chain(skipped, count(self.replicas)), number))
 
-    def without(self, indices: Collection[int]) -> tuple[int, Collection[int]]:
-        """Return `Worker.replicas` and what it is to skip, once it does without these workers, too.
+    def grown(self, coming: Collection[int]) -> tuple[int, frozenset[int]]:
+        """Return `Worker.replicas` and what it is to skip, once these workers have come."""
+        return max([self.replicas, *(index + 1 for index in coming)]), frozenset(self.skips).difference(coming)
+
+    def shrunk(self, leaving: Collection[int]) -> tuple[int, frozenset[int]]:
+        """Return `Worker.replicas` and what it is to skip, once these workers have left.
 
         The highest leave by a smaller size; the others are skipped. What is skipped above the size stays so.
         """
-        replicas, skips = self.replicas, {*self.skips, *indices}
-        while replicas and replicas - 1 in skips:
+        replicas, away = self.replicas, {*self.skips, *leaving}
+        while replicas and replicas - 1 in away:
             replicas -= 1
-        return replicas, {index for index in skips if not replicas <= index < self.replicas}
+        return replicas, frozenset(self.skips).union(index for index in leaving if index < replicas)
 
     def size_at_most(self, size: int) -> int:
         """Return the largest size that it may have and that is not above `size`; 0 if there is none."""
@@ -187,6 +194,7 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
         succeeded_at=ended_at if succeeded else None,
         notices=bounds.notices(job.metadata.annotations.get(names.STATUS, "")),
         lacks_selector=job.lacks_selector,
+        size_manager=job.size_manager,
         pod_labels={role: job.pod_labels(role) for role in _ROLES},
         seccomp_profiles={role: containers.seccomp_profiles(job.pod(role)) for role in _ROLES},
         place=job.place,

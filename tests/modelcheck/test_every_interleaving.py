@@ -41,6 +41,7 @@ QUICK = {
     "suspended, resumed, suspended": (Setup(size=1, edits=0, start=1, suspensions=3), 1_000),
     "two workers, suspended": (Setup(size=2, edits=0, start=2, suspensions=1), 1_000),
     "the first is parked, and comes back": (Setup(size=2, edits=0, start=2, parks=2), 300),
+    "parked and back by caches that lag": (Setup(size=2, edits=0, start=2, parks=2, late_caches=True), 2_500),
 }
 # Two minutes of CPU together.
 LONG = {
@@ -63,6 +64,7 @@ LONG = {
         Setup(size=1, edits=0, start=1, suspensions=2, fault_budget=1, faults=STOPPED),
         8_000,
     ),
+    "the first is parked, one loss": (Setup(size=2, edits=0, start=2, parks=1, fault_budget=1, faults=LOST), 20_000),
     "two nodes go": (Setup(size=2, edits=0, start=2, fault_budget=2, faults=GOES, policy=SMALL), 15_000),
 }
 

@@ -31,6 +31,9 @@ def rendered(
     done = run(helm, "template", "release", str(chart), f"--kube-version={kubernetes}", values=values)
     assert done.returncode == 0, done.stderr
     found = [one for one in yaml.safe_load_all(done.stdout) if one]
+    for one in found:
+        if one["kind"] == "CustomResourceDefinition":
+            assert one["metadata"].pop("annotations") == {"helm.sh/resource-policy": "keep"}
     return by_identity(one for one in found if HOOK not in one["metadata"].get("annotations", {}))
 
 

@@ -23,6 +23,7 @@ VALUES: dict[Overlay, dict[str, Any]] = {
     Overlay.CERT_MANAGER: {"certManager": {"enabled": True}},
     Overlay.SINGLE_NAMESPACE: {"jobsNamespaces": TEAMS},
     Overlay.PROMETHEUS: {"monitoring": {"enabled": True}},
+    Overlay.ET_OPERATOR: {"etOperator": {"enabled": True}},
 }
 SUBSETS = [chosen for size in range(len(VALUES) + 1) for chosen in combinations(VALUES, size)]
 GUARD = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
@@ -115,6 +116,7 @@ def test_signs_of_nodes_are_arguments_of_the_controller(helm: Path) -> None:
     ("values", "named"),
     [
         ({"replica": 3}, "replica"),
+        ({"etOperator": {"enabled": True}, "guard": {"enabled": False}}, "etOperator.enabled needs guard.enabled"),
         ({"controller": {"replcas": 3}}, "replcas"),
         ({"controller": {"resources": {"limit": {}}}}, "limit"),
         ({"controller": {"tolerations": [{"efect": "NoSchedule"}]}}, "efect"),

@@ -27,10 +27,7 @@ def _resized(view: JobView, action: Any) -> JobView:
 
 
 WORDS = Words(
-    asked={
-        "scaling": lambda _, scaling: {Scaling: scaling},
-        "size_manager": lambda before, who: {Scaling: replace(before.get(Scaling) or Scaling(), size_manager=who)},
-    },
+    asked={"scaling": lambda _, scaling: {Scaling: scaling}},
     seen={
         "autoscalers": lambda before, found: _with(before, autoscalers=found),
         "others_wait": lambda before, waits: _with(before, others_wait=waits),

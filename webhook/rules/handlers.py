@@ -145,8 +145,9 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         if request.user_info.username != names.CONTROLLER_USER:
             _kept(new, old)
         verdict = validate.updated(job, before, new=new, old=old, rooms=context.rooms, dry_run=request.dry_run)
+        wrong = _mistakes(context, job, new, old)
         if old.finished:
-            return verdict
+            return _with(verdict, wrong=wrong)
         told = (
             *_doubts(context, job, new, old),
             *_shortages(context, request, new, more=new.workers - old.workers),
@@ -154,7 +155,7 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         if old.reported and (old.elastic or new.elastic):
             queued = names.GATE_QUEUED in new.gates
             told += pod_templates.changed(request.object, request.old_object, queued=queued)
-        return _with(verdict, *told, wrong=_mistakes(context, job, new, old))
+        return _with(verdict, *told, wrong=wrong)
 
     job_judged = partial(operator_faults.judged, job_created, job_updated)
 

@@ -2,8 +2,8 @@
 
 Only what this very request brings in is refused. An older mistake that the request leaves alone stays allowed, because
 the request may come from a controller or a status write that can do nothing about it. For the same reason nothing is
-refused for a deleted job, and for a finished one only what would pass its queue. The controller checks every rule
-again, with Events.
+refused for a deleted job. A finished one is judged, as anybody with the right to edit may write a status and take it
+back; it only gets no warnings. The controller checks every rule again, with Events.
 """
 
 import difflib
@@ -65,11 +65,16 @@ def updated(
     """
     if new.deleting:
         return Verdict()
-    past = (*_past_the_gate(job, new, before, old), *_no_room(job, new, before, old))
+    refusals = (
+        *_bad_annotations(new, old),
+        *_out_of_bounds(new, old),
+        *_past_the_gate(job, new, before, old),
+        *_no_room(job, new, before, old),
+    )
     if old.finished:
-        return Verdict(refusals=past)  # anybody with the right to edit may write a status, and take it back
+        return Verdict(refusals=refusals)
     return Verdict(
-        refusals=(*_bad_annotations(new, old), *_out_of_bounds(new, old), *past),
+        refusals=refusals,
         warnings=(
             *_unknown_annotations(job.metadata.annotations, before.metadata.annotations),
             *((*_changes(new, old), *(said for one in rooms for said in one.edits(new, old))) if old.reported else ()),

@@ -35,13 +35,17 @@ class Autoscaling(Capability):
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
-        """Return it for a job that asks for it."""
-        return cls() if view.facts.of(Scaling) else None
+        """Return it for a job that asks for it, or whose size a GitOps tool sets."""
+        return cls() if view.facts.of(Scaling) or view.facts.size_manager else None
 
     @classmethod
     def sizing(cls) -> Sizing[Autoscaler]:
         """Return the HPAs."""
         return Sizing(resource=AUTOSCALERS, read=wire.read, owner=autoscaler.owner)
+
+    def size_owner(self, view: JobView) -> str:
+        """Return that a GitOps tool does, an HPA, or what lies idle."""
+        return autoscaler.owner(view, self.autoscalers or ())
 
     def due(self, state: JobState) -> Iterable[Action]:
         """Yield the write of the HPA."""

@@ -49,7 +49,7 @@ def notes(view: JobView, known: Sequence[Autoscaler]) -> Iterator[Note]:
             f"{AUTOSCALE} has no effect: HPA {listed(others)} scales {view.name}. Delete that HPA, with KEDA its "
             "ScaledObject, or remove the annotation",
         )
-    elif manager := (view.facts.of(Scaling) or Scaling()).size_manager:
+    elif manager := view.facts.size_manager:
         yield warning(
             "SizeManaged",
             f"{manager} sets Worker.replicas of {view.name} too, so it and {AUTOSCALE} may "
@@ -59,6 +59,8 @@ def notes(view: JobView, known: Sequence[Autoscaler]) -> Iterator[Note]:
 
 def owner(view: JobView, known: Collection[Autoscaler]) -> str:
     """Return who sets the size of a job besides its user, and what to do instead, "" if nobody does."""
+    if manager := view.facts.size_manager:
+        return f"{manager} sets the size of {view.name}; change it where that reads it, such as in Git"
     asked = (view.facts.of(Scaling) or Scaling()).autoscale
     if asked:
         what = "what lies idle" if asked.fill else "an HPA"

@@ -96,12 +96,11 @@ class Scaling(Known):
     """What a job asks for besides its size.
 
     autoscale: what it is scaled by, None for nothing. scale_timeout: seconds after which a size that cannot be reached
-    is set back, None for never. size_manager: the GitOps tool that sets the size of a job with `autoscale`, "" if none.
+    is set back, None for never.
     """
 
     autoscale: Autoscale | None = None
     scale_timeout: float | None = None
-    size_manager: str = ""
 
     @property
     def sized(self) -> bool:  # type: ignore[override]
@@ -133,7 +132,7 @@ def asked(job: MPIJob, known: Policy) -> tuple[Scaling | None, Sequence[Problem]
         del values["autoscale"]
     if not values:
         return None, problems
-    return Scaling(**values, size_manager=job.size_manager if "autoscale" in values else ""), problems
+    return Scaling(**values), problems
 
 
 def spec(asked: Autoscale, job: str, *, least: int, most: int, paused: bool, sizes: Sequence[int] = ()) -> Spec:

@@ -103,7 +103,7 @@ def _is_done(state: JobState, request: Request, pod: str) -> bool:
 def _set(state: JobState, request: Request, *, mark: str, grows: bool) -> Action:
     facts = state.view.facts
     replicas, skips = _target(state.view, request.pods, grows=grows)
-    if why := state.view.refused.get(SetWorkers) or next(_unfit(state.view, replicas, skips), ""):
+    if why := state.view.refused.get(SetWorkers) or next(_unfit(state, replicas, skips), ""):
         return say(request, FAILED, why, now=state.now)
     size = workers(_size(replicas, skips))
     return SetWorkers(
@@ -120,9 +120,7 @@ def _set(state: JobState, request: Request, *, mark: str, grows: bool) -> Action
 def _target(view: JobView, pods: Sequence[str], *, grows: bool) -> tuple[int, Collection[int]]:
     """Return `Worker.replicas` and which workers are parked once these come or leave."""
     indices = _indices(view, pods)
-    if not grows:
-        return view.facts.without(indices)
-    return max([view.facts.replicas, *(index + 1 for index in indices)]), {*view.skips}.difference(indices)
+    return view.facts.grown(indices) if grows else view.facts.shrunk(indices)
 
 
 def _size(replicas: int, skips: Collection[int]) -> int:
@@ -135,9 +133,7 @@ def _indices(view: JobView, pods: Sequence[str]) -> list[int]:
 
 
 def _coming(view: JobView, request: Request) -> list[str]:
-    size = view.facts.workers + request.count
-    added = range(view.facts.replicas, view.facts.replicas_for(size))
-    return [names.worker(view.name, index) for index in added if index not in view.skips]
+    return [names.worker(view.name, index) for index in view.facts.next_workers(request.count)]
 
 
 def _leaving(view: JobView, request: Request) -> Sequence[str]:
@@ -169,15 +165,14 @@ def _faults(state: JobState, request: Request) -> Iterator[str]:
     yield from _never(state)
     yield from _bad_count(view, request)
     pods = _coming(view, request) if request.grows else _leaving(view, request)
-    yield from _unfit(view, *_target(view, pods, grows=request.grows))
+    yield from _unfit(state, *_target(view, pods, grows=request.grows))
 
 
-def _unfit(view: JobView, replicas: int, skips: Collection[int]) -> Iterator[str]:
+def _unfit(state: JobState, replicas: int, skips: Collection[int]) -> Iterator[str]:
     """Yield why a job must not become so."""
-    size, facts = _size(replicas, skips), view.facts
+    view, size, facts = state.view, _size(replicas, skips), state.view.facts
     least, most = view.policy.min_replicas or 1, view.policy.max_replicas or size
-    if any(known.resizes for known in facts.asked):
-        yield f"{view.name} is scaled by its annotation mpijob-elastic/autoscale"
+    yield from filter(None, (one.size_owner(view) for one in state.wishes.capabilities))
     if not least <= size <= most:
         yield f"{view.name} would have {workers(size)}; its bounds are {least} and {view.policy.max_replicas or 'none'}"
     if size != facts.size_at_most(size):

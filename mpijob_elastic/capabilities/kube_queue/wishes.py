@@ -29,9 +29,10 @@ def due(state: JobState, unit: QueueUnit | None, rivals: Sequence[str], *, is_he
     view = state.view
     if view.facts.deleting or state.foreign:
         return
+    is_over = bool(rivals) or view.facts.finished
     if unit is None:
-        yield _asked(view) if is_held and not rivals else None
-    elif rivals or view.facts.finished:
+        yield _asked(view) if is_held and not is_over else None
+    elif is_over:
         yield None if view.facts.finished and demand.ending(view) else DeleteUnit(ref=unit.metadata)
     elif is_held and _waits(view):
         yield _while_it_waits(view, unit)

@@ -60,13 +60,22 @@ class ParkingAdmission(Admission):
             yield Refusal(field=_FIELD, message=why)
 
     def warnings(self, _job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup) -> Iterator[str]:
-        """Yield that nobody can say if the namespace takes placeholders."""
+        """Yield that nobody can say if the namespace takes placeholders, or that it takes no more."""
+        parks = _parks_more(new, old)
         try:
-            _limits(new, old, lookup)
+            limits = _refusing(new, lookup) if new.skips else ()
         except LookupError:
+            if parks:
+                yield (
+                    "the LimitRanges of this namespace could not be read: one with a minimum (min) or "
+                    "a maxLimitRequestRatio refuses the placeholders of parked workers, and then the operator makes no "
+                    "pods"
+                )
+            return
+        for limit in () if parks else limits[:1]:
             yield (
-                "the LimitRanges of this namespace could not be read: one with a minimum (min) or a "
-                "maxLimitRequestRatio refuses the placeholders of parked workers, and then the operator makes no pods"
+                f"LimitRange {limit.metadata.name} sets {limit.refuses}: a placeholder of a parked worker that is lost "
+                "is refused then, and the operator makes no other pod; unpark all"
             )
 
     def findings(self, _job: MPIJob, about: JobFacts) -> Iterator[str]:
@@ -101,18 +110,20 @@ def _reasons(job: MPIJob, new: JobFacts) -> Iterator[str]:
 
 def _reasons_of_limits(new: JobFacts, old: JobFacts | None, lookup: Lookup) -> Iterator[str]:
     with suppress(LookupError):  # see `warnings`
-        for limit in _limits(new, old, lookup):
+        for limit in _refusing(new, lookup) if _parks_more(new, old) else ():
             yield (
                 f"LimitRange {limit.metadata.name} sets {limit.refuses}, and refuses placeholders of parked workers, "
                 "which ask for 0; lower replicas instead, or take it out of the LimitRange"
             )
 
 
-def _limits(new: JobFacts, old: JobFacts | None, lookup: Lookup) -> Sequence[LimitFacts]:
-    """Return what refuses placeholders; nothing is looked up unless another worker is parked."""
-    if {*new.skips} <= {*(old.skips if old else ())}:
-        return ()
-    found = lookup.within(LIMIT_RANGES, new.metadata.namespace)
+def _parks_more(new: JobFacts, old: JobFacts | None) -> bool:
+    return not {*new.skips} <= {*(old.skips if old else ())}
+
+
+def _refusing(job: JobFacts, lookup: Lookup) -> Sequence[LimitFacts]:
+    """Return what refuses placeholders. Raises LookupError."""
+    found = lookup.within(LIMIT_RANGES, job.metadata.namespace)
     return [limit for limit in found if isinstance(limit, LimitFacts) and limit.refuses]
 
 

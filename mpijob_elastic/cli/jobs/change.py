@@ -142,8 +142,6 @@ async def refuse_unknown(client: ApiWriter, view: JobView, key: str, *, then: st
 async def size_owner(client: ApiWriter, snapshot: Snapshot) -> str:
     """Return who sets the size of a job besides its user, in words, "" if nobody does or nobody may know."""
     view = snapshot.view
-    if manager := snapshot.job.size_manager:
-        return f"{manager} sets the size of {view.name}; change it where that reads it, such as in Git"
     for known in filter(None, (each.sizing() for each in capabilities.ALL)):
         found = []
         with suppress(errors.Forbidden, errors.NotFound):

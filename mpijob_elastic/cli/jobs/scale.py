@@ -8,7 +8,6 @@ parked worker comes back.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, filterfalse, islice
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.cli.exit_codes import Exit
@@ -79,7 +78,9 @@ def sized(asked: Asked, *, waits: bool) -> Decide:
             raise Refused(f"{view.name} {how}; with --no-wait the size is set for its start")
         if owner := await size_owner(client, snapshot):
             raise Refused(owner)
-        replicas, parked = _grown(view, size, these) if grows else _shrunk(view, size, these)
+        facts, by = view.facts, size - view.replicas
+        found = facts.grown(these or facts.next_workers(by)) if grows else facts.shrunk(these or _last(view, -by))
+        replicas, parked = found
         if parked.difference(view.skips):
             await refuse_unknown(
                 client, view, capabilities.PARKED, then="the operator would create these workers again"
@@ -126,24 +127,8 @@ def _named(snapshot: Snapshot, asked: Asked) -> frozenset[int]:
     return frozenset(indices.values())
 
 
-def _grown(view: JobView, size: int, back: frozenset[int]) -> tuple[int, frozenset[int]]:
-    """Return the operator's number and the workers that stay parked: those come back first that it would make.
-
-    back: these come back instead, if any are named.
-    """
-    parked = frozenset(view.skips)
-    if back:
-        return view.facts.replicas, parked - back
-    replicas = max(size, view.facts.replicas)
-    inside = sorted(index for index in parked if index < replicas)
-    return replicas, parked.difference(inside[: size - replicas + len(inside)])
-
-
-def _shrunk(view: JobView, size: int, leaving: frozenset[int]) -> tuple[int, frozenset[int]]:
-    """Return the operator's number and the workers that are parked: those below it."""
-    parked = leaving.union(view.skips)
-    *_, last = islice(filterfalse(parked.__contains__, count()), size)
-    return last + 1, frozenset(view.skips).union(index for index in leaving if index < last)
+def _last(view: JobView, number: int) -> Sequence[int]:
+    return list(view.wanted)[view.replicas - number :]
 
 
 def _change(view: JobView, size: int, replicas: int, parked: frozenset[int], *, grows: bool) -> Change:

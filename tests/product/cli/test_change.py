@@ -225,12 +225,12 @@ def test_exactly_those_leave_and_exactly_so_many_stay(replicas: int, parked: set
         return set(range(number)).difference(without)
 
     leaving = frozenset(data.draw(st.sets(st.sampled_from(sorted(wanted)), max_size=len(wanted) - 1)))
-    number, stays_away = scale._shrunk(view, len(wanted) - len(leaving), leaving)
+    number, stays_away = view.facts.shrunk(leaving)
     assert workers(number, stays_away) == wanted - leaving
     assert stays_away - parked <= leaving
 
     size = len(wanted) + data.draw(st.integers(1, 5))
-    number, stays_away = scale._grown(view, size, frozenset())
+    number, stays_away = view.facts.grown(view.facts.next_workers(size - len(wanted)))
     assert workers(number, stays_away) > wanted
     assert len(workers(number, stays_away)) == size
     assert stays_away <= parked

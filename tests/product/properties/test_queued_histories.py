@@ -56,6 +56,29 @@ async def test_a_job_whose_end_is_taken_back_queues_again(quota: int, steps: lis
     assert await queued_histories.play(1, quota, steps) == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "quota", "steps"),
+    [
+        (UnitHistory, 2, [("forge", 0, 756), ("park", 0, 271)]),
+        (UnitHistory, 2, [("forge", 0, 690), ("size", 0, 652), ("park", 0, 513)]),
+        (FreeHistory, 3, [("forge", 0, 814), ("size", 0, 620), ("forge", 0, 548)]),
+        (queued_histories.History, 10, [("forge", 0, 606), ("park", 0, 699), ("forge", 0, 649)]),
+        (FreeHistory, 3, [("finish", 0, 185), ("queue", 0, 305), ("relaunch", 0, 598), ("forge", 0, 857)]),
+        (
+            FreeHistory,
+            3,
+            [("finish", 0, 967), ("park", 0, 242), ("queue", 0, 964), ("relaunch", 0, 968), ("forge", 0, 5)],
+        ),
+    ],
+    ids=["park", "size and park", "size", "park in a queue", "join a queue", "park and join a queue"],
+)
+async def test_who_writes_that_a_job_has_ended_goes_round_no_rule(
+    kind: type[queued_histories.History], quota: int, steps: list[queued_histories.Step]
+) -> None:
+    """A QueueUnit came and went for ever; a worker waited for ever, or stayed in the list."""
+    assert await queued_histories.play(1, quota, steps, kind=kind) == []
+
+
 async def test_a_worker_that_fails_before_any_is_ready_is_replaced() -> None:
     """Its failure was not counted before the first list, which was to name it."""
     assert await queued_histories.play(3, 4, [("crash", 1, 939), ("fail", 0, 824)]) == []

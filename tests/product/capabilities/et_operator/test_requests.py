@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Autoscaler, Scaling
 from mpijob_elastic.capabilities.et_operator import EtOperator
 from mpijob_elastic.capabilities.et_operator.actions import SayPhase, SetWorkers
 from mpijob_elastic.capabilities.et_operator.api import FAILED, PENDING, SCALE_INS, SUCCEEDED, UNDONE
+from mpijob_elastic.capabilities.et_operator.facts import Request
 from mpijob_elastic.decide import decide
 from mpijob_elastic.model.policy import Policy
-from tests.builders import NOW, but, config, job, pending, pods, worker
+from tests.builders import NOW, but, config, job, pending, pods, ref, worker
 from tests.product.capabilities.et_operator.requests import asked, asking, scale_in, scale_out, started
 from tests.product.decide.plans import does
 
@@ -30,7 +32,12 @@ def test_its_pods_are_written_down_before_anything_else() -> None:
     assert does(asked(scale_in(1))) == "in Scaling 1"
     assert does(asked(asking("in", resource=SCALE_INS, count=2))) == "in Scaling 1 2"
     assert does(asked(scale_out(2))) == "out Scaling 3 4"
-    assert does(asked(scale_out(1, created_at=0.0), size=3, parked=(4,))) == "out Scaling 3"
+    assert does(asked(scale_out(1), size=3, parked=(4,))) == "out Scaling 3"
+
+
+def test_parked_workers_come_back_first() -> None:
+    assert does(asked(scale_out(1), size=4, parked=(1, 2))).endswith("; out Scaling 1")
+    assert does(asked(scale_out(3), size=4, parked=(1, 5))).endswith("; out Scaling 1 4 5")
 
 
 @pytest.mark.parametrize(
@@ -40,17 +47,13 @@ def test_its_pods_are_written_down_before_anything_else() -> None:
         (asked(started(scale_in(1), 1)), f"size 3 parked 1 by {IN}"),
         (asked(started(scale_in(0, 2), 0, 2)), f"size 2 parked 0 by {IN}"),
         (asked(started(scale_out(2), 3, 4), by=IN), f"size 5 parked - by {OUT}"),
+        (asked(started(scale_out(1), 1), size=4, parked=(1, 2)), f"size 4 parked 2 by {OUT}"),
+        (asked(started(scale_out(2), 1, 3), parked=(1,)), f"size 4 parked - by {OUT}"),
     ],
 )
 def test_then_the_size_is_set_with_its_mark(view: Any, size: str) -> None:
     [action] = [one for one in decide(view, now=NOW).actions if isinstance(one, SetWorkers)]
     assert f"size {action.after} parked {action.parked or '-'} by {action.mark}" == size
-
-
-def test_below_a_new_highest_worker_nothing_stays_parked() -> None:
-    assert but(job(3).facts, replicas=3).without([2]) == (2, set())
-    view = asked(size=4, parked=(2, 9))
-    assert view.facts.without([3]) == (2, {9})
 
 
 def test_it_succeeds_once_its_workers_are_gone_or_listed() -> None:
@@ -107,6 +110,32 @@ def test_a_job_that_is_suspended_is_scaled_once_it_runs() -> None:
     view = asked(scale_in(2), suspended_by="mpijob-elastic/suspend")
     assert said(view) == f"{PENDING}: the job is suspended by annotation mpijob-elastic/suspend"
     assert "in " not in does(asked(but(scale_in(2), phase=PENDING), suspended_by="mpijob-elastic/suspend"))
+
+
+def test_a_worker_that_does_not_come_back_in_time_is_parked_again() -> None:
+    workers = (worker(0), pending(1), worker(2))
+    comes = started(scale_out(1, timeout=30), 1, ago=31)
+    view = asked(comes, by=OUT, workers=workers, config=config(pods(0, 2)))
+    assert f"size 3 parked 1 by {OUT}:undone" in does(view)
+
+
+HPA = Autoscaler(metadata=ref("own"), digest="", labelled=False, deleting=False)
+FILL = Scaling(autoscale=Autoscale(fill=True))
+
+
+@pytest.mark.parametrize("one", [scale_in(2), started(scale_in(2), 2), scale_out(1), started(scale_out(1), 3)])
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"size_manager": "argocd-controller"}, "argocd-controller sets the size of j; change it where that reads it"),
+        ({"autoscalers": (HPA,)}, "HPA own sets the size of j; edit or delete that HPA"),
+        ({"scaling": FILL}, "by its annotation mpijob-elastic/autoscale, what lies idle sets the size of j"),
+    ],
+)
+def test_a_size_that_somebody_else_sets_is_left_alone(one: Request, facts: dict[str, Any], why: str) -> None:
+    view = asked(one, **facts)
+    assert said(view).startswith(f"{FAILED}: {why}")
+    assert not [action for action in decide(view, now=NOW).actions if isinstance(action, SetWorkers)]
 
 
 BOUNDS = Policy(min_replicas=3, max_replicas=3)

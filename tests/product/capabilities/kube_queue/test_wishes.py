@@ -49,6 +49,7 @@ def ended(policy: str, **facts: Any) -> Story:
         pytest.param(held(kube_queue=queued(None, RIVAL)), "nothing", id="another queue has it"),
         pytest.param(held(deleting=True), "nothing", id="being deleted"),
         pytest.param(held(foreign="another operator manages it"), "nothing", id="another operator's"),
+        pytest.param(held(finished=True), "nothing", id="ended while it waits"),
         pytest.param(held(kube_queue=None), "nothing", id="no KubeQueue"),
         pytest.param(running(), "nothing", id="it runs already"),
         *(pytest.param(held(unit(phase)), "nothing", id=f"{phase}: it waits") for phase in WAITING),

@@ -132,12 +132,22 @@ def test_where_nobody_can_say_parking_is_allowed_with_a_warning(before: Object |
     assert said.allowed
 
 
+@pytest.mark.parametrize("after", [parked("1"), parked("1,2", replicas=8)])
+def test_an_edit_of_a_job_with_parked_workers_tells_of_a_limit_that_came_later(after: Object) -> None:
+    said = reviewed(MINIMUM, after, parked("1,2"))
+    assert said.allowed
+    [warning] = [text for text in said.warnings if "LimitRange" in text]
+    assert warning == (
+        "LimitRange team sets min of cpu for each Container: a placeholder of a parked worker that is lost is "
+        "refused then, and the operator makes no other pod; unpark all"
+    )
+    assert not [text for text in reviewed(Seen(None), after, parked("1,2")).warnings if "LimitRange" in text]
+
+
 @pytest.mark.parametrize(
     ("after", "before"),
     [
-        pytest.param(parked("1"), parked("1,2"), id="one comes back"),
         pytest.param(parked(None), parked("1"), id="all come back"),
-        pytest.param(parked("1", replicas=8), parked("1"), id="another size"),
         pytest.param(parked(None, replicas=8), parked(None), id="a job without parked workers"),
         pytest.param(parked(None), None, id="a new job"),
         pytest.param(parked("1", command=PLAIN), parked(None, command=PLAIN), id="not elastic"),

@@ -97,16 +97,25 @@ def test_what_was_bad_before_never_blocks_another_change(annotations: dict[str, 
     assert on_update(after, before) == on_update({**after, "status": {"conditions": []}}, before) == Verdict()
 
 
-@pytest.mark.parametrize("end", ["deleting", "Succeeded", "Failed"])
-def test_a_job_that_is_over_is_never_blocked(end: str) -> None:
+def test_a_job_that_is_being_deleted_is_never_blocked() -> None:
     before, after = annotated(), annotated(enabled="yes", max_replicas="2")
     for job in (before, after):
-        if end == "deleting":
-            job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-        else:
-            job["status"]["conditions"].append({"type": end, "status": "True"})
-            job["status"]["completionTime"] = "2026-01-01T00:00:00Z"
+        job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert on_update(after, before) == Verdict()
+
+
+@pytest.mark.parametrize("end", ["Succeeded", "Failed"])
+def test_a_job_that_has_ended_is_judged_like_any_other(end: str) -> None:
+    """Its user may take the end back, and would have gone round every rule; but nobody is warned of what is over."""
+    before, after = annotated(), annotated(enabled="yes", max_replicas="2", minreplicas="1")
+    expected = on_update(after, before)
+    assert expected.refusals
+    assert expected.warnings
+    for job in (before, after):
+        job["status"]["conditions"].append({"type": end, "status": "True"})
+        job["status"]["completionTime"] = "2026-01-01T00:00:00Z"
+    assert on_update(after, before) == Verdict(refusals=expected.refusals)
+    assert on_update(after, after) == Verdict()
 
 
 def test_a_bad_run_policy_is_refused_once_the_job_asks_for_it() -> None:
