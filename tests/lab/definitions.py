@@ -119,6 +119,14 @@ KARMADA = Release(
         )
     ],
 )
+# The release that lab/binaries/arena builds, with et-operator's definitions.
+ARENA = Release(
+    module="github.com/kubeflow/arena@v0.15.5",
+    checksum="h1:dZOfQoehHvrnjqFz35zUS9UoN8YF40rcYHhMFNJ7PRY=",
+    files=[
+        f"arena-artifacts/crds/kai.alibabacloud.com_{kind}.yaml" for kind in ("trainingjobs", "scaleins", "scaleouts")
+    ],
+)
 
 
 @contextmanager

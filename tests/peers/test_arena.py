@@ -6,9 +6,6 @@ also serves that version, the pods have its labels, and a Job stands in for that
 
 import asyncio
 import json
-import os
-import re
-import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -25,12 +22,12 @@ from tests.lab.job import LINGERS, Job
 from tests.lab.typed import Typed
 from tests.lab.upgrades import CRD
 from tests.lab.waiting import kubectl_until_done
+from tests.peers.arena import Arena, Rows, named, table
 from tests.peers.built import peer
 from tests.peers.gpus import on_gpu, priority
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("elastic", "operator")]
 
-Rows = list[dict[str, str]]
 ARENA = {"app": "mpijob", "release": "train"}
 LAUNCHER_JOB = {
     "apiVersion": "batch/v1",
@@ -42,38 +39,6 @@ LAUNCHER_JOB = {
     },
 }
 MINUTE = 60.0  # seconds; ample for a pod to be drained
-
-
-@dataclass(frozen=True, kw_only=True)
-class Arena:
-    """The program."""
-
-    program: Path
-    home: Path
-    kubeconfig: Path
-    namespace: str
-
-    def run(self, *words: str) -> tuple[int, str]:
-        """Return the exit code and what it prints; its log is on standard error."""
-        options = [f"--config={self.kubeconfig}", f"--namespace={self.namespace}"]
-        done = subprocess.run(
-            [str(self.program), *words, *options],
-            env={**os.environ, "HOME": str(self.home), "TZ": "UTC"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.returncode, done.stdout or done.stderr
-
-    def row(self) -> dict[str, str]:
-        """Return its row of the job in the list."""
-        [row] = table(self.run("list")[1])
-        return row
-
-    def page(self) -> tuple[dict[str, str], Rows]:
-        """Return its facts on the job, and its rows of pods."""
-        facts, _, instances = self.run("get", "train", "--type=mpijob")[1].partition("Instances:\n")
-        return named(facts), [row for row in table(instances) if not row["NAME"].startswith("-")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,18 +57,6 @@ class Shown:
         facts, workers, *_ = page.split("\n\n")
         report = json.loads((await user.run("get", "train", "-o", "json"))[1])
         return cls(row=row, facts=named(facts), workers=table(workers), report=report)
-
-
-def table(text: str) -> Rows:
-    """Return the rows of a table by their headings."""
-    header, *rows = (re.split(r"\s{2,}", line.strip()) for line in text.splitlines() if line.strip())
-    return [dict(zip(header, row, strict=True)) for row in rows]
-
-
-def named(text: str) -> dict[str, str]:
-    """Return what stands behind each `Name:`."""
-    pairs = (line.partition(":") for line in text.splitlines() if line.strip())
-    return {name: value.strip() for name, _, value in pairs}
 
 
 @pytest.fixture

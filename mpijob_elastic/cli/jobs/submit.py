@@ -74,8 +74,8 @@ def manifest(words: Words) -> Object:
 def command(words: Words) -> list[str]:
     """Return the launcher's command: as it is given, or with --np as what horovodrun starts in the workers.
 
-    A single word is a line for the shell: its line breaks are spaces, as YAML makes them of it in Arena's chart. Raises
-    Refused where --np and horovodrun are given.
+    A single word is a line for the shell: its line breaks are spaces, as the examples of Arena want it. Raises Refused
+    where --np and horovodrun are given.
     """
     given = list(words.command)
     if len(given) == 1:
