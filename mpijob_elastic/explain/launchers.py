@@ -45,7 +45,9 @@ def _delivering(job: Case, launcher: Launcher) -> Finding:
     since = launcher.facts.delivering_since
     age = f" for {durations.render(round(max(0.0, job.state.now - since)))}" if since else ""
     until = (
-        f"until these pods run: {phrases.listed(waits)}" if waits else "a moment more: every pod of its hostfile runs"
+        f" until these pods run: {phrases.listed(waits)}"
+        if waits
+        else ": every pod of its hostfile runs, so it starts in a moment"
     )
-    said = f"{job.launcher} waits in its init container{age} {until}"
+    said = f"{job.launcher} waits in its init container{age}{until}"
     return waiting("launcher-init", said, next_step=job.of(waits[0] if waits else job.launcher).describe)

@@ -156,10 +156,11 @@ class _OfSpec(msgspec.Struct, frozen=True):
 
 class _Fields(msgspec.Struct, frozen=True):
     spec: _OfSpec = msgspec.field(name="f:spec", default=_OfSpec())
+    status: msgspec.Raw = msgspec.field(name="f:status", default=msgspec.Raw())
 
 
 class _Managed(Wire, frozen=True):
-    """Who manages the size; other fields are skipped."""
+    """Who manages the size, or the status; other fields are skipped."""
 
     manager: str = ""
     subresource: str = ""
@@ -268,17 +269,29 @@ class MPIJob(Wire, frozen=True):
         return max(self._size_managers, key=lambda entry: entry.at, default=None)
 
     @property
+    def edited_by(self) -> str:
+        """Who was the last of its users to set or to remove any field, "" if nobody knows."""
+        users = (
+            entry for entry in self._managers if entry.manager != names.PROGRAM and not bytes(entry.fields_v1.status)
+        )
+        last = max(users, key=lambda entry: entry.at, default=None)
+        return last.manager if last else ""
+
+    @property
     def resized_at(self) -> float:
         """When the size was set at the latest: seconds since the epoch, 0 if nobody knows."""
         return self.sized.at if self.sized else 0.0
 
     @property
     def _size_managers(self) -> list[_Managed]:
+        return [entry for entry in self._managers if bytes(entry.fields_v1.spec.replicas.worker.replicas)]
+
+    @property
+    def _managers(self) -> list[_Managed]:
         try:
-            found = _managed.decode(self.metadata.managed_fields) or ()
+            return _managed.decode(self.metadata.managed_fields) or []
         except msgspec.DecodeError:
             return []  # no object that the API server wrote
-        return [entry for entry in found if bytes(entry.fields_v1.spec.replicas.worker.replicas)]
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of that type if its status is True."""

@@ -4,18 +4,21 @@ With LAB_KIND it is a cluster of kind's.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from lab.build import Say, ensure_programs
+from lab.build import Say, ensure_peers, ensure_programs
 from lab.cluster import Cluster
 from lab.images import build, delivery, horovod, operator
 from lab.images.product import image
 from lab.kind import KindCluster
 from lab.node import requirements
 from lab.options import Options
+from lab.programs import PEERS
 from lab.training.job import load_image
 from lab.versions import DEFAULT_KUBERNETES
+from tests.real import metrics as metrics_server
 from tests.real.nodes import FIRST, KIND, NAME, SECOND, schedule_on
 
 OPTIONS = Options(nodes=0, real_nodes=2)
@@ -40,9 +43,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     build.ensure(delivery.NAME, _told(session.config))
     if "training_image" in needed and not build.lacking(horovod.NAME):
         build.ensure(horovod.NAME, _told(session.config))
+    if "metrics" in needed:
+        _metrics_server(_told(session.config))
     if "deployed" in needed and not build.lacking(image.NAME):
         build.ensure(operator.NAME, _told(session.config))
         build.ensure(image.NAME, _told(session.config))
+
+
+def _metrics_server(say: Say) -> Path:
+    [program] = ensure_peers(say, [peer for peer in PEERS if peer.name == metrics_server.SERVER]).values()
+    return program
 
 
 @pytest.fixture(scope="session")
@@ -85,3 +95,10 @@ def two_nodes(cluster: Cluster, own_node: None) -> Iterator[None]:
     yield
     cluster.start_node(SECOND)
     schedule_on(cluster, FIRST)
+
+
+@pytest.fixture(scope="module")
+def metrics(cluster: Cluster, own_node: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """metrics-server runs."""
+    with metrics_server.serving(cluster, _metrics_server(lambda _: None), tmp_path_factory.mktemp("metrics")):
+        yield

@@ -2,20 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from lab.build import built_peer
 from lab.cluster import Cluster
-from lab.golang import download
-from lab.images.archive import File, write_layer
-from lab.images.oci import Settings, write_image
-from lab.modules import PINNED
 from mpijob_elastic import names
 from tests.lab.hpa import Autoscaler, Seen
 from tests.lab.job import Job
@@ -25,54 +18,11 @@ from tests.real import mpijob
 
 pytestmark = pytest.mark.usefixtures("own_node", "scale_served", "elastic", "operator")
 
-SERVER = "metrics-server"
-MODULE = f"sigs.k8s.io/{SERVER}"
-REFERENCE = f"registry.k8s.io/{SERVER}/{SERVER}:v0.9.0"
-# The lab's certificate authority, which signs the kubelets' certificates too.
-AUTHORITY = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "hpa" / "cpu.yaml"
 RESOURCES = {"requests": {"cpu": "100m"}, "limits": {"cpu": "300m"}}
 BURN = "while [ -e /burning ]; do :; done"
 # Of a worker's request. One of three that burns its limit is an average of 100, less on a busy machine.
 CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 40}}}
-
-
-@contextmanager
-def serving(cluster: Cluster, program: Path, directory: Path) -> Iterator[None]:
-    """Have it serve metrics.k8s.io as long as the block lasts; `directory` takes its image."""
-    cluster.load_image(_image(program, directory))
-    objects = json.dumps({"apiVersion": "v1", "kind": "List", "items": _manifests(cluster)})
-    cluster.kubectl("apply", "-f", "-", stdin=objects)
-    cluster.kubectl("wait", "--for=condition=Available", "--timeout=240s", "apiservice/v1beta1.metrics.k8s.io")
-    yield
-    cluster.kubectl("delete", "-f", "-", stdin=objects)
-
-
-def _image(program: Path, directory: Path) -> Path:
-    layer, archive = directory / "layer.tar", directory / f"{SERVER}.tar"
-    write_layer(layer, {SERVER: File(content=program, mode=0o755)})
-    write_image(archive, reference=REFERENCE, layers=[layer], settings=Settings(command=(), entrypoint=(f"/{SERVER}",)))
-    return archive
-
-
-def _manifests(cluster: Cluster) -> list[dict[str, Any]]:
-    module = download(MODULE, directory=PINNED / SERVER)
-    found = list(yaml.safe_load_all(cluster.kubectl("kustomize", str(Path(module["Dir"], "manifests", "base")))))
-    [deployment] = (one for one in found if one["kind"] == "Deployment")
-    [container] = deployment["spec"]["template"]["spec"]["containers"]
-    container["image"] = REFERENCE
-    container["args"].append(f"--kubelet-certificate-authority={AUTHORITY}")
-    return found
-
-
-@pytest.fixture(scope="module")
-def metrics(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """metrics-server runs; skips the test where it is not built."""
-    program = built_peer(SERVER)
-    if program is None:
-        pytest.skip(f"{SERVER} is not built here: make test-peers")
-    with serving(cluster, program, tmp_path_factory.mktemp("metrics")):
-        yield
 
 
 async def busy(cluster: Cluster, namespace: str, pod: str) -> None:

@@ -122,7 +122,7 @@ def _asked(state: JobState, base: Record, sized: Sized) -> list[Change]:
     if before == view.replicas:
         return first
     if view.facts.replicas == base.replicas and not marked:  # by an annotation
-        at, cause, by, note = 0.0, _USER, "", _SAME_SIZE
+        at, cause, by, note = 0.0, _USER, sized.edited_by, _SAME_SIZE
     else:
         at, cause, by, note = honest(sized.at, now=state.now), _cause(view, sized), sized.by, ""
     now = Change(

@@ -20,12 +20,14 @@ _LONGEST_PHASE, _LONGEST_CHANGE = 32, 512
 class Sized(Known):
     """Who set the size: the field manager, when (seconds since the epoch), and whether that is an HPA.
 
-    phase, change: what our annotations say; change: of a size that the history does not have yet.
+    edited_by: the one who set or removed anything last. phase, change: what our annotations say; change: of a size that
+    the history does not have yet.
     """
 
     by: str
     at: float
     is_hpa: bool = False
+    edited_by: str = ""
     phase: str = ""
     change: str = ""
 
@@ -39,6 +41,7 @@ def asked(job: MPIJob, _known: Policy) -> tuple[Sized | None, Sequence[Problem]]
     sized = Sized(
         by=shared(history.short(found.manager, most=history.LONGEST_MANAGER)),
         at=found.at,
+        edited_by=shared(history.short(job.edited_by, most=history.LONGEST_MANAGER)),
         is_hpa=(found.manager, found.subresource) == _HPA,
         phase=shared(said.get(names.PHASE, "")[:_LONGEST_PHASE]),
         change=said.get(names.CHANGE, "")[:_LONGEST_CHANGE],

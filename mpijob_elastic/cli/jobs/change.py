@@ -220,7 +220,7 @@ async def _ended(
     after = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
     told = [message for name, (reason, message) in after.items() if name not in before and reason in _OTHERWISE]
     if not (progress.done or progress.otherwise):
-        found = await explain.explained(client, seen.snapshot)
+        found = await explain.explained(client, seen.snapshot, look=patience.look)
         wrong = [worker for worker in found.workers if worker.cause.level not in THERE]
         job = [finding for finding in found.job if finding.level is not Level.FINE]
         causes = explain.text(replace(found, job=tuple(job), workers=tuple(wrong)))

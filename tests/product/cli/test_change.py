@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES
 from tests.doubles.api import TinyApi, merged, refused
 from tests.doubles.direct import Sent
+from tests.doubles.shells import Shells, prints
 from tests.product.cli import worlds
 
 JOB = MPI_JOBS.path("default", "train")
@@ -108,6 +110,14 @@ async def test_a_size_that_it_has_is_not_written_and_waited_for(
     assert first == "train is to have 2 workers already"
     assert last.startswith("train has 2 workers, all listed. Whether they train is not known: only exec can show that")
     assert server.writes == []
+
+
+async def test_after_the_timeout_it_says_what_only_exec_shows(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.streams["/exec"] = Shells(prints("")).serve
+    assert await scaled(server, replace(A_LOOK, look=True), to=2) == Exit.NOT_KNOWN
+    assert capsys.readouterr().err.count("cause: nobody-trains") == 2
 
 
 async def test_without_an_answer_to_the_write_nobody_knows(server: Server) -> None:

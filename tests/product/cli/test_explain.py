@@ -121,6 +121,14 @@ def test_a_worker_is_known_by_its_number_or_its_pod(said: str, index: int) -> No
     assert (explain.worker_name(VIEW, said),) == pods(index)
 
 
+@pytest.mark.parametrize("said", ["1", "j-worker-1"])
+def test_a_parked_worker_is_answered_with_how_to_have_it_back(said: str) -> None:
+    with pytest.raises(
+        explain.NoSuchWorker, match=r"j-worker-1 is parked.*`mpijob-elastic scaleout j --pod j-worker-1 -n"
+    ):
+        explain.worker_name(job(2, workers=(worker(0),), parked=(1,)), said)
+
+
 @pytest.mark.parametrize("said", ["2", "worker-1", "j-launcher", "99999999999"])
 def test_an_unknown_worker_is_answered_with_how_to_name_a_worker(said: str) -> None:
     with pytest.raises(

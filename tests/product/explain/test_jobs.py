@@ -152,7 +152,7 @@ def test_a_launcher_in_its_init_container_names_the_pods_it_waits_for() -> None:
     found = of_job(view)["launcher-init"]
     assert "for 1m30s until these pods run: j-worker-1, j-worker-2" in found.says
     assert found.next_step == "kubectl -n default describe pod j-worker-1"
-    assert "a moment more" in of_job(job(launcher=waits))["launcher-init"].says
+    assert "starts in a moment" in of_job(job(launcher=waits))["launcher-init"].says
 
 
 def test_of_frozen_execs_it_is_said_who_ends_them_and_by_which_command() -> None:

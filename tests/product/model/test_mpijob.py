@@ -62,6 +62,11 @@ def test_a_job_of_thousands_of_containers_is_refused_and_commas_in_a_short_one_a
     assert mpijob.decode((launcher % f'{{"args":[{script}]}}').encode()).containers("launcher")
 
 
+def managed(manager: str, time: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """What is noted of a manager."""
+    return {"manager": manager, "time": time, "fieldsV1": fields}
+
+
 def of_workers(field: str) -> dict[str, Any]:
     """The fields of a manager who has set this one of the workers."""
     return {"f:spec": {"f:mpiReplicaSpecs": {"f:Worker": {field: {}}}}}
@@ -93,12 +98,29 @@ def test_a_size_that_the_operator_cannot_read_is_not_known(size: int, known: int
 def test_the_size_is_as_old_as_the_last_write_of_a_manager_that_has_it() -> None:
     size = of_workers("f:replicas")
     entries = [
-        {"manager": "kubectl-create", "time": "2026-01-01T00:00:00Z", "fieldsV1": size},
-        {"manager": "kubectl", "subresource": "scale", "time": "2026-01-01T00:00:09Z", "fieldsV1": size},
-        {"manager": "kubectl-annotate", "time": "2026-01-01T01:00:00Z", "fieldsV1": {"f:metadata": {}}},
+        managed("kubectl-create", "2026-01-01T00:00:00Z", size),
+        {**managed("kubectl", "2026-01-01T00:00:09Z", size), "subresource": "scale"},
+        managed("kubectl-annotate", "2026-01-01T01:00:00Z", {"f:metadata": {}}),
     ]
     assert read(metadata={"managedFields": entries}).resized_at == seconds("2026-01-01T00:00:09Z")
     assert read().resized_at == 0.0
+
+
+@pytest.mark.parametrize(
+    ("others", "last"),
+    [
+        ([], "kubectl-annotate"),
+        ([managed("mpijob-elastic", "2026-01-01T00:00:09Z", {"f:metadata": {}})], "kubectl-annotate"),
+        ([managed("mpi-operator", "2026-01-01T00:00:09Z", {"f:status": {"f:startTime": {}}})], "kubectl-annotate"),
+        ([managed("argocd-controller", "2026-01-01T00:00:09Z", {"f:spec": {}})], "argocd-controller"),
+    ],
+    ids=["alone", "before the controller", "before the operator", "before somebody else"],
+)
+def test_who_edited_it_last_is_neither_the_controller_nor_who_sets_the_status(others: list[Any], last: str) -> None:
+    annotated = managed("kubectl-annotate", "2026-01-01T00:00:05Z", {"f:metadata": {"f:annotations": {}}})
+    created = managed("kubectl-create", "2026-01-01T00:00:01Z", {"f:spec": {}})
+    assert read(metadata={"managedFields": [created, annotated, *others]}).edited_by == last
+    assert read().edited_by == ""
 
 
 def profiles(spec: Any) -> Any:

@@ -216,15 +216,16 @@ def test_the_cause_of_a_size_is_told_by_who_set_it(facts: dict[str, Any], sized:
     assert world.told == [f"{cause} {sized.by} 2→1 5 -"]
 
 
-def test_workers_that_are_parked_are_a_change_of_whom_nobody_knows() -> None:
-    world = trains(4)
+@pytest.mark.parametrize(("edited_by", "told"), [("kubectl-annotate", "kubectl-annotate"), ("", "unknown")])
+def test_workers_that_are_parked_are_a_change_of_the_last_who_edited(edited_by: str, told: str) -> None:
+    world = trains(4, sized=replace(EDITED, edited_by=edited_by))
     world.edit(3)
     world.rest()
     world.later(1000)
     world.rest()
     world.view = but(world.view, parked=(1,), replicas=2)
     world.rest()
-    assert world.told == ["user kubectl-edit 4→3 5 - cut 1", "user unknown 3→2 0 -"]
+    assert world.told == ["user kubectl-edit 4→3 5 - cut 1", f"user {told} 3→2 0 -"]
 
 
 def test_a_lost_worker_is_a_change_that_ends_when_all_train_again() -> None:
