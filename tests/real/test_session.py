@@ -63,7 +63,7 @@ STEPS = (
     ours("get train", r"train-worker-3 .* real-1"),
     ours("logs train --worker 3", r"^train-worker-3: "),
     ours("attach train", r"^train-worker-3$", answers=("hostname", "exit")),
-    ours("top train", r"^train-worker-3 .*\d+m"),
+    ours("top train", r"^train-worker-0 .*\d+m", r"^train-worker-3 "),
     ours("scalein train --pod", r"parked: train-worker-1", r"train has 3 workers; 1 left", trains=(0, 2, 3)),
     ours("get", r"^train +\S+ .* 3 +3 +3 +0 "),
     ours("explain train 1", r"train-worker-1 is parked", code=1),
