@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 from mpijob_elastic.capabilities import told
-from mpijob_elastic.capabilities.autoscaling import Autoscaling
 from mpijob_elastic.capabilities.et_operator import EtOperator
 from mpijob_elastic.capabilities.et_operator.api import SCALE_INS, SCALE_OUTS, SCALING, TIMEOUT
 from mpijob_elastic.capabilities.et_operator.facts import Request
@@ -39,4 +38,4 @@ def asked(*requests: Request, size: int = 3, by: str = "", parked: tuple[int, ..
     view = but(job(size), **{"parked": parked, "scaled_by": by, **facts})
     skipped = sum(index < size for index in parked)
     view = replace(but(view, facts=but(view.facts, replicas=size)), replicas=size - skipped)
-    return told(view, seen=[view.of(Autoscaling), EtOperator.of(view, requests)])
+    return told(view, seen=[*view.capabilities, EtOperator.of(view, requests)])
