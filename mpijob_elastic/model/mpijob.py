@@ -6,6 +6,7 @@
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -180,7 +181,7 @@ _GITOPS = ("argocd-controller", "kustomize-controller", "helm-controller")
 _managed = msgspec.json.Decoder(list[_Managed] | None)
 
 
-class MPIJob(Wire, frozen=True):
+class MPIJob(Wire, frozen=True, dict=True, gc=True):
     """An MPIJob."""
 
     metadata: Metadata
@@ -286,7 +287,7 @@ class MPIJob(Wire, frozen=True):
     def _size_managers(self) -> list[_Managed]:
         return [entry for entry in self._managers if bytes(entry.fields_v1.spec.replicas.worker.replicas)]
 
-    @property
+    @cached_property
     def _managers(self) -> list[_Managed]:
         try:
             return _managed.decode(self.metadata.managed_fields) or []
