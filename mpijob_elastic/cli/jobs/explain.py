@@ -96,7 +96,7 @@ def worker_name(view: JobView, worker: str) -> str:
     if name in known:
         return name
     pod = names.worker(view.name, 0)
-    if name in {names.worker(view.name, index) for index in view.skips}:
+    if names.worker_index(name, job=view.name) in view.skips:
         back = f"mpijob-elastic scaleout {view.name} --pod {name} -n {view.namespace}"
         raise NoSuchWorker(f"{name} is parked, and holds no resources; `{back}` brings it back")
     raise NoSuchWorker(

@@ -22,14 +22,13 @@ _PASSING = frozenset({"ContainerCreating", "PodInitializing", ""})
 
 
 class SeenJob(msgspec.Struct, frozen=True, kw_only=True):
-    """An MPIJob. state: a word for its conditions. priority: of its workers. resized_at, size_manager: see `MPIJob`."""
+    """An MPIJob. state: a word for its conditions. priority: of its workers. resized_at: see `MPIJob`."""
 
     metadata: Owned
     facts: JobFacts
     state: str
     priority: str
     resized_at: float
-    size_manager: str
 
 
 class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +49,6 @@ def read_job(raw: bytes) -> SeenJob:
         state=_job_state(job, facts),
         priority=job.pod(names.ROLE_WORKER).priority_class_name or "",
         resized_at=job.resized_at,
-        size_manager=job.size_manager,
     )
 
 
