@@ -176,6 +176,16 @@ class Job:
         """Wait until something holds, for so many seconds; fails with the state that was last seen."""
         return await seen(self.state, holds, f"{self.name} with {what}", patience=patience, show=_short)
 
+    async def replaced(self, before: State, *workers: str) -> State:
+        """Wait until other pods have the names of those workers."""
+
+        def holds(state: State) -> bool:
+            new = {name: pod["metadata"]["uid"] for name, pod in state.workers.items()}
+            return all(new.get(name, old) != old for name, old in olds.items())
+
+        olds = {name: before.workers[name]["metadata"]["uid"] for name in workers}
+        return await self.until(holds, f"other pods for {', '.join(workers)}")
+
     async def settled(self, replicas: int, *, slots: int = 1) -> State:
         """Wait until the job is whole at that size: workers, Role, host list, hostfile, touched launcher, status.
 

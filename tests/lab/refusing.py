@@ -42,11 +42,9 @@ async def of_three(job: Job) -> None:
 async def is_replaced(job: Job) -> None:
     """The first worker fails."""
     [first] = job.workers(0)
-    before = (await job.state()).workers[first]["metadata"]["uid"]
+    before = await job.state()
     await job.set_status(first, {"phase": "Failed", "reason": "Error"})
-    await job.until(
-        lambda state: first in state.workers and state.workers[first]["metadata"]["uid"] != before, "another worker"
-    )
+    await job.replaced(before, first)
     await job.until(lambda state: len(state.hosts) == state.replicas, "all workers listed")
 
 

@@ -20,6 +20,6 @@ async def test_thirty_of_32_workers_fail_at_once(client: ApiWriter, namespace: s
     await job.create(replicas=SIZE)
     before, lost = await job.settled(SIZE), job.workers(*range(2, SIZE))
     await asyncio.gather(*(job.set_status(pod, {"phase": "Failed"}) for pod in lost))
+    await job.replaced(before, *lost)
     after = await job.settled(SIZE)
-    assert all(after.workers[pod]["metadata"]["uid"] != before.workers[pod]["metadata"]["uid"] for pod in lost)
     assert sorted(after.hosts) == sorted([f"{pod}:1" for pod in job.workers(0, 1)] + [f"{pod}.r1:1" for pod in lost])

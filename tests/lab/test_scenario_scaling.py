@@ -154,11 +154,7 @@ async def test_a_failed_worker_is_replaced(job: Job) -> None:
     ended |= {"state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
     await job.set_status(pod, {"phase": "Failed", "containerStatuses": [ended]})
 
-    def replaced(state: State) -> bool:
-        new = state.workers.get(pod)
-        return new is not None and new["metadata"]["uid"] != before.workers[pod]["metadata"]["uid"]
-
-    await job.until(replaced, "worker-1 is a new pod")
+    await job.replaced(before, pod)
     await job.settled(2)
     await job.told("WorkerReplaced", "exited with 137 (OOMKilled)")
 

@@ -16,6 +16,8 @@ from tests.lab.pools import POOL, make_nodes, remove_nodes
 from tests.lab.waiting import seen
 
 PRIORITY = Resource(group="scheduling.k8s.io", plural="priorityclasses", kind="PriorityClass")
+# kube-scheduler's podMaxBackoffSeconds and one more: pods that are backing off would be tried after the others.
+BACKED_OFF = 11.0
 SCHEDULED = 3.0  # seconds in which a scheduler has seen its pods, and is ready to try them again
 
 
@@ -76,13 +78,10 @@ async def group(job: Job, resource: Resource) -> Object:
 
 async def replaced(job: Job, name: str) -> None:
     """Delete a worker, and wait until another of its name trains."""
-    before = (await job.state()).workers[name]["metadata"]["uid"]
-    hosts = len((await job.state()).hosts)
+    before = await job.state()
     await job.client.delete_object(f"/api/v1/namespaces/{job.namespace}/pods/{name}")
-    await job.until(
-        lambda state: name in state.workers and state.workers[name]["metadata"]["uid"] != before, f"another {name}"
-    )
-    await job.until(lambda state: len(state.hosts) == hosts, "it trains again")
+    await job.replaced(before, name)
+    await job.until(lambda state: len(state.hosts) == len(before.hosts), "it trains again")
 
 
 async def compete(

@@ -26,6 +26,7 @@ from tests.lab.suspended import held, pods
 from tests.lab.waiting import until
 from tests.peers import coscheduling, koordinator
 from tests.peers.gpus import (
+    BACKED_OFF,
     SCHEDULED,
     bound,
     compete,
@@ -121,7 +122,8 @@ async def test_of_two_jobs_for_which_there_is_room_once_one_starts(
     """Without a gang each holds some, and both wait."""
     jobs = {name: replace(job, name=name) for name in ("one", "two")}
     rivals = partial(scheduler.create, pool=pool, replicas=4, annotations=scheduler.asked if is_gang else {})
-    found = await compete(jobs["one"], jobs["two"], pool, lambda rival, more: rivals(rival, **more))
+    rest = SCHEDULED if is_gang else BACKED_OFF
+    found = await compete(jobs["one"], jobs["two"], pool, lambda rival, more: rivals(rival, **more), rest=rest)
     if not scheduler.by_chance:
         assert found == ({"one": 0, "two": 4} if is_gang else {"one": 2, "two": 2})
     assert (0 in found.values()) == is_gang

@@ -22,14 +22,12 @@ from mpijob_elastic.kube.writer import MERGE_PATCH
 from tests.lab.job import Job, Object, State
 from tests.lab.on_demand import OnDemand
 from tests.lab.waiting import PATIENCE
-from tests.peers.gpus import compete, on_gpu, preempted, replaced, shrink_and_grow, start_without
+from tests.peers.gpus import BACKED_OFF, compete, on_gpu, preempted, replaced, shrink_and_grow, start_without
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("elastic", "operator")]
 
 VERSION = "v1.36.3"
 GANG = {"mpijob-elastic/gang": "kubernetes"}
-# kube-scheduler's podMaxBackoffSeconds and one more: pods that are backing off would be tried after the others.
-BACKED_OFF = 11.0
 LEAST = {"mpijob-elastic/min-replicas": "2", "mpijob-elastic/drain-timeout": "30s"}
 
 

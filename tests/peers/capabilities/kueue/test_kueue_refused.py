@@ -49,12 +49,9 @@ def trains_with(replicas: int) -> Step:
         hosts = job.workers(*range(replicas))
         await job.until(lambda state: listed(state) == hosts, f"{replicas} hosts")
         [first] = job.workers(0)
-        before = (await job.state()).workers[first]["metadata"]["uid"]
+        before = await job.state()
         await job.set_status(first, {"phase": "Failed", "reason": "Error"})
-        await job.until(
-            lambda state: state.workers.get(first, {}).get("metadata", {}).get("uid", before) != before,
-            "another worker",
-        )
+        await job.replaced(before, first)
         await job.until(lambda state: listed(state) == hosts, f"{replicas} hosts again")
 
     return step
