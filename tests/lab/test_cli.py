@@ -95,6 +95,7 @@ def headline(done: subprocess.CompletedProcess[str]) -> str:
     return " ".join(done.stdout.partition("\n\n")[0].split())
 
 
+@pytest.mark.thorough
 async def test_nobody_is_told_that_workers_train_where_that_is_not_known(
     cluster: Cluster, client: ApiWriter, train: Job
 ) -> None:

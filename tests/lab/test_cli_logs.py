@@ -83,6 +83,7 @@ async def test_a_log_is_followed_from_a_launcher_that_waits_through_the_next_to_
     assert [line for line in lines if not line.startswith("mpijob-elastic: ")] == ["one", "two", "three"]
 
 
+@pytest.mark.thorough
 async def test_lines_are_told_by_worker_with_the_right_to_exec_and_by_number_without(
     cluster: Cluster, train: Job, tmp_path: Path
 ) -> None:

@@ -210,6 +210,7 @@ async def test_workers_that_are_named_leave_and_come_back(user: Typed, job: Job,
     assert "workers of a queued job cannot be parked" in await user.refused("scalein", "queued", "--pod=0", "--no-wait")
 
 
+@pytest.mark.thorough
 async def test_a_script_runs_in_the_launcher_before_workers_leave_and_once_all_are_there(
     user: Typed, job: Job, cluster: Cluster
 ) -> None:

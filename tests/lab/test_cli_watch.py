@@ -79,6 +79,7 @@ async def test_ctrl_c_ends_it_without_a_word(cluster: Cluster, train: Job) -> No
         assert await ended(process) == 130
 
 
+@pytest.mark.thorough
 async def test_on_a_terminal_a_page_is_drawn(cluster: Cluster, train: Job) -> None:
     ours, theirs = pty.openpty()
     async with watching(cluster, train, stdout=theirs) as process:

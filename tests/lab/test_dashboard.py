@@ -149,6 +149,7 @@ async def test_a_job_is_scaled_suspended_and_resumed_by_its_buttons(
         await trains(1)
 
 
+@pytest.mark.thorough
 async def test_a_reader_sees_the_job_and_no_button(cluster: Cluster, train: Job, tmp_path: Path) -> None:
     reader = readers_kubeconfig(cluster, train.namespace, "mpijobs", "pods", "configmaps")
     running = dashboard(cluster, "train", "-n", train.namespace, folder=tmp_path, kubeconfig=reader)

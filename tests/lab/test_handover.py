@@ -72,6 +72,7 @@ async def test_an_elastic_operator_takes_over(job: Job, cluster: Cluster, client
     assert set(state.workers) >= set(job.workers(0, 1, 2))
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("elastic")
 async def test_two_writers_do_not_fight(job: Job, cluster: Cluster) -> None:
     """A writer that leaves our annotation, but has the marks of an operator: we give way until the key is gone."""

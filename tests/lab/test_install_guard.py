@@ -519,6 +519,7 @@ OF_A_POD = {"apiVersion": "v1", "kind": "Pod", "name": WORKER, "uid": "u"}
 UNIT: Object = {**CONSUMER, **owned(UNIT_NAME, annotations={UNIT_WORKERS: "2"})}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", ["status", None], ids=["a status of its own", "no subresource"])
 async def test_queue_units_only_of_the_job_that_controls_them_and_never_a_grant(
     cluster: Cluster, accounts: Accounts, part: str | None

@@ -25,6 +25,7 @@ def kubectl() -> Path:
     return ensure_programs(DEFAULT_KUBERNETES, lambda _: None).kubectl
 
 
+@pytest.mark.thorough
 def test_rendered_anew_they_are_the_same(kubectl: Path) -> None:
     found = {path.stem: path.read_text() for path in MANIFESTS.iterdir()}
     assert found == files(kubectl), "run `make manifests`"

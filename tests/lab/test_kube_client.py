@@ -90,6 +90,7 @@ async def test_all_of_an_impersonated_account_arrives(written: Any) -> None:
     assert found == {"username": "someone", "uid": "7", "groups": groups, "extra": extra}
 
 
+@pytest.mark.thorough
 async def test_the_proxy_of_a_kubeconfig_is_used(written: Any, proxy: ConnectProxy, namespace: str) -> None:
     kubeconfig = written(server={"server": BEHIND, "proxy-url": proxy.url, "tls-server-name": "kubernetes"})
     async with await connect(user_agent="test", kubeconfig=kubeconfig) as client:

@@ -29,6 +29,7 @@ def job(name: str, containers: bytes) -> bytes:
     ) % (name.encode(), containers)
 
 
+@pytest.mark.thorough
 async def test_jobs_that_the_api_server_stores(client: ApiWriter, namespace: str) -> None:
     path = MPI_JOBS.path(namespace)
     for name, containers in {"a": b"[]", "deep": DEEP, "wide": WIDE, "z": SCRIPT}.items():

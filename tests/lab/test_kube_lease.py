@@ -151,6 +151,7 @@ async def test_a_frozen_leader_is_followed_and_writes_nothing_when_it_wakes(
     assert await record.strays(admin, namespace) == []
 
 
+@pytest.mark.thorough
 async def test_a_clean_stop_hands_over_at_once_and_a_kill_after_the_lease_has_run_out(
     cluster: Cluster, namespace: str, record: Record, admin: ApiWriter
 ) -> None:

@@ -68,6 +68,7 @@ async def test_a_rank_that_never_ends_is_cut_at_the_drain_timeout(job: Job, clus
     await job.told("DrainTimeout", "drain-timeout of 3s is over")
 
 
+@pytest.mark.thorough
 async def test_a_worker_without_ranks_gets_a_second_to_end_unless_it_has_a_hook(job: Job, client: ApiWriter) -> None:
     """Its main process ignores SIGTERM, and would hold the GPUs for half a minute."""
     hook = {"preStop": {"exec": {"command": ["true"]}}}
@@ -85,6 +86,7 @@ async def test_a_worker_without_ranks_gets_a_second_to_end_unless_it_has_a_hook(
     assert {one.name: history.graces() for one, history in seen.items()} == {job.name: [1], "hooked": [30]}
 
 
+@pytest.mark.thorough
 async def test_a_worker_that_somebody_deletes_keeps_its_host_name_once_its_rank_has_left(
     job: Job, cluster: Cluster
 ) -> None:
@@ -202,6 +204,7 @@ async def deletions(job: Job) -> list[str]:
     return sorted(message.split(":")[0] for reason, message in await job.events() if reason in DELETED)
 
 
+@pytest.mark.thorough
 async def test_jobs_of_one_name_in_two_namespaces(job: Job, client: ApiWriter, cluster: Cluster) -> None:
     other = Job(client=client, namespace=f"{job.namespace}-b")
     create_namespace(cluster, other.namespace)

@@ -188,6 +188,7 @@ async def test_users_see_warnings(client: ApiWriter, cluster: Cluster, namespace
     assert "Warning: spec.slotsPerWorker 1 to 2: the running job keeps 1" in done.stderr
 
 
+@pytest.mark.thorough
 async def test_a_webhook_that_hangs_keeps_nobody_from_starting(
     client: ApiWriter, namespace: str, webhook: Webhook
 ) -> None:

@@ -27,12 +27,6 @@ QUICK = {
         Setup(size=3, edits=0, start=3, fault_budget=1, faults=frozenset({"rank-dies"}), watched=True),
         100,
     ),
-    "a node goes, one edit": (Setup(size=2, edits=1, start=2, fault_budget=1, faults=GOES, policy=SMALL), 5_000),
-    "a node is lost, one edit": (Setup(size=2, edits=1, start=2, fault_budget=1, faults=NODE_LOST), 1_000),
-    "somebody deletes a worker, one edit": (
-        Setup(size=2, edits=1, start=2, fault_budget=1, faults=frozenset({"deleted-gently"})),
-        5_000,
-    ),
     "the end, workers are kept": (Setup(size=3, edits=1, start=2, fault_budget=1, faults=ENDS), 300),
     "the end, workers are cleaned up": (
         Setup(size=3, edits=1, start=2, fault_budget=1, faults=ENDS, clean_pod_policy="Running"),
@@ -43,8 +37,14 @@ QUICK = {
     "the first is parked, and comes back": (Setup(size=2, edits=0, start=2, parks=2), 300),
     "parked and back by caches that lag": (Setup(size=2, edits=0, start=2, parks=2, late_caches=True), 2_500),
 }
-# Two minutes of CPU together.
+# Three minutes of CPU together.
 LONG = {
+    "a node goes, one edit": (Setup(size=2, edits=1, start=2, fault_budget=1, faults=GOES, policy=SMALL), 5_000),
+    "a node is lost, one edit": (Setup(size=2, edits=1, start=2, fault_budget=1, faults=NODE_LOST), 1_000),
+    "somebody deletes a worker, one edit": (
+        Setup(size=2, edits=1, start=2, fault_budget=1, faults=frozenset({"deleted-gently"})),
+        5_000,
+    ),
     "four workers, one edit": (Setup(size=4, edits=1, start=4), 4_000),
     "from the creation on, one edit": (Setup(size=2, edits=1, start=2, running=False), 40_000),
     "caches that lag, two edits": (Setup(size=3, edits=2, start=2, late_caches=True), 15_000),

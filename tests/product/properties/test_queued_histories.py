@@ -18,17 +18,20 @@ def quiet() -> None:
     logging.getLogger("mpijob_elastic").setLevel(logging.CRITICAL)
 
 
-@pytest.mark.parametrize("first", range(0, 60, 20))
+SEEDS = pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.thorough) for first in (20, 40))])
+
+
+@SEEDS
 async def test_histories_of_one_and_of_three_jobs(first: int) -> None:
     assert await queued_histories.search(range(first, first + 20)) == []
 
 
-@pytest.mark.parametrize("first", range(0, 60, 20))
+@SEEDS
 async def test_histories_of_jobs_in_kube_queue(first: int) -> None:
     assert await queued_histories.search(range(first, first + 20), kind=UnitHistory) == []
 
 
-@pytest.mark.parametrize("first", range(0, 60, 20))
+@SEEDS
 async def test_histories_of_jobs_with_parked_workers(first: int) -> None:
     assert await queued_histories.search(range(first, first + 20), kind=FreeHistory) == []
 

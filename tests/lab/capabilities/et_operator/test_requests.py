@@ -143,6 +143,7 @@ async def convert(job: Job, lab: CommandLine, tmp_path: Path) -> None:
     await job.client.create_object(MPI_JOBS.path(job.namespace), body=yaml.safe_load(converted))
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("elastic")
 async def test_the_manifests_of_the_readme(job: Job, lab: CommandLine, tmp_path: Path) -> None:
     await convert(job, lab, tmp_path)

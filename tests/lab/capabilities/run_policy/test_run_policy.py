@@ -48,6 +48,7 @@ async def end(job: Job, phase: str = "Succeeded") -> float:
     return await ended(job)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("operator", "elastic")
 async def test_of_the_finished_jobs_those_that_ask_are_deleted_in_time(client: ApiWriter, namespace: str) -> None:
     asks, plain, silent, keeps = (Job(client=client, namespace=namespace, name=name) for name in "abcd")

@@ -55,6 +55,7 @@ async def test_kubectl_is_refused_with_what_to_write(job: Job, cluster: Cluster)
     assert (await job.state()).replicas == 2
 
 
+@pytest.mark.thorough
 async def test_an_hpa_rests_at_the_next_larger_size(job: Job, hpa: Autoscaler, metrics: Values) -> None:
     """What a user's own HPA computes is rounded up, on the way up and down."""
     metrics.external["queue"] = 3
