@@ -177,6 +177,7 @@ async def test_who_may_not_is_told_so_and_nothing_happens(job: Job, cluster: Clu
     assert (await job.state()).replicas == 1
 
 
+@pytest.mark.thorough
 async def test_workers_that_are_named_leave_and_come_back(user: Typed, job: Job, client: ApiWriter) -> None:
     await job.create(replicas=4, annotations={"mpijob-elastic/min-replicas": "2"})
     await job.settled(4)

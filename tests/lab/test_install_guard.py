@@ -495,7 +495,7 @@ STATUS_SENT = [
         pytest.param("mpijob-elastic-pods", PODS_SENT, id="the launcher's touch, our gates, pods of jobs"),
         pytest.param("mpijob-elastic-evictions", EVICTIONS_SENT, id="the webhook marks workers and evicts nobody"),
         pytest.param("mpijob-elastic-config-maps", CONFIG_MAPS_SENT, id="host lists and memory"),
-        pytest.param("mpijob-elastic-roles", ROLES_SENT, id="workers by name"),
+        pytest.param("mpijob-elastic-roles", ROLES_SENT, id="workers by name", marks=pytest.mark.thorough),
         pytest.param("mpijob-elastic-pod-groups", POD_GROUPS_SENT, id="PodGroups of jobs, to fewer pods"),
         pytest.param("mpijob-elastic-autoscalers", AUTOSCALERS_SENT, id="HPAs of the job that controls them"),
         pytest.param("mpijob-elastic-mpijobs", MPI_JOBS_SENT, id="what we say of jobs, and sizes if asked"),

@@ -12,7 +12,7 @@ from mpijob_elastic import names
 from tests.lab.command_line import INSTALL, UNINSTALL, CommandLine
 from tests.lab.deaths import killed_and_run_again
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.thorough]
 WORKERS = {"Launcher": {"replicas": 1, "template": {}}, "Worker": {"replicas": 2}}
 
 
@@ -39,8 +39,8 @@ def show(lab: CommandLine) -> None:
     ("tool", "definition"),
     [
         pytest.param(WITH_TRACES, "v0.2.3", id="beside v0.2.3's definition, with traces"),
-        pytest.param(WITH_TRACES, "administrator", id="beside another, with traces", marks=pytest.mark.thorough),
-        pytest.param(INSTALLATION, "administrator", id="beside another", marks=pytest.mark.thorough),
+        pytest.param(WITH_TRACES, "administrator", id="beside another, with traces"),
+        pytest.param(INSTALLATION, "administrator", id="beside another"),
     ],
 )
 def test_there_and_back_leaves_nothing_but_versions(lab: CommandLine, tool: Tool, definition: str) -> None:
@@ -62,7 +62,6 @@ def test_there_and_back_leaves_nothing_but_versions(lab: CommandLine, tool: Tool
     assert "Nothing is installed." in lab.done(*tool.take)
 
 
-@pytest.mark.thorough
 def test_traces_of_an_installation_that_is_gone_are_removed_later(lab: CommandLine) -> None:
     lab.fresh("v0.2.3")
     lab.create_job(mpiReplicaSpecs=WORKERS)
@@ -76,7 +75,6 @@ def test_traces_of_an_installation_that_is_gone_are_removed_later(lab: CommandLi
     assert lab.world() == before
 
 
-@pytest.mark.thorough
 def test_a_second_time_nothing_changes(lab: CommandLine) -> None:
     lab.fresh("administrator")
     lab.done(*INSTALL)
@@ -87,7 +85,6 @@ def test_a_second_time_nothing_changes(lab: CommandLine) -> None:
 
 
 @BOTH
-@pytest.mark.thorough
 def test_a_dry_run_shows_the_change_and_writes_nothing(lab: CommandLine, tool: Tool) -> None:
     lab.fresh("administrator")
     before = lab.world()
@@ -99,7 +96,6 @@ def test_a_dry_run_shows_the_change_and_writes_nothing(lab: CommandLine, tool: T
     assert lab.world() == before
 
 
-@pytest.mark.thorough
 def test_without_an_answer_nothing_is_written(lab: CommandLine) -> None:
     lab.fresh("administrator")
     lab.done(*INSTALL)
@@ -110,7 +106,6 @@ def test_without_an_answer_nothing_is_written(lab: CommandLine) -> None:
 
 
 @BOTH
-@pytest.mark.thorough
 def test_without_rights_nothing_is_written(lab: CommandLine, tool: Tool) -> None:
     lab.fresh("administrator")
     nobody = lab.cluster.service_account_kubeconfig("jobs", "default")
@@ -123,7 +118,6 @@ def test_without_rights_nothing_is_written(lab: CommandLine, tool: Tool) -> None
         assert lab.world() == before
 
 
-@pytest.mark.thorough
 def test_the_first_time_an_image_is_named(lab: CommandLine) -> None:
     lab.fresh("administrator")
     before = lab.world()
@@ -132,7 +126,6 @@ def test_the_first_time_an_image_is_named(lab: CommandLine) -> None:
     assert lab.world() == before
 
 
-@pytest.mark.thorough
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("tool", [WITH_TRACES, SUBRESOURCE], ids=["install", "scale alone"])
 def test_killed_at_any_write_and_run_again_it_comes_to_the_same_end(lab: CommandLine, tool: Tool) -> None:

@@ -18,7 +18,8 @@ SMALL = Policy(min_replicas=1, drain_timeout=LONGEST_DRAIN * TICK)
 
 # What may happen, and how many worlds that must give at least: a check that visits few has lost its moves.
 QUICK = {
-    "three workers, two edits": (Setup(size=3, edits=2, start=2), 5_000),
+    "three workers, one edit": (Setup(size=3, edits=1, start=3), 1_000),
+    "two workers, three edits": (Setup(size=2, edits=3, start=2), 1_000),
     "one of two workers finds no node": (
         Setup(size=2, edits=0, start=2, running=False, unplaced=0b01, policy=SMALL),
         3_000,
@@ -39,6 +40,7 @@ QUICK = {
 }
 # Three minutes of CPU together.
 LONG = {
+    "three workers, two edits": (Setup(size=3, edits=2, start=2), 5_000),
     "a node goes, one edit": (Setup(size=2, edits=1, start=2, fault_budget=1, faults=GOES, policy=SMALL), 5_000),
     "a node is lost, one edit": (Setup(size=2, edits=1, start=2, fault_budget=1, faults=NODE_LOST), 1_000),
     "somebody deletes a worker, one edit": (

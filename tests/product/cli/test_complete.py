@@ -49,6 +49,7 @@ async def completed(kubeconfig: Path, *words: str) -> list[str]:
     return printed.decode().splitlines()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "lines"),
     [

@@ -70,6 +70,7 @@ async def test_who_changed_the_size_is_told_also_where_the_controller_was_killed
     assert len((await history(cluster, job)).stdout.splitlines()) == 4
 
 
+@pytest.mark.thorough
 async def test_ranks_that_come_and_that_are_cut_are_told(job: Job, cluster: Cluster, installed: Installed) -> None:
     await job.create(replicas=1, annotations={"mpijob-elastic/drain-timeout": "2s"})
     with Controller.start(cluster, installed):
