@@ -10,7 +10,7 @@ from itertools import chain
 
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.explain.findings import Explanation, Level, WorkerFinding
+from mpijob_elastic.explain.findings import Explanation, Finding, Level, WorkerFinding
 from mpijob_elastic.model.phrases import workers
 
 THERE = frozenset({Level.FINE, Level.UNKNOWN})
@@ -65,7 +65,7 @@ def trains(seen: Seen, *, size: int) -> Progress:
     stages["ranks"] = (seen.found.training, size)
     waits = next((worker for worker in wanted if worker.cause.level not in THERE), None)
     held = seen.state.wishes.held.get(waits.name) if waits else None
-    now = f"{waits.name} does not start: {held}" if waits and held else waits.cause.says if waits else ""
+    now = f"{waits.name} does not start: {held}" if waits and held else _alone(waits.cause) if waits else ""
     stop = seen.state.wishes.stop
     return Progress(
         stages=stages,
@@ -85,7 +85,7 @@ def shrinks(seen: Seen, *, size: int, leaving: int) -> Progress:
     return Progress(
         stages=stages,
         done=not rest,
-        now=first.says if first else "",
+        now=_alone(first) if first else "",
         step=f"{first.cause} {rest[-1].name}" if first else "",
         otherwise=_otherwise(seen, size),
     )
@@ -101,10 +101,15 @@ def stops(seen: Seen) -> Progress:
     return Progress(
         stages={"stopped": (of - len(runs), of)},
         done=not runs and bool(stop),
-        now=waits.says if waits else "",
+        now=_alone(waits) if waits else "",
         step=f"{waits.cause} {' '.join(runs)}" if waits else "",
         otherwise=_otherwise(seen, view.replicas) or ("" if stop else f"{view.name} is not suspended any more"),
     )
+
+
+def _alone(finding: Finding) -> str:
+    """Return what it says where nothing stands above it."""
+    return finding.says.replace(" (see above)", "")
 
 
 def _otherwise(seen: Seen, size: int) -> str:

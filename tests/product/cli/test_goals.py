@@ -70,6 +70,7 @@ TWO = [worker(0), worker(1)]
 GATE = [{"name": "mpijob-elastic/suspended"}]
 HELD = seen(1, listed=0, pods=[gated(worker(0), GATE)], leader=gated(launcher(), GATE), annotations=SUSPENDED)
 WORLDS = {
+    "the launcher is not there yet": goals.trains(seen(2, listed=2, pods=TWO, leader=None), size=2),
     "a worker is not there yet": goals.trains(seen(3, listed=2, pods=TWO), size=3),
     "a worker has no node": goals.trains(seen(3, listed=2, pods=[*TWO, unscheduled(2)]), size=3),
     "a worker waits for quota": goals.trains(
