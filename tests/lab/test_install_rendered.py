@@ -42,7 +42,9 @@ def test_the_kustomize_of_older_kubectls_renders_the_same(
     assert by_identity(overlays.combined(chosen)) == by_identity(yaml.safe_load_all(rendered))
 
 
-@pytest.mark.parametrize("chosen", CHOICES)
+@pytest.mark.parametrize(
+    "chosen", [CHOICES[0], *(pytest.param(one, marks=pytest.mark.thorough) for one in CHOICES[1:])]
+)
 def test_combined_they_are_what_kustomize_combines(kubectl: Path, tmp_path: Path, chosen: tuple[Overlay, ...]) -> None:
     rendered = run(kubectl, "kustomize", directory(tmp_path, chosen))
     assert by_identity(overlays.combined(chosen)) == by_identity(yaml.safe_load_all(rendered))

@@ -62,6 +62,7 @@ async def test_what_cannot_be_run_is_said(client: ApiWriter, namespace: str, pod
         await exec_in_pod(client, namespace, pod, container="none", command=["true"], timeout=30)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("pod")
 @pytest.mark.parametrize("verbs", ["get", "create", "get,create"])
 async def test_the_right_it_takes_is_get_on_pods_exec(cluster: Cluster, namespace: str, verbs: str) -> None:

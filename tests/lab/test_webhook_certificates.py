@@ -122,7 +122,7 @@ def let_pass(cluster: Cluster) -> list[str]:
     return [line for line in log.splitlines() if "failing open" in line]
 
 
-@pytest.mark.parametrize("loss", ["deleted", "spoiled"])
+@pytest.mark.parametrize("loss", ["deleted", pytest.param("spoiled", marks=pytest.mark.thorough)])
 async def test_a_lost_secret_loses_no_call(
     lasting: Replica, service: Service, client: ApiWriter, namespace: str, loss: str
 ) -> None:
