@@ -1,6 +1,6 @@
 """Random histories of one and of three jobs in a queue, and of jobs with parked workers, in memory.
 
-See tests/queued_histories.py, tests/queued_units.py and tests/free_histories.py.
+See tests/queued_histories.py, tests/free_histories.py, and those of KubeQueue in its room.
 """
 
 import asyncio
@@ -8,8 +8,8 @@ import logging
 
 from tests.campaign.part import Options, Outcome
 from tests.free_histories import FreeHistory
+from tests.product.capabilities.kube_queue.unit_histories import UnitHistory
 from tests.queued_histories import History, search
-from tests.queued_units import UnitHistory
 
 HISTORIES = 25_000
 KINDS = (History, History, FreeHistory, History, UnitHistory)

@@ -1,4 +1,4 @@
-"""Jobs in a queue of Kueue or of KubeQueue get their quota, keep to it and give it back, whatever happens meanwhile.
+"""Jobs in a queue of Kueue get their quota, keep to it and give it back, whatever happens meanwhile.
 
 And jobs without one have the workers that they ask for, and placeholders for those that are parked.
 """
@@ -9,7 +9,6 @@ import pytest
 
 from tests import queued_histories
 from tests.free_histories import FreeHistory
-from tests.queued_units import UnitHistory
 
 
 @pytest.fixture(autouse=True)
@@ -27,18 +26,8 @@ async def test_histories_of_one_and_of_three_jobs(first: int) -> None:
 
 
 @SEEDS
-async def test_histories_of_jobs_in_kube_queue(first: int) -> None:
-    assert await queued_histories.search(range(first, first + 20), kind=UnitHistory) == []
-
-
-@SEEDS
 async def test_histories_of_jobs_with_parked_workers(first: int) -> None:
     assert await queued_histories.search(range(first, first + 20), kind=FreeHistory) == []
-
-
-async def test_a_new_leader_whose_watch_is_late_starts_no_job_that_is_held() -> None:
-    steps = [("least", 2, 734), ("preempt", 1, 957), ("lag", 2, 78), ("crash", 0, 506)]
-    assert await queued_histories.play(3, 7, steps, kind=UnitHistory) == []
 
 
 async def test_pods_that_wait_start_once_their_job_has_left_its_queue() -> None:
@@ -62,8 +51,6 @@ async def test_a_job_whose_end_is_taken_back_queues_again(quota: int, steps: lis
 @pytest.mark.parametrize(
     ("kind", "quota", "steps"),
     [
-        (UnitHistory, 2, [("forge", 0, 756), ("park", 0, 271)]),
-        (UnitHistory, 2, [("forge", 0, 690), ("size", 0, 652), ("park", 0, 513)]),
         (FreeHistory, 3, [("forge", 0, 814), ("size", 0, 620), ("forge", 0, 548)]),
         (queued_histories.History, 10, [("forge", 0, 606), ("park", 0, 699), ("forge", 0, 649)]),
         (FreeHistory, 3, [("finish", 0, 185), ("queue", 0, 305), ("relaunch", 0, 598), ("forge", 0, 857)]),
@@ -73,12 +60,12 @@ async def test_a_job_whose_end_is_taken_back_queues_again(quota: int, steps: lis
             [("finish", 0, 967), ("park", 0, 242), ("queue", 0, 964), ("relaunch", 0, 968), ("forge", 0, 5)],
         ),
     ],
-    ids=["park", "size and park", "size", "park in a queue", "join a queue", "park and join a queue"],
+    ids=["size", "park in a queue", "join a queue", "park and join a queue"],
 )
 async def test_who_writes_that_a_job_has_ended_goes_round_no_rule(
     kind: type[queued_histories.History], quota: int, steps: list[queued_histories.Step]
 ) -> None:
-    """A QueueUnit came and went for ever; a worker waited for ever, or stayed in the list."""
+    """A worker waited for ever, or stayed in the list."""
     assert await queued_histories.play(1, quota, steps, kind=kind) == []
 
 
