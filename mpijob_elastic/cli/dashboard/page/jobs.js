@@ -62,7 +62,7 @@ export class JobsView {
   }
 
   draw() {
-    const jobs = [...this.rows.values()];
+    const jobs = [...this.rows.values()], focused = document.activeElement;
     options(this.namespace, "All namespaces", count(jobs, (job) => job.report.namespace));
     options(this.state, "All states", count(jobs, (job) => job.report.state));
     const shown = jobs.filter((job) => this.matches(job)).sort((one, other) => (one.name < other.name ? -1 : 1));
@@ -76,6 +76,7 @@ export class JobsView {
     text(find(".sentence", this.main), this.sentence(jobs));
     text(find("#count", this.main), shown.length === jobs.length ? "" : `${shown.length} of ${jobs.length} jobs`);
     this.tellEmpty(jobs, shown);
+    if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true }); // of a job that came to a later group
   }
 
   matches({ report, says, name }) {

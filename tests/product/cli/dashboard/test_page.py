@@ -152,7 +152,7 @@ async def test_a_missing_right_is_told(api: TinyApi) -> None:
 async def test_a_keyboard_is_enough(api: TinyApi, page: Page) -> None:
     for name in ("one", "two", "train"):
         put_job(api, name)
-    await expect(page.locator("tbody a")).to_have_count(3)
+    await expect(page.get_by_role("heading", level=1)).to_have_text("3 jobs: 3 running as asked.")
     await page.keyboard.press("/")
     await page.keyboard.type("t")
     await page.keyboard.press("ArrowDown")
@@ -169,6 +169,17 @@ async def test_a_keyboard_is_enough(api: TinyApi, page: Page) -> None:
     )
     await page.keyboard.press("ArrowLeft")
     await expect(page.locator(".caption")).to_contain_text("train-worker-1: ready on node-1")
+
+
+async def test_a_job_that_moves_to_another_group_keeps_the_focus(api: TinyApi, page: Page) -> None:
+    for name in ("one", "two"):
+        put_job(api, name)
+    await expect(page.get_by_role("heading", level=1)).to_have_text("2 jobs: 2 running as asked.")
+    await page.get_by_role("link", name="ml/two").focus()
+    for size, order in ((4, ["ml/two", "ml/one"]), (2, ["ml/one", "ml/two"])):
+        store(api, MPI_JOBS, worlds.mpi_job(name="two", namespace="ml", replicas=size))
+        await expect(page.locator("tbody a")).to_have_text(order)
+        await expect(page.get_by_role("link", name="ml/two")).to_be_focused()
 
 
 async def test_a_narrow_screen_shows_a_job_in_a_line(api: TinyApi) -> None:
