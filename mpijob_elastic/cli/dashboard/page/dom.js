@@ -31,9 +31,15 @@ export function text(node, value) {
 
 export const icon = (name, kind = "") => svg("svg", { class: `icon ${kind}`, "aria-hidden": "true" }, svg("use", { href: `#i-${name}` }));
 
+// Return what gives the focus back: a node that moves loses it.
+export function focusKept() {
+  const focused = document.activeElement;
+  return () => { if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true }); };
+}
+
 // Keep one child of `parent` for each item, by key and in order; only what differs is written.
 export function keep(parent, items, key, make, fill) {
-  const focused = document.activeElement;
+  const refocus = focusKept();
   const old = new Map([...parent.children].map((child) => [child.dataset.key, child]));
   let place = parent.firstElementChild;
   for (const item of items) {
@@ -49,7 +55,7 @@ export function keep(parent, items, key, make, fill) {
     fill?.(child, item);
   }
   for (const child of old.values()) child.remove();
-  if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
+  refocus();
 }
 
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });

@@ -1,6 +1,6 @@
 // All jobs, what is wrong first. A row is one element, and only cells that changed are written.
 
-import { age, el, find, icon, keep, svg, text } from "./dom.js";
+import { age, el, find, focusKept, icon, keep, svg, text } from "./dom.js";
 import { cells } from "./workers.js";
 
 const GROUPS = ["Needs a look", "Changing", "Waiting", "Running", "Ended"];
@@ -62,7 +62,7 @@ export class JobsView {
   }
 
   draw() {
-    const jobs = [...this.rows.values()], focused = document.activeElement;
+    const jobs = [...this.rows.values()], refocus = focusKept();
     options(this.namespace, "All namespaces", count(jobs, (job) => job.report.namespace));
     options(this.state, "All states", count(jobs, (job) => job.report.state));
     const shown = jobs.filter((job) => this.matches(job)).sort((one, other) => (one.name < other.name ? -1 : 1));
@@ -76,7 +76,7 @@ export class JobsView {
     text(find(".sentence", this.main), this.sentence(jobs));
     text(find("#count", this.main), shown.length === jobs.length ? "" : `${shown.length} of ${jobs.length} jobs`);
     this.tellEmpty(jobs, shown);
-    if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true }); // of a job that came to a later group
+    refocus(); // on a job that left a group before it came to a later one
   }
 
   matches({ report, says, name }) {
