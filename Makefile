@@ -12,6 +12,8 @@ SPREAD := -n 4 --dist loadfile --no-loadscope-reorder --durations=15
 CI_PEERS := helm kueue volcano-scheduler
 # What builds the site, in an environment of its own.
 SITE := .venv/site
+# Compiled modules are kept, whatever the environment says: else each process of the tests compiles them, for 10 s of CPU.
+export PYTHONDONTWRITEBYTECODE :=
 # Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
 export LAB_KUBERNETES := $(KUBERNETES)
 
