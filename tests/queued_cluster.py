@@ -322,7 +322,7 @@ class Leader:
             judge=self.caches.judge,
             timed=self.drains.timed,
             read=live.READ,
-            told=capabilities.told,
+            told=self.caches.told,
             is_gone=self.caches.is_node_gone,
             now=now,
         )

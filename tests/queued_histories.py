@@ -315,9 +315,9 @@ class History:
     def _unlisted(self, job: Object, pods: dict[str, Object]) -> Iterator[str]:
         """Yield that not all who could train are listed, or not as many as the job may have."""
         name, listed = job["metadata"]["name"], self.cluster.listed(job["metadata"]["name"])
-        if not running(pods.get(names.launcher(name))):
-            return
         could = {pod for pod, item in pods.items() if running(item)} - {names.launcher(name)} - parked(job)
+        if not (could and running(pods.get(names.launcher(name)))):
+            return  # the last host stays listed until another could train
         sizes = sizes_of(job)
         fits = max((size for size in sizes if size <= len(could)), default=0) if sizes else len(could)
         # A ring goes on as it is: after a loss, and where its size is allowed no longer and the next cannot be had.

@@ -72,6 +72,9 @@ class Recheck(Protocol):
     async def suspended(self, view: JobView) -> bool:
         """Tell whether the job is still to be suspended."""
 
+    async def free(self, view: JobView, action: Ungate) -> bool:
+        """Tell whether these pods may still start."""
+
     async def execs(self, view: JobView, action: EndExecs) -> Sequence[Exec]:
         """Return the frozen execs that may still be ended."""
 
@@ -206,10 +209,8 @@ class Writer:
         self._done(view, resources.CONFIG_MAPS, answer, *action.notes)
 
     async def _free(self, view: JobView, action: Ungate) -> None:
-        starting = {gated.ref.uid for gated in action.pods}
-        stopped = any(names.GATE_SUSPENDED in pod.facts.gates for pod in view.pods if pod.ref.uid in starting)
-        if stopped and await self._recheck.suspended(view):
-            raise Outdated(f"{view.namespace}/{view.name} is suspended again")
+        if not await self._recheck.free(view, action):
+            raise Outdated(f"{view.namespace}/{view.name}: its MPIJob holds its pods back again")
         for one in self._own:
             await one.check(view, action)
         await for_each(action.pods, partial(self._ungate, view, action))

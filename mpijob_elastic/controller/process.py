@@ -14,7 +14,7 @@ from random import Random
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from mpijob_elastic import __version__, capabilities, names
+from mpijob_elastic import __version__, names
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.act.launcher_execs import Execs
@@ -146,7 +146,7 @@ class Controller:
                 judge=self._caches.judge,
                 timed=drains.timed,
                 read=live.READ,
-                told=capabilities.told,
+                told=self._caches.told,
                 is_gone=self._caches.is_node_gone,
                 now=now,
             ),

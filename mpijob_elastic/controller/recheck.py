@@ -1,16 +1,19 @@
-"""The second decision before a pod is deleted or an exec is ended: the same rules on live objects (safety rule 2)."""
+"""The second decision before a pod is deleted or started, or an exec is ended: by the same rules, on live objects.
+
+See safety rule 2.
+"""
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Protocol
 
 from mpijob_elastic.act.writer import Outdated
-from mpijob_elastic.decide import derive, drain, frozen_execs
-from mpijob_elastic.decide.actions import Action, DeleteWorkers, EndExecs, Removal
+from mpijob_elastic.decide import derive, drain, frozen_execs, hold
+from mpijob_elastic.decide.actions import Action, DeleteWorkers, EndExecs, Removal, Ungate
 from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.model.capability import Known
+from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.pod import Probe
@@ -20,19 +23,12 @@ from mpijob_elastic.observe import live, views
 JOBS_AT_ONCE = 16
 
 
-class Told(Protocol):
-    """Adds the capabilities to a view: those that were seen, as far as they rest on other objects than its own."""
-
-    def __call__(self, view: JobView, *, seen: Iterable[Known] = ()) -> JobView:
-        """Return the view with its capabilities."""
-
-
 class LiveRecheck:
     """Decides again.
 
     now: returns seconds since the epoch. probes: answers of a job's pods. judge: as live.view takes it. timed: adds how
-    long each drain has been seen. read: how JSON is read. told: adds the capabilities. is_gone: reads live if a node is
-    gone.
+    long each drain has been seen. read: how JSON is read. told: adds the capabilities, as far as they rest on other
+    objects as these were last seen. is_gone: reads live if a node is gone.
     """
 
     def __init__(
@@ -43,7 +39,7 @@ class LiveRecheck:
         judge: live.Judge,
         timed: Callable[[JobView], JobView],
         read: views.Read,
-        told: Told,
+        told: Callable[[JobView], JobView],
         is_gone: Callable[[str], Awaitable[bool]],
         now: Callable[[], float],
     ) -> None:
@@ -72,6 +68,17 @@ class LiveRecheck:
         """Tell whether the job is ours and still to be suspended."""
         fresh = await self._ours(view)
         return fresh is not None and fresh.wishes.stop != ""
+
+    async def free(self, view: JobView, action: Ungate) -> bool:
+        """Tell whether these pods may start as the MPIJob is now; each is changed at its own version."""
+        try:
+            facts = self._read.job(await self._client.get(MPI_JOBS.path(view.namespace, view.name)))
+        except errors.NotFound:
+            return False
+        if facts.metadata.uid != view.ref.uid:
+            return False
+        free = {gated.ref.uid for one in hold.free(self._derived(views.with_job(view, facts))) for gated in one.pods}
+        return free.issuperset(gated.ref.uid for gated in action.pods)
 
     async def due(self, view: JobView, action: Action) -> bool:
         """Tell whether an own write of a capability is still due, whoever manages the job."""
@@ -110,8 +117,11 @@ class LiveRecheck:
         )
         if fresh is None or fresh.ref.uid != view.ref.uid:
             return None
-        # What is not a pod's or the job's own may be as the caches have it.
-        return derive(self._timed(self._told(fresh, seen=view.capabilities)), now=self._now())
+        return self._derived(fresh)
+
+    def _derived(self, view: JobView) -> JobState:
+        """Decide what follows; what is not a pod's or the job's own may be as the caches have it."""
+        return derive(self._timed(self._told(view)), now=self._now())
 
 
 def _launcher(view: JobView) -> tuple[str, float | None] | None:

@@ -7,8 +7,9 @@ synchronisation that new ranks wait for (horovod#3494). So they are separate cha
 the driver can, unless a host is gone anyway; several workers that come up together are one change; and nobody is added
 while others get over a loss (see rank0_loss). Of a job that may have certain sizes only (JobFacts.sizes) newcomers join
 when the next one is complete; after a loss the others go on until the lost are replaced. The last host leaves only once
-another is listed, so a worker that is to join under another name counts as complete. While a node is about to go nobody
-waits for others: who joins carries the state on. All times are seconds.
+another is listed, so a worker that is to join under another name counts as complete, and beside hosts that all leave so
+many join as make an allowed size. While a node is about to go nobody waits for others: who joins carries the state on.
+All times are seconds.
 """
 
 from collections.abc import Collection
@@ -63,6 +64,8 @@ def following(state: JobState) -> Next:
     if hosts and not staying and not state.stopped:
         # A worker that knows the training's state must stay until newcomers have it.
         staying = list(hosts) if joining else [_last(state)]
+        if sized:
+            joining = joining[: _most_joining(state, len(joining))]
     if len(staying) < len(hosts):
         return _remove(state, staying)
     if not joining:
@@ -78,6 +81,12 @@ def _sized(state: JobState) -> tuple[str, ...]:
         return ()
     wanted = [pod for pod in view.wanted_names if pod not in leaves or leaves[pod].how is not How.END]
     return tuple(wanted[: view.facts.size_at_most(len(wanted))])
+
+
+def _most_joining(state: JobState, newcomers: int) -> int:
+    """Return how many of the newcomers join beside hosts that all leave after them: one at least."""
+    alive = sum(not _is_dead(state, state.by_name.get(pod)) for pod in state.view.published_pods)
+    return max(1, state.view.facts.size_at_most(alive + newcomers) - alive)
 
 
 def _reads_nothing(state: JobState) -> bool:

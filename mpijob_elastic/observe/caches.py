@@ -159,7 +159,11 @@ class Caches:
         )
         if unread := self._unread.of(key, uid=job.metadata.uid):
             seen = replace(seen, unread=unread)
-        return self._see_capabilities(key, seen)
+        return self.told(seen)
+
+    def told(self, view: JobView) -> JobView:
+        """Return the view with what each capability knows of the job now."""
+        return self._see_capabilities(JobKey(view.namespace, view.name), view)
 
     def left_behind(self, key: JobKey) -> list[PodFacts]:
         """Return the workers that are being deleted, and still run, of a job that is gone, goes or has finished."""

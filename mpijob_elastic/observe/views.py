@@ -89,11 +89,9 @@ def view(
     placeholders, workers = _placed(_workers(job, mine, seen, probes))
     foreign, foreign_at = operators.marks(job, pods=mine, config=seen, owner=config.metadata if config else None)
     launcher = _launcher(job, mine, holds)
-    if job.finished and launcher and not _is_over(launcher):
-        job = structs.replace(job, finished=False)  # anybody with the right to edit may write a status
     return JobView(
-        facts=job,
-        replicas=job.workers if job.size_known else 1 + max((worker.index for worker in workers), default=-1),
+        facts=_honest(job, launcher),
+        replicas=_replicas(job, workers),
         foreign=foreign,
         foreign_at=foreign_at,
         selector_due=keeps_selector and job.lacks_selector,
@@ -104,6 +102,20 @@ def view(
         config=seen,
         role=role if role and role.exec_rule >= 0 else None,
     )
+
+
+def with_job(view: JobView, job: JobFacts) -> JobView:
+    """Return the view with its MPIJob as that is now."""
+    return replace(view, facts=_honest(job, view.launcher), replicas=_replicas(job, view.workers))
+
+
+def _honest(job: JobFacts, launcher: Launcher | None) -> JobFacts:
+    """Return the job, which runs on while its launcher does: anybody with the right to edit may write a status."""
+    return structs.replace(job, finished=False) if job.finished and launcher and not _is_over(launcher) else job
+
+
+def _replicas(job: JobFacts, workers: Iterable[Worker]) -> int:
+    return job.workers if job.size_known else 1 + max((worker.index for worker in workers), default=-1)
 
 
 def _is_over(launcher: Launcher) -> bool:

@@ -14,7 +14,7 @@ from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.launcher_execs import End
 from mpijob_elastic.act.own import Own
 from mpijob_elastic.act.writer import Writer
-from mpijob_elastic.decide.actions import Action, DeleteWorkers, EndExecs, Note, Removal
+from mpijob_elastic.decide.actions import Action, DeleteWorkers, EndExecs, Note, Removal, Ungate
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import ApiWriter
@@ -65,6 +65,9 @@ class Nothing:
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
         return []
 
+    async def free(self, view: JobView, action: Ungate) -> bool:
+        return False
+
     async def execs(self, view: JobView, action: EndExecs) -> Sequence[Exec]:
         return []
 
@@ -80,6 +83,9 @@ class Everything(Nothing):
 
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
         return list(action.removals)
+
+    async def free(self, view: JobView, action: Ungate) -> bool:
+        return True
 
     async def due(self, view: JobView, action: Action) -> bool:
         return True

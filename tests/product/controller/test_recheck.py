@@ -10,14 +10,19 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs.facts import PodGroup
 from mpijob_elastic.capabilities.kube_queue.actions import DeleteUnit
+from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, DeleteWorkload, FinishWorkload
+from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE
 from mpijob_elastic.capabilities.live import READ
+from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.decide import next_memory
-from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Removal, normal
+from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Gated, Removal, Ungate, normal
 from mpijob_elastic.kube.cost import MOST_VALUES
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.memory import Memory, render_memory
@@ -39,9 +44,16 @@ def serve(api: TinyApi, live: World) -> None:
 
 
 def rechecking(
-    client: ApiWriter, cut: dict[str, bool], *, timed: Callable[[JobView], JobView] = lambda view: view
+    client: ApiWriter,
+    cut: dict[str, bool],
+    *,
+    timed: Callable[[JobView], JobView] = lambda view: view,
+    seen: Iterable[Known] = (),
 ) -> LiveRecheck:
-    """Return the recheck where these nodes were seen to be deleted, with True where a live read agrees."""
+    """Return the recheck where these nodes were seen to be deleted, with True where a live read agrees.
+
+    seen: what the capabilities know of the job by other objects.
+    """
 
     def judge(pods: Iterable[PodFacts]) -> list[PodFacts]:
         return [structs.replace(pod, node_gone_at=NOW if pod.node in cut else 0.0) for pod in pods]
@@ -55,7 +67,7 @@ def rechecking(
         judge=judge,
         timed=timed,
         read=READ,
-        told=capabilities.told,
+        told=lambda view: capabilities.told(view, seen=seen),
         is_gone=is_gone,
         now=lambda: NOW,
     )
@@ -123,7 +135,10 @@ async def test_the_pod_group_that_the_caches_have_is_decided_on_again(api: TinyA
         judged.append(fresh)
         return fresh
 
-    assert await rechecking(client, {}, timed=timed).removals(view, DeleteWorkers(removals=())) == []
+    assert (
+        await rechecking(client, {}, timed=timed, seen=view.capabilities).removals(view, DeleteWorkers(removals=()))
+        == []
+    )
     assert [fresh.of(Gangs) for fresh in judged] == [view.of(Gangs)]
 
 
@@ -144,12 +159,39 @@ async def test_quota_is_given_back_only_for_a_pod_that_waits_live_too(
         judged.append(fresh)
         return fresh
 
-    recheck = rechecking(client, {}, timed=timed)
+    recheck = rechecking(client, {}, timed=timed, seen=view.capabilities)
     for action in (ClearWorkload(workload=extra), DeleteWorkload(ref=extra.metadata)):
         assert await recheck.due(view, action) == (waits and isinstance(action, ClearWorkload))
     assert len(judged) == 1, "all writes of a plan are decided again at once"
     assert await recheck.due(but(view), ClearWorkload(workload=extra)) == waits
     assert len(judged) == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "free"),
+    [
+        pytest.param({}, True, id="as it was seen"),
+        pytest.param({"labels": {LABEL_QUEUE: "team"}}, False, id="it has joined a queue"),
+        pytest.param({"annotations": {SUSPEND: "true"}}, False, id="it is suspended"),
+        pytest.param({"uid": "another's"}, False, id="another job"),
+        pytest.param(GOING, False, id="a job that goes"),
+        pytest.param(None, False, id="a job that is gone"),
+    ],
+)
+async def test_pods_start_only_while_the_mpijob_lets_them_live_too(
+    api: TinyApi, client: ApiWriter, changed: dict[str, object] | None, free: bool
+) -> None:
+    """The caches show a job without a queue, whose last worker waits."""
+    live = created()
+    live["Pod/scale-worker-1"]["spec"]["schedulingGates"] = [{"name": names.GATE_QUEUED}]
+    view = look(live)
+    live["MPIJob/scale"]["metadata"].update(changed or {})
+    serve(api, live)
+    if changed is None:
+        del api.objects[JOB]
+    action = Ungate(pods=(Gated(ref=view.workers[1].ref),), note=normal("Resumed", "nothing holds it back"))
+    told: list[Known] = [] if changed and "labels" in changed else [Kueue(NO_QUEUE)]
+    assert await rechecking(client, {}, seen=told).free(view, action) is free
 
 
 def test_whatever_gives_quota_back_is_decided_again() -> None:

@@ -69,6 +69,35 @@ async def test_who_writes_that_a_job_has_ended_goes_round_no_rule(
     assert await queued_histories.play(1, quota, steps, kind=kind) == []
 
 
+async def test_a_job_that_joins_a_queue_has_no_pod_started_by_who_has_not_seen_it() -> None:
+    """A controller whose MPIJobs were old took the gate off the next launcher."""
+    steps = [("queue", 0, 330), ("lag", 0, 18), ("relaunch", 0, 237), ("queue", 0, 631)]
+    assert await queued_histories.play(1, 5, steps) == []
+
+
+async def test_one_who_waits_for_more_quota_than_there_is_keeps_its_last_host() -> None:
+    steps = [("queue", 1, 667), ("lose", 1, 50), ("fail", 1, 51)]
+    assert await queued_histories.play(3, 2, steps, kind=FreeHistory) == []
+
+
+@pytest.mark.parametrize(
+    ("quota", "steps"),
+    [
+        (4, [("lag", 0, 636), ("size", 0, 655), ("park", 0, 986), ("sizes", 0, 646)]),
+        (
+            3,
+            [("size", 0, 727), ("sizes", 0, 2), ("slow", 0, 654), ("park", 0, 812), ("slow", 0, 166), ("park", 0, 819)],
+        ),
+    ],
+    ids=["of two or four", "of one, two or four"],
+)
+async def test_a_list_whose_hosts_all_leave_never_grows_to_a_size_that_is_not_allowed(
+    quota: int, steps: list[queued_histories.Step]
+) -> None:
+    """All newcomers joined at once, beside the hosts that stayed until then."""
+    assert await queued_histories.play(1, quota, steps, kind=FreeHistory) == []
+
+
 async def test_a_worker_that_fails_before_any_is_ready_is_replaced() -> None:
     """Its failure was not counted before the first list, which was to name it."""
     assert await queued_histories.play(3, 4, [("crash", 1, 939), ("fail", 0, 824)]) == []

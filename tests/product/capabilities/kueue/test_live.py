@@ -30,7 +30,7 @@ from tests.builders import JOB, NOW, job, ref
 from tests.doubles.api import Object, TinyApi
 from tests.faults.faults import writes
 from tests.faults.proxy import FaultProxy
-from tests.product.act.writes import Answered, Nothing, Taken, Told, gate_of, writer_of
+from tests.product.act.writes import Answered, Everything, Nothing, Taken, Told, gate_of, writer_of
 from tests.queues import granted, waiting
 
 PODS, OF_KUEUE = resources.PODS.path("default"), WORKLOADS.path("default")
@@ -116,9 +116,18 @@ async def test_pods_start_only_with_quota_that_is_granted_live_too(
     view = waiting(2, granted(workers=2))
     [freed] = [action for action in decide(view, now=NOW).actions if isinstance(action, Ungate)]
     with nullcontext() if admitted else pytest.raises(Outdated):
-        await writer_of(client, taken, Nothing(), own=(written,)).perform(view, freed)
+        await writer_of(client, taken, Everything(), own=(written,)).perform(view, freed)
     assert len(taken.answers) == (not admitted)
     assert proxy.count(writes) == (len(freed.pods) if admitted else 0)
+
+
+async def test_pods_start_only_while_their_job_lets_them_live_too(
+    proxy: FaultProxy, client: ApiWriter, taken: Taken
+) -> None:
+    [freed] = [one for one in decide(waiting(2, granted(workers=2)), now=NOW).actions if isinstance(one, Ungate)]
+    with pytest.raises(Outdated, match="holds its pods back again"):
+        await writer_of(client, taken, Nothing()).perform(job(), freed)
+    assert proxy.count(writes) == 0
 
 
 SEEN = Workload(metadata=Owned(name="w", namespace="default", uid="u", job=JOB, job_uid="uid-of-j"))

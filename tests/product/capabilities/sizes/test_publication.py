@@ -74,8 +74,11 @@ WANTED = queue(granted(), *map(granted, pods(0, 1, 3, 4, 5, 6, 7)), preempted(*p
             (0, 1, 2),
             id="a list that got lost",
         ),
-        # Whoever trains last hands its state over to a size that is complete.
-        pytest.param(training(2, ready=2, size=2), (0, 1, 2), id="newcomers first"),
+        # Whoever trains last hands its state over to a size that is complete, by rings of allowed sizes.
+        pytest.param(training(2, ready=3, size=2), (0, 2), id="one newcomer first"),
+        pytest.param(training(2, 3, ready=4, size=2), FOUR, id="both newcomers first"),
+        pytest.param(training(2, 3, ready=4, size=2, sizes=(2,)), (0, 2, 3), id="one at least"),
+        pytest.param(training(2, ready=2, size=2), (0, 1, 2), id="beside a host that is gone"),
         pytest.param(training(0, ready=2, size=2, workers=(failed(0), worker(1))), (0,), id="no newcomers yet"),
         # Its host is the last one, so it leaves the list only once another is there.
         pytest.param(
