@@ -288,9 +288,12 @@ class JobView:
 
     @cached_property
     def missing(self) -> tuple[str, ...]:
-        """Names of the pods that the operator has yet to create: wanted workers, and after them the launcher."""
+        """Names of the pods that the operator has yet to create: workers, placeholders, and after them the launcher."""
         launcher = () if self.launcher else (names.launcher(self.name),)
-        return (*(name for name in self.wanted_names if name not in self._by_name), *launcher)
+        indices = range(min(self.facts.replicas, MOST_WORKERS)) if self.skips else ()
+        created = [names.worker(self.name, index) for index in indices] or self.wanted_names
+        held = {pod.name for pod in self.placeholders}
+        return (*(name for name in created if not (name in self._by_name or name in held)), *launcher)
 
     @cached_property
     def surplus(self) -> tuple[Worker, ...]:

@@ -84,6 +84,7 @@ async def test_parking_is_refused_exactly_where_a_placeholder_is(job: Job, clien
 
     await client.delete_object(PODS.path(job.namespace, "train-worker-1"))
     await seen(told, lambda text: LIMITS[-1][1] in text, "an operator that cannot make the placeholder again")
+    await job.told("WorkersRefused", "the operator has not created train-worker-1")
     await job.annotate(parked=None)
     await job.settled(4)
 

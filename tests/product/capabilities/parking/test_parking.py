@@ -58,6 +58,17 @@ def test_one_that_passed_by_the_webhook_is_deleted_at_a_pace() -> None:
     assert any(isinstance(action, DeleteWorkers) for action in decide(view, now=NOW + 4).actions)
 
 
+def test_a_placeholder_that_the_operator_has_not_made_is_missing() -> None:
+    """While it is refused, as by a LimitRange that came later, the operator does nothing for the job."""
+    gone = parked(1, 5, config=config(pods(0, 2)))
+    gone = replace(gone, workers=(gone.workers[0], gone.workers[2]))
+    assert gone.missing == pods(1)
+    assert parked(1, 5, there=(1,)).missing == ()
+    later = replace(gone, drains_seen={("j-worker-1", 0.0): 30.0})
+    [note] = [note for note in notes(later) if note.reason == "WorkersRefused"]
+    assert note.message.startswith("the operator has not created j-worker-1: usually a ResourceQuota or ")
+
+
 def test_a_job_with_a_placeholder_rests() -> None:
     view = parked(1, there=(1,), config=config(pods(0, 2)))
     assert not view.missing
