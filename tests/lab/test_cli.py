@@ -53,9 +53,9 @@ async def test_a_worker_that_a_quota_refuses_is_foretold_and_explained_and_the_j
     assert "  nothing: the operator has not created train-worker-3" in page
     assert "as desired" not in page
     said = ["explain", "train", "3", "--no-exec", "-n", train.namespace, "-o", "json"]
-    found = ours(cluster.kubeconfig, *said).stdout
-    assert "exceeded quota: team" in found
-    assert "at most 1,000 s after each refusal" in found
+    # The operator sends its Events beside its work.
+    until(lambda: "exceeded quota: team" in ours(cluster.kubeconfig, *said).stdout)
+    assert "at most 1,000 s after each refusal" in ours(cluster.kubeconfig, *said).stdout
     allowed = readers_kubeconfig(cluster, train.namespace, *NEEDED)
     found = ours(allowed, *said).stdout
     assert "Its last warning: unknown, as Events cannot be listed with your rights" in found
@@ -113,7 +113,7 @@ async def test_nobody_is_told_that_workers_train_where_that_is_not_known(
     assert done.returncode == 4
     assert headline(done).startswith(not_known + said)
 
-    await plain.until(lambda state: state.launcher_runs, "the launcher runs")
+    await plain.until(lambda state: "Running" in state.conditions, "all running")
     done = ours(cluster.kubeconfig, "explain", "plain", *here)
     assert done.returncode == 4
     assert headline(done).startswith(not_known.replace("/train", "/plain"))
