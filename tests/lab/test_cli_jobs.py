@@ -4,18 +4,19 @@ import asyncio
 import os
 import pty
 import signal
+from pathlib import Path
 
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import MPIRUN, Job
+from tests.lab.launchers import UNMUTATED, label
 from tests.lab.suspended import held
 from tests.lab.typed import Typed, said
-from tests.lab.waiting import PATIENCE
+from tests.lab.waiting import PATIENCE, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
 
@@ -33,6 +34,11 @@ async def exists(job: Job) -> bool:
     except errors.NotFound:
         return False
     return True
+
+
+def sleeps(pid: int) -> bool:
+    """Tell whether the main thread of a process waits for something, such as an answer."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
 async def test_a_day_from_submit_to_delete(user: Typed, job: Job) -> None:
@@ -99,7 +105,7 @@ async def test_delete_asks_on_a_terminal_before_training_ends(
             if answer:
                 os.write(ours, f"{answer}\n".encode())
             else:
-                await asyncio.sleep(1)  # nobody answers in the very moment in which it begins to read
+                until(lambda: sleeps(process.pid))  # nobody answers in the very moment in which it begins to read
                 process.send_signal(signal.SIGINT)
             printed = asked + await said(process, last)
             assert "train trains on 1 worker. Delete it? [y/N]: " in printed
@@ -130,19 +136,14 @@ async def test_prune_deletes_finished_jobs_only(user: Typed, job: Job, client: A
 
 
 @pytest.mark.thorough
-async def test_suspend_is_refused_where_it_would_wait_for_ever(
-    user: Typed, job: Job, client: ApiWriter, cluster: Cluster
-) -> None:
+async def test_suspend_is_refused_where_it_would_wait_for_ever(user: Typed, job: Job, client: ApiWriter) -> None:
     plain = Job(client=client, namespace=job.namespace, name="plain")
     await plain.create(replicas=1, command=MPIRUN)
     await job.create(replicas=1)
     await job.settled(1)
     assert "plain is not elastic" in await user.refused("suspend", "plain")
 
-    cluster.kubectl("label", "namespace", job.namespace, f"{names.NAMESPACE_OPT_OUT}=disabled")
-
-    async def why() -> str:
-        return await user.refused("suspend", "train")
-
-    assert f"no webhook in namespace {job.namespace} knows mpijob-elastic/suspend" in await why()
+    await label(client, job.namespace, UNMUTATED)
+    why = await user.refused("suspend", "train")
+    assert f"no webhook in namespace {job.namespace} knows mpijob-elastic/suspend" in why
     assert "suspend" not in str((await job.state()).notices)
