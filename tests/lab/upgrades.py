@@ -100,7 +100,7 @@ def _passes(one: Object) -> bool:
 
 def _normalised(one: Object) -> Object:
     metadata = {key: value for key, value in one["metadata"].items() if key not in _VERSIONS}
-    metadata.get("annotations", {}).pop(_ROLLOUTS, None)
+    metadata["annotations"] = {key: it for key, it in metadata.get("annotations", {}).items() if key != _ROLLOUTS}
     # The rules of an aggregated ClusterRole are gathered from others, some time after these have changed.
     passing = {"status", "rules"} if "aggregationRule" in one else {"status"}
     rest = {key: value for key, value in one.items() if key not in passing}
