@@ -14,6 +14,7 @@ from mpijob_elastic.capabilities.disruption.signs import Signs
 from mpijob_elastic.controller.process import Controller, ControllerSettings
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import LeaseTimes
+from tests.lab.waiting import until
 
 # Short, so that a test need not wait long for the next leader.
 TIMES = LeaseTimes(duration=3.0, renew_deadline=2.0, retry=0.5, attempt=1.0, look=0.2)
@@ -89,12 +90,14 @@ def written(tail: Tail, namespace: str) -> list[Write]:
 
 def awaited_leader(controllers: Iterable[Replica]) -> Replica:
     """Wait until a replica leads, and return it."""
-    for _ in range(600):
-        leaders = [one for one in controllers if _leads(one)]
-        if leaders:
-            return leaders[0]
-        time.sleep(0.1)
-    raise AssertionError("nobody leads")
+    leaders: list[Replica] = []
+
+    def found() -> bool:
+        leaders.extend(one for one in controllers if _leads(one))
+        return bool(leaders)
+
+    until(found)
+    return leaders[0]
 
 
 def _leads(replica: Replica) -> bool:

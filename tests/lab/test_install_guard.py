@@ -585,7 +585,7 @@ async def test_mpijobs_only_finished_ones_that_ask_for_it_are_deleted(accounts: 
 
 async def executes(accounts: Accounts, pod: str, command: list[str]) -> str:
     client = accounts.clients["controller"]
-    result = await exec_in_pod(client, accounts.namespace, pod, container="main", command=command, timeout=10)
+    result = await exec_in_pod(client, accounts.namespace, pod, container="main", command=command, timeout=PATIENCE)
     return result.stdout
 
 

@@ -20,7 +20,7 @@ from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS
 from tests.faults.connect_proxy import ConnectProxy
-from tests.lab.waiting import kubectl_until_done
+from tests.lab.waiting import PATIENCE, kubectl_until_done
 
 pytestmark = pytest.mark.lab
 ROOT = Path(__file__).parents[2]
@@ -63,7 +63,7 @@ def readers(cluster: Cluster, namespace: str) -> str:
     ):
         cluster.kubectl(*words, "-n", namespace)
     asked = ("auth", "can-i", "watch", MPI_JOBS.plural, "--as=x", f"--as-group={GROUP}", "-n", namespace)
-    kubectl_until_done(cluster, *asked, patience=60)
+    kubectl_until_done(cluster, *asked, patience=PATIENCE)
     return namespace
 
 
@@ -77,7 +77,7 @@ async def test_the_impersonated_account_acts(written: Any, readers: str) -> None
             async with client.stream(CONFIG_MAPS.path(readers), query={"watch": "true"}, silence=60):
                 pass
         with pytest.raises(errors.Forbidden):
-            await exec_in_pod(client, readers, "none", container="main", command=["true"], timeout=30)
+            await exec_in_pod(client, readers, "none", container="main", command=["true"], timeout=PATIENCE)
 
 
 async def test_all_of_an_impersonated_account_arrives(written: Any) -> None:
@@ -99,7 +99,7 @@ async def test_the_proxy_of_a_kubeconfig_is_used(written: Any, proxy: ConnectPro
         async with client.stream(MPI_JOBS.path(namespace), query=query, silence=60) as lines:
             assert [line async for line in lines] == []
         with pytest.raises(errors.NotFound):
-            await exec_in_pod(client, namespace, "none", container="main", command=["true"], timeout=30)
+            await exec_in_pod(client, namespace, "none", container="main", command=["true"], timeout=PATIENCE)
     assert set(proxy.asked) == {"api.behind-a-proxy.test:6443"}
     code, output = await asyncio.to_thread(command, kubeconfig, "get", "-n", namespace)
     assert (code, output) == (0, f"No MPIJobs found in namespace {namespace}.\n")

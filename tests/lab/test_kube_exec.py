@@ -11,7 +11,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.exec import ExecFailed, ExecResult, exec_in_pod
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.lab.waiting import may
+from tests.lab.waiting import PATIENCE, may
 
 # The minor version of Kubernetes 1.
 CREATE_TOO_SINCE = 35
@@ -34,7 +34,7 @@ def pod(cluster: Cluster, namespace: str) -> str:
     return "a"
 
 
-async def shell(client: ApiWriter, namespace: str, script: str, *, seconds: float = 30.0) -> ExecResult:
+async def shell(client: ApiWriter, namespace: str, script: str, *, seconds: float = PATIENCE) -> ExecResult:
     command = ["sh", "-c", script]
     return await exec_in_pod(client, namespace, "a", container="main", command=command, timeout=seconds)
 
@@ -57,9 +57,9 @@ async def test_time_and_output_are_bounded(client: ApiWriter, namespace: str) ->
 
 async def test_what_cannot_be_run_is_said(client: ApiWriter, namespace: str, pod: str) -> None:
     with pytest.raises(errors.NotFound):
-        await exec_in_pod(client, namespace, "none", container="main", command=["true"], timeout=30)
+        await exec_in_pod(client, namespace, "none", container="main", command=["true"], timeout=PATIENCE)
     with pytest.raises(errors.Invalid):
-        await exec_in_pod(client, namespace, pod, container="none", command=["true"], timeout=30)
+        await exec_in_pod(client, namespace, pod, container="none", command=["true"], timeout=PATIENCE)
 
 
 @pytest.mark.thorough
