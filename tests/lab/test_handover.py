@@ -113,7 +113,7 @@ async def test_it_is_given_way_to_and_the_job_is_taken_back_after_its_end(
             await job.scale(3)
             await job.until(lambda state: len(state.hosts) == 3, "the operator made a worker with its label")
     with Operator.start(cluster, namespace=namespace, qps=0):
-        async with controlling(cluster.kubeconfig, namespace, now=ahead(SILENT_FOR - 120.0)):
+        async with controlling(cluster.kubeconfig, namespace, now=ahead(SILENT_FOR / 2)):
             before = await job.at_rest()
             assert handed_over(before)
             assert before.memory == ""
