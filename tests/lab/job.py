@@ -10,12 +10,15 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.waiting import PATIENCE, seen
 
 Object = dict[str, Any]
 QUIET = 1.0
 REST = 3.0
+# The API server asks webhooks about most writes, and gives up after 60 s by itself.
+LIMITS = Timeouts(attempt=60.0)
 # A pod of the lab with this annotation stays Pending (lab/manifests/kwok-stages.yaml).
 HOLD = "lab.mpijob-elastic/hold"
 # And with this it stays when it is deleted.
@@ -103,7 +106,7 @@ class Job:
         metadata: Object = {"name": self.name, "namespace": self.namespace, "annotations": annotations or {}}
         metadata["labels"] = job_labels or {}
         body = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": metadata, "spec": spec}
-        await self.client.create_object(resources.MPI_JOBS.path(self.namespace), body=body)
+        await self.client.create_object(resources.MPI_JOBS.path(self.namespace), body=body, limits=LIMITS)
 
     async def scale(self, replicas: int) -> None:
         """Edit the number of workers."""
@@ -117,16 +120,16 @@ class Job:
     async def patch(self, patch: Object) -> None:
         """Change the MPIJob."""
         path = resources.MPI_JOBS.path(self.namespace, self.name)
-        await self.client.patch_object(path, body=patch, content_type=MERGE_PATCH)
+        await self.client.patch_object(path, body=patch, content_type=MERGE_PATCH, limits=LIMITS)
 
     async def delete(self) -> None:
         """Delete the MPIJob; what it owns follows."""
-        await self.client.delete_object(resources.MPI_JOBS.path(self.namespace, self.name))
+        await self.client.delete_object(resources.MPI_JOBS.path(self.namespace, self.name), limits=LIMITS)
 
     async def limit(self, pods: int) -> None:
         """Let its namespace hold so many pods."""
         body = {"metadata": {"name": "team"}, "spec": {"hard": {"pods": str(pods)}}}
-        await self.client.create_object(resources.RESOURCE_QUOTAS.path(self.namespace), body=body)
+        await self.client.create_object(resources.RESOURCE_QUOTAS.path(self.namespace), body=body, limits=LIMITS)
 
         async def quota() -> Object:
             return await self._get(resources.RESOURCE_QUOTAS, "team")
@@ -136,13 +139,13 @@ class Job:
     async def set_status(self, pod: str, status: Object) -> None:
         """Say of a pod what its kubelet would say."""
         path = resources.PODS.path(self.namespace, pod, "status")
-        await self.client.patch_object(path, body={"status": status}, content_type=MERGE_PATCH)
+        await self.client.patch_object(path, body={"status": status}, content_type=MERGE_PATCH, limits=LIMITS)
 
     async def annotate_pod(self, pod: str, annotations: dict[str, str | None]) -> None:
         """Change annotations of a pod."""
         path = resources.PODS.path(self.namespace, pod)
         body = {"metadata": {"annotations": annotations}}
-        await self.client.patch_object(path, body=body, content_type=MERGE_PATCH)
+        await self.client.patch_object(path, body=body, content_type=MERGE_PATCH, limits=LIMITS)
 
     async def state(self) -> State:
         """Look at everything."""
@@ -243,7 +246,7 @@ class Job:
 
     async def _get(self, resource: resources.Resource, name: str) -> Object:
         try:
-            raw = await self.client.get(resource.path(self.namespace, name))
+            raw = await self.client.get(resource.path(self.namespace, name), limits=LIMITS)
         except errors.NotFound:
             return {}
         found: Object = msgspec.json.decode(raw)
@@ -251,7 +254,7 @@ class Job:
 
     async def _list(self, resource: resources.Resource, selector: str | None) -> list[Object]:
         query = {"labelSelector": selector} if selector else {}
-        raw = await self.client.get(resource.path(self.namespace), query=query)
+        raw = await self.client.get(resource.path(self.namespace), query=query, limits=LIMITS)
         items: list[Object] = msgspec.json.decode(raw)["items"]
         return items
 
