@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from mpijob_elastic import capabilities
+from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.writer import ApiWriter
@@ -19,6 +20,8 @@ pytestmark = pytest.mark.lab
 DEEP = b"[" * 9_900 + b"]" * 9_900
 WIDE = b"[" + b",".join([b"{}"] * 300_000) + b"]"
 SCRIPT = b'[{"name":"a","command":["sh","-c","' + b"a;" * 400_000 + b'"]}]'
+# The API server itself gives up after 60 s; to check and store these takes it seconds.
+LIMITS = Timeouts(attempt=60.0)
 
 
 def job(name: str, containers: bytes) -> bytes:
@@ -33,7 +36,7 @@ def job(name: str, containers: bytes) -> bytes:
 async def test_jobs_that_the_api_server_stores(client: ApiWriter, namespace: str) -> None:
     path = MPI_JOBS.path(namespace)
     for name, containers in {"a": b"[]", "deep": DEEP, "wide": WIDE, "z": SCRIPT}.items():
-        await client.create_object(path, body=job(name, containers))
+        await client.create_object(path, body=job(name, containers), limits=LIMITS)
     cache: WatchCache[JobFacts] = WatchCache(
         client,
         MPI_JOBS,
@@ -51,10 +54,10 @@ async def test_jobs_that_the_api_server_stores(client: ApiWriter, namespace: str
         await eventually(cache.synced.is_set)
         assert (seen(), cache.unreadable) == (["a", "z"], 2)
         for name, containers in {"deeper": DEEP, "b": b"[]"}.items():
-            await client.create_object(path, body=job(name, containers))
+            await client.create_object(path, body=job(name, containers), limits=LIMITS)
         await eventually(lambda: seen() == ["a", "b", "z"])
         assert cache.unreadable == 3
-        await client.delete_object(f"{path}/deep")
+        await client.delete_object(f"{path}/deep", limits=LIMITS)
         await eventually(lambda: cache.unreadable == 2)
     finally:
         task.cancel()
