@@ -21,7 +21,7 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 
 # Short, and longer than a busy machine ever stops a process or an API server.
-TIMES = LeaseTimes(duration=6, renew_deadline=4.5, retry=0.8, attempt=1.8, look=0.2)
+TIMES = LeaseTimes(duration=12, renew_deadline=9, retry=0.8, attempt=4, look=0.2)
 NAME = "leader"
 
 
