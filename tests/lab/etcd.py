@@ -23,7 +23,7 @@ def put(cluster: Cluster, key: str, value: dict[str, Any]) -> None:
     request = urllib.request.Request(  # noqa: S310 - our own, https
         f"{_url(cluster)}/v3/kv/put", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
-    with urllib.request.urlopen(request, context=_tls(cluster), timeout=10) as answer:  # noqa: S310
+    with urllib.request.urlopen(request, context=_tls(cluster), timeout=60) as answer:  # noqa: S310
         assert answer.status == 200
 
 

@@ -15,6 +15,7 @@ from mpijob_elastic.kube.client import connect
 from tests.lab.command_line import CommandLine
 from tests.lab.controllers import awaited_leader
 from tests.lab.job import Job
+from tests.lab.scalable import told
 from tests.lab.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.lab
@@ -131,6 +132,8 @@ async def test_two_namespaces_are_managed_and_no_third(own_cluster: Cluster, nar
                 assert names.KEY_DISCOVER_HOSTS not in config["data"]
             # Who may administer a namespace may take our Role away there. The jobs of others must not notice.
             own_cluster.kubectl("delete", "rolebinding", "-n", "others", names.CONTROLLER)
+            account = f"--as=system:serviceaccount:{names.NAMESPACE}:{names.CONTROLLER}"
+            until(lambda: told(own_cluster, "auth", "can-i", "list", "mpijobs", "-n", "others", account)[0] != 0)
             with Controller.start(own_cluster, narrow) as controller:
                 await first.scale(3)
                 await first.settled(3)
