@@ -17,7 +17,7 @@ from upgrade import crd
 IMAGE = f"mpijob-elastic:{__version__}"
 # The webhook is a pretended pod here, which puts no CA into its configurations.
 INSTALL = ("install", "--no-wait", f"--image={IMAGE}")
-UNINSTALL = ("uninstall", "--yes")
+UNINSTALL = ("uninstall", "--yes", "--timeout=240")
 
 
 class CommandLine:
