@@ -1,7 +1,6 @@
 """`kubectl scale` through the whole path, and the selector that an HPA reads: it stays, whatever writes the status."""
 
 import asyncio
-import re
 import signal
 from collections.abc import AsyncIterator
 from functools import partial
@@ -9,9 +8,11 @@ from functools import partial
 import msgspec
 import pytest
 
+from bench.audit import Tail, Write
 from lab.cluster import Cluster
-from lab.replicas import Controller, Webhook
+from lab.replicas import Webhook
 from mpijob_elastic.kube import resources
+from tests.lab.controllers import written
 from tests.lab.job import Job, Object
 from tests.lab.waiting import seen
 
@@ -19,9 +20,6 @@ pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("scale_served", "elastic"
 
 QUICK = {"mpijob-elastic/drain-timeout": "1s"}
 SELECTOR = "group-name=kubeflow.org,mpi-job-name=train,mpi-job-role=worker"
-WRITES = re.compile(
-    r'^mpijob_elastic_api_writes_total\{outcome="ok",resource="mpijobs/status".*\} (\S+)$', re.MULTILINE
-)
 
 
 @pytest.fixture
@@ -52,40 +50,45 @@ async def kubectl_scale(cluster: Cluster, job: Job, replicas: int) -> None:
     await asyncio.to_thread(cluster.kubectl, "scale", *where, f"--replicas={replicas}")
 
 
-def status_writes(controller: Controller) -> float:
-    found = WRITES.search(controller.metrics())
-    return float(found[1]) if found else 0.0
+def status_writes(tail: Tail, job: Job) -> list[Write]:
+    """The writes of the job's status by the controller."""
+    parts = ("mpijobs", "status")
+    return [write for write in written(tail, job.namespace) if (write.resource, write.subresource) == parts]
 
 
-async def test_kubectl_scale_there_and_back(job: Job, cluster: Cluster, elastic: Controller) -> None:
-    before = status_writes(elastic)
+async def test_kubectl_scale_there_and_back(job: Job, cluster: Cluster) -> None:
+    tail = Tail(cluster.audit_log)
     await job.create(replicas=2, annotations=QUICK)
     await job.settled(2)
     for replicas in (4, 1, 3):
         await kubectl_scale(cluster, job, replicas)
         await job.settled(replicas)
         await shows(job, replicas=replicas, active=replicas)
-    assert status_writes(elastic) == before  # the webhook saw to it, within the operator's own writes
+    assert status_writes(tail, job) == []  # the webhook saw to it, within the operator's own writes
     selected = cluster.kubectl("get", "pods", "-n", job.namespace, "-l", SELECTOR, "-o", "name").split()
     assert selected == [f"pod/{name}" for name in job.workers(0, 1, 2)]
 
 
 @pytest.mark.thorough
 async def test_while_the_webhook_is_away_the_controller_sees_to_it(
-    job: Job, cluster: Cluster, elastic: Controller, webhook: Webhook, away: None
+    job: Job, cluster: Cluster, webhook: Webhook, away: None
 ) -> None:
     await job.create(replicas=2, annotations=QUICK)
     await job.settled(2)
     webhook.signal(signal.SIGSTOP)
-    before = status_writes(elastic)
+    tail = Tail(cluster.audit_log)
     await kubectl_scale(cluster, job, 3)
     await job.settled(3)
     await shows(job, replicas=3, active=3)
-    assert status_writes(elastic) > before
+
+    async def writes() -> list[Write]:
+        return status_writes(tail, job)
+
+    await seen(writes, bool, "a write of the controller")  # logged once it is answered
 
 
 @pytest.mark.thorough
-async def test_what_somebody_took_out_comes_back_and_then_nothing_is_written(job: Job, elastic: Controller) -> None:
+async def test_what_somebody_took_out_comes_back_and_then_nothing_is_written(job: Job, cluster: Cluster) -> None:
     """The webhook puts it back into that very write."""
     await job.create(replicas=2)
     await job.settled(2)
@@ -95,9 +98,9 @@ async def test_what_somebody_took_out_comes_back_and_then_nothing_is_written(job
     await job.client.patch_object(path, body=patch, content_type="application/json-patch+json")
     await shows(job, replicas=2, active=2)
     await job.at_rest()
-    writes, version = status_writes(elastic), await version_of(job)
+    tail, version = Tail(cluster.audit_log), await version_of(job)
     await asyncio.sleep(2)
-    assert (status_writes(elastic), await version_of(job)) == (writes, version)
+    assert (status_writes(tail, job), await version_of(job)) == ([], version)
 
 
 async def version_of(job: Job) -> str:
