@@ -42,20 +42,24 @@ async def test_a_drain_ends_when_the_rank_has_gone(job: Job, cluster: Cluster) -
     """The rank is a real process in the pod's own process namespace, started as kubexec.sh does it."""
     assert cluster.exec_offered
     await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "1h"})
-    await job.settled(2)
+    before = change(await job.settled(2))
     pod = job.workers(1)[0]
     rank = await asyncio.to_thread(start_rank, cluster, job, pod)
     await job.scale(1)
     await job.until(lambda state: state.hosts == [f"{job.workers(0)[0]}:1"], "worker-1 left the list")
-    shown = await job.until(lambda state: bool(state.refreshed), "the launcher was touched")
-    await asyncio.sleep(6)  # longer than an idle worker is left alone, and than the first touch is waited for
-    state = await job.state()
+    shown = change(await job.until(lambda state: change(state) != before, "the launcher was touched"))
+    await asyncio.sleep(6)  # longer than an idle worker is left alone
+    again = f"{shown}+"
+    state = await job.until(lambda state: (state.refreshed or "").startswith(again), "touched again, for this change")
     assert pod in state.running
-    first = (shown.refreshed or "").partition("+")[0]
-    assert (state.refreshed or "").startswith(f"{first}+"), "touched again, for the same change"
     await asyncio.to_thread(in_pod, cluster, job, pod, f"kill {rank}")
     await job.settled(1)
     await job.told("SurplusDeleted", "drained after")
+
+
+def change(state: State) -> str:
+    """The change for which the launcher was touched last, and when first."""
+    return (state.refreshed or "").partition("+")[0]
 
 
 async def test_a_rank_that_never_ends_is_cut_at_the_drain_timeout(job: Job, cluster: Cluster) -> None:
@@ -75,7 +79,7 @@ async def test_a_worker_without_ranks_gets_a_second_to_end_unless_it_has_a_hook(
     hooked = Job(client=client, namespace=job.namespace, name="hooked")
     jobs = {job: None, hooked: {"containers": [{"name": "worker", "image": "i", "lifecycle": hook}]}}
     async with AsyncExitStack() as stack:
-        seen = {one: await stack.enter_async_context(recorded(client, job.namespace, job=one.name)) for one in jobs}
+        watched = {one: await stack.enter_async_context(recorded(client, job.namespace, job=one.name)) for one in jobs}
         for one, spec in jobs.items():
             await one.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "0s"}, worker_spec=spec)
         for one in jobs:
@@ -83,7 +87,12 @@ async def test_a_worker_without_ranks_gets_a_second_to_end_unless_it_has_a_hook(
             await one.scale(1)
         for one in jobs:
             await one.settled(1)
-    assert {one.name: history.graces() for one, history in seen.items()} == {job.name: [1], "hooked": [30]}
+
+        async def graces() -> dict[str, list[int]]:
+            return {one.name: history.graces() for one, history in watched.items()}
+
+        expected = {job.name: [1], "hooked": [30]}
+        await seen(graces, lambda found: found == expected, "a deletion of each")  # the watch may lag behind
 
 
 @pytest.mark.thorough
@@ -91,16 +100,16 @@ async def test_a_worker_that_somebody_deletes_keeps_its_host_name_once_its_rank_
     job: Job, cluster: Cluster
 ) -> None:
     """Until then it keeps the time that its deletion gave it."""
-    await job.create(replicas=3)
+    await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "10m"})
     before = await job.settled(3)
     pod = job.workers(2)[0]
     await job.annotate_pod(pod, {LINGERS: ""})
     rank = await asyncio.to_thread(start_rank, cluster, job, pod)
     await asyncio.to_thread(cluster.kubectl, "delete", "pod", pod, "-n", job.namespace, "--wait=false")
-    await job.until(lambda state: len(state.hosts) == 2 and bool(state.refreshed), "worker-2 left the list")
+    await job.until(lambda state: len(state.hosts) == 2 and state.phase == "Draining", "worker-2 left the list")
     await asyncio.to_thread(in_pod, cluster, job, pod, f"kill {rank}")
-    await asyncio.sleep(6)  # longer than an idle worker is probed
-    assert grace_of(await job.state(), pod) == 60, "its drain-timeout"
+    state = await job.until(lambda state: state.phase == "Scaling", "it is known that the rank has left")
+    assert grace_of(state, pod) == 600, "its drain-timeout"
     await asyncio.to_thread(cluster.kubectl, "delete", "pod", pod, "-n", job.namespace, "--force", "--grace-period=0")
     after = await job.until(lambda state: state.hosts == before.hosts, "worker-2 is back under its name")
     assert after.workers[pod]["metadata"]["uid"] != before.workers[pod]["metadata"]["uid"]
