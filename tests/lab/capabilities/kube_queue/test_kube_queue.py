@@ -160,6 +160,7 @@ async def test_two_jobs_with_room_for_one_take_turns(scheduler: Scheduler, job: 
         await phase_of(scheduler, "Running")
         await submit(other)
         await phase_of(scheduler, "Enqueued", "rival-mpi-qu")
+        await other.until(lambda state: held(state, 2), "gated pods")
         assert held(await other.at_rest(), 2)
         await hold(job)
         await other.settled(2)

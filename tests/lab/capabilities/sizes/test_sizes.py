@@ -63,7 +63,7 @@ async def test_an_hpa_rests_at_the_next_larger_size(job: Job, hpa: Autoscaler, m
     await job.settled(2)
     assert await hpa.apply(2, 8) == ""
     await rests(job, metrics, (3, 4), (5, 8), (3, 4), (1, 2))
-    assert (await hpa.seen()).says("AbleToScale", "True", "ReadyForNewScale")
+    await hpa.until(lambda seen: seen.says("AbleToScale", "True", "ReadyForNewScale"))
 
 
 async def test_the_hpa_of_the_job_takes_a_whole_gap_in_one_step(job: Job, metrics: Values) -> None:
