@@ -64,6 +64,7 @@ spec:
 """
 BY_COUNT: Object = {"generateName": "scalein-sample-", "toDelete": {"count": 1}}
 BY_POD: Object = {"generateName": "scalein-sample-", "toDelete": {"podNames": [f"{NAME}-worker-1"]}}
+ONE_MORE: Object = {"toAdd": {"count": 1}, "timeout": 600}  # a minute by default
 OUT: Object = {"generateName": f"{NAME}-scaleout-", "toAdd": {"count": 2}, "timeout": 300}
 
 
@@ -179,7 +180,7 @@ async def test_the_manifests_of_the_readme(job: Job, lab: CommandLine, tmp_path:
 async def test_one_after_the_other_and_a_reason_for_what_cannot_be(job: Job) -> None:
     await job.create(replicas=2, annotations={**SOON, "mpijob-elastic/max-replicas": "4"})
     await job.settled(2)
-    orders = [await ask(job, SCALE_OUTS, name=f"out-{index}", toAdd={"count": 1}) for index in range(3)]
+    orders = [await ask(job, SCALE_OUTS, name=f"out-{index}", **ONE_MORE) for index in range(3)]
     assert [(await ended(job, SCALE_OUTS, name))[0] for name in orders] == [
         "ScaleSucceeded",
         "ScaleSucceeded",
@@ -221,7 +222,7 @@ async def test_a_killed_controller_carries_on(job: Job, cluster: Cluster, with_r
     await job.create(replicas=2, annotations=SOON)
     with Controller.start(cluster, with_requests, "--component=et-operator") as first:
         await job.settled(2)
-        names = [await ask(job, SCALE_OUTS, name=f"out-{index}", toAdd={"count": 1}) for index in range(3)]
+        names = [await ask(job, SCALE_OUTS, name=f"out-{index}", **ONE_MORE) for index in range(3)]
         await seen(job.state, lambda state: state.replicas > 2, "the first size")
         first.kill()
     orphan = await ask(job, SCALE_INS, of="nothing", name="in", toDelete={"count": 1})
