@@ -19,8 +19,9 @@ from mpijob_elastic.install.server_side_apply import HOOKS
 from mpijob_elastic.kube.resources import MPI_JOBS, VALIDATING_WEBHOOKS
 
 Manifest = dict[str, Any]
-# Seconds until the API server goes on without an answer: a busy machine delays one by more than a cluster would.
-TIMEOUT = 5
+# Seconds until the API server goes on without an answer: a busy machine delays one by more than a cluster would, and a
+# client waits for 10.
+TIMEOUT = 9
 
 
 def configurations(*, port: int, host: str = LOOPBACK) -> list[Manifest]:

@@ -10,15 +10,12 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors, resources
-from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from tests.lab.waiting import PATIENCE, seen
+from tests.lab.waiting import LIMITS, PATIENCE, seen
 
 Object = dict[str, Any]
 QUIET = 1.0
 REST = 3.0
-# The API server asks webhooks about most writes, and gives up after 60 s by itself.
-LIMITS = Timeouts(attempt=60.0)
 # A pod of the lab with this annotation stays Pending (lab/manifests/kwok-stages.yaml).
 HOLD = "lab.mpijob-elastic/hold"
 # And with this it stays when it is deleted.

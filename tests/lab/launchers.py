@@ -11,15 +11,12 @@ import msgspec
 from lab.replicas import Webhook
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, PODS, Resource
 from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
-from tests.lab.waiting import PATIENCE
+from tests.lab.waiting import LIMITS, PATIENCE
 from tests.product.webhook import objects
 from tests.product.webhook.objects import Object
 
-# Longer than the API server waits for a webhook that does not answer.
-LIMITS = Timeouts(attempt=60.0)
 UNMUTATED = {"mpijob-elastic/injection": "disabled"}
 ITEM = {"key": "discover_hosts.sh", "mode": 0o555, "path": "discover_hosts.sh"}
 

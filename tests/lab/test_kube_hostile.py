@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from mpijob_elastic import capabilities
-from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job_facts import JobFacts
 from tests.faults.waiting import eventually
+from tests.lab.waiting import LIMITS
 
 pytestmark = pytest.mark.lab
 
@@ -20,8 +20,6 @@ pytestmark = pytest.mark.lab
 DEEP = b"[" * 9_900 + b"]" * 9_900
 WIDE = b"[" + b",".join([b"{}"] * 300_000) + b"]"
 SCRIPT = b'[{"name":"a","command":["sh","-c","' + b"a;" * 400_000 + b'"]}]'
-# The API server itself gives up after 60 s; to check and store these takes it seconds.
-LIMITS = Timeouts(attempt=60.0)
 
 
 def job(name: str, containers: bytes) -> bytes:

@@ -8,8 +8,11 @@ from typing import TypeVar
 
 from lab.cluster import Cluster
 from lab.errors import LabError
+from mpijob_elastic.kube.reader import Timeouts
 
 PATIENCE = 240.0  # seconds; far above what anything takes on an idle machine
+# Of a request: the API server asks webhooks about most writes, and gives up after 60 s by itself.
+LIMITS = Timeouts(attempt=60.0)
 POLL = 0.1  # seconds
 
 T = TypeVar("T")
