@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 
 import msgspec
@@ -12,12 +12,12 @@ from lab.cluster import Cluster
 from lab.install import Installed
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE, WORKLOADS
 from mpijob_elastic.cli.jobs import snapshot
-from mpijob_elastic.cli.jobs.report import build
+from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.history import most_requested, recorded
-from tests.lab.job import Job
+from tests.lab.job import Job, Object, State
 from tests.lab.launchers import UNMUTATED, label
 from tests.lab.suspended import pods
 from tests.lab.typed import Typed
@@ -67,8 +67,10 @@ async def test_a_job_grows_into_idle_quota_and_gives_it_back_to_a_job_that_waits
         rival = Job(client=client, namespace=job.namespace, name="rival")
         await rival.create(replicas=2, worker_spec=ONE_GPU, job_labels={LABEL_QUEUE: queue})
         await rival.settled(2)
-        squeezed = await job.until(lambda state: state.hosts == ["train-worker-0:1", "train-worker-1:1"], "two workers")
-        assert [waits(squeezed.workers[name]) for name in sorted(squeezed.workers)] == [False, False, True, True]
+        await job.until(lambda state: state.hosts == ["train-worker-0:1", "train-worker-1:1"], "two workers")
+        gates = dict(zip(job.workers(0, 1, 2, 3), (False, False, True, True), strict=True))
+        await job.until(lambda state: {name: waits(pod) for name, pod in state.workers.items()} == gates, "two gates")
+        await job.told("SurplusDeleted", times=2)
         told = await job.events()
         deleted = [message for reason, message in told if reason == "SurplusDeleted"]
         assert sorted(message.partition(" after")[0] for message in deleted) == [
@@ -77,16 +79,25 @@ async def test_a_job_grows_into_idle_quota_and_gives_it_back_to_a_job_that_waits
         assert not [message for reason, message in told if reason in ("HostsLost", "DrainTimeout")]
         await job.told("WorkersQueued", "train-worker-2, train-worker-3")
         await job.told("QuotaWanted", f"Preempted to accommodate a workload ({job.namespace}/rival-launcher, UID: ")
-        [seen] = await snapshot.fetch(client, snapshot.Selection(namespace=job.namespace, job=job.name))
-        report = build(seen, now=time.time())
+        report = await seen(
+            partial(reported, job),
+            # At first it says that it was preempted.
+            lambda found: found.queue is not None and "insufficient unused quota" in found.queue.says,
+            "why it waits",
+        )
         assert report.queue
         assert (report.queue.workload, report.queue.place) == ("train-worker-2", 1)
-        assert "insufficient unused quota" in report.queue.says
         assert [(one.phase, one.quota) for one in report.workers[1:3]] == [("Running", "least"), ("Queued", "extra")]
     assert most_requested("nvidia.com/gpu", mine, theirs) == 4
     await rival.set_status("rival-launcher", {"phase": "Succeeded"})
     await job.settled(4)
     assert (await job.at_rest()).notices == ""
+
+
+async def reported(job: Job) -> JobReport:
+    """Return what `get` says of the job."""
+    [found] = await snapshot.fetch(job.client, snapshot.Selection(namespace=job.namespace, job=job.name))
+    return build(found, now=time.time())
 
 
 async def test_a_scale_in_frees_quota_and_a_scale_out_beyond_it_waits(job: Job, queue: str) -> None:
@@ -96,8 +107,12 @@ async def test_a_scale_in_frees_quota_and_a_scale_out_beyond_it_waits(job: Job, 
     await job.told("WorkersQueued", "train-worker-4, train-worker-5")
     await job.scale(3)
     await job.settled(3)
-    await job.at_rest()
-    assert sorted(await workloads(job)) == ["train-launcher", "train-worker-2"]
+    await left_with(job, "train-launcher", "train-worker-2")
+
+
+async def left_with(job: Job, *asking: str) -> None:
+    """Wait until the job has these Workloads: one that is deleted stays until Kueue takes its finalizer off."""
+    await seen(lambda: workloads(job), lambda found: sorted(found) == sorted(asking), f"Workloads {asking}")
 
 
 async def test_the_command_line_counts_quota_and_ends_with_the_words_of_kueue(
@@ -149,11 +164,12 @@ async def test_workers_beyond_the_quota_wait_and_only_scale_timeout_takes_them_b
     await job.annotate(scale_timeout="2s")
     await job.told("ScaleTimeout", "Worker.replicas returns to 4")
     await job.settled(4)
+    await job.annotate(scale_timeout="20s")  # Kueue has to say first why the fifth waits
     await asyncio.to_thread(cluster.kubectl, "scale", "mpijob", job.name, "-n", job.namespace, "--replicas=5")
     await job.told("ScaleTimeout", "insufficient unused quota", times=2)
     await job.settled(4)
     assert (await job.at_rest()).notices == ""
-    assert sorted(await workloads(job)) == ["train-launcher", "train-worker-2", "train-worker-3"]
+    await left_with(job, "train-launcher", "train-worker-2", "train-worker-3")
 
 
 async def test_the_controller_may_write_workloads_of_jobs_only_and_admit_none(
@@ -201,8 +217,9 @@ async def test_pods_that_missed_the_webhook_are_replaced_before_a_node_takes_the
 
 async def test_a_job_whose_least_workers_are_wanted_stops_and_starts_again_later(job: Job, queue: str) -> None:
     rival = await stopped(job, queue)
-    waiting = await job.state()
-    assert all(waits(pod) for pod in (waiting.launcher, *waiting.workers.values()))
+    waiting = await job.until(
+        lambda state: len(state.workers) == 3 and all(map(waits, (state.launcher, *state.workers.values()))), "gates"
+    )
     assert not {"Failed", "Succeeded"} & {*waiting.conditions}
     await rival.set_status("rival-launcher", {"phase": "Succeeded"})
     await job.settled(3)
@@ -228,13 +245,23 @@ async def as_it_is(_job: Job) -> None:
 
 async def with_other_pods(job: Job) -> None:
     """The pods for which its Workloads were made are gone."""
-    owners = {"train-worker-0", "train-worker-3", "train-launcher"}
-    before = {pod["metadata"]["uid"] for pod in pods(await job.state()) if pod["metadata"]["name"] in owners}
-    for name in owners:
+    named = {"train-worker-0", "train-worker-3", "train-launcher"}
+    before = uids(await job.state(), named)
+    for name in named:
         await job.client.delete_object(resources.PODS.path(job.namespace, name))
     await job.until(lambda state: not before & {pod["metadata"]["uid"] for pod in pods(state)}, "other pods")
-    await job.settled(4)
+    now = uids(await job.settled(4), named)
+
+    def are_owned(found: dict[str, Object]) -> bool:
+        return now <= {owner["uid"] for one in found.values() for owner in one["metadata"]["ownerReferences"]}
+
+    await seen(lambda: workloads(job), are_owned, "Workloads that the other pods own")
     await job.at_rest()
+
+
+def uids(state: State, named: Collection[str]) -> set[str]:
+    """Return the uids of these pods."""
+    return {pod["metadata"]["uid"] for pod in pods(state) if pod["metadata"]["name"] in named}
 
 
 @pytest.mark.parametrize(
