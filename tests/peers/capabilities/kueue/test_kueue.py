@@ -121,12 +121,14 @@ async def test_the_command_line_counts_quota_and_ends_with_the_words_of_kueue(
     user = Typed(cluster.kubeconfig, job.namespace)
     await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={LABEL_QUEUE: queue})
     await job.settled(4)
-    code, printed = await user.run("scaleout", "train", "--timeout", "8s", "--no-exec")
+    await user.run("scaleout", "train", "--no-wait")
+    await job.told("WorkersQueued", "train-worker-4")
+    code, printed = await user.run("scaleout", "train", "--to", "5", "--timeout", "3s", "--no-exec")
     page = " ".join(printed.split())
     assert code == 4
     assert "pods 4 of 5, quota 4 of 5, host list 4 of 5" in page
     assert f"train-worker-4 does not start: it waits in queue {queue}: " in page
-    assert page.partition("After 8s it still goes on: ")[2].count("insufficient unused quota for nvidia.com/gpu") >= 2
+    assert page.partition("After 3s it still goes on: ")[2].count("insufficient unused quota for nvidia.com/gpu") >= 2
     late = Job(client=client, namespace=job.namespace, name="late")
     await late.create(replicas=4, worker_spec=ONE_GPU, job_labels={LABEL_QUEUE: queue})
     await late.told("Queued", "insufficient unused quota for nvidia.com/gpu")
