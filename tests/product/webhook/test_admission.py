@@ -5,13 +5,13 @@ import io
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import aiohttp
 import pytest
 
-from tests.faults.waiting import eventually
+from tests.faults.waiting import PATIENCE, eventually
 from tests.product.webhook.answers import NOTHING
 from tests.product.webhook.objects import Object, body, launcher_pod, mpi_job
 from webhook.admission import Admission
@@ -19,7 +19,8 @@ from webhook.listener import listening
 from webhook.metrics import Metrics
 from webhook.settings import Limits
 
-LIMITS = Limits(read_seconds=0.3, request_bytes=8 * 2**20)
+LIMITS = Limits(read_seconds=600.0)
+HURRIED = Limits(read_seconds=0.3)
 HEAD = b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 
 
@@ -144,11 +145,12 @@ async def raw(server: Server, sent: bytes) -> bytes:
     return await reader.readuntil(b"\r\n\r\n") + await reader.readline()
 
 
-async def test_a_body_that_does_not_come_is_not_waited_for(server: Server) -> None:
-    answer = await raw(server, HEAD % 100 + b"{")
-    assert answer.startswith(b"HTTP/1.1 408")
-    assert b"the body did not arrive within 0.3 s" in answer
-    assert server.counted("timed_out") == 1
+async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    async with serving(HURRIED) as server:
+        answer = await raw(server, HEAD % 100 + b"{")
+        assert answer.startswith(b"HTTP/1.1 408")
+        assert b"the body did not arrive within 0.3 s" in answer
+        assert server.counted("timed_out") == 1
 
 
 def asking(timeout: bytes) -> bytes:
@@ -156,9 +158,9 @@ def asking(timeout: bytes) -> bytes:
 
 
 async def test_the_callers_timeout_shortens_the_wait_but_never_stretches_it() -> None:
-    async with serving(Limits(read_seconds=60.0)) as server:
-        assert b"within 0.1 s" in await raw(server, asking(b"100ms"))
     async with serving() as server:
+        assert b"within 0.1 s" in await raw(server, asking(b"100ms"))
+    async with serving(HURRIED) as server:
         for timeout in (b"10s", b"0s", b"soon", b""):
             assert b"within 0.3 s" in await raw(server, asking(timeout))
 
@@ -182,22 +184,24 @@ async def test_broken_http_is_refused(server: Server, sent: bytes) -> None:
 async def test_a_request_head_that_comes_too_slowly_ends_the_connection() -> None:
     async with serving(Limits(read_seconds=0.2)) as server:
         reader, _ = await server.connect(b"POST /mutate HTTP/1.1\r\nHost: x\r\n")
-        assert await asyncio.wait_for(reader.read(), 10) == b""
+        assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
         reader, writer = await server.connect()
         for _ in range(2):
             writer.write(HEAD % 1 + b"x")
-            assert (await asyncio.wait_for(reader.readuntil(b"(byte 0)\n"), 10)).startswith(b"HTTP/1.1 400")
+            assert (await asyncio.wait_for(reader.readuntil(b"(byte 0)\n"), PATIENCE)).startswith(b"HTTP/1.1 400")
             await asyncio.sleep(0.3)  # a caller that has asked may wait before it asks again
 
 
 async def test_a_connection_without_a_request_is_kept_as_long_as_one_that_waits_for_the_next() -> None:
     """Go's clients open more connections than they use at once, and keep the rest for later."""
-    async with serving(Limits(read_seconds=0.1, idle_seconds=0.5)) as server:
-        used, unused = [await server.connect() for _ in range(2)]
+    async with serving(Limits(read_seconds=0.1)) as server:
+        reader, writer = await server.connect()
         await asyncio.sleep(0.25)
-        used[1].write(HEAD % 0)
-        assert (await asyncio.wait_for(used[0].readline(), 10)).startswith(b"HTTP/1.1 400")
-        assert await asyncio.wait_for(unused[0].read(), 10) == b""
+        writer.write(HEAD % 0)
+        assert (await asyncio.wait_for(reader.readline(), PATIENCE)).startswith(b"HTTP/1.1 400")
+    async with serving(replace(LIMITS, idle_seconds=0.5)) as server:
+        reader, _ = await server.connect()
+        assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
 
 
 async def test_a_caller_that_hangs_up_leaves_nothing_behind(server: Server) -> None:
@@ -210,45 +214,45 @@ async def test_a_caller_that_hangs_up_leaves_nothing_behind(server: Server) -> N
 
 @pytest.mark.parametrize("length", [100, 8 * 2**20])
 async def test_bodies_that_do_not_come_hold_nobody_up(length: int) -> None:
-    async with serving(Limits(read_seconds=60.0)) as server:
+    async with serving() as server:
         for _ in range(140):
             await server.connect(HEAD % length + b"{")
         await server.in_flight(140)
-        assert "patch" in await asyncio.wait_for(server.reviewed(body(launcher_pod())), 10)
-        assert "patch" in await asyncio.wait_for(server.reviewed(padded(2**20)), 10)
+        assert "patch" in await asyncio.wait_for(server.reviewed(body(launcher_pod())), PATIENCE)
+        assert "patch" in await asyncio.wait_for(server.reviewed(padded(2**20)), PATIENCE)
 
 
 async def test_one_connection_too_many_ends_the_quietest_of_its_address() -> None:
-    async with serving(Limits(connections=2)) as server:
+    async with serving(replace(LIMITS, connections=2)) as server:
         quiet, keeps = await server.connect(), await server.connect(b"POST")
         elsewhere = await server.connect(address="127.0.0.2")
         await asyncio.sleep(0.05)
         assert "patch" in await server.reviewed(body(launcher_pod()))
-        assert await asyncio.wait_for(quiet[0].read(), 10) == b""
+        assert await asyncio.wait_for(quiet[0].read(), PATIENCE) == b""
         keeps[1].write((HEAD % 0).removeprefix(b"POST"))
         elsewhere[1].write(HEAD % 0)
         for reader, _ in (keeps, elsewhere):
-            assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"HTTP/1.1 400")
+            assert (await asyncio.wait_for(reader.readline(), PATIENCE)).startswith(b"HTTP/1.1 400")
 
 
 async def test_with_too_many_connections_together_the_address_with_most_gives_one_up() -> None:
-    async with serving(Limits(all_connections=3)) as server:
+    async with serving(replace(LIMITS, all_connections=3)) as server:
         quiet, other, one = [await server.connect(address=f"127.0.0.{last}") for last in (2, 2, 3)]
         await asyncio.sleep(0.05)
         assert "patch" in await server.reviewed(body(launcher_pod()))
-        assert await asyncio.wait_for(quiet[0].read(), 10) == b""
+        assert await asyncio.wait_for(quiet[0].read(), PATIENCE) == b""
         for reader, writer in (other, one):
             writer.write(HEAD % 0)
-            assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"HTTP/1.1 400")
+            assert (await asyncio.wait_for(reader.readline(), PATIENCE)).startswith(b"HTTP/1.1 400")
 
 
 async def test_the_caller_that_holds_the_most_bytes_gives_one_body_up() -> None:
-    async with serving(Limits(bodies_bytes=3 * 2**20, read_seconds=60.0)) as server:
+    async with serving(replace(LIMITS, bodies_bytes=3 * 2**20)) as server:
         for _ in range(2):
             _, writer = await server.connect(HEAD % (2 * 2**20) + b" " * (3 * 2**19 - 2**18), address="127.0.0.2")
             await writer.drain()
         await server.in_flight(2)
-        assert "patch" in await asyncio.wait_for(server.reviewed(padded(2**20)), 10)
+        assert "patch" in await asyncio.wait_for(server.reviewed(padded(2**20)), PATIENCE)
         await server.in_flight(1)
         assert server.counted("crowded") == 1
 

@@ -11,6 +11,7 @@ from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.resources import LIMIT_RANGES
 from tests.doubles.api import TinyApi
 from tests.doubles.direct import Sent
+from tests.faults.waiting import PATIENCE
 from webhook.job_cache import Watched
 
 NAMESPACES = ("other", "team")
@@ -18,7 +19,7 @@ NAMESPACES = ("other", "team")
 
 async def seen(watched: Watched, namespace: str) -> list[KubeObject]:
     """The LimitRanges of a namespace, once they can be told."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while True:
             try:
                 return watched.within(LIMIT_RANGES, namespace)

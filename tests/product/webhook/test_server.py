@@ -18,7 +18,7 @@ from lab.ports import free_ports
 from tests.product.webhook.certificates.material import authority, leaf
 from tests.product.webhook.objects import body, launcher_pod
 from webhook.server import serve
-from webhook.settings import WebhookSettings
+from webhook.settings import Limits, WebhookSettings
 
 NOW = datetime.now(UTC)
 CA = authority(now=NOW)
@@ -36,7 +36,8 @@ def settings(tmp_path: Path) -> WebhookSettings:
     server = Server(url=f"https://127.0.0.1:{nobodys}", ca=CA.certificate_pem)
     write_token_kubeconfig(kubeconfig, server, user="webhook", token="none", namespace="default")
     here = WebhookSettings(host="127.0.0.1", port=port, health_port=health_port, certificate_directory=tmp_path)
-    return replace(here, kubeconfig=kubeconfig, drain_seconds=60.0)
+    patient = Limits(read_seconds=60.0)
+    return replace(here, kubeconfig=kubeconfig, drain_seconds=60.0, finish_seconds=60.0, limits=patient)
 
 
 @pytest.fixture
