@@ -110,20 +110,20 @@ async def test_a_healthy_stream_ends_the_backoff(api: TinyApi, proxy: FaultProxy
 
 
 async def test_a_silent_connection_is_given_up(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
-    async with watching(client) as watched:
+    async with watching(client, replace(TIMES, silence=0.5)) as watched:
         await eventually(lambda: proxy.count(watches) == 1)
         with proxy.inject(Freeze(), on=lambda request: request.number <= 2):
             await fill(api, "a")
             await eventually(lambda: watched.agrees_with(api))
-        assert proxy.count(watches) == 2
+        assert proxy.count(watches) >= 2
         assert proxy.count(lists) == 1
 
 
 async def test_bookmarks_keep_a_quiet_stream_and_tell_that_it_is_alive(
     api: TinyApi, proxy: FaultProxy, client: ApiWriter
 ) -> None:
-    async with watching(client, replace(TIMES, silence=1)) as watched:
-        await asyncio.sleep(1.5)
+    async with watching(client, replace(TIMES, silence=2)) as watched:
+        await asyncio.sleep(2.5)
         await eventually(lambda: watched.cache.age() < 0.5)
         assert proxy.count(watches) == 1
         with proxy.inject(Freeze(), on=watches):
@@ -162,14 +162,15 @@ async def test_a_list_from_a_server_that_lags_behind_is_refused(
 async def test_news_of_a_server_that_was_put_back_in_time_does_not_count_as_life(
     api: TinyApi, proxy: FaultProxy, client: ApiWriter
 ) -> None:
-    async with watching(client) as watched:
+    times = replace(TIMES, silence=0.5)
+    async with watching(client, times) as watched:
         await fill(api, "a")
         await eventually(lambda: watched.agrees_with(api))
         api.objects.clear()
         api.revision = 10
         await api.end_streams()
         await fill(api, "b")
-        await eventually(lambda: watched.cache.age() > 2 * TIMES.silence)
+        await eventually(lambda: watched.cache.age() > 2 * times.silence)
         assert watched.get("a") is not None
 
 

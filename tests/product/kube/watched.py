@@ -17,7 +17,7 @@ from tests.doubles.api import TinyApi
 
 PATH = PODS.path("n")
 RETRY = Backoff(first=0.02, longest=0.08)
-TIMES = WatchTimes(silence=0.5, opening=0.5, healthy=0.1, list_timeout=1, retry=RETRY, page=2)
+TIMES = WatchTimes(silence=60, opening=60, healthy=0.1, list_timeout=60, retry=RETRY, page=2)
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
