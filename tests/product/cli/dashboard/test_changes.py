@@ -10,6 +10,7 @@ import pytest
 
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from tests.doubles.api import Object, TinyApi
+from tests.faults.waiting import PATIENCE
 from tests.product.cli.served import TOKEN, admit, one_job, put_job, served
 
 JOB = MPI_JOBS.path("ml", "train")
@@ -28,7 +29,7 @@ class Page:
         found: Object = {}
         body = json.dumps({"change": change, "number": number, "confirmed": confirmed})
         post = self.session.post(f"{self.address}{PATH}/change", headers=self.headers, data=body)
-        async with asyncio.timeout(20), post as answer:
+        async with asyncio.timeout(PATIENCE), post as answer:
             assert answer.status == 200
             async for line in answer.content:
                 if line.strip():
@@ -40,7 +41,7 @@ class Page:
 
     async def may(self) -> bool:
         """Whether buttons are to be shown."""
-        async with asyncio.timeout(20), self.session.get(self.address + PATH, headers=self.headers) as answer:
+        async with asyncio.timeout(PATIENCE), self.session.get(self.address + PATH, headers=self.headers) as answer:
             async for line in answer.content:
                 if line.strip() and (part := json.loads(line))["part"] == "may":
                     return bool(part["value"])
@@ -125,7 +126,7 @@ async def test_the_end_of_a_change_is_told(api: TinyApi, page: Page) -> None:
 async def test_a_scale_in_goes_on_until_its_worker_is_gone(api: TinyApi, page: Page) -> None:
     words = "train: 3 → 2 workers"
     following = asyncio.create_task(page.parts("scale", 2, words))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while asked_for(api)[0] != 2:
             await asyncio.sleep(0.01)
     put_job(api, "train", size=2)

@@ -20,7 +20,6 @@ from tests.product.cli import worlds
 from tests.product.cli.served import TOKEN, put_job, served, store, strangers_page
 
 pytestmark = [needs_browser, pytest.mark.thorough]
-expect.set_options(timeout=60_000)
 
 HOSTILE = "<img src=x onerror=alert(1)><b>bold</b>&amp;"
 

@@ -15,7 +15,6 @@ from tests.product.cli.served import TOKEN, admit, one_job, put_job, served, sto
 from tests.product.cli.test_get import queued
 
 pytestmark = [needs_browser, pytest.mark.thorough]
-expect.set_options(timeout=60_000)
 
 HOSTILE = "<img src=x onerror=alert(1)><b>bold</b>&amp;"
 JOB = MPI_JOBS.path("ml", "train")

@@ -12,6 +12,7 @@ import pytest
 from mpijob_elastic.cli.dashboard import server
 from mpijob_elastic.cli.jobs import get
 from mpijob_elastic.cli.target import Where, reached
+from tests.faults.waiting import PATIENCE
 from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, Commands, forbidden, serving, world
 
@@ -32,7 +33,7 @@ class Page:
     async def parts(self, path: str, *awaited: str) -> dict[str, Any]:
         """The first value of each part, until all that are awaited have come."""
         found: dict[str, Any] = {}
-        async with asyncio.timeout(20), self._session.get(self.address + path, headers=MINE) as answer:
+        async with asyncio.timeout(PATIENCE), self._session.get(self.address + path, headers=MINE) as answer:
             async for line in answer.content:
                 if line.strip():
                     part = json.loads(line)
