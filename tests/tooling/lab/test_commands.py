@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lab import control
 from lab.cluster import Cluster
 from lab.layout import Layout
 from lab.processes import Identity
@@ -17,7 +18,7 @@ from lab.state import State, read_state
 
 ROOT = Path(__file__).parents[3]
 LAB = (sys.executable, "-m", "lab")
-END = 120.0  # seconds; ends are waited for, never timed
+END = control.END + 60.0  # seconds; ends are waited for, never timed
 
 
 class Shell:
