@@ -14,6 +14,7 @@ import pytest
 from mpijob_elastic import names
 from mpijob_elastic.cli import complete
 from tests.faults.kubeconfig import write_plain
+from tests.faults.waiting import PATIENCE
 from tests.product.cli import worlds
 from tests.product.cli.cluster import serving
 
@@ -37,7 +38,7 @@ async def kubeconfig(tmp_path: Path) -> AsyncIterator[Path]:
 
 async def completed(kubeconfig: Path, *words: str) -> list[str]:
     """Return the lines that kubectl gets."""
-    code = "from mpijob_elastic.cli.complete import main; main()"
+    code = f"from mpijob_elastic.cli import complete; complete.PATIENCE = {PATIENCE}; complete.main()"
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", code, *words),
         env={**os.environ, "KUBECONFIG": str(kubeconfig)},
