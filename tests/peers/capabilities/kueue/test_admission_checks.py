@@ -3,7 +3,6 @@
 The test is the check's controller: Kueue asks it by each Workload's status, and it answers there.
 """
 
-import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -43,10 +42,14 @@ def _now() -> str:
 
 
 def _asks(workload: Object) -> bool:
-    """Tell whether quota is reserved, and the check is asked."""
-    status = workload.get("status", {})
-    states = [one["state"] for one in status.get("admissionChecks", [])]
-    return "admission" in status and states == ["Pending"]
+    """Tell whether quota is reserved, and the check is asked; where quota is wanted back, that is of the last time."""
+    states = [one["state"] for one in workload.get("status", {}).get("admissionChecks", [])]
+    return "QuotaReserved" in true(workload) and "Evicted" not in true(workload) and states == ["Pending"]
+
+
+def true(workload: Object) -> set[str]:
+    """Return the conditions that hold."""
+    return {one["type"] for one in workload.get("status", {}).get("conditions", []) if one["status"] == "True"}
 
 
 async def asks(job: Job, *names: str) -> None:
@@ -65,11 +68,15 @@ async def answer(job: Job, workload: str, state: str, *updates: Object) -> None:
     path = WORKLOADS.path(job.namespace, workload, "status")
     body = {"status": {"admissionChecks": [check]}}
     await job.client.patch_object(path, body=body, content_type=MERGE_PATCH)
-    while state == "Ready":
-        await asyncio.sleep(1.0)
-        if not _asks((await workloads(job)).get(workload, {})):
-            return
-        await job.client.patch_object(path, body=body, content_type=MERGE_PATCH)
+
+    async def look() -> Object:
+        found = (await workloads(job)).get(workload, {})
+        if _asks(found):
+            await job.client.patch_object(path, body=body, content_type=MERGE_PATCH)
+        return found
+
+    if state == "Ready":
+        await seen(look, lambda found: "Admitted" in true(found), f"{workload} is admitted")
 
 
 async def test_no_pod_starts_before_the_check_has_answered_and_each_worker_waits_for_its_own(
