@@ -120,7 +120,8 @@ async def test_quota_of_running_jobs_is_free_when_it_says_so(
     for told in (shown, said):
         assert f"is given back, because nothing of them runs: {job.namespace}/over." in told
         assert f"because their pods run: {job.namespace}/train. It is free when the job is deleted" in told
-    assert not await workloads(over)
+    # What is deleted stays until Kueue takes its finalizer off.
+    await seen(lambda: workloads(over), lambda found: not found, "no Workload")
     assert sorted(await workloads(job)) == ["train-launcher", "train-worker-2"]
     again = await asyncio.to_thread(commands.done, *UNINSTALL)
     assert "Nothing is installed." in again
@@ -131,5 +132,5 @@ async def test_quota_of_running_jobs_is_free_when_it_says_so(
         assert not await starts()
         await end(job, commands)
         await seen(starts, bool, "quota for the rival")
-    assert not await workloads(job)
+    await seen(lambda: workloads(job), lambda found: not found, "no Workload")
     assert "uota" not in await asyncio.to_thread(commands.done, *UNINSTALL)

@@ -25,7 +25,7 @@ from tests.lab.job import Job
 from tests.lab.on_demand import OnDemand
 from tests.lab.waiting import PATIENCE, create_namespace, kubectl_until_done, until
 from tests.peers.kueue import API, GROUP, Kueue
-from tests.peers.queues import example, queue_of_four
+from tests.peers.queues import example, flavor_and_class, queue_of_four
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers]
 MEMBER = "member"
@@ -56,6 +56,7 @@ def managed(
     access = directory / "member.kubeconfig"
     access.write_text(cluster.kubectl("config", "view", "--raw", "--flatten", kubeconfig=member.kubeconfig))
     with kueue.serving(cluster, directory):
+        flavor_and_class(cluster)  # waits until Kueue's webhooks answer
         parts = {
             "MultiKueueCluster": {"clusterSource": {"kubeConfig": {"location": str(access), "locationType": "Path"}}},
             "MultiKueueConfig": {"clusters": [MEMBER]},
