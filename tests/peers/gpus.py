@@ -103,13 +103,13 @@ async def compete(
                 await create(job, more)
                 await job.until(lambda state: len(state.workers) == 4 and state.launcher is not None, "its pods")
                 await asyncio.sleep(rest)
-        found: dict[str, int] = {}
-        async with asyncio.timeout(90):
-            while sum(found.values()) < 4:
-                await asyncio.sleep(0.5)
-                found = {job.name: held(await job.state()) for job in (one, two)}
+
+        async def found() -> dict[str, int]:
+            return {job.name: held(await job.state()) for job in (one, two)}
+
+        await seen(found, lambda each: sum(each.values()) >= 4, "all four in use")
         await asyncio.sleep(SCHEDULED)
-        return {job.name: held(await job.state()) for job in (one, two)}
+        return await found()
 
 
 async def start_without(waits: Job, other: Job) -> None:

@@ -23,7 +23,7 @@ from tests.lab.job import Job, Object, State
 from tests.lab.ranks import in_pod, start_rank
 from tests.lab.refusing import DAY, Refused, withstands
 from tests.lab.suspended import held, pods
-from tests.lab.waiting import until
+from tests.lab.waiting import seen, until
 from tests.peers import coscheduling, koordinator
 from tests.peers.gpus import (
     BACKED_OFF,
@@ -216,9 +216,16 @@ async def test_the_pod_group_of_the_operator_gets_the_queue_of_the_job(
     with Operator.start(cluster, namespace=job.namespace, gang_scheduling="volcano", qps=0):
         await job.create(replicas=4, annotations=asked | topology, worker_spec=on_gpu(pool))
         await job.settled(4)
-    found: Object = msgspec.json.decode(await job.client.get(scheduler.groups.path(job.namespace, job.name)))
-    assert (found["spec"]["minMember"], found["spec"]["queue"]) == (3, "team")
-    assert topology.items() <= found["metadata"]["annotations"].items()
+
+    async def made() -> Object:
+        found: Object = msgspec.json.decode(await job.client.get(scheduler.groups.path(job.namespace, job.name)))
+        return found
+
+    def is_tuned(found: Object) -> bool:
+        spec, annotations = found["spec"], found["metadata"].get("annotations", {})
+        return (spec["minMember"], spec["queue"]) == (3, "team") and topology.items() <= annotations.items()
+
+    await seen(made, is_tuned, "the PodGroup as the job asks for it")
 
 
 @only(VOLCANO)
