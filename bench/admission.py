@@ -21,7 +21,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 DRY_RUN = {"dryRun": "All"}
 BUDGETS = Resource(group="policy", plural="poddisruptionbudgets", kind="PodDisruptionBudget")
 POLL = 0.1
-PATIENCE = 30.0
+PATIENCE = 120.0
 # Longer than a run: the worker drains for all of it.
 DRAIN = "2h"
 EVICTED = names.worker(jobs.JOB, 1)

@@ -21,7 +21,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube.writer import ApiWriter
 
 TURNS = (True, False, False, True)
-PATIENCE = 15.0
+PATIENCE = 120.0
 POLL = 0.05
 
 

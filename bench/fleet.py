@@ -21,7 +21,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 
 AT_ONCE = 32
 # Seconds until all pods run: for each pod, and the minimum.
-PATIENCE_A_POD, PATIENCE = 0.05, 60.0
+PATIENCE_A_POD, PATIENCE = 0.05, 240.0
 POLL = 0.5
 # Jobs between two reports of progress.
 STEP = 10

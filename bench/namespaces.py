@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from lab.cluster import Cluster
 
-TIMEOUT = "--timeout=60s"
+TIMEOUT = "--timeout=240s"
 
 
 def create(cluster: Cluster, purpose: str) -> str:

@@ -5,6 +5,7 @@ The wait sends no request to the API server, because that would slow down the me
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 from bench import jobs
 from bench.audit import Tail, Write
@@ -19,16 +20,23 @@ LIMIT = 300.0
 POLL = 0.1
 
 
-async def settled(client: ApiWriter, tail: Tail, *, namespace: str, replicas: int) -> list[Write]:
-    """Wait until all is quiet and right; return the writes in `namespace` since `tail` began. Raises LabError."""
+async def settled(
+    client: ApiWriter, tail: Tail, *, namespace: str, replicas: int, names: Sequence[str] = (jobs.JOB,)
+) -> list[Write]:
+    """Wait until all is quiet and these jobs are right; return the writes in `namespace` since `tail` began.
+
+    Raises LabError.
+    """
     deadline = time.monotonic() + LIMIT
     while True:
         writes = await quiet(tail, namespace=namespace)
-        complaint = await _complaint(client, namespace, replicas)
-        if not complaint:
+        complaints = [
+            f"{name}: {one}" for name in names if (one := await _complaint(client, namespace, name, replicas))
+        ]
+        if not complaints:
             return writes
         if time.monotonic() > deadline:
-            raise LabError(f"{namespace}/{jobs.JOB} is not right {LIMIT:.0f} s after the edit: {complaint}")
+            raise LabError(f"{namespace} is not right {LIMIT:.0f} s after the edit: {complaints[0]}")
 
 
 async def quiet(tail: Tail, *, namespace: str) -> list[Write]:
@@ -46,8 +54,8 @@ async def quiet(tail: Tail, *, namespace: str) -> list[Write]:
     raise LabError(f"{namespace} is not at rest after {LIMIT:.0f} s: there are still writes")
 
 
-async def _complaint(client: ApiWriter, namespace: str, replicas: int) -> str:
+async def _complaint(client: ApiWriter, namespace: str, name: str, replicas: int) -> str:
     try:
-        return (await jobs.look(client, namespace, jobs.JOB)).lacks(jobs.JOB, replicas)
+        return (await jobs.look(client, namespace, name)).lacks(name, replicas)
     except errors.NotFound as error:
         return str(error)

@@ -15,10 +15,9 @@ from bench.figures import Figure, measured
 from bench.fleet import Fleet
 from bench.parts.context import Findings, Setting, lab
 from bench.processes import usage
-from bench.rest import quiet
+from bench.rest import quiet, settled
 from bench.sides import Ours, Side
 from lab.cluster import Cluster
-from lab.errors import LabError
 from lab.layout import Layout
 from lab.state import read_state
 from mpijob_elastic import names
@@ -69,11 +68,8 @@ async def resize_all(
     tail = Tail(cluster.audit_log)
     before = {name: usage(pid).cpu for name, pid in pids.items()}
     await asyncio.gather(*(jobs.resize(client, namespace, job, replicas=replicas) for job in fleet.names))
-    writes = await quiet(tail, namespace=namespace)
+    writes = await settled(client, tail, namespace=namespace, replicas=replicas, names=fleet.names)
     cpu = {name: usage(pid).cpu - before[name] for name, pid in pids.items()}
-    for job in fleet.names:
-        if complaint := (await jobs.look(client, namespace, job)).lacks(job, replicas):
-            raise LabError(f"{namespace}/{job} is not right, but nothing writes any more: {complaint}")
     return _burst(writes, fleet.names, cpu=cpu)
 
 
