@@ -1,7 +1,7 @@
 """A cluster that answers what the test says."""
 
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.kubeconfig import write_plain
 from tests.product.cli import worlds
 
-Answers = dict[str, web.Response | list[worlds.Object]]
+Answers = dict[str, web.Response | list[worlds.Object] | Callable[[], web.Response]]
 
 
 def status(code: int, reason: str, message: str = "") -> web.Response:
@@ -44,7 +44,7 @@ def world(*extra: dict[str, Any], replicas: int = 2, **answers: Any) -> Answers:
         "pods": [launcher, worlds.worker(0), worlds.worker(1), *extra],
         "configmaps": [config],
         "roles": [worlds.role(worlds.workers(*range(replicas)))],
-        "mpijob-elastic-controller": lease(),
+        "mpijob-elastic-controller": lease,
         "events": web.json_response({"metadata": {}, "items": []}),
         **answers,
     }
@@ -64,6 +64,8 @@ async def serving(directory: Path, answers: Answers) -> AsyncIterator[tuple[Wher
         content = answers.get(f"{version}/{plural}", answers.get(plural, []))
         if isinstance(content, list):
             return web.json_response(page(content, request))
+        if callable(content):
+            return content()
         # A response can be sent once only.
         return web.Response(status=content.status, headers=content.headers, body=content.body)
 
