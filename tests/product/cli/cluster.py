@@ -30,8 +30,8 @@ def forbidden(resource: str) -> web.Response:
 
 
 def lease() -> web.Response:
-    """Return a Lease that a leader has just renewed."""
-    spec = {"holderIdentity": "a", "renewTime": micro_time(datetime.fromtimestamp(time.time(), UTC))}
+    """Return a Lease that a leader renewed 5 s ago: before the caller looked at its clock, and not too long before."""
+    spec = {"holderIdentity": "a", "renewTime": micro_time(datetime.fromtimestamp(time.time() - 5.0, UTC))}
     return web.json_response({"metadata": {"name": "lease", "resourceVersion": "1"}, "spec": spec})
 
 

@@ -107,7 +107,7 @@ NOWHERE: Answers = {
 async def test_what_the_cluster_tells(
     command: Commands, different: dict[str, Any], options: dict[str, Any], all_train: bool | None, words: str
 ) -> None:
-    found, said = await command.explain(world(**different), **options)  # its Lease is renewed now
+    found, said = await command.explain(world(**different), **options)
     assert found is all_train
     assert words in said
     assert all_train is False or "no-controller" not in said
