@@ -20,7 +20,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request, lists
 from tests.faults.proxy import FaultProxy
-from tests.faults.waiting import eventually
+from tests.faults.waiting import PATIENCE, eventually
 from tests.product.kube.watched import TIMES, Item, running
 
 GROUP = "/apis/scheduling.volcano.sh/v1beta1"
@@ -126,7 +126,7 @@ async def test_a_watch_that_fails_is_not_left_unseen(api: TinyApi, client: ApiWr
 
     cache = WatchCache(client, VOLCANO_POD_GROUPS, decode=read, on_change=faulty, random=Random(1), namespace="n")
     with pytest.raises(ZeroDivisionError):
-        await asyncio.wait_for(WhileServed(client, VOLCANO_POD_GROUPS, cache).run(), 30)
+        await asyncio.wait_for(WhileServed(client, VOLCANO_POD_GROUPS, cache).run(), PATIENCE)
 
 
 def of(client: ApiWriter, *namespaces: str) -> WatchCache[Item] | Watches[Item]:
@@ -144,7 +144,7 @@ async def test_exactly_these_namespaces_are_seen(api: TinyApi, client: ApiWriter
         await api.create(PODS.path(namespace), "train")
     found = of(client, "a", "b")
     async with running(found.run()):
-        await asyncio.wait_for(found.synced.wait(), 30)
+        await asyncio.wait_for(found.synced.wait(), PATIENCE)
         assert known(found) == {"a/train", "b/train"}
         assert found.store.get("c", "train") is None
         await api.create(PODS.path("b"), "later")
@@ -174,6 +174,6 @@ async def test_it_is_synced_once_each_namespace_is(api: TinyApi, proxy: FaultPro
             await eventually(lambda: known(found) == {"a/train"} and proxy.count(of_b) > 0)
             assert not found.synced.is_set()
             proxy.withdraw(fault)
-            await asyncio.wait_for(found.synced.wait(), 30)
+            await asyncio.wait_for(found.synced.wait(), PATIENCE)
     found.restart()
     assert not found.synced.is_set()

@@ -14,6 +14,7 @@ from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.watch import WatchCache, WatchTimes
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi
+from tests.faults.waiting import PATIENCE
 
 PATH = PODS.path("n")
 RETRY = Backoff(first=0.02, longest=0.08)
@@ -82,7 +83,7 @@ async def watching(client: ApiWriter, times: WatchTimes = TIMES) -> AsyncIterato
     """A cache that runs and has synced."""
     watched = Watched(client, times)
     async with running(watched.cache.run()):
-        await asyncio.wait_for(watched.cache.synced.wait(), 30)
+        await asyncio.wait_for(watched.cache.synced.wait(), PATIENCE)
         yield watched
 
 
