@@ -33,6 +33,12 @@ def asked(workload: Object) -> dict[str, int]:
     return {pods["name"]: pods["count"] for pods in workload["spec"]["podSets"]}
 
 
+async def ends_quietly(job: Job) -> None:
+    """Wait until no notice is left on the job, and see that none comes back: the last goes after what it was about."""
+    await job.until(lambda state: state.notices == "", "no notice")
+    assert (await job.at_rest()).notices == ""
+
+
 async def restarted(job: Job) -> None:
     """Suspend a job until it has no quota any more, and resume it."""
     await job.annotate(suspend="true")

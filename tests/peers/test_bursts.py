@@ -13,7 +13,7 @@ from tests.lab.capabilities.autoscaling.metrics_api import Values, serving
 from tests.lab.history import most_requested, recorded
 from tests.lab.hpa import Autoscaler
 from tests.lab.job import Job
-from tests.peers.queued_jobs import ONE_GPU
+from tests.peers.queued_jobs import ONE_GPU, ends_quietly
 
 pytestmark = [
     pytest.mark.lab,
@@ -66,7 +66,7 @@ async def test_three_who_change_a_size_many_times_a_second_leave_a_job_of_the_la
         await job.scale(3)
         await job.until(lambda state: len(state.workers) == 3, "three workers", patience=PUT_OFF)
         await job.settled(3)
-        assert (await job.at_rest()).notices == ""
+        await ends_quietly(job)
     assert history.deleted_while_published() == []
     assert history.mixed_changes() == []
     assert len(history.configs) <= WRITES_AN_EDIT * BURSTS * EDITS

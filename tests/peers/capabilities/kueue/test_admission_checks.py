@@ -16,7 +16,7 @@ from tests.lab.history import most_requested, recorded
 from tests.lab.job import Job, Object
 from tests.lab.waiting import seen
 from tests.peers.kueue import API
-from tests.peers.queued_jobs import ONE_GPU, QUICK, asked, waits, workloads
+from tests.peers.queued_jobs import ONE_GPU, QUICK, asked, ends_quietly, waits, workloads
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("kueue_serves", "elastic", "operator")]
 
@@ -102,7 +102,7 @@ async def test_no_pod_starts_before_the_check_has_answered_and_each_worker_waits
         await job.until(lambda state: len(state.hosts) == 3, "worker-3 trains, and worker-2 waits")
         await answer(job, "train-worker-2", "Ready")
         await job.settled(4)
-    assert (await job.at_rest()).notices == ""
+    await ends_quietly(job)
     assert {name: asked(one)["workers"] for name, one in (await workloads(job)).items()} == {
         "train-launcher": 2,
         "train-worker-2": 1,

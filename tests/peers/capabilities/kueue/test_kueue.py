@@ -22,7 +22,7 @@ from tests.lab.launchers import UNMUTATED, label
 from tests.lab.suspended import pods
 from tests.lab.typed import Typed
 from tests.lab.waiting import seen
-from tests.peers.queued_jobs import ONE_GPU, QUICK, asked, hold, restarted, stopped, waits, workloads
+from tests.peers.queued_jobs import ONE_GPU, QUICK, asked, ends_quietly, hold, restarted, stopped, waits, workloads
 from tests.peers.queues import example
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("kueue_serves", "elastic", "operator")]
@@ -43,7 +43,7 @@ async def test_a_job_waits_for_its_quota_and_starts_where_the_flavor_says(
     assert all(waits(pod) for pod in (waiting.launcher, *waiting.workers.values()))
     await first.set_status("first-launcher", {"phase": "Succeeded"})
     await job.settled(2)
-    assert (await job.at_rest()).notices == ""
+    await ends_quietly(job)
 
 
 async def test_a_job_grows_into_idle_quota_and_gives_it_back_to_a_job_that_waits(
@@ -91,7 +91,7 @@ async def test_a_job_grows_into_idle_quota_and_gives_it_back_to_a_job_that_waits
     assert most_requested("nvidia.com/gpu", mine, theirs) == 4
     await rival.set_status("rival-launcher", {"phase": "Succeeded"})
     await job.settled(4)
-    assert (await job.at_rest()).notices == ""
+    await ends_quietly(job)
 
 
 async def reported(job: Job) -> JobReport:
@@ -147,7 +147,7 @@ async def test_an_admitted_job_keeps_its_quota_when_its_least_size_changes_until
     assert asked((await workloads(job))["train-launcher"]) == {"launcher": 1, "workers": 2}
     await restarted(job)
     await job.settled(4)
-    assert (await job.at_rest()).notices == ""
+    await ends_quietly(job)
     assert {name: asked(one)["workers"] for name, one in (await workloads(job)).items()} == {
         "train-launcher": 3,
         "train-worker-3": 1,
@@ -170,7 +170,7 @@ async def test_workers_beyond_the_quota_wait_and_only_scale_timeout_takes_them_b
     await asyncio.to_thread(cluster.kubectl, "scale", "mpijob", job.name, "-n", job.namespace, "--replicas=5")
     await job.told("ScaleTimeout", "insufficient unused quota", times=2)
     await job.settled(4)
-    assert (await job.at_rest()).notices == ""
+    await ends_quietly(job)
     await left_with(job, "train-launcher", "train-worker-2", "train-worker-3")
 
 
@@ -225,7 +225,7 @@ async def test_a_job_whose_least_workers_are_wanted_stops_and_starts_again_later
     assert not {"Failed", "Succeeded"} & {*waiting.conditions}
     await rival.set_status("rival-launcher", {"phase": "Succeeded"})
     await job.settled(3)
-    assert (await job.at_rest()).notices == ""
+    await ends_quietly(job)
 
 
 async def succeed(job: Job) -> None:

@@ -21,7 +21,7 @@ from tests.lab.controllers import controlling
 from tests.lab.deaths import bury
 from tests.lab.history import most_requested, recorded
 from tests.lab.job import Job
-from tests.peers.queued_jobs import ONE_GPU, asked, waits, workloads
+from tests.peers.queued_jobs import ONE_GPU, asked, ends_quietly, waits, workloads
 from tests.peers.queues import example
 
 pytestmark = [
@@ -126,7 +126,7 @@ async def test_two_jobs_share_a_queue_although_the_controller_dies_at_every_writ
         assert [waits(squeezed.workers[name]) for name in job.workers(*range(4))] == [False, False, True, True]
         await rival.set_status("rival-launcher", {"phase": "Succeeded"})
         await job.settled(4)
-        assert (await job.at_rest()).notices == ""
+        await ends_quietly(job)
         made = await workloads(job)
         assert {name: asked(one)["workers"] for name, one in made.items()} == {
             "train-launcher": 2,
