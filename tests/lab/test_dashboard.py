@@ -25,8 +25,6 @@ from tests.lab.waiting import PATIENCE
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator"), needs_browser]
 
 ROOT = Path(__file__).parents[2]
-# Milliseconds that anything may take to be seen.
-expect.set_options(timeout=60_000)
 
 
 @pytest.fixture
