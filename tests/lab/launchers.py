@@ -117,10 +117,10 @@ async def label(client: ApiWriter, namespace: str, labels: Mapping[str, str | No
             await asyncio.sleep(0.1)
 
 
-def reviews(webhook: Webhook) -> float:
-    """Return the number of answered reviews, of all kinds and outcomes."""
+def reviews(webhook: Webhook, label: str = "") -> float:
+    """Return the number of answered reviews, of all kinds and outcomes, or of a label."""
     lines = [line for line in webhook.metrics().splitlines() if not line.startswith("#")]
-    counts = [line for line in lines if line.startswith("mpijob_elastic_webhook_reviews_total")]
+    counts = [line for line in lines if line.startswith("mpijob_elastic_webhook_reviews_total") and label in line]
     return sum(float(line.rpartition(" ")[2]) for line in counts)
 
 

@@ -15,12 +15,13 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import PODS, Resource
 from tests.lab.job import Job
+from tests.lab.launchers import reviews
 from tests.lab.ranks import in_pod, start_rank
 from tests.lab.waiting import until
 
 BUDGETS = Resource(group="policy", plural="poddisruptionbudgets", kind="PodDisruptionBudget")
 ONCE = Timeouts(throttled=0.0)
-REVIEWS = "mpijob_elastic_webhook_reviews_total{"
+EVICTIONS = 'kind="Eviction"'
 
 
 async def evict(job: Job, pod: str, *, query: dict[str, str] | None = None, **options: Any) -> None:
@@ -41,12 +42,6 @@ def waiting(cluster: Cluster, elastic: Controller) -> None:
     """The API server asks the webhook about evictions."""
     assert elastic.ready()
     until(lambda: evictions_wait(cluster))
-
-
-def asked(webhook: Webhook) -> float:
-    """The number of answered reviews of evictions."""
-    lines = (line for line in webhook.metrics().splitlines() if line.startswith(REVIEWS) and 'kind="Eviction"' in line)
-    return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 
 def uid(pod: dict[str, Any]) -> str:
@@ -90,17 +85,17 @@ async def test_kubectl_drain_waits_until_the_rank_has_left_and_a_successor_keeps
 async def test_budgets_decide_first_and_a_dry_run_marks_nothing(job: Job, webhook: Webhook) -> None:
     await job.create(replicas=2)
     await job.settled(2)
-    pod, before = job.workers(1)[0], asked(webhook)
+    pod, before = job.workers(1)[0], reviews(webhook, EVICTIONS)
     await evict(job, pod, query={"dryRun": "All"})
     await evict(job, pod, dryRun=["All"])
-    assert asked(webhook) == before
+    assert reviews(webhook, EVICTIONS) == before
     selector = {"matchLabels": {names.LABEL_JOB_NAME: job.name, names.LABEL_JOB_ROLE: names.ROLE_WORKER}}
     budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "all"}}
     spec = {"minAvailable": 2, "selector": selector}
     await job.client.create_object(BUDGETS.path(job.namespace), body={**budget, "spec": spec})
     with pytest.raises(errors.Throttled, match="disruption budget"):
         await evict(job, pod)
-    assert asked(webhook) == before + 1
+    assert reviews(webhook, EVICTIONS) == before + 1
     assert not await mark(job, pod)
 
 
