@@ -49,6 +49,7 @@ def uid(pod: dict[str, Any]) -> str:
 
 
 @pytest.mark.usefixtures("operator", "waiting")
+@pytest.mark.thorough
 async def test_kubectl_drain_waits_until_the_rank_has_left_and_a_successor_keeps_the_host_name(
     cluster: Cluster, job: Job, webhook: Webhook
 ) -> None:

@@ -54,6 +54,7 @@ async def limit(client: ApiWriter, namespace: str, limits: Object) -> None:
         await client.patch_object(path, body={"spec": body["spec"]}, content_type=MERGE_PATCH)
 
 
+@pytest.mark.thorough
 async def test_parking_is_refused_exactly_where_a_placeholder_is(job: Job, client: ApiWriter) -> None:
     await job.create(
         replicas=4,
