@@ -5,9 +5,9 @@ PYTHON_BIN := .venv/bin/python
 PYTEST := $(PYTHON_BIN) -m pytest
 CHECK := .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
 UNITS := tests/product tests/modelcheck
-# Four processes, each with a control plane of its own, so that two cores have work while a test waits. A file is one
-# process's; the longest come first (tests/lab/fixtures.py).
-SPREAD := -n 4 --dist loadfile --no-loadscope-reorder --durations=15
+# Three processes, each with a control plane of its own, so that two cores have work while a test waits; a fourth makes
+# nothing faster, and all slower. A file is one process's; the longest come first (tests/lab/fixtures.py).
+SPREAD := -n 3 --dist loadfile --no-loadscope-reorder --durations=15
 # The programs of other projects beside which CI tests: they are built, and a missing one fails it.
 CI_PEERS := helm kueue volcano-scheduler
 # What builds the site, in an environment of its own.
