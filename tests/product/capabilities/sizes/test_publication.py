@@ -74,7 +74,7 @@ WANTED = queue(granted(), *map(granted, pods(0, 1, 3, 4, 5, 6, 7)), preempted(*p
             (0, 1, 2),
             id="a list that got lost",
         ),
-        # Whoever trains last hands its state over to a size that is complete, by rings of allowed sizes.
+        # The last that trains hands its state over to a size that is complete, by rings of allowed sizes.
         pytest.param(training(2, ready=3, size=2), (0, 2), id="one newcomer first"),
         pytest.param(training(2, 3, ready=4, size=2), FOUR, id="both newcomers first"),
         pytest.param(training(2, 3, ready=4, size=2, sizes=(2,)), (0, 2, 3), id="one at least"),
