@@ -26,7 +26,7 @@ from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.taints import Signs
 
-__all__ = ["ALL", "GROUPS", "KEYS", "node_signs", "of", "read", "told"]
+__all__ = ["ALL", "GROUPS", "KEYS", "POD_MARKS", "node_signs", "of", "read", "told"]
 # Those of their annotations and labels that a command writes.
 __all__ += ["GANG", "LABEL_QUEUE", "PARKED", "SIZES", "SUSPEND"]
 
@@ -71,3 +71,5 @@ def node_signs(*, more: Iterable[str] = (), ignored: Iterable[str] = ()) -> Sign
 KEYS = policy.KEYS.union(each.key for one in ALL for each in one.annotations)
 # The labels and annotations of pods that their scheduler starts together.
 GROUPS = frozenset(key for one in ALL for key in one.groups)
+# The annotations of workers that one of them reads.
+POD_MARKS = frozenset(key for one in ALL for key in one.pod_marks)

@@ -20,7 +20,10 @@ from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.views import Read
 from mpijob_elastic.observe.watching import JobKey, See, Watching
 
-READ = Read(job=capabilities.read, pod=partial(facts_pod.read, groups=capabilities.GROUPS))
+READ = Read(
+    job=capabilities.read,
+    pod=partial(facts_pod.read, groups=capabilities.GROUPS, marks=capabilities.POD_MARKS),
+)
 
 
 # Those that are only there with an option, by which the controller has the rights for them.

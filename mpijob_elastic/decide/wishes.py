@@ -211,12 +211,14 @@ class Capability(Known):
     """An optional capability of one job: what it wants of the core, and what it does itself. By default nothing.
 
     annotations: those of MPIJobs. groups: labels and annotations of pods that their scheduler starts together.
+    pod_marks: annotations of workers that it reads.
     holding: what holds quota, None where nothing does. cause: by what workers leave as it wishes, in a word for the
     history.
     """
 
     annotations: Sequence[Annotation] = ()
     groups: Collection[str] = ()
+    pod_marks: Collection[str] = ()
     holding: Holding | None = None
     cause: str = ""
 

@@ -165,8 +165,11 @@ class WatchCache(Generic[T]):
         limits = Timeouts(attempt=self._times.list_timeout, throttled=0)
         found = pages(self._client, self._path, query=self._selectors, size=self._times.page, limits=limits)
         async for page in found:
-            items = [item for raw in page.items or () if (item := (await self._read(raw))[1]) is not None]
-            self.store.list_page(listing, page.metadata.resource_version, items)
+            version = page.metadata.resource_version
+            self.store.list_page(listing, version, ())
+            for raw in page.items or ():  # one by one: what may be kept of an object may depend on those before it
+                if (item := (await self._read(raw))[1]) is not None:
+                    self.store.list_page(listing, version, [item])
             self._alive = self._clock()
         self.store.end_list(listing)
         for key in before.keys() - self._unreadable.keys():

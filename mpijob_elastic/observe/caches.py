@@ -31,6 +31,7 @@ from mpijob_elastic.model.wire import Fact, is_news
 from mpijob_elastic.observe import facts_config, views
 from mpijob_elastic.observe.nodes import Nodes
 from mpijob_elastic.observe.packing import packed
+from mpijob_elastic.observe.pod_texts import PodTexts
 from mpijob_elastic.observe.unread import Unread
 from mpijob_elastic.observe.watching import ByJob, JobKey, See, Watching, unseen
 from mpijob_elastic.observe.worker_ends import WorkerEnds
@@ -85,6 +86,7 @@ class Caches:
         self._unplaced_of: dict[JobKey, dict[str, PodFacts]] = defaultdict(dict)
         self._unread = Unread(enqueue)
         self._ends = WorkerEnds(now)
+        self._texts = PodTexts()
         self._keeps_selector = False
         self._written: dict[Resource, Callable[[bytes], None]] = {}
         self._gone: dict[Resource, Callable[[str, str, str], None]] = {}
@@ -97,7 +99,7 @@ class Caches:
 
         owned = names.LABEL_APP
         self.jobs = self._watch(resources.MPI_JOBS, read.job, self._on_job)
-        self.pods = self._watch(resources.PODS, read.pod, self._on_pod, names.POD_SELECTOR)
+        self.pods = self._watch(resources.PODS, partial(self._read_pod, read.pod), self._on_pod, names.POD_SELECTOR)
         read_config, read_role = facts_config.read_config, facts_config.read_role
         self.configs = self._watch(resources.CONFIG_MAPS, lambda raw: packed(read_config(raw)), self._on_owned, owned)
         self.roles = self._watch(resources.ROLES, lambda raw: packed(read_role(raw)), self._on_owned, owned)
@@ -239,6 +241,10 @@ class Caches:
         """Remove an object that no longer exists."""
         self._gone[resource](namespace, ref.name, ref.uid)
 
+    def _read_pod(self, read: Callable[[bytes], PodFacts], raw: bytes) -> PodFacts:
+        pod = read(raw)
+        return self._texts.shared(pod, before=self.pods.store.get(pod.metadata.namespace, pod.metadata.name))
+
     def _on_job(self, old: JobFacts | None, new: JobFacts | None) -> None:
         fact = new or old
         if fact is not None and is_news(old, new):
@@ -247,6 +253,7 @@ class Caches:
             self._ends.forget(JobKey(fact.metadata.namespace, fact.metadata.name))
 
     def _on_pod(self, old: PodFacts | None, new: PodFacts | None) -> None:
+        self._texts.see(old, new)
         key = _key(new)
         if key is not None and new is not None:
             self._ends.see(key, new)

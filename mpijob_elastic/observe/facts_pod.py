@@ -21,24 +21,30 @@ _FOREIGN_PREFIX = "training.kubeflow.org/"
 _ENDINGS = ("DisruptionTarget", "TerminationTarget")
 # As the API server writes the mount; only its volume has quotes around just this name.
 _CONFIG_MOUNT = f'"{names.CONFIG_VOLUME}"'.encode()
-_NO_GROUPS: frozenset[str] = frozenset()
+_NONE: frozenset[str] = frozenset()
 # The scheduler lists every reason of every node.
 _LONGEST_OBSTACLE = 200
+# A container may have any number of ends, and anybody may give it a long name.
+_LONGEST_STATE = 400
 # A mark of ours is short; anybody who may annotate the pod may write a longer one.
 _LONGEST_MARK = 64
 
 
-def read(raw: bytes, *, groups: frozenset[str] = _NO_GROUPS) -> PodFacts:
-    """Return the facts in a pod's JSON; groups: see `of`.
+def read(raw: bytes, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NONE) -> PodFacts:
+    """Return the facts in a pod's JSON; groups, marks: see `of`.
 
     Raises msgspec.DecodeError if it is none, would take long to read, or is too large to keep.
     """
     cost.check(raw)
-    return bounds.kept(of(decode(raw), groups=groups), most=bounds.LARGEST_POD)
+    return bounds.kept(of(decode(raw), groups=groups, marks=marks), most=bounds.LARGEST_POD)
 
 
-def of(pod: Pod, *, groups: frozenset[str] = _NO_GROUPS) -> PodFacts:
-    """Return the facts of a pod. groups: labels and annotations by which schedulers know pods that start together."""
+def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NONE) -> PodFacts:
+    """Return the facts of a pod.
+
+    groups: labels and annotations by which schedulers know pods that start together. marks: annotations of a worker
+    that are kept.
+    """
     spec, status = pod.spec or Spec(), pod.status or PodStatus()
     labels, annotations = pod.metadata.labels, pod.metadata.annotations
     role = labels.get(names.LABEL_JOB_ROLE, "")
@@ -67,7 +73,7 @@ def of(pod: Pod, *, groups: frozenset[str] = _NO_GROUPS) -> PodFacts:
         launcher_phase=_launcher_phase(status) if launcher else LauncherPhase.WAITING,
         mounts_discovery=launcher and _mounts_discovery(spec),
         names_discovery=launcher and _names_discovery(spec),
-        refreshed=annotations.get(names.REFRESHED) if launcher else None,
+        refreshed=_refreshed(annotations) if launcher else None,
         delivering_since=_delivering_since(status) if launcher else None,
         started_at=_started_at(driver),
         ended_at=_ended_at(status, created_at) if launcher else None,
@@ -84,14 +90,18 @@ def of(pod: Pod, *, groups: frozenset[str] = _NO_GROUPS) -> PodFacts:
         pre_stop=_has_pre_stop(spec),
         gates=tuple(shared(gate.name) for gate in spec.scheduling_gates or ()),
         grouped=_is_grouped(pod.metadata, spec, groups),
-        marks=NO_MARKS if launcher else _marks(annotations),
+        marks=NO_MARKS if launcher or marks.isdisjoint(annotations) else _marks(annotations, marks),
         last_words=_last_words(status) if pod.metadata.deleting else "",
     )
 
 
-def _marks(annotations: Mapping[str, str]) -> Mapping[str, str]:
-    found = {key: text[:_LONGEST_MARK] for key, text in annotations.items() if key.startswith(names.PREFIX)}
-    return found or NO_MARKS
+def _refreshed(annotations: Mapping[str, str]) -> str | None:
+    text = annotations.get(names.REFRESHED)
+    return text if text is None else text[:_LONGEST_MARK]
+
+
+def _marks(annotations: Mapping[str, str], marks: frozenset[str]) -> Mapping[str, str]:
+    return {shared(key): text[:_LONGEST_MARK] for key, text in annotations.items() if key in marks}
 
 
 def _is_grouped(metadata: ObjectMeta, spec: Spec, groups: frozenset[str]) -> bool:
@@ -127,7 +137,7 @@ def _disrupted(conditions: Mapping[str, Condition]) -> str:
     """https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions."""
     found = (conditions[ending] for ending in _ENDINGS if ending in conditions)
     true = next((condition for condition in found if condition.status == "True"), None)
-    return f"condition {true.type} ({true.reason})" if true else ""
+    return f"condition {true.type} ({true.reason})"[:_LONGEST_OBSTACLE] if true else ""
 
 
 def _last_state(spec: Spec, status: PodStatus, ended: Iterable[tuple[str, Detail]]) -> str:
@@ -136,7 +146,7 @@ def _last_state(spec: Spec, status: PodStatus, ended: Iterable[tuple[str, Detail
         return ""
     exits = [f"{name} exited with {end.exit_code}{f' ({end.reason})' if end.reason else ''}" for name, end in ended]
     reason = [status.reason] if status.reason else []
-    return "; ".join([status.phase, *reason, *exits]) + f" on node {spec.node_name}"
+    return "; ".join([status.phase, *reason, *exits])[:_LONGEST_STATE] + f" on node {spec.node_name}"
 
 
 def _launcher_phase(status: PodStatus) -> LauncherPhase:

@@ -15,6 +15,7 @@ class Disruption(Capability):
     """A job with such pods."""
 
     cause = "node"
+    pod_marks = (EVICTION_MARK,)
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:

@@ -55,7 +55,7 @@ def read_job(raw: bytes) -> SeenJob:
 def read_pod(raw: bytes) -> SeenPod:
     """Read a pod's JSON. Raises msgspec.DecodeError where it is none."""
     pod = decode(raw)
-    facts = facts_pod.of(pod, groups=capabilities.GROUPS)
+    facts = facts_pod.of(pod, groups=capabilities.GROUPS, marks=capabilities.POD_MARKS)
     return SeenPod(metadata=facts.metadata, facts=facts, state=_pod_state(pod.status or PodStatus()))
 
 

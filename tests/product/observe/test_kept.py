@@ -60,13 +60,13 @@ def test_notices_that_somebody_makes_longer_than_ours_are_cut(character: str) ->
 @pytest.mark.parametrize(
     "hostile",
     [
-        raw(metadata={"annotations": MANY}),
+        raw(metadata={"annotations": {names.DEFAULT_CONTAINER: LONG}}, spec={"containers": [{}, {}]}),
         raw(spec={"nodeName": LONG}),
         raw(status={"phase": LONG}),
         raw(spec={"containers": [{"name": LONG}]}),
         raw(spec={"schedulingGates": [{"name": LONG}]}),
     ],
-    ids=["annotations", "node", "phase", "container", "gate"],
+    ids=["default container", "node", "phase", "container", "gate"],
 )
 def test_a_pod_with_more_text_than_may_be_kept_is_not_read(hostile: bytes) -> None:
     with pytest.raises(TooLarge, match="8,192 bytes"):

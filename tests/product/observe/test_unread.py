@@ -10,6 +10,7 @@ from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.meta import OwnedIdentity, OwnerReference
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model import bounds
 from mpijob_elastic.observe.unread import Unread
 from mpijob_elastic.observe.watching import JobKey
 from tests.doubles.api import TinyApi
@@ -17,7 +18,7 @@ from tests.faults.waiting import eventually
 from tests.product.observe.cached import job_of, running, view_of
 
 MANY = {str(number): "" for number in range(cost.MOST_VALUES + 1)}
-LONG = {f"{names.PREFIX}{number}": "x" * 60 for number in range(200)}
+LONG = {names.DEFAULT_CONTAINER: "x" * bounds.LARGEST_POD}
 
 
 def metadata(*, uid: str = "job", **more: Any) -> dict[str, Any]:
@@ -40,7 +41,7 @@ async def test_a_job_knows_its_objects_that_cannot_be_read(
 ) -> None:
     api.objects[MPI_JOBS.path(name="train")] = msgspec.json.decode(job_of("train"))
     path = resource.path("n", name)
-    api.objects[path] = {"metadata": metadata(name=name, **hostile)}
+    api.objects[path] = {"metadata": metadata(name=name, **hostile), "spec": {"containers": [{}, {}]}}
     async with running(client) as caches:
         [(what, said)] = view_of(caches).unread.items()
         assert (what, why in said) == (f"{resource.kind} {name}", True)
