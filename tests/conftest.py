@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Programs and namespaces for every test that needs a control plane; Kueue for those of tests/peers and tests/real.
-pytest_plugins = ["tests.lab.fixtures", "tests.peers.fixtures"]
+pytest_plugins = ["tests.lab.fixtures", "tests.lab.policies", "tests.peers.fixtures"]
 
 # The time that an example takes says something about the machine's other work, and nothing about the code.
 _ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,10 +1,6 @@
 """The admission policies let the two accounts do what they do, and refuse what their rights alone would allow."""
 
-import asyncio
-import json
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,19 +9,12 @@ import pytest
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.install import Installed
-from lab.operator import objects
-from lab.operator.objects import UID, Object
+from lab.operator.objects import Object
 from mpijob_elastic import names
 from mpijob_elastic.act import end_execs, launcher_execs
 from mpijob_elastic.act.worker_probes import END as END_RANKS
 from mpijob_elastic.act.worker_probes import SCRIPT, TELL
-from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALE, AUTOSCALERS, SCALE_TIMEOUT, autoscaler_name
-from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
-from mpijob_elastic.capabilities.gangs.api import VOLCANO_POD_GROUPS
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS, queue_unit_name
-from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.resources import (
     CONFIG_MAPS,
@@ -37,20 +26,43 @@ from mpijob_elastic.kube.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
+from mpijob_elastic.kube.writer import JSON_PATCH
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.kubexec import Exec
 from tests.builders import KUBEXEC
-from tests.lab.capabilities.kube_queue.kube_queue import served
+from tests.lab.policies import (
+    ANOTHERS,
+    CONFIG,
+    DRY_RUN,
+    EVIL_IMAGE,
+    GATED,
+    HELD,
+    JOB,
+    LAUNCHER,
+    MARKED,
+    OURS,
+    THEIRS,
+    TOUCHED,
+    UNLABELLED,
+    UNOWNED,
+    WORKER,
+    Accounts,
+    Sent,
+    added,
+    annotations,
+    by_administrator,
+    created,
+    deleted,
+    in_role,
+    patched,
+    removed,
+    size,
+)
 from tests.lab.versions import needs
 from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, needs("ValidatingAdmissionPolicy")]
-JOB = "train"
-LAUNCHER, WORKER, GATED = names.launcher(JOB), names.worker(JOB, 0), names.worker(JOB, 1)
-CONFIG = names.config_map(JOB)
-DRY_RUN = {"dryRun": "All"}
 PROBE, TOLD, ENDED = (["/bin/sh", "-c", script] for script in (SCRIPT, TELL, END_RANKS))
 # No process has so high a number.
 NO_EXEC = Exec(pid=4_194_305, ticks=5000, pod=WORKER, started_at=0.0)
@@ -115,144 +127,6 @@ NO_WORKERS = (
     f"{JOB}-worker-",
     LAUNCHER,
 )
-
-THEIRS, ANOTHERS, OURS = ({"name": gate} for gate in ("x.example/theirs", "mpijob-elastic/other", names.GATE_SUSPENDED))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sent:
-    """A request of an account, `ok` if it goes through; UID in its body stands for that of the job."""
-
-    ok: bool
-    by: str
-    method: str
-    resource: Resource
-    name: str = ""
-    part: str | None = None
-    body: Any = None
-    query: dict[str, str] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Accounts:
-    """Controller, webhook and administrator, and what they send to a namespace with one job's objects."""
-
-    clients: dict[str, ApiWriter]
-    namespace: str
-    uid: str
-
-    async def goes_through(self, sent: Sent, policy: str) -> bool:
-        """Tell whether it does; raise what is no refusal of that policy."""
-        client, body = self.clients[sent.by], json.loads(json.dumps(sent.body).replace(UID, self.uid))
-        path = sent.resource.path(self.namespace, sent.name, sent.part)
-        try:
-            if sent.method == "create":
-                await client.create_object(path, body=body, query=sent.query)
-            elif sent.method == "delete":
-                # A request with a body has its options there, and the server looks for them nowhere else.
-                await client.delete_object(path, options={"dryRun": ["All"]} if sent.query else None)
-            else:
-                form = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
-                await client.patch_object(path, body=body, content_type=form, query=sent.query)
-        except errors.Forbidden as error:
-            if f"ValidatingAdmissionPolicy '{policy}' with binding" not in str(error):
-                raise
-            return False
-        return True
-
-    async def expect(self, policy: str, *requests: Sent) -> None:
-        """Send these in order, and hold the answers against what is expected."""
-        assert [sent for sent in requests if await self.goes_through(sent, policy) is not sent.ok] == []
-
-
-def typed(resource: Resource) -> Object:
-    return {"apiVersion": resource.api_version, "kind": resource.kind}
-
-
-def patched(
-    ok: bool, resource: Resource, name: str, *bodies: Any, by: str = "controller", part: str | None = None
-) -> list[Sent]:
-    return [Sent(ok=ok, by=by, method="patch", resource=resource, name=name, part=part, body=body) for body in bodies]
-
-
-def created(ok: bool, resource: Resource, *bodies: Any, by: str = "controller") -> list[Sent]:
-    return [Sent(ok=ok, by=by, method="create", resource=resource, body=typed(resource) | body) for body in bodies]
-
-
-def deleted(ok: bool, resource: Resource, name: str) -> Sent:
-    return Sent(ok=ok, by="controller", method="delete", resource=resource, name=name)
-
-
-def by_administrator(body: Any, part: str | None = None) -> Sent:
-    """A change of the job, after which something else holds."""
-    [change] = patched(True, MPI_JOBS, JOB, body, by="administrator", part=part)
-    return change
-
-
-@pytest.fixture
-async def accounts(
-    cluster: Cluster, client: ApiWriter, installed: Installed, namespace: str
-) -> AsyncIterator[Accounts]:
-    create(cluster, namespace, [mpi_job(namespace)])
-    uid = cluster.kubectl("get", "mpijob", JOB, "-n", namespace, "-o", "jsonpath={.metadata.uid}")
-    create(
-        cluster,
-        namespace,
-        json.loads(json.dumps([*jobs_objects(namespace), *foreign_objects(namespace)]).replace(UID, uid)),
-    )
-    async with AsyncExitStack() as stack:
-        kubeconfigs = {"controller": installed.controller_kubeconfig, "webhook": installed.webhook_kubeconfig}
-        clients = {
-            account: await stack.enter_async_context(await connect(user_agent="test", kubeconfig=kubeconfig))
-            for account, kubeconfig in kubeconfigs.items()
-        }
-        found = Accounts(clients={**clients, "administrator": client}, namespace=namespace, uid=uid)
-        await policies_act(found)
-        yield found
-
-
-async def policies_act(accounts: Accounts) -> None:
-    """A new policy takes a moment."""
-    tried = Sent(ok=False, by="controller", method="delete", resource=PODS, name="foreign", query=DRY_RUN)
-    async with asyncio.timeout(PATIENCE):
-        while await accounts.goes_through(tried, "mpijob-elastic-pods"):
-            await asyncio.sleep(0.05)
-
-
-def annotations(values: dict[str, str | None]) -> Object:
-    return {"metadata": {"annotations": values}}
-
-
-def added(path: str, value: Any, *, instead: bool = False) -> Object:
-    return {"op": "replace" if instead else "add", "path": path, "value": value}
-
-
-def removed(path: str) -> Object:
-    return {"op": "remove", "path": path}
-
-
-def size(replicas: int) -> Object:
-    return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}}
-
-
-TOUCHED, REQUESTED = (
-    annotations({names.REFRESHED: "one"}),
-    annotations({EVICTION_MARK: "requested 2026-11-23T00:00:00Z for 361s"}),
-)
-RELEASED = annotations({EVICTION_MARK: "released 2026-11-23T00:00:00Z"})
-UNOWNED: Object = {"metadata": {"ownerReferences": None}}
-HELD: Object = {"metadata": {"finalizers": ["x.example/y"]}}
-# Other admission plugins run before the policies, so to these it looks as if we had sent it.
-MARKS = {"policy.example.com/checked": "yes"}
-MARKED: Object = {"metadata": {"annotations": MARKS, "labels": MARKS}}
-UNLABELLED: Object = {"metadata": {"labels": {"app": None}}}
-EVIL_IMAGE = [added("/spec/containers/0/image", "evil", instead=True)]
-
-
-def in_role(role: str | None) -> Object:
-    return {"metadata": {"labels": {names.LABEL_JOB_ROLE: role}}}
-
-
 GATES, FIRST_GATE, NODES = (
     "/spec/schedulingGates",
     f"{'/spec/schedulingGates'}/2",
@@ -282,31 +156,6 @@ PODS_SENT = [
     *patched(True, PODS, LAUNCHER, ENDED_AT_ONCE),
     deleted(False, PODS, "foreign"),
     deleted(True, PODS, WORKER),
-]
-EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": WORKER}}
-ANOTHER_PLUGIN: dict[str, str | None] = {"another.plugin/adds": "x"}
-EVICTIONS_SENT = [
-    *patched(True, PODS, WORKER, REQUESTED, by="webhook"),
-    *patched(True, PODS, WORKER, RELEASED),
-    *patched(True, PODS, WORKER, annotations(REQUESTED["metadata"]["annotations"] | ANOTHER_PLUGIN), by="webhook"),
-    *patched(False, PODS, WORKER, RELEASED, annotations({EVICTION_MARK: None}), TOUCHED, by="webhook"),
-    *patched(False, PODS, WORKER, annotations({"another.plugin/adds": "y"}), by="webhook"),
-    *patched(False, PODS, WORKER, in_role(names.ROLE_LAUNCHER), HELD, UNOWNED, EVIL_IMAGE, by="webhook"),
-    *patched(False, PODS, LAUNCHER, REQUESTED, by="webhook"),
-    *patched(False, PODS, "foreign", REQUESTED, by="webhook"),
-    *(
-        Sent(
-            ok=bool(query),
-            by="webhook",
-            method="create",
-            resource=PODS,
-            name=WORKER,
-            part="eviction",
-            body=EVICTION,
-            query=query,
-        )
-        for query in (DRY_RUN, None)
-    ),
 ]
 
 
@@ -358,83 +207,6 @@ ROLES_SENT = [
     *patched(False, ROLES, LAUNCHER, [added("/rules/0/verbs", ["get"], instead=True)], UNLABELLED),
     *patched(False, ROLES, "foreign", [added("/rules", [], instead=True)]),
 ]
-MATCH = "gang.scheduling.koordinator.sh/match-policy"
-GROUP: Object = {"spec": {"minMember": 5, "priorityClassName": "low"}}
-TUNED, RETUNED = (
-    {**annotations({"volcano.sh/task-topology-affinity": affinity}), "spec": {"queue": "team"}} for affinity in "ab"
-)
-
-
-def owned(name: str, **metadata: Any) -> Object:
-    reference = {**typed(MPI_JOBS), "name": JOB, "uid": UID, "controller": True}
-    return {"metadata": {"name": name, "ownerReferences": [reference], **metadata}}
-
-
-POD_GROUPS_SENT = [
-    *created(False, VOLCANO_POD_GROUPS, GROUP | {"metadata": {"name": "other"}}),
-    *created(True, VOLCANO_POD_GROUPS, GROUP | owned(JOB, annotations={"kept": "yes"})),
-    *patched(True, VOLCANO_POD_GROUPS, JOB, {"spec": {"minMember": 3}}, TUNED, RETUNED),
-    *patched(
-        True,
-        VOLCANO_POD_GROUPS,
-        JOB,
-        *(annotations({MATCH: said}) for said in ("waiting-and-running", "once-satisfied")),
-    ),
-    *patched(
-        False,
-        VOLCANO_POD_GROUPS,
-        JOB,
-        annotations({MATCH: None}),
-        {"spec": {"minMember": 4}},
-        {"spec": {"minMember": 0}},
-    ),
-    *patched(
-        False,
-        VOLCANO_POD_GROUPS,
-        JOB,
-        {"spec": {"priorityClassName": "high"}},
-        {"spec": {"minResources": {"cpu": "1"}}},
-    ),
-    *patched(False, VOLCANO_POD_GROUPS, JOB, annotations({"kept": "no"}), annotations({"kept": None}), UNOWNED),
-]
-
-
-HPA, MANAGED = autoscaler_name(JOB), {names.LABEL_MANAGED_BY: names.PROGRAM}
-TARGET, DEPLOYMENT = {**typed(MPI_JOBS), "name": JOB}, {"apiVersion": "apps/v1", "kind": "Deployment", "name": JOB}
-
-
-def scaling(target: Object, metadata: Object) -> Object:
-    return {"spec": {"scaleTargetRef": target, "maxReplicas": 3}, **metadata}
-
-
-AUTOSCALERS_SENT = [
-    *created(False, AUTOSCALERS, scaling(DEPLOYMENT, owned(HPA, labels=MANAGED))),
-    *created(False, AUTOSCALERS, scaling(TARGET | {"name": "other"}, owned(HPA, labels=MANAGED))),
-    *created(False, AUTOSCALERS, scaling(TARGET, owned(HPA, labels={}))),
-    *created(False, AUTOSCALERS, scaling(TARGET, {"metadata": {"name": HPA, "labels": MANAGED}})),
-    *created(True, AUTOSCALERS, scaling(TARGET, owned(HPA, labels=MANAGED))),
-    *patched(True, AUTOSCALERS, HPA, {"spec": {"maxReplicas": 4}}),
-    *patched(False, AUTOSCALERS, HPA, {"spec": {"scaleTargetRef": DEPLOYMENT}}, UNOWNED, HELD),
-    *patched(False, AUTOSCALERS, HPA, {"metadata": {"labels": {names.LABEL_MANAGED_BY: None}}}),
-    *created(True, AUTOSCALERS, scaling(TARGET, {"metadata": {"name": "of-a-user"}}), by="administrator"),
-    deleted(False, AUTOSCALERS, "of-a-user"),
-    deleted(True, AUTOSCALERS, HPA),
-]
-
-
-def sizes(*allowed: int, of: Object) -> list[Sent]:
-    """Whether the controller may set these sizes once the job says this."""
-    tried = [
-        (by_administrator(size(5)), *patched(replicas in allowed, MPI_JOBS, JOB, size(replicas)))
-        for replicas in (1, 2, 4, 6, 7)
-    ]
-    return [by_administrator(of), *(sent for pair in tried for sent in pair)]
-
-
-def held(value: str | None) -> Object:
-    return annotations({KUBEQUEUE_SUSPEND: value})
-
-
 MPI_JOBS_SENT = [
     *patched(True, MPI_JOBS, JOB, annotations({names.STATUS: "waiting"}), annotations({names.STATUS: None}), MARKED),
     *patched(
@@ -443,24 +215,7 @@ MPI_JOBS_SENT = [
     *patched(False, MPI_JOBS, JOB, annotations({names.ENABLED: "true"}), annotations({"kept": "no"})),
     *patched(False, MPI_JOBS, JOB, annotations({names.HISTORY: "[]"})),
     *patched(False, MPI_JOBS, JOB, annotations({"kept": None}), UNLABELLED, size(9)),
-    # The hold of KubeQueue.
-    *(
-        sent
-        for before in ("true", "false", None)
-        for sent in (
-            by_administrator(held(before)),
-            *patched(True, MPI_JOBS, JOB, held("true")),
-            *patched(False, MPI_JOBS, JOB, held("false")),
-            *patched(True, MPI_JOBS, JOB, held(None)),
-        )
-    ),
-    # Sizes of jobs that ask for it.
-    *sizes(of={}),
-    *sizes(1, 2, 4, of=annotations({SCALE_TIMEOUT: "60s"})),
-    *sizes(2, 4, 6, of=annotations({AUTOSCALE: "fill", names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "6"})),
     *patched(False, MPI_JOBS, JOB, {"spec": size(4)["spec"] | {"slotsPerWorker": 2}}),
-    *sizes(of=annotations({names.MAX_REPLICAS: "many"})),
-    *sizes(of=annotations({AUTOSCALE: "cpu=70", names.MAX_REPLICAS: "6", SCALE_TIMEOUT: None})),
 ]
 COUNTED = {"conditions": [{"type": "Created", "status": "True"}], "replicaStatuses": {"Worker": {"active": 1}}}
 
@@ -493,12 +248,9 @@ STATUS_SENT = [
     ("policy", "requests"),
     [
         pytest.param("mpijob-elastic-pods", PODS_SENT, id="the launcher's touch, our gates, pods of jobs"),
-        pytest.param("mpijob-elastic-evictions", EVICTIONS_SENT, id="the webhook marks workers and evicts nobody"),
         pytest.param("mpijob-elastic-config-maps", CONFIG_MAPS_SENT, id="host lists and memory"),
         pytest.param("mpijob-elastic-roles", ROLES_SENT, id="workers by name", marks=pytest.mark.thorough),
-        pytest.param("mpijob-elastic-pod-groups", POD_GROUPS_SENT, id="PodGroups of jobs, to fewer pods"),
-        pytest.param("mpijob-elastic-autoscalers", AUTOSCALERS_SENT, id="HPAs of the job that controls them"),
-        pytest.param("mpijob-elastic-mpijobs", MPI_JOBS_SENT, id="what we say of jobs, and sizes if asked"),
+        pytest.param("mpijob-elastic-mpijobs", MPI_JOBS_SENT, id="what we say of jobs"),
         pytest.param("mpijob-elastic-mpijob-status", STATUS_SENT, id="the selector of a status"),
     ],
 )
@@ -511,76 +263,6 @@ async def test_roles_never_more_than_we_hold(accounts: Accounts) -> None:
     [sent] = patched(False, ROLES, LAUNCHER, [added("/rules/-", more)])
     with pytest.raises(errors.Forbidden):
         await accounts.goes_through(sent, "none")
-
-
-UNIT_NAME = queue_unit_name(JOB)
-CONSUMER: Object = {"spec": {"consumerRef": {**typed(MPI_JOBS), "name": JOB}}}
-OF_A_POD = {"apiVersion": "v1", "kind": "Pod", "name": WORKER, "uid": "u"}
-UNIT: Object = {**CONSUMER, **owned(UNIT_NAME, annotations={UNIT_WORKERS: "2"})}
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("part", ["status", None], ids=["a status of its own", "no subresource"])
-async def test_queue_units_only_of_the_job_that_controls_them_and_never_a_grant(
-    cluster: Cluster, accounts: Accounts, part: str | None
-) -> None:
-    of_others = {"spec": {"consumerRef": CONSUMER["spec"]["consumerRef"] | {"name": "other"}}}
-    granted: list[Object] = [] if part else [UNIT | {"status": {"phase": "Dequeued"}}]
-    phases = [{"status": {"phase": phase}} for phase in ("Dequeued", "Succeed", "")]
-    with served(cluster, subresource=bool(part)):
-        await accounts.expect(
-            "mpijob-elastic-queue-units",
-            *created(False, QUEUE_UNITS, UNIT | owned("other"), UNIT | {"metadata": {"name": UNIT_NAME}}),
-            *created(False, QUEUE_UNITS, UNIT | of_others, *granted),
-            *created(True, QUEUE_UNITS, UNIT | {"status": {"phase": "Enqueued"}}),
-            *patched(False, QUEUE_UNITS, UNIT_NAME, *phases, part=part),
-            *patched(True, QUEUE_UNITS, UNIT_NAME, {"status": {"phase": "Running"}}, part=part),
-            *patched(False, QUEUE_UNITS, UNIT_NAME, {"spec": {"resource": {"cpu": "0"}}}, UNOWNED),
-            *patched(False, QUEUE_UNITS, UNIT_NAME, annotations({UNIT_WORKERS: "1"})),
-            *patched(True, QUEUE_UNITS, UNIT_NAME, [added("/metadata/ownerReferences/-", OF_A_POD)]),
-            *patched(False, QUEUE_UNITS, UNIT_NAME, [added("/metadata/ownerReferences/-", OF_A_POD | {"kind": "Job"})]),
-            *created(True, QUEUE_UNITS, UNIT | {"metadata": {"name": "of-a-user"}}, by="administrator"),
-            deleted(False, QUEUE_UNITS, "of-a-user"),
-            deleted(True, QUEUE_UNITS, UNIT_NAME),
-        )
-
-
-SURE = ("uid", "resource_version")
-LATE: Object = {"spec": {"runPolicy": {"ttlSecondsAfterFinished": 0}}}
-ASKS = {**annotations({RUN_POLICY: "true"}), **LATE}
-
-
-def ended(condition: str, reason: str = "", completed: str | None = "2026-01-01T00:00:00Z") -> Sent:
-    conditions = [{"type": condition, "status": "True", "reason": reason}]
-    return by_administrator({"status": {"conditions": conditions, "completionTime": completed}}, "status")
-
-
-async def test_mpijobs_only_finished_ones_that_ask_for_it_are_deleted(accounts: Accounts) -> None:
-    policy, path = "mpijob-elastic-mpijob-deletions", MPI_JOBS.path(accounts.namespace, JOB)
-
-    async def delete(*preconditions: str) -> None:
-        controller = accounts.clients["controller"]
-        metadata = msgspec.json.decode(await controller.get(path))["metadata"]
-        keep = {"resource_version": metadata["resourceVersion"], "uid": metadata["uid"]}
-        await controller.delete_object(path, **{key: keep[key] for key in preconditions})
-
-    async def refuses(*changes: Sent, preconditions: tuple[str, ...] = SURE) -> None:
-        await accounts.expect("none", *changes)
-        with pytest.raises(errors.Forbidden, match=f"ValidatingAdmissionPolicy '{policy}' with binding"):
-            await delete(*preconditions)
-
-    await refuses()
-    await refuses(by_administrator(ASKS), ended("Running"))
-    await refuses(ended("Failed", "MPIJobEvicted"))
-    await refuses(ended("Failed", "MPIJobFailed", None))
-    for spoiled in (
-        *(annotations({RUN_POLICY: said}) for said in (None, "false")),
-        {"spec": {"runPolicy": None}},
-    ):
-        await refuses(ended("Failed", "MPIJobFailed"), by_administrator(ASKS), by_administrator(spoiled))
-    for preconditions in ((), ("uid",), ("resource_version",)):
-        await refuses(by_administrator(ASKS), preconditions=preconditions)
-    await delete(*SURE)
 
 
 async def executes(accounts: Accounts, pod: str, command: list[str]) -> str:
@@ -686,41 +368,3 @@ async def test_of_the_webhook_configurations_only_the_bundle(accounts: Accounts,
             await refuses(added(field, value, instead=True))
         may = found["name"] == names.EVICTIONS_HOOK
         await (changes if may else refuses)(added(field, origin + secret, instead=True))
-
-
-def create(cluster: Cluster, namespace: str, bodies: list[Object]) -> None:
-    stdin = json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies})
-    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=stdin)
-
-
-def mpi_job(namespace: str, **facts: Any) -> Object:
-    job = objects.mpi_job(
-        name=JOB, namespace=namespace, **{"replicas": 1, "annotations": {"kept": "yes"}, "uid": UID, **facts}
-    )
-    job["metadata"]["labels"] = {names.LABEL_APP: JOB}
-    return job
-
-
-def pod(name: str, role: str = "", **spec: Any) -> Object:
-    labels = {
-        names.LABEL_GROUP_NAME: names.GROUP,
-        names.LABEL_JOB_NAME: JOB,
-        **({names.LABEL_JOB_ROLE: role} if role else {}),
-    }
-    metadata = {**(owned(name) if role else {"metadata": {"name": name}})["metadata"], "labels": labels}
-    containers = [{"name": "main", "image": "none"}]
-    return typed(PODS) | {
-        "metadata": metadata | {"annotations": {"kept": "yes"}},
-        "spec": {"containers": containers, **spec},
-    }
-
-
-def jobs_objects(namespace: str) -> list[Object]:
-    """What the operator makes of the job, with pods that need nothing else, and a hostfile as of 1,000 workers."""
-    made = [objects.config_map(mpi_job(namespace, replicas=1000, slots=8)), objects.role(mpi_job(namespace))]
-    pods = [pod(LAUNCHER, names.ROLE_LAUNCHER), pod(WORKER, names.ROLE_WORKER)]
-    return [*made, *pods, pod(GATED, names.ROLE_WORKER, schedulingGates=[THEIRS, ANOTHERS, OURS])]
-
-
-def foreign_objects(namespace: str) -> list[Object]:
-    return [pod("foreign"), *({**one, "metadata": {"name": "foreign"}} for one in jobs_objects(namespace)[:2])]
