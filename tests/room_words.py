@@ -25,9 +25,11 @@ class Words:
 
     asked, seen: a fact of a job by its name, and what is known once that fact is so. pod: the same of a worker, and
     what its pod says. nothing: what is as good as not seen. plan: its actions in words. said: actions, and what
-    the command line says of each. patches: by uid, each with the object before and what of it then is another.
+    the command line says of each. patches: its patches, each with the object before and what of it then is another.
     queues: its actions only ask for quota, delete what holds nothing, or answer who asks for another size. draw: the
-    job once it has a say. done: the job after an action.
+    job once it has a say. done: the job after an action. refused: by names of its writes, the file that has one of
+    each refused, or why none has. annotations: those of others that it reads, and what they say. bodies: what a write
+    of the MPIJob sends, where that is no patch of its own.
     """
 
     asked: Mapping[str, Change] = field(default_factory=dict)
@@ -40,6 +42,9 @@ class Words:
     queues: bool = False
     draw: Draw | None = None
     done: Mapping[type, Callable[[JobView, Any], JobView]] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    bodies: Mapping[type, Any] = field(default_factory=dict)
 
 
 def short(name: str) -> str:

@@ -1,9 +1,10 @@
-"""Definitions of other projects, out of their Go modules."""
+"""Definitions of other projects: out of their Go modules, or such that take anything."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -11,6 +12,7 @@ import yaml
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.golang import download
+from mpijob_elastic.kube.resources import Resource
 from tests.lab.upgrades import established
 
 
@@ -22,6 +24,8 @@ class Release:
     checksum: str
     files: Sequence[str]
 
+
+_ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 # The release that lab/binaries/cert-manager builds.
 CERT_MANAGER = Release(
@@ -148,3 +152,24 @@ def served(cluster: Cluster, release: Release, directory: Path) -> Iterator[Path
     yield source
     for name in release.files:
         cluster.kubectl("delete", "-f", str(source / name))
+
+
+def definition(kind: Resource, *, status: bool = False) -> dict[str, Any]:
+    """A definition that takes anything."""
+    schema = {"type": "object", "properties": {"spec": _ANYTHING, "status": _ANYTHING}}
+    version = {
+        "name": kind.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        **({"subresources": {"status": {}}} if status else {}),
+    }
+    name = f"{kind.plural}.{kind.group}"
+    approved = {"api-approved.kubernetes.io": "unapproved, a test double"}
+    names = {"kind": kind.kind, "plural": kind.plural}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": name, "annotations": approved},
+        "spec": {"group": kind.group, "names": names, "scope": "Namespaced", "versions": [version]},
+    }

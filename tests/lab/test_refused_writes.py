@@ -13,6 +13,7 @@ from tests.lab.capabilities.disruption.test_evictions import evict
 from tests.lab.job import Job
 from tests.lab.refusing import DAY, RUNNING, Refused, Step, asks, is_replaced, sized, stops, withstands
 from tests.lab.waiting import seen, until
+from tests.room_words import rooms
 
 pytestmark = [pytest.mark.lab, pytest.mark.thorough, pytest.mark.usefixtures("elastic", "operator")]
 
@@ -117,20 +118,12 @@ ELSEWHERE = {
     "DeletePlaceholder": "nothing needs the place of a pod that holds nothing",
     "EndLauncher, DeleteJob": "nothing else is due after it",
     "RollBack, Fill": "nothing else is due before the size has changed",
-    "MakePodGroup, LowerPodGroup": "tests/lab/capabilities/gangs/test_gangs_refused.py",
-    "TunePodGroup": "tests/peers/capabilities/gangs/test_gangs.py",
-    "AdoptWorkload, CreateWorkload, ClearWorkload, DeleteWorkload, FinishWorkload, MarkReady": (
-        "tests/peers/capabilities/kueue/test_kueue_refused.py"
-    ),
-    "AdoptUnit, CreateUnit, DeleteUnit, HoldJob, MarkRunning, ReleaseJob": (
-        "tests/lab/capabilities/kube_queue/test_kube_queue_refused.py"
-    ),
-    "OwnRequest, SetWorkers, SayPhase": "nothing of the job needs what somebody asks for by a ScaleIn or a ScaleOut",
 }
 
 
 def test_every_write_is_thought_of() -> None:
-    elsewhere = {name: where for names, where in ELSEWHERE.items() for name in names.split(", ")}
+    said = [ELSEWHERE, *(words.refused for words in rooms())]
+    elsewhere = {name: where for one in said for names, where in one.items() for name in names.split(", ")}
     assert {kind.__name__ for kind in kinds()} == REFUSED.keys() | elsewhere.keys()
     files = {name: where for name, where in elsewhere.items() if where.endswith(".py")}
     assert [name for name, where in files.items() if name.lower() not in _words(ROOT / where)] == []

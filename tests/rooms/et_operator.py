@@ -114,6 +114,9 @@ WORDS = Words(
             },
         ),
     ),
+    refused={
+        "OwnRequest, SetWorkers, SayPhase": "nothing of the job needs what somebody asks for by a ScaleIn or a ScaleOut"
+    },
     queues=True,
     draw=requests,
     done={SayPhase: _said, OwnRequest: _owned, SetWorkers: _set},

@@ -6,10 +6,14 @@ from typing import Any
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs import actions as of_gangs
 from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
+from mpijob_elastic.capabilities.gangs.api import VOLCANO_POD_GROUPS
 from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
+from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.model.job import JobView
 from tests.builders import but, ref
 from tests.room_words import ByType, Words
+
+NOTE = Note(reason="Reason", message="because")
 
 
 def _with(before: ByType, **facts: Any) -> ByType:
@@ -51,6 +55,22 @@ WORDS = Words(
         of_gangs.TunePodGroup: lambda tuned: (
             f"tune gang {' '.join(filter(None, [tuned.queue, *tuned.annotations.values()]))}"
         ),
+    },
+    patches=(
+        (
+            LowerPodGroup(resource=VOLCANO_POD_GROUPS, ref=ref("x"), before=5, after=3, note=NOTE),
+            {"spec": {"minMember": 5}},
+            {"spec": {"minMember": 3}},
+        ),
+        (
+            TunePodGroup(resource=VOLCANO_POD_GROUPS, ref=ref("x"), queue="team", annotations={"a": "b"}, note=NOTE),
+            {"spec": {"minMember": 5}},
+            {"spec": {"minMember": 5, "queue": "team"}, "metadata": {"annotations": {"a": "b"}}},
+        ),
+    ),
+    refused={
+        "MakePodGroup, LowerPodGroup": "tests/lab/capabilities/gangs/test_gangs_refused.py",
+        "TunePodGroup": "tests/peers/capabilities/gangs/test_gangs.py",
     },
     done={MakePodGroup: _made, LowerPodGroup: _lowered, TunePodGroup: _tuned},
 )

@@ -11,6 +11,7 @@ from mpijob_elastic.capabilities.kube_queue import actions as of_kube_queue
 from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
 from mpijob_elastic.capabilities.kube_queue.facts import Held
 from mpijob_elastic.decide.actions import Note
+from mpijob_elastic.model import owners
 from mpijob_elastic.model.job import JobView
 from tests.builders import but, ref
 from tests.product.capabilities.kube_queue.units import queued, unit
@@ -64,8 +65,20 @@ WORDS = Words(
             {},
             {"metadata": {"annotations": {KUBEQUEUE_SUSPEND: "true"}}},
         ),
+        (
+            of_kube_queue.AdoptUnit(ref=ref("x"), job=ref("j")),
+            {},
+            {"metadata": {"ownerReferences": [owners.controller(ref("j"))]}},
+        ),
     ),
     done={of_kube_queue.AdoptUnit: _adopted},
+    refused={
+        "AdoptUnit, CreateUnit, DeleteUnit, HoldJob, MarkRunning, ReleaseJob": (
+            "tests/lab/capabilities/kube_queue/test_kube_queue_refused.py"
+        ),
+    },
+    annotations={KUBEQUEUE_SUSPEND: ("true", "false")},
+    bodies={of_kube_queue.ReleaseJob: {"metadata": {"annotations": {KUBEQUEUE_SUSPEND: None}}}},
     queues=True,
     draw=kube_queue,
 )

@@ -7,8 +7,9 @@ import msgspec
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue import actions as of_kueue
 from mpijob_elastic.capabilities.kueue.facts import Asked
+from mpijob_elastic.model import owners
 from mpijob_elastic.model.job import JobView
-from tests.builders import but
+from tests.builders import but, ref
 from tests.room_words import Words, asked_of, short
 
 
@@ -47,6 +48,18 @@ WORDS = Words(
         of_kueue.DeleteWorkload: lambda found: f"withdraw {short(found.ref.name)}",
         of_kueue.AdoptWorkload: lambda found: f"adopt {short(found.ref.name)}",
     },
+    patches=(
+        (
+            of_kueue.AdoptWorkload(ref=ref("x"), job=ref("j")),
+            {},
+            {"metadata": {"ownerReferences": [owners.controller(ref("j"))]}},
+        ),
+    ),
     done={of_kueue.ClearWorkload: _cleared, of_kueue.AdoptWorkload: _adopted},
+    refused={
+        "AdoptWorkload, CreateWorkload, ClearWorkload, DeleteWorkload, FinishWorkload, MarkReady": (
+            "tests/peers/capabilities/kueue/test_kueue_refused.py"
+        ),
+    },
     queues=True,
 )

@@ -19,11 +19,10 @@ from mpijob_elastic.capabilities.autoscaling.actions import (
 )
 from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALERS, SPEC_DIGEST
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
-from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
+from mpijob_elastic.capabilities.gangs.actions import MakePodGroup
 from mpijob_elastic.capabilities.gangs.api import KUBERNETES_POD_GROUPS, VOLCANO_POD_GROUPS
 from mpijob_elastic.capabilities.gangs.facts import Gang
-from mpijob_elastic.capabilities.kube_queue.actions import AdoptUnit
-from mpijob_elastic.capabilities.kueue.actions import AdoptWorkload, DeleteWorkload
+from mpijob_elastic.capabilities.kueue.actions import DeleteWorkload
 from mpijob_elastic.capabilities.run_policy.actions import DeleteJob
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import (
@@ -174,18 +173,6 @@ AT_VERSION: list[tuple[Patch, Object, Object]] = [
         {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 2}}}},
     ),
     (EndLauncher(ref=ref("x"), note=NOTE), {"spec": {}}, {"spec": {"activeDeadlineSeconds": 1}}),
-    (
-        LowerPodGroup(resource=VOLCANO_POD_GROUPS, ref=ref("x"), before=5, after=3, note=NOTE),
-        {"spec": {"minMember": 5}},
-        {"spec": {"minMember": 3}},
-    ),
-    (
-        TunePodGroup(resource=VOLCANO_POD_GROUPS, ref=ref("x"), queue="team", annotations={"a": "b"}, note=NOTE),
-        {"spec": {"minMember": 5}},
-        {"spec": {"minMember": 5, "queue": "team"}, "metadata": {"annotations": {"a": "b"}}},
-    ),
-    (AdoptWorkload(ref=ref("x"), job=ref("j")), {}, {"metadata": OWNED}),
-    (AdoptUnit(ref=ref("x"), job=ref("j")), {}, {"metadata": OWNED}),
 ]
 BY_UID: list[tuple[Patch, Object, Object]] = [
     (

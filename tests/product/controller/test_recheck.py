@@ -9,7 +9,6 @@ from msgspec import structs
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs.facts import PodGroup
-from mpijob_elastic.capabilities.kube_queue.actions import DeleteUnit
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, DeleteWorkload, FinishWorkload
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
@@ -195,7 +194,7 @@ async def test_pods_start_only_while_the_mpijob_lets_them_live_too(
 
 
 def test_whatever_gives_quota_back_is_decided_again() -> None:
-    given_back = (ClearWorkload, DeleteUnit, DeleteWorkload, FinishWorkload)
+    given_back = (ClearWorkload, DeleteWorkload, FinishWorkload)
     assert [one.__name__ for one in given_back if not one.rechecked] == []
 
 

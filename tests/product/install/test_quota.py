@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from mpijob_elastic import names
-from mpijob_elastic.capabilities.kube_queue.api import QUEUE_UNITS
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.kueue.api import WORKLOADS
 from mpijob_elastic.cli import app, main
 from mpijob_elastic.cli.exit_codes import Exit
@@ -20,6 +19,7 @@ from tests.doubles.api import TinyApi, refused
 from tests.doubles.direct import Sent
 
 GATED = [{"name": names.GATE_SUSPENDED}]
+HOLDING = [room.holding.resource for room in capabilities.ALL if room.holding]
 FINISHED = {"conditions": [{"type": "Finished", "status": "True"}]}
 
 
@@ -76,11 +76,14 @@ async def test_quota_of_a_job_that_has_ended_since_is_given_back_by_the_same_com
     assert workloads(four) == set()
 
 
-async def test_queue_units_are_quota_too_and_finished_workloads_are_none(api: TinyApi, client: ApiWriter) -> None:
-    await held(api, "train", resource=QUEUE_UNITS, name="train-mpi-qu")
+@pytest.mark.parametrize("resource", HOLDING, ids=lambda resource: resource.kind)
+async def test_what_any_queue_has_given_is_quota_and_finished_workloads_are_none(
+    api: TinyApi, client: ApiWriter, resource: Resource
+) -> None:
+    await held(api, "train", resource=resource, name="held")
     await held(api, "over", status=FINISHED)
     await api.create(WORKLOADS.path("ml"), "stranger-launcher")
-    assert [str(one) for one in (await quota.look(client)).unused] == ["QueueUnit ml/train-mpi-qu"]
+    assert [str(one) for one in (await quota.look(client)).unused] == [f"{resource.kind} ml/held"]
 
 
 async def test_without_a_queue_nothing_is_said(api: TinyApi, client: ApiWriter) -> None:
@@ -138,7 +141,7 @@ async def test_the_command_ends_otherwise_if_quota_could_not_be_given_back(four:
     assert "because their pods run: ml/runs." in " ".join(done.output.split())
 
 
-@pytest.mark.parametrize("resource", [WORKLOADS, QUEUE_UNITS], ids=lambda resource: resource.kind)
+@pytest.mark.parametrize("resource", HOLDING, ids=lambda resource: resource.kind)
 @pytest.mark.parametrize("is_served", [True, False])
 async def test_who_may_not_even_list_it_is_told_which_right_lacks_and_what_stays(
     four: TinyApi,

@@ -14,8 +14,6 @@ from lab.operator import objects
 from lab.operator.objects import Object
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.et_operator.actions import SetWorkers
-from mpijob_elastic.capabilities.kube_queue.actions import ReleaseJob
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import Action, Patch
@@ -46,8 +44,8 @@ def asking(view: JobView, random: Random) -> Object:
         annotations["mpijob-elastic/scale-timeout"] = "1s"
     if random.random() < 0.4:
         annotations["mpijob-elastic/autoscale"] = "fill"
-    if random.random() < 0.2:
-        annotations[KUBEQUEUE_SUSPEND] = random.choice(["true", "false"])
+    for words in rooms():
+        annotations |= {key: random.choice(said) for key, said in words.annotations.items() if random.random() < 0.2}
     if random.random() < 0.5:
         annotations[names.STATUS] = random.choice([view.facts.notices, "Suspended: j is suspended", "x: y"])
     conditions = random.choice([["Created"], ["Created", "Running"], ["Created", "Running"], None])
@@ -103,9 +101,9 @@ def seen(job: Object, view: JobView, random: Random) -> JobView:
 
 def written(job: Object, action: Action) -> Object | None:
     """The MPIJob after a write; None where that is no change of its own fields."""
-    if isinstance(action, ReleaseJob):
-        released: Object = merged(job, {"metadata": {"annotations": {KUBEQUEUE_SUSPEND: None}}})
-        return released
+    for words in rooms():
+        if sent := words.bodies.get(type(action)):
+            return {**merged(job, sent)}
     if not isinstance(action, Patch) or action.resource != MPI_JOBS or action.subresource:
         return None
     change = action.body()

@@ -24,8 +24,8 @@ from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS, Resource
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from mpijob_elastic.model.owners import controller
-from tests.lab.capabilities.kube_queue.kube_queue import definition
 from tests.lab.command_line import CommandLine
+from tests.lab.definitions import definition
 from tests.lab.job import Job, Object
 from tests.lab.upgrades import established, gone
 from tests.lab.versions import needs

@@ -18,33 +18,12 @@ from mpijob_elastic.capabilities.kube_queue.api import QUEUE_UNITS
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from tests.lab.definitions import definition
 from tests.lab.upgrades import established, gone
 
 TREES = Resource(group="scheduling.sigs.k8s.io", version="v1beta1", plural="elasticquotatrees", kind="ElasticQuotaTree")
-_ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 # Seconds between two looks at the queue.
 _PACE = 0.2
-
-
-def definition(kind: Resource, *, status: bool = False) -> dict[str, Any]:
-    """A definition that takes anything."""
-    schema = {"type": "object", "properties": {"spec": _ANYTHING, "status": _ANYTHING}}
-    version = {
-        "name": kind.version,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        **({"subresources": {"status": {}}} if status else {}),
-    }
-    name = f"{kind.plural}.{kind.group}"
-    approved = {"api-approved.kubernetes.io": "unapproved, a test double"}
-    names = {"kind": kind.kind, "plural": kind.plural}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": name, "annotations": approved},
-        "spec": {"group": kind.group, "names": names, "scope": "Namespaced", "versions": [version]},
-    }
 
 
 @contextmanager

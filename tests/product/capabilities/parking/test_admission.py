@@ -108,8 +108,6 @@ def test_a_job_with_parked_workers_joins_no_queue_that_counts_them() -> None:
     queued["metadata"].setdefault("labels", {})["kueue.x-k8s.io/queue-name"] = "team"
     assert "workers of a queued job cannot be parked" in str(verdict(queued, free).refusals)
     assert verdict(queued, queued).allowed
-    held = running(annotations={**THREE, "scheduling.x-k8s.io/suspend": "true"}, replicas=3)
-    assert verdict(held, free).allowed, "KubeQueue wants its quota back"
 
 
 def test_a_job_with_parked_workers_gets_no_other_that_chooses_its_size() -> None:

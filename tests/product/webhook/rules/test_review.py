@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.model import bounds
 from tests.builders import but
@@ -212,21 +211,8 @@ def test_a_queued_job_that_cannot_be_read_is_refused(fields: int) -> None:
     assert validated(body(crowded(fields), old=crowded(fields, queue=""))).outcome == "rejected"
 
 
-def test_a_job_that_kubequeue_holds_and_that_cannot_be_read_is_refused() -> None:
-    def held(fields: int) -> Object:
-        job = crowded(fields, queue="")
-        job["metadata"]["annotations"] = {KUBEQUEUE_SUSPEND: "true"}
-        return job
-
-    assert validated(body(held(6_000))).outcome == "rejected"
-    assert validated(body(held(6_000), old=held(10))).outcome == "rejected"
-    assert validated(body(held(7_000), old=held(6_000))).outcome == "unreadable"
-
-
-@pytest.mark.parametrize("queue", ["team", ""], ids=["Kueue", "KubeQueue"])
-def test_a_queued_job_with_more_text_than_is_kept_is_refused(queue: str) -> None:
-    job = crowded(10, queue=queue)
-    job["metadata"]["annotations"] = {} if queue else {KUBEQUEUE_SUSPEND: "true"}
+def test_a_queued_job_with_more_text_than_is_kept_is_refused() -> None:
+    job = crowded(10)
     labels = {f"label-{index}": "x" * 60 for index in range(1_200)}
     job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["metadata"] = {"labels": labels}
     assert validated(body(job)).outcome == "rejected"

@@ -8,7 +8,6 @@ import pytest
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities import admission
 from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALE
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.model.bounds import LONGEST_NOTICES
@@ -288,21 +287,6 @@ def test_a_queued_job_may_not_choose_a_node_past_its_queue(role: str) -> None:
     ):
         (refusal,) = verdict.refusals
         assert (refusal.field, "use nodeSelector" in refusal.message) == (field, True)
-
-
-def test_a_job_that_kubequeue_holds_may_not_choose_a_node_past_it() -> None:
-    held, freed = ({KUBEQUEUE_SUSPEND: said} for said in ("true", "false"))
-    for verdict in (
-        on_create(placed("gpu-7", annotations=held)),
-        on_update(placed("gpu-7", annotations=held), placed("", annotations=held)),
-    ):
-        (refusal,) = verdict.refusals
-        assert refusal.field == "spec.mpiReplicaSpecs.Worker.template.spec.nodeName"
-    assert not on_update(placed("gpu-7", annotations=freed), placed("gpu-7", annotations=held)).refusals
-    assert not on_create(placed("gpu-7", annotations=freed)).refusals
-    assert not on_create(placed("gpu-7", annotations=held, command=PLAIN)).refusals, "it is not held by us"
-    back = on_update(placed("gpu-7", annotations=held), placed("gpu-7", annotations=freed))
-    assert not back.refusals, "the controller asks for the quota back"
 
 
 def test_a_job_that_no_queue_holds_may_choose_a_node() -> None:
