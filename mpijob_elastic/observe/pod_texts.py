@@ -60,7 +60,9 @@ class PodTexts:
         """Take in that a pod is kept in the place of another; None if there is none."""
         if new is not None:
             texts, there = _texts(new), self._of[_key(new)]
-            there.setdefault(texts, _Kept(texts, bounds.size(texts))).pods += 1
+            if texts not in there:
+                there[texts] = _Kept(texts, bounds.size(texts))
+            there[texts].pods += 1
         if old is not None:
             texts, there = _texts(old), self._of[_key(old)]
             there[texts].pods -= 1
