@@ -1,12 +1,18 @@
 """Who does the own writes of a capability, and what it adds to those of the core."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import msgspec
 
+from mpijob_elastic.act.events import Events
+from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.decide.actions import Action, Ungate, WriteConfig
 from mpijob_elastic.kube import cost, errors
 from mpijob_elastic.kube.meta import Identity
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job import JobView
 
 # An operation of a JSON patch.
@@ -14,6 +20,16 @@ Operation = Mapping[str, object]
 
 # Fields of an object as we make it: the API server notes beside most who manages them, and others add a status.
 _MOST_VALUES = cost.MOST_VALUES // 3
+
+
+class Seen(Protocol):
+    """Takes in the answer of the API server to a write."""
+
+    def see(self, resource: Resource, raw: bytes) -> None:
+        """Take in the JSON of an object after our write."""
+
+    def see_gone(self, resource: Resource, namespace: str, ref: Identity) -> None:
+        """Take in that an object does not exist any more."""
 
 
 def check_size(body: object) -> None:
@@ -51,3 +67,14 @@ class Own:
     async def beside(self, _view: JobView, _action: WriteConfig) -> Mapping[str, str]:
         """Return annotations of the ConfigMap that are written with the host list and its memory."""
         return {}
+
+
+@dataclass(kw_only=True)
+class LiveWrites(Own):
+    """Writes for which live objects are read first; now: returns seconds since the epoch."""
+
+    client: ApiReader
+    gate: Gate
+    seen: Seen
+    events: Events
+    now: Callable[[], float]

@@ -20,7 +20,7 @@ from mpijob_elastic.act import end_execs
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Altered, Gate, for_each
 from mpijob_elastic.act.launcher_execs import End
-from mpijob_elastic.act.own import Own
+from mpijob_elastic.act.own import Own, Seen
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import (
     Action,
@@ -80,16 +80,6 @@ class Recheck(Protocol):
 
     async def due(self, view: JobView, action: Action) -> bool:
         """Tell whether an own write of a capability is still due."""
-
-
-class Seen(Protocol):
-    """Takes in the answer of the API server to a write."""
-
-    def see(self, resource: resources.Resource, raw: bytes) -> None:
-        """Take in the JSON of an object after our write."""
-
-    def see_gone(self, resource: resources.Resource, namespace: str, ref: Identity) -> None:
-        """Take in that an object does not exist any more."""
 
 
 class Writer:

@@ -6,8 +6,7 @@ from functools import partial
 from mpijob_elastic import capabilities
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.own import Own
-from mpijob_elastic.act.writer import Seen
+from mpijob_elastic.act.own import LiveWrites, Own, Seen
 from mpijob_elastic.capabilities.autoscaling import live as autoscaling
 from mpijob_elastic.capabilities.et_operator import live as et_operator
 from mpijob_elastic.capabilities.gangs import live as gangs
@@ -52,9 +51,9 @@ def writers(
     options: Collection[str] = (),
 ) -> tuple[Own, ...]:
     """Return who does the own writes that take more than one request."""
+    chosen = (room.Requests for room in _COMPONENTS if room.OPTION in options)
+    live: tuple[type[LiveWrites], ...] = (*chosen, kueue.Workloads, kube_queue.QueueUnits)
     return (
-        *(room.Requests(client, gate, seen, events=events, now=now) for room in _COMPONENTS if room.OPTION in options),
         history.Histories(client),
-        kueue.Workloads(client, gate, seen, events=events, now=now),
-        kube_queue.QueueUnits(client, gate, seen, events=events, now=now),
+        *(one(client=client, gate=gate, seen=seen, events=events, now=now) for one in live),
     )

@@ -1,17 +1,13 @@
 """The watch of ScaleIns and ScaleOuts, and what becomes of those for jobs that do not exist."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
-from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.own import Own
-from mpijob_elastic.act.writer import Seen
+from mpijob_elastic.act.own import LiveWrites
 from mpijob_elastic.capabilities.et_operator import EtOperator, wire, wishes
 from mpijob_elastic.capabilities.et_operator.api import FAILED, TRAINING_JOBS
 from mpijob_elastic.capabilities.et_operator.facts import Request
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects
-from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.served import serves
 from mpijob_elastic.model.job import JobView
@@ -34,37 +30,31 @@ class Watch:
         return EtOperator.of(view, [one for found in self._found for one in found.of(key).values()]) if known else None
 
 
-class Requests(Own):
+@dataclass(kw_only=True)
+class Requests(LiveWrites):
     """Answers the requests for jobs that do not exist; now: returns seconds since the epoch."""
-
-    def __init__(self, client: ApiReader, gate: Gate, seen: Seen, *, events: Events, now: Callable[[], float]) -> None:
-        self._client = client
-        self._gate = gate
-        self._seen = seen
-        self._events = events
-        self._now = now
 
     async def jobless(self, namespace: str, name: str) -> None:
         """Say in the requests for a job that it does not exist, after a live look."""
-        if await serves(self._client, TRAINING_JOBS) is not False:
+        if await serves(self.client, TRAINING_JOBS) is not False:
             return
         path = MPI_JOBS.path(namespace, name)
         for resource, read in wire.READ.items():
             try:
-                found = await list_objects(self._client, resource.path(namespace), read)
+                found = await list_objects(self.client, resource.path(namespace), read)
             except errors.NotFound:
                 continue
             for request in found:
                 is_open = not (request.finished or request.deleting or request.metadata.job_uid)
-                if is_open and request.metadata.job == name and not await self._client.find(path):
+                if is_open and request.metadata.job == name and not await self.client.find(path):
                     await self._fail(request, f"there is no MPIJob {namespace}/{name}")
 
     async def _fail(self, request: Request, why: str) -> None:
-        action = wishes.say(request, FAILED, why, now=self._now())
+        action = wishes.say(request, FAILED, why, now=self.now())
         ref = request.metadata
-        answer = await self._gate.patch_object(
+        answer = await self.gate.patch_object(
             action.resource, namespace=ref.namespace, name=ref.name, subresource=action.subresource, body=action.body()
         )
-        self._seen.see(action.resource, answer)
+        self.seen.see(action.resource, answer)
         for note in action.notes:
-            self._events.emit_on(*action.told_on, note)
+            self.events.emit_on(*action.told_on, note)

@@ -4,17 +4,15 @@ What a unit asks for is read live from the pods that wait: defaults, overhead an
 the turn of a job before it is released.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.own import Own, check_size
-from mpijob_elastic.act.writer import Seen
+from mpijob_elastic.act.own import LiveWrites, check_size
 from mpijob_elastic.capabilities.kube_queue import KubeQueue, wire
 from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit, MarkRunning, ReleaseJob
 from mpijob_elastic.capabilities.kube_queue.api import (
@@ -28,7 +26,6 @@ from mpijob_elastic.capabilities.kube_queue.api import (
 from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, GRANTED, RUNNING, QueueUnit
 from mpijob_elastic.decide.actions import Action
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS, Resource
 from mpijob_elastic.model import requests
 from mpijob_elastic.model.job import JobView
@@ -50,17 +47,11 @@ class Watch:
         return KubeQueue.of(view.facts, self._found.of(key).values()) if self._found.known else None
 
 
-class QueueUnits(Own):
+@dataclass(kw_only=True)
+class QueueUnits(LiveWrites):
     """Carries out the writes of KubeQueue's extension; now: returns seconds since the epoch."""
 
     kinds = (CreateUnit, MarkRunning, ReleaseJob)
-
-    def __init__(self, client: ApiReader, gate: Gate, seen: Seen, *, events: Events, now: Callable[[], float]) -> None:
-        self._client = client
-        self._gate = gate
-        self._seen = seen
-        self._events = events
-        self._now = now
 
     async def perform(self, view: JobView, action: Action) -> None:
         """Carry out an action.
@@ -78,36 +69,36 @@ class QueueUnits(Own):
     async def _create(self, view: JobView, action: CreateUnit) -> None:
         job = await self._read(MPI_JOBS, view, view.name)
         pods = [await self._read(PODS, view, like.like.name) for like in action.pods]
-        body = created(view, action, job=job, pods=pods, now=self._now())
+        body = created(view, action, job=job, pods=pods, now=self.now())
         check_size(body)
-        answer = await self._gate.create_object(QUEUE_UNITS, namespace=view.namespace, body=body)
-        self._seen.see(QUEUE_UNITS, answer)
+        answer = await self.gate.create_object(QUEUE_UNITS, namespace=view.namespace, body=body)
+        self.seen.see(QUEUE_UNITS, answer)
 
     async def _mark(self, view: JobView, unit: QueueUnit) -> None:
         found = unit.metadata
-        status = {"phase": RUNNING, "message": "the job runs", "lastUpdateTime": timestamp(self._now())}
+        status = {"phase": RUNNING, "message": "the job runs", "lastUpdateTime": timestamp(self.now())}
         body = {"metadata": {"resourceVersion": found.resource_version}, "status": status}
         kinds: tuple[str | None, ...] = ("status", None)  # KubeQueue before koord-queue has no subresource for it
         for kind in kinds:
             with suppress(errors.NotFound):
-                answer = await self._gate.patch_object(
+                answer = await self.gate.patch_object(
                     QUEUE_UNITS, namespace=view.namespace, name=found.name, subresource=kind, body=body
                 )
-                return self._seen.see(QUEUE_UNITS, answer)
-        return self._seen.see_gone(QUEUE_UNITS, view.namespace, found)
+                return self.seen.see(QUEUE_UNITS, answer)
+        return self.seen.see_gone(QUEUE_UNITS, view.namespace, found)
 
     async def _release(self, view: JobView, action: ReleaseJob) -> None:
         live = await self._read(QUEUE_UNITS, view, action.unit.metadata.name)
         if (live.get("status") or {}).get("phase") not in GRANTED:
             # A former leader has seen the job run since then, and somebody holds it again.
-            return self._seen.see(QUEUE_UNITS, msgspec.json.encode(live))
+            return self.seen.see(QUEUE_UNITS, msgspec.json.encode(live))
         body = {"metadata": {"uid": view.ref.uid, "annotations": {KUBEQUEUE_SUSPEND: None}}}
-        answer = await self._gate.patch_object(MPI_JOBS, namespace=view.namespace, name=view.name, body=body)
-        self._seen.see(MPI_JOBS, answer)
-        return self._events.emit(view, action.note)
+        answer = await self.gate.patch_object(MPI_JOBS, namespace=view.namespace, name=view.name, body=body)
+        self.seen.see(MPI_JOBS, answer)
+        return self.events.emit(view, action.note)
 
     async def _read(self, resource: Resource, view: JobView, name: str) -> Object:
-        found: Object = msgspec.json.decode(await self._client.get(resource.path(view.namespace, name)))
+        found: Object = msgspec.json.decode(await self.client.get(resource.path(view.namespace, name)))
         return found
 
 

@@ -3,15 +3,14 @@
 What a Workload asks for, its conditions and its flavors are read live, because no cache keeps them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.own import Own, check_size
-from mpijob_elastic.act.writer import Outdated, Seen
+from mpijob_elastic.act.own import LiveWrites, check_size
+from mpijob_elastic.act.writer import Outdated
 from mpijob_elastic.capabilities.kueue import Kueue, bodies, facts, wire, words
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, FinishWorkload, MarkReady
 from mpijob_elastic.capabilities.kueue.api import FLAVORS, WORKLOAD_PRIORITIES, WORKLOADS
@@ -21,7 +20,6 @@ from mpijob_elastic.capabilities.kueue.wishes import set_of, workload_of
 from mpijob_elastic.decide.actions import Action, Ungate
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.meta import Identity
-from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.watching import ByJob, JobKey, Watching
@@ -46,31 +44,18 @@ class Watch:
         return Kueue(facts.of(view.facts, found.values(), all_known=self._found.values()))
 
 
-class Workloads(Own):
+@dataclass(kw_only=True)
+class Workloads(LiveWrites):
     """Carries out the writes of Workloads; now: returns seconds since the epoch."""
 
     kinds = (CreateWorkload, MarkReady, ClearWorkload, FinishWorkload)
 
-    def __init__(
-        self,
-        client: ApiReader,
-        gate: Gate,
-        seen: Seen,
-        *,
-        events: Events,
-        now: Callable[[], float],
-    ) -> None:
-        self._client = client
-        self._gate = gate
-        self._seen = seen
-        self._events = events
-        self._now = now
-        # The priority class that a job was told to be missing, by namespace and name of the job.
-        self._missing: dict[tuple[str, str], str] = {}
+    # The priority class that a job was told to be missing, by namespace and name of the job.
+    missing: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def forget(self, namespace: str, name: str) -> None:
         """Forget a job that is gone."""
-        self._missing.pop((namespace, name), None)
+        self.missing.pop((namespace, name), None)
 
     async def perform(self, view: JobView, action: Action) -> None:
         """Carry out an action.
@@ -90,16 +75,16 @@ class Workloads(Own):
             priority = await self._priority(view, action.priority_class)
         body = bodies.created(view, action, pods=pods, priority=priority)
         check_size(body)
-        answer = await self._gate.create_object(WORKLOADS, namespace=view.namespace, body=body)
-        self._seen.see(WORKLOADS, answer)
+        answer = await self.gate.create_object(WORKLOADS, namespace=view.namespace, body=body)
+        self.seen.see(WORKLOADS, answer)
 
     async def _priority(self, view: JobView, name: str) -> int:
         try:
             found = await self._read(WORKLOAD_PRIORITIES, name)
         except errors.NotFound:
-            if self._missing.get((view.namespace, view.name)) != name:  # each try would make another Event
-                self._events.emit(view, words.no_class(view, name))
-                self._missing[view.namespace, view.name] = name
+            if self.missing.get((view.namespace, view.name)) != name:  # each try would make another Event
+                self.events.emit(view, words.no_class(view, name))
+                self.missing[view.namespace, view.name] = name
             raise
         self.forget(view.namespace, view.name)
         value: int = found["value"]
@@ -114,9 +99,9 @@ class Workloads(Own):
         starting = {gated.ref.name for gated in action.pods}
         found = (workload_of(view, queue, pod) for pod in view.pods if pod.ref.name in starting)
         for one in {one.metadata.name: one.metadata for one in found if one}.values():
-            raw = await self._client.get(WORKLOADS.path(view.namespace, one.name))
+            raw = await self.client.get(WORKLOADS.path(view.namespace, one.name))
             if not wire.read(raw).granted:
-                self._seen.see(WORKLOADS, raw)
+                self.seen.see(WORKLOADS, raw)
                 raise Outdated(f"{view.namespace}/{view.name}: Workload {one.name} is not granted any more")
 
     async def place(self, view: JobView, pod: Identity, action: Ungate) -> Sequence[Object]:
@@ -145,20 +130,20 @@ class Workloads(Own):
         found = action.workload.metadata
         workload = await self._read(WORKLOADS, found.name, view.namespace)
         if workload["metadata"]["uid"] != found.uid:
-            return self._seen.see_gone(WORKLOADS, view.namespace, found)
+            return self.seen.see_gone(WORKLOADS, view.namespace, found)
         if isinstance(action, ClearWorkload) and not bodies.is_preempted(workload):
             # A former leader has given it back already. Kueue may have granted it again, so pods may run.
-            return self._seen.see(WORKLOADS, msgspec.json.encode(workload))
-        body = bodies.marked(view, action, workload, now=self._now())
-        answer = await self._gate.patch_object(
+            return self.seen.see(WORKLOADS, msgspec.json.encode(workload))
+        body = bodies.marked(view, action, workload, now=self.now())
+        answer = await self.gate.patch_object(
             WORKLOADS,
             namespace=view.namespace,
             name=found.name,
             subresource="status",
             body=body,
         )
-        return self._seen.see(WORKLOADS, answer)
+        return self.seen.see(WORKLOADS, answer)
 
     async def _read(self, resource: Resource, name: str, namespace: str | None = None) -> Object:
-        found: Object = msgspec.json.decode(await self._client.get(resource.path(namespace, name)))
+        found: Object = msgspec.json.decode(await self.client.get(resource.path(namespace, name)))
         return found

@@ -35,7 +35,9 @@ ASKED = CreateUnit(
 
 @pytest.fixture
 def units(client: ApiWriter, taken: Taken, told: Told) -> QueueUnits:
-    return QueueUnits(client, gate_of(client, Metrics(CollectorRegistry())), taken, events=told, now=lambda: NOW)
+    return QueueUnits(
+        client=client, gate=gate_of(client, Metrics(CollectorRegistry())), seen=taken, events=told, now=lambda: NOW
+    )
 
 
 def phases(taken: Taken) -> list[str]:

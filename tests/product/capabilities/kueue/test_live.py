@@ -40,7 +40,7 @@ CLASSES = WORKLOAD_PRIORITIES.path()
 @pytest.fixture
 def written(client: ApiWriter, taken: Taken, told: Told) -> Workloads:
     metrics = Metrics(CollectorRegistry())
-    return Workloads(client, gate_of(client, metrics), taken, events=told, now=lambda: NOW)
+    return Workloads(client=client, gate=gate_of(client, metrics), seen=taken, events=told, now=lambda: NOW)
 
 
 def conditions(**status: bool) -> dict[str, Any]:
