@@ -69,7 +69,7 @@ class Own:
         return {}
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class LiveWrites(Own):
     """Writes for which live objects are read first; now: returns seconds since the epoch."""
 

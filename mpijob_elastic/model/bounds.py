@@ -31,8 +31,9 @@ LARGEST_MEMORY = 2 * 2**20
 LONGEST_MANAGER = 128
 # Bytes that are kept of a MPIJob or an object of a capability, and of the templates of all pods of a job.
 LARGEST_FACTS = 64 * 2**10
-# Bytes of one pod, of which a job has up to 10,000. What it keeps beside the texts of its template is a fourth of that.
-LARGEST_POD = 8 * 2**10
+# Bytes of one pod, of which a job has up to 10,000, and of its scheduling gates. What else it has beside the texts of
+# its template is short.
+LARGEST_POD, LARGEST_GATES = 8 * 2**10, 512
 # Bytes that are kept of a job's ConfigMap or Role, compressed: for each worker that it names beside `LARGEST_FACTS`,
 # and at most. List, hostfile and memory of 1,000 workers with the longest names take at most 73 KiB, and of any number
 # 260 KiB, as the annotations of an object hold 256 KiB.

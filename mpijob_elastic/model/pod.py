@@ -47,8 +47,8 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     of a NoExecute taint. ends_at: end of its grace period, of `grace` seconds, both None unless it is being deleted.
     shares_processes: with other containers of the pod, or with its node. out_of_memory: a container was killed for it.
     pre_stop: a container has a preStop hook. gates: what holds it back from the scheduler. grouped: it starts with
-    others, by a mark for their scheduler. marks: annotations of ours on a worker. last_words: of the main process that
-    our webhook gave it, once that has ended with its ranks.
+    others, by a mark for their scheduler. marks: annotations of a worker that a capability reads. last_words: of the
+    main process that our webhook gave it, once that has ended with its ranks.
     """
 
     metadata: Owned

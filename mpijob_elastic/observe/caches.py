@@ -99,7 +99,9 @@ class Caches:
 
         owned = names.LABEL_APP
         self.jobs = self._watch(resources.MPI_JOBS, read.job, self._on_job)
-        self.pods = self._watch(resources.PODS, partial(self._read_pod, read.pod), self._on_pod, names.POD_SELECTOR)
+        self.pods = self._watch(
+            resources.PODS, lambda raw: self._texts.shared(read.pod(raw)), self._on_pod, names.POD_SELECTOR
+        )
         read_config, read_role = facts_config.read_config, facts_config.read_role
         self.configs = self._watch(resources.CONFIG_MAPS, lambda raw: packed(read_config(raw)), self._on_owned, owned)
         self.roles = self._watch(resources.ROLES, lambda raw: packed(read_role(raw)), self._on_owned, owned)
@@ -240,10 +242,6 @@ class Caches:
     def see_gone(self, resource: Resource, namespace: str, ref: Identity) -> None:
         """Remove an object that no longer exists."""
         self._gone[resource](namespace, ref.name, ref.uid)
-
-    def _read_pod(self, read: Callable[[bytes], PodFacts], raw: bytes) -> PodFacts:
-        pod = read(raw)
-        return self._texts.shared(pod, before=self.pods.store.get(pod.metadata.namespace, pod.metadata.name))
 
     def _on_job(self, old: JobFacts | None, new: JobFacts | None) -> None:
         fact = new or old

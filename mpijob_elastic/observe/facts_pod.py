@@ -24,7 +24,7 @@ _CONFIG_MOUNT = f'"{names.CONFIG_VOLUME}"'.encode()
 _NONE: frozenset[str] = frozenset()
 # The scheduler lists every reason of every node.
 _LONGEST_OBSTACLE = 200
-# A container may have any number of ends, and anybody may give it a long name.
+# A pod may have any number of containers that have ended, with long names.
 _LONGEST_STATE = 400
 # A mark of ours is short; anybody who may annotate the pod may write a longer one.
 _LONGEST_MARK = 64
@@ -36,7 +36,9 @@ def read(raw: bytes, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = 
     Raises msgspec.DecodeError if it is none, would take long to read, or is too large to keep.
     """
     cost.check(raw)
-    return bounds.kept(of(decode(raw), groups=groups, marks=marks), most=bounds.LARGEST_POD)
+    facts = of(decode(raw), groups=groups, marks=marks)
+    bounds.kept(facts.gates, most=bounds.LARGEST_GATES)
+    return bounds.kept(facts, most=bounds.LARGEST_POD)
 
 
 def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NONE) -> PodFacts:
@@ -90,7 +92,7 @@ def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NON
         pre_stop=_has_pre_stop(spec),
         gates=tuple(shared(gate.name) for gate in spec.scheduling_gates or ()),
         grouped=_is_grouped(pod.metadata, spec, groups),
-        marks=NO_MARKS if launcher or marks.isdisjoint(annotations) else _marks(annotations, marks),
+        marks=NO_MARKS if launcher else _marks(annotations, marks),
         last_words=_last_words(status) if pod.metadata.deleting else "",
     )
 
@@ -101,7 +103,7 @@ def _refreshed(annotations: Mapping[str, str]) -> str | None:
 
 
 def _marks(annotations: Mapping[str, str], marks: frozenset[str]) -> Mapping[str, str]:
-    return {shared(key): text[:_LONGEST_MARK] for key, text in annotations.items() if key in marks}
+    return {key: annotations[key][:_LONGEST_MARK] for key in marks if key in annotations} or NO_MARKS
 
 
 def _is_grouped(metadata: ObjectMeta, spec: Spec, groups: frozenset[str]) -> bool:

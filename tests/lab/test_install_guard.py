@@ -215,7 +215,6 @@ MPI_JOBS_SENT = [
     *patched(False, MPI_JOBS, JOB, annotations({names.ENABLED: "true"}), annotations({"kept": "no"})),
     *patched(False, MPI_JOBS, JOB, annotations({names.HISTORY: "[]"})),
     *patched(False, MPI_JOBS, JOB, annotations({"kept": None}), UNLABELLED, size(9)),
-    *patched(False, MPI_JOBS, JOB, {"spec": size(4)["spec"] | {"slotsPerWorker": 2}}),
 ]
 COUNTED = {"conditions": [{"type": "Created", "status": "True"}], "replicaStatuses": {"Worker": {"active": 1}}}
 

@@ -30,9 +30,9 @@ class Watch:
         return EtOperator.of(view, [one for found in self._found for one in found.of(key).values()]) if known else None
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Requests(LiveWrites):
-    """Answers the requests for jobs that do not exist; now: returns seconds since the epoch."""
+    """Answers the requests for jobs that do not exist."""
 
     async def jobless(self, namespace: str, name: str) -> None:
         """Say in the requests for a job that it does not exist, after a live look."""

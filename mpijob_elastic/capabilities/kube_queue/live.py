@@ -47,9 +47,9 @@ class Watch:
         return KubeQueue.of(view.facts, self._found.of(key).values()) if self._found.known else None
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class QueueUnits(LiveWrites):
-    """Carries out the writes of KubeQueue's extension; now: returns seconds since the epoch."""
+    """Carries out the writes of KubeQueue's extension."""
 
     kinds = (CreateUnit, MarkRunning, ReleaseJob)
 

@@ -44,14 +44,14 @@ class Watch:
         return Kueue(facts.of(view.facts, found.values(), all_known=self._found.values()))
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Workloads(LiveWrites):
-    """Carries out the writes of Workloads; now: returns seconds since the epoch."""
+    """Carries out the writes of Workloads."""
 
     kinds = (CreateWorkload, MarkReady, ClearWorkload, FinishWorkload)
 
     # The priority class that a job was told to be missing, by namespace and name of the job.
-    missing: dict[tuple[str, str], str] = field(default_factory=dict)
+    missing: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
 
     def forget(self, namespace: str, name: str) -> None:
         """Forget a job that is gone."""

@@ -64,9 +64,8 @@ def test_notices_that_somebody_makes_longer_than_ours_are_cut(character: str) ->
         raw(spec={"nodeName": LONG}),
         raw(status={"phase": LONG}),
         raw(spec={"containers": [{"name": LONG}]}),
-        raw(spec={"schedulingGates": [{"name": LONG}]}),
     ],
-    ids=["default container", "node", "phase", "container", "gate"],
+    ids=["default container", "node", "phase", "container"],
 )
 def test_a_pod_with_more_text_than_may_be_kept_is_not_read(hostile: bytes) -> None:
     with pytest.raises(TooLarge, match="8,192 bytes"):

@@ -22,7 +22,13 @@ OWNER = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "train", "ui
 NAME, LONG = "x" * 253, "y" * 2**20
 
 
-def raw(index: int, version: int = 1, annotations: dict[str, str] | None = None, **parts: Any) -> bytes:
+def raw(
+    index: int,
+    version: int = 1,
+    annotations: dict[str, str] | None = None,
+    owner: dict[str, str] | None = None,
+    **parts: Any,
+) -> bytes:
     metadata = {
         "name": f"train-worker-{index}",
         "namespace": "n",
@@ -30,7 +36,7 @@ def raw(index: int, version: int = 1, annotations: dict[str, str] | None = None,
         "resourceVersion": str(version),
         "labels": {names.LABEL_JOB_ROLE: names.ROLE_WORKER},
         "annotations": annotations or {},
-        "ownerReferences": [OWNER],
+        "ownerReferences": [OWNER | (owner or {})],
     }
     return msgspec.json.encode({"metadata": metadata, **parts})
 
@@ -45,7 +51,7 @@ def caches() -> Caches:
 
 def texts_of(pods: list[PodFacts]) -> int:
     """The bytes of the texts that are kept: each object once."""
-    kept = {id(part): part for pod in pods for part in (pod.containers, pod.tolerations, pod.gates, pod.mounting)}
+    kept = {id(part): part for pod in pods for part in (pod.containers, pod.tolerations, pod.mounting)}
     return sum(len(msgspec.json.encode(part)) for part in kept.values())
 
 
@@ -78,15 +84,29 @@ def test_workers_of_one_template_keep_it_once() -> None:
     assert texts_of([*seen.pods.store.values()]) < bounds.LARGEST_POD
 
 
-def test_a_pod_that_becomes_smaller_is_always_read() -> None:
-    """Our own write takes its gate away, and the job's pods may have all the texts that they may have."""
+def test_a_pod_that_loses_its_gate_is_always_read() -> None:
+    """Our own write takes it away, and the job's pods may have all the texts that they may have."""
     seen = caches()
-    differ = [templated(f"{index}" * 1000) for index in range(30)]
+    differ = [templated(f"{index:02}" * 1000)["spec"] for index in range(30)]
     gated = {"schedulingGates": [{"name": names.GATE_SUSPENDED}]}
-    assert see(seen, *(raw(index, spec=one["spec"] | gated) for index, one in enumerate(differ))) > 0
-    there = len(seen.pods.store.values())
-    assert not see(seen, *(raw(index, version=2, **one) for index, one in enumerate(differ[:there])))
+    alike = {"containers": [{"name": "a" * 5000}]}
+    assert not see(seen, raw(30, spec=alike | gated), raw(31, spec=alike | gated))
+    assert see(seen, *(raw(index, spec=one | gated) for index, one in enumerate(differ))) > 0
+    there = [*seen.pods.store.values()]
+    for pod in there:
+        number = int(pod.metadata.uid)
+        assert not see(seen, raw(number, version=2, spec=alike if number >= 30 else differ[number]))
     assert not any(pod.gates for pod in seen.pods.store.values())
+
+
+def test_a_pod_that_moves_to_another_job_takes_its_texts_along() -> None:
+    seen = caches()
+    alike = templated("a" * 3000)
+    moved = raw(0, version=2, **alike).replace(b'"train",', b'"other",')
+    assert not see(seen, raw(0, **alike), raw(1, **alike), moved)
+    for pod in [*seen.pods.store.values()]:
+        seen.see_gone(PODS, "n", pod.metadata)
+    assert (seen._texts._kept, seen._texts._pods, seen._texts._bytes) == ({}, {}, {})
 
 
 def test_room_is_free_again_once_a_pod_is_gone() -> None:
@@ -106,11 +126,24 @@ def test_room_is_free_again_once_a_pod_is_gone() -> None:
         {"status": {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": LONG}]}},
         {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": LONG}]}},
         {"spec": {"nodeName": NAME}, "status": {"reason": LONG}},
+        {"owner": {"uid": LONG}},
+        {"owner": {"name": LONG}},
+        {"owner": {"apiVersion": f"kubeflow.org/{LONG}"}},
     ],
-    ids=["marks", "an eviction", "a reason", "an obstacle", "an end"],
+    ids=["marks", "an eviction", "a reason", "an obstacle", "an end", "an owner's uid", "its name", "its version"],
 )
 def test_a_pod_keeps_little_of_its_own(parts: dict[str, Any]) -> None:
     assert bounds.size(live.READ.pod(raw(0, **parts))) <= bounds.LARGEST_POD / 4
+
+
+def test_of_a_workers_annotations_those_that_a_capability_reads_are_kept() -> None:
+    found = live.READ.pod(raw(0, annotations={EVICTION_MARK: "x", f"{names.PREFIX}other": "y"}))
+    assert found.marks == {EVICTION_MARK: "x"}
+
+
+def test_a_pod_with_long_gates_is_not_read() -> None:
+    with pytest.raises(TooLarge, match="512 bytes"):
+        live.READ.pod(raw(0, spec={"schedulingGates": [{"name": f"{index}.example.com/gate"} for index in range(50)]}))
 
 
 TEMPLATES = [templated("main"), templated("a" * 3000), templated("b" * 7000), templated("c" * 5000, "d")]
