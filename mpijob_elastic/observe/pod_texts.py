@@ -14,9 +14,8 @@ from mpijob_elastic.model import bounds
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe.watching import JobKey
 
-# A field of `PodFacts` that has such a text.
+# What a field of `PodFacts` has of them.
 _Text = tuple[object, ...] | str
-_FIELDS = ("containers", "mounting", "default_container", "tolerations")
 
 
 class PodTexts:
@@ -31,26 +30,35 @@ class PodTexts:
         """Return the pod with the texts that a pod of its job has already. Raises `TooLarge`: see bounds."""
         key, texts = _key(pod), _texts(pod)
         kept = self._kept.get(key, {})
-        more = sum(bounds.size(text) for text in {*texts.values()} if text not in kept)
-        if more and self._bytes[key] + more > bounds.LARGEST_FACTS:
+        new = {text for text in texts if text not in kept}
+        if new and self._bytes[key] + sum(map(bounds.size, new)) > bounds.LARGEST_FACTS:
             raise TooLarge(
                 f"the pods of its job have more than {bounds.LARGEST_FACTS:,} bytes of containers and tolerations that "
                 "differ; give them the same, and delete this pod"
             )
-        return structs.replace(pod, **{field: kept.get(text, text) for field, text in texts.items()})
+        containers, mounting, default_container, tolerations = (kept.get(text, text) for text in texts)
+        return structs.replace(
+            pod,
+            containers=containers,
+            mounting=mounting,
+            default_container=default_container,
+            tolerations=tolerations,
+        )
 
     def see(self, old: PodFacts | None, new: PodFacts | None) -> None:
         """Take in that a pod is kept in the place of another; None if there is none."""
+        if old is not None and new is not None and _key(old) == _key(new) and _texts(old) == _texts(new):
+            return
         if new is not None:
             key = _key(new)
-            for text in _texts(new).values():
+            for text in _texts(new):
                 if text not in self._kept[key]:
                     self._kept[key][text] = text
                     self._bytes[key] += bounds.size(text)
                 self._pods[key][text] += 1
         if old is not None:
             key = _key(old)
-            for text in _texts(old).values():
+            for text in _texts(old):
                 self._pods[key][text] -= 1
                 if not self._pods[key][text]:
                     del self._pods[key][text], self._kept[key][text]
@@ -64,5 +72,5 @@ def _key(pod: PodFacts) -> JobKey:
     return JobKey(pod.metadata.namespace, pod.metadata.job)
 
 
-def _texts(pod: PodFacts) -> dict[str, _Text]:
-    return {field: getattr(pod, field) for field in _FIELDS}
+def _texts(pod: PodFacts) -> tuple[_Text, ...]:
+    return pod.containers, pod.mounting, pod.default_container, pod.tolerations

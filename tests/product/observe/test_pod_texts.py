@@ -84,6 +84,14 @@ def test_workers_of_one_template_keep_it_once() -> None:
     assert texts_of([*seen.pods.store.values()]) < bounds.LARGEST_POD
 
 
+def test_a_text_that_others_have_is_kept_once_beside_one_that_none_has() -> None:
+    seen = caches()
+    long = {"containers": [{"name": "a" * 3000}, {"name": "b" * 3000}]}
+    defaults = [{names.DEFAULT_CONTAINER: f"c{index}"} for index in range(100)]
+    assert not see(seen, *(raw(index, annotations=one, spec=long) for index, one in enumerate(defaults)))
+    assert texts_of([*seen.pods.store.values()]) < bounds.LARGEST_POD
+
+
 def test_a_pod_that_loses_its_gate_is_always_read() -> None:
     """Our own write takes it away, and the job's pods may have all the texts that they may have."""
     seen = caches()
