@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from mpijob_elastic.kube.meta import LONGEST_NAME, Identity, ObjectMeta, OwnedIdentity
+from mpijob_elastic.kube.meta import Identity, ObjectMeta, OwnedIdentity
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 
 
@@ -104,10 +104,8 @@ class Fact(Protocol):
 
 def owned(metadata: OwnedIdentity) -> Owned:
     """Return the metadata with its owner."""
-    owner = metadata.controller
+    owner = metadata.shortened().controller  # the API server bounds no text of a reference
     is_job = owner is not None and owner.kind == MPI_JOBS.kind and owner.api_version.startswith(MPI_JOBS.group + "/")
-    # The API server bounds none of these.
-    is_job = is_job and owner is not None and max(map(len, (owner.name, owner.uid, owner.api_version))) <= LONGEST_NAME
     # The objects of a job share these texts.
     return Owned(
         namespace=shared(metadata.namespace),

@@ -22,6 +22,7 @@ _ENDINGS = ("DisruptionTarget", "TerminationTarget")
 # As the API server writes the mount; only its volume has quotes around just this name.
 _CONFIG_MOUNT = f'"{names.CONFIG_VOLUME}"'.encode()
 _NONE: frozenset[str] = frozenset()
+_TOUCH = frozenset((names.REFRESHED,))
 # The scheduler lists every reason of every node.
 _LONGEST_OBSTACLE = 200
 # A pod may have any number of containers that have ended, with long names.
@@ -75,7 +76,7 @@ def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NON
         launcher_phase=_launcher_phase(status) if launcher else LauncherPhase.WAITING,
         mounts_discovery=launcher and _mounts_discovery(spec),
         names_discovery=launcher and _names_discovery(spec),
-        refreshed=_refreshed(annotations) if launcher else None,
+        refreshed=_marks(annotations, _TOUCH).get(names.REFRESHED) if launcher else None,
         delivering_since=_delivering_since(status) if launcher else None,
         started_at=_started_at(driver),
         ended_at=_ended_at(status, created_at) if launcher else None,
@@ -95,11 +96,6 @@ def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NON
         marks=NO_MARKS if launcher else _marks(annotations, marks),
         last_words=_last_words(status) if pod.metadata.deleting else "",
     )
-
-
-def _refreshed(annotations: Mapping[str, str]) -> str | None:
-    text = annotations.get(names.REFRESHED)
-    return text if text is None else text[:_LONGEST_MARK]
 
 
 def _marks(annotations: Mapping[str, str], marks: frozenset[str]) -> Mapping[str, str]:
