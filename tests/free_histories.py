@@ -5,7 +5,7 @@ A job in a queue parks no workers, so these jobs begin without a queue. They may
 
 from typing import ClassVar
 
-from mpijob_elastic.capabilities.parking.facts import PARKED
+from mpijob_elastic.capabilities.parking import PARKED
 from mpijob_elastic.capabilities.sizes.facts import SIZES
 from tests.queued_histories import History
 

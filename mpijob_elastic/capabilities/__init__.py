@@ -12,8 +12,7 @@ from mpijob_elastic.capabilities.history import History
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
-from mpijob_elastic.capabilities.parking import Parking
-from mpijob_elastic.capabilities.parking.facts import PARKED
+from mpijob_elastic.capabilities.parking import PARKED, Parking
 from mpijob_elastic.capabilities.run_policy import Runs
 from mpijob_elastic.capabilities.sizes import Sizes
 from mpijob_elastic.capabilities.sizes.facts import SIZES

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.parking.actions import DeletePlaceholder
+from mpijob_elastic.capabilities.parking import DeletePlaceholder
 from mpijob_elastic.decide import decide, derive, drain
 from mpijob_elastic.decide.actions import (
     Action,

@@ -6,7 +6,7 @@ Nothing here asks decide: an invariant that borrowed its reasons would share its
 from functools import cache
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.parking.actions import DeletePlaceholder
+from mpijob_elastic.capabilities.parking import DeletePlaceholder
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,

@@ -3,7 +3,7 @@
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.parking.actions import DeletePlaceholder
+from mpijob_elastic.capabilities.parking import DeletePlaceholder
 from mpijob_elastic.decide import derive, drain, next_memory
 from mpijob_elastic.decide.actions import (
     Action,

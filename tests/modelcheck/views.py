@@ -8,7 +8,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities import told
-from mpijob_elastic.capabilities.parking.facts import Parked
+from mpijob_elastic.capabilities.parking import Parked
 from mpijob_elastic.capabilities.suspension import Suspended
 from mpijob_elastic.decide import config_map, derive, frozen_execs, lost_ranks, next_memory, rank0_loss
 from mpijob_elastic.model import job as model

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.cluster import Cluster
-from mpijob_elastic.capabilities.et_operator.api import TRAINING_JOBS
+from mpijob_elastic.capabilities.et_operator.facts import TRAINING_JOBS
 from mpijob_elastic.kube.resources import Resource
 
 Object = dict[str, Any]

@@ -1,6 +1,7 @@
 """Hold docs/writes.md, the table of every write, against the code, the rights and the admission policies."""
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +33,7 @@ DOORS = {"mpijob_elastic/kube/writer.py", "mpijob_elastic/kube/exec.py", "mpijob
 # What the functions here send is told by kinds of actions.
 SENDERS = {("mpijob_elastic/act/writer.py", "_patch", "patch"), ("mpijob_elastic/act/writer.py", "_create", "create")}
 ACTIONS = {
-    (f"{kind.__module__.replace('.', '/')}.py", kind.__name__, verb): kind
+    (str(Path(inspect.getfile(kind)).relative_to(ROOT)), kind.__name__, verb): kind
     for verb, base in (("patch", Patch), ("create", Create), ("delete", Delete))
     for kind in kinds(base)
 }

@@ -5,8 +5,7 @@ from typing import Any
 
 import msgspec
 
-from mpijob_elastic.capabilities.autoscaling import Autoscaling, growth
-from mpijob_elastic.capabilities.autoscaling import actions as of_scaling
+from mpijob_elastic.capabilities.autoscaling import Autoscaling, autoscaler, size
 from mpijob_elastic.capabilities.autoscaling.facts import Scaling
 from mpijob_elastic.model.job import JobView
 from tests.builders import LONG_AGO, but
@@ -15,7 +14,7 @@ from tests.room_words import ByType, Words
 
 def grown(worked: int, *, asked: int, at: float = LONG_AGO) -> dict[str, bytes]:
     """What the memory tells of the sizes that worked and were asked for."""
-    return {growth.NAME: msgspec.json.encode(growth.Growth(worked=worked, asked=asked, at=at), order="sorted")}
+    return {size.NAME: msgspec.json.encode(size.Growth(worked=worked, asked=asked, at=at), order="sorted")}
 
 
 def _with(before: ByType, **facts: Any) -> ByType:
@@ -33,11 +32,11 @@ WORDS = Words(
         "others_wait": lambda before, waits: _with(before, others_wait=waits),
     },
     plan={
-        of_scaling.RollBack: lambda size: f"return {size.before} to {size.after}",
-        of_scaling.Fill: lambda size: f"fill {size.before} to {size.after}",
-        of_scaling.MakeAutoscaler: lambda _: "make HPA",
-        of_scaling.ChangeAutoscaler: lambda _: "change HPA",
-        of_scaling.DeleteAutoscaler: lambda _: "delete HPA",
+        size.RollBack: lambda action: f"return {action.before} to {action.after}",
+        size.Fill: lambda action: f"fill {action.before} to {action.after}",
+        autoscaler.MakeAutoscaler: lambda _: "make HPA",
+        autoscaler.ChangeAutoscaler: lambda _: "change HPA",
+        autoscaler.DeleteAutoscaler: lambda _: "delete HPA",
     },
-    done={of_scaling.RollBack: _resized, of_scaling.Fill: _resized},
+    done={size.RollBack: _resized, size.Fill: _resized},
 )

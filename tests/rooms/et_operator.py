@@ -7,8 +7,7 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities import told
 from mpijob_elastic.capabilities.et_operator import EtOperator
 from mpijob_elastic.capabilities.et_operator.actions import OwnRequest, SayPhase, SetWorkers
-from mpijob_elastic.capabilities.et_operator.api import FAILED, PENDING, SCALE_INS, SCALING, UNDONE
-from mpijob_elastic.capabilities.et_operator.facts import Request, Scaled
+from mpijob_elastic.capabilities.et_operator.facts import FAILED, PENDING, SCALE_INS, SCALING, UNDONE, Request, Scaled
 from mpijob_elastic.decide.actions import normal
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.owners import controller

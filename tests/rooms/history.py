@@ -4,7 +4,7 @@ from dataclasses import replace
 from random import Random
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.history.facts import Sized
+from mpijob_elastic.capabilities.history.changes import Sized
 from mpijob_elastic.decide.actions import TellUser
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Scale

@@ -6,8 +6,7 @@ from random import Random
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities import told
-from mpijob_elastic.capabilities.parking.actions import DeletePlaceholder
-from mpijob_elastic.capabilities.parking.facts import Parked
+from mpijob_elastic.capabilities.parking import DeletePlaceholder, Parked
 from mpijob_elastic.decide.actions import normal
 from mpijob_elastic.model.job import JobView
 from tests.builders import but, ref

@@ -3,9 +3,8 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from mpijob_elastic.capabilities.autoscaling import autoscaler, facts, fill, growth, scale_timeout, wire
-from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALERS
-from mpijob_elastic.capabilities.autoscaling.facts import Autoscaler, Scaling
+from mpijob_elastic.capabilities.autoscaling import autoscaler, facts, size
+from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALERS, Autoscaler, Scaling, scaling
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Sizing
@@ -41,7 +40,7 @@ class Autoscaling(Capability):
     @classmethod
     def sizing(cls) -> Sizing[Autoscaler]:
         """Return the HPAs."""
-        return Sizing(resource=AUTOSCALERS, read=wire.read, owner=autoscaler.owner)
+        return Sizing(resource=AUTOSCALERS, read=facts.read, owner=autoscaler.owner)
 
     def size_owner(self, view: JobView) -> str:
         """Return that a GitOps tool does, an HPA, or what lies idle."""
@@ -49,28 +48,23 @@ class Autoscaling(Capability):
 
     def due(self, state: JobState) -> Iterable[Action]:
         """Yield the write of the HPA."""
-        is_asked = self.autoscalers or _asked(state).autoscale
-        due = autoscaler.write(state, self.autoscalers) if is_asked and self.autoscalers is not None else None
+        due = None if self.autoscalers is None else autoscaler.write(state, self.autoscalers)
         return [due] if due else []
 
     def resize(self, state: JobState) -> tuple[Action | None, float | None]:
         """Return the size that idle nodes allow, or the last one that worked."""
-        if not _asked(state).fill:
-            return scale_timeout.roll_back(state)
+        if not scaling(state.view.facts).fill:
+            return size.roll_back(state)
         if self.others_wait is None:
             return None, None
-        return fill.resize(state, self.autoscalers or (), self.others_wait)
+        return size.fill(state, self.autoscalers or (), self.others_wait)
 
     def remember(self, state: JobState, published: Collection[str]) -> Iterable[tuple[str, bytes]]:
         """Yield the sizes that were asked for and worked."""
-        asked = _asked(state)
+        asked = scaling(state.view.facts)
         is_used = (asked.scale_timeout is not None or asked.fill) and state.view.elastic
-        return [(growth.NAME, growth.entry(state, published))] if is_used else []
+        return [(size.NAME, size.entry(state, published))] if is_used else []
 
     def notes(self, state: JobState) -> Iterable[Note]:
         """Yield what keeps the job from being scaled as it asks."""
-        return autoscaler.notes(state.view, self.autoscalers or ()) if _asked(state).autoscale else ()
-
-
-def _asked(state: JobState) -> Scaling:
-    return state.view.facts.of(Scaling) or Scaling()
+        return autoscaler.notes(state.view, self.autoscalers or ()) if scaling(state.view.facts).autoscale else ()

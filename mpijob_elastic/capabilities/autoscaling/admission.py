@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALE
-from mpijob_elastic.capabilities.autoscaling.facts import Scaling
+from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE, scaling
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules.optional import Admission
@@ -14,6 +13,5 @@ class AutoscalingAdmission(Admission):
 
     def findings(self, _job: MPIJob, about: JobFacts) -> Iterator[str]:
         """Yield that it has no effect."""
-        asked = about.of(Scaling)
-        if asked and asked.autoscale and not about.elastic:
+        if scaling(about).autoscale and not about.elastic:
             yield f"{AUTOSCALE} has no effect: this job is not elastic"

@@ -4,15 +4,75 @@ Two HPAs on one job block one another (kube-controller-manager's AmbiguousSelect
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
-from mpijob_elastic.capabilities.autoscaling import facts as autoscale
-from mpijob_elastic.capabilities.autoscaling.actions import ChangeAutoscaler, DeleteAutoscaler, MakeAutoscaler
-from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALE, autoscaler_name
-from mpijob_elastic.capabilities.autoscaling.facts import Autoscaler, Scaling
-from mpijob_elastic.decide.actions import Action, Note, normal, warning
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.autoscaling import facts
+from mpijob_elastic.capabilities.autoscaling.facts import (
+    AUTOSCALE,
+    AUTOSCALERS,
+    SPEC_DIGEST,
+    Autoscaler,
+    Spec,
+    autoscaler_name,
+    digest,
+    scaling,
+)
+from mpijob_elastic.decide.actions import Action, Create, Delete, Note, Noted, Object, Patch, normal, warning
 from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.kube.meta import Identity
+from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.owners import controller
 from mpijob_elastic.model.phrases import listed
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OfAutoscaler(Noted):
+    """A write of the HPA of a job. The answer must hold its digest: the API server adds defaults to its spec."""
+
+    resource: Resource = AUTOSCALERS
+    spec: Spec
+
+    def kept(self) -> Object:
+        return {"metadata": {"annotations": {SPEC_DIGEST: digest(self.spec)}}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MakeAutoscaler(_OfAutoscaler, Create):
+    """Create the HPA of a job, controlled by it."""
+
+    job: Identity
+
+    def content(self) -> Object:
+        """The HPA."""
+        metadata = {
+            "name": autoscaler_name(self.job.name),
+            "labels": {names.LABEL_MANAGED_BY: names.PROGRAM},
+            "ownerReferences": [controller(self.job)],
+            **self.kept()["metadata"],
+        }
+        return {"metadata": metadata, "spec": self.spec}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeAutoscaler(_OfAutoscaler, Patch):
+    """Change the HPA of a job, whose status its controller writes all the time."""
+
+    at_version = False
+
+    def change(self) -> Object:
+        """Its spec, and the digest of that."""
+        return {**self.kept(), "spec": self.spec}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteAutoscaler(Noted, Delete):
+    """Delete the HPA of a job."""
+
+    at_version = False
+
+    resource: Resource = AUTOSCALERS
 
 
 def write(state: JobState, known: Sequence[Autoscaler]) -> Action | None:
@@ -20,9 +80,8 @@ def write(state: JobState, known: Sequence[Autoscaler]) -> Action | None:
     view = state.view
     if state.foreign or view.facts.deleting:
         return None
-    mine = next((found for found in known if _is_ours(view, found)), None)
-    scaling = view.facts.of(Scaling) or Scaling()
-    asked, least, most = scaling.autoscale, view.policy.min_replicas, view.policy.max_replicas
+    mine = next((found for found in known if found.labelled and found.metadata.job_uid == view.ref.uid), None)
+    asked, least, most = scaling(view.facts).autoscale, view.policy.min_replicas, view.policy.max_replicas
     why = _why_not(view, known)
     if why or asked is None or least is None or most is None:
         if mine is None or mine.deleting:
@@ -30,8 +89,8 @@ def write(state: JobState, known: Sequence[Autoscaler]) -> Action | None:
         note = normal("AutoscalerDeleted", f"HPA {mine.metadata.name} is deleted: {why}")
         return DeleteAutoscaler(ref=mine.metadata, note=note)
     paused, sizes = state.wishes.stop != "", view.facts.sizes
-    spec = autoscale.spec(asked, view.name, least=least, most=most, paused=paused, sizes=sizes)
-    if mine and mine.digest == autoscale.digest(spec):
+    spec = facts.spec(asked, view.name, least=least, most=most, paused=paused, sizes=sizes)
+    if mine and mine.digest == digest(spec):
         return None
     name = autoscaler_name(view.name)
     message = f"HPA {name}: {spec['minReplicas']} to {spec['maxReplicas']} workers by {asked.name or 'cpu'}"
@@ -61,25 +120,23 @@ def owner(view: JobView, known: Collection[Autoscaler]) -> str:
     """Return who sets the size of a job besides its user, and what to do instead, "" if nobody does."""
     if manager := view.facts.size_manager:
         return f"{manager} sets the size of {view.name}; change it where that reads it, such as in Git"
-    asked = (view.facts.of(Scaling) or Scaling()).autoscale
-    if asked:
+    if asked := scaling(view.facts).autoscale:
         what = "what lies idle" if asked.fill else "an HPA"
         return f"by its annotation {AUTOSCALE}, {what} sets the size of {view.name}; edit or remove the annotation"
-    found = [one.metadata.name for one in known if not one.deleting]
+    found = listed(one.metadata.name for one in known if not one.deleting)
     advice = "edit or delete that HPA, with KEDA its ScaledObject"
-    return f"HPA {listed(found)} sets the size of {view.name}; {advice}" if found else ""
+    return f"HPA {found} sets the size of {view.name}; {advice}" if found else ""
 
 
 def rivals(known: Sequence[Autoscaler]) -> list[str]:
     """Return the HPAs of others that scale the job."""
     # What a former job of the name has left goes by itself.
-    return [
-        found.metadata.name for found in known if not (found.labelled and found.metadata.job_uid) and not found.deleting
-    ]
+    others = (found for found in known if not ((found.labelled and found.metadata.job_uid) or found.deleting))
+    return [found.metadata.name for found in others]
 
 
 def _why_not(view: JobView, known: Sequence[Autoscaler]) -> str:
-    asked = view.facts.of(Scaling) or Scaling()
+    asked = scaling(view.facts)
     reasons = {
         "the job has finished": view.facts.finished,
         f"{AUTOSCALE} does not ask for it": asked.autoscale is None or asked.fill,
@@ -87,7 +144,3 @@ def _why_not(view: JobView, known: Sequence[Autoscaler]) -> str:
         "another HPA scales the job": bool(rivals(known)),
     }
     return next((why for why, holds in reasons.items() if holds), "")
-
-
-def _is_ours(view: JobView, found: Autoscaler) -> bool:
-    return found.labelled and found.metadata.job_uid == view.ref.uid

@@ -1,9 +1,9 @@
-"""Autoscale: what a job is scaled by, as its annotation says: an HPA, or what lies idle; pure.
+"""What a job is scaled by, as its annotation says: an HPA, or what lies idle; and the facts of an HPA; pure.
 
     cpu=70                                      CPU of the workers, in percent of their requests
     external:train_queue_length=100             an external metric, so much for each worker
     external:train_queue_length{queue=a}=100    the same with labels
-    fill                                        no HPA: what lies idle (see `fill`)
+    fill                                        no HPA: what lies idle (see `size`)
 
 https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/
 """
@@ -18,13 +18,24 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALE, SCALE_TIMEOUT
-from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model import durations, policy
 from mpijob_elastic.model.capability import Known
+from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Annotation, Policy, Problem
-from mpijob_elastic.model.wire import Owned
+from mpijob_elastic.model.wire import Owned, Wire, owned
+
+# On an MPIJob, written by users.
+SCALE_TIMEOUT = f"{names.PREFIX}scale-timeout"
+AUTOSCALE = f"{names.PREFIX}autoscale"
+# On the HPA that the controller keeps for a job: the digest of the spec that it was given.
+SPEC_DIGEST = f"{names.PREFIX}spec"
+# v2: the first with external metrics and a behaviour.
+AUTOSCALERS = Resource(
+    group="autoscaling", version="v2", plural="horizontalpodautoscalers", kind="HorizontalPodAutoscaler"
+)
 
 Spec = Mapping[str, Any]
 SHORTEST_SCALE_TIMEOUT, LONGEST_SCALE_TIMEOUT = 1.0, 24 * 3600.0
@@ -67,6 +78,29 @@ class Autoscale:
         return {"type": "External", "external": {"metric": metric, "target": target}}
 
 
+def autoscaler_name(job: str) -> str:
+    """Return the name of the HPA that we make for a job [ours]: a user's own often has the job's name."""
+    return f"mpijob-{job}"
+
+
+class _Target(Wire, frozen=True):
+    kind: str = ""
+    name: str = ""
+    api_version: str = ""
+
+
+class _Spec(Wire, frozen=True):
+    scale_target_ref: _Target = _Target()
+
+
+class _Autoscaler(Wire, frozen=True):
+    metadata: ObjectMeta
+    spec: _Spec = _Spec()
+
+
+_decoder = msgspec.json.Decoder(_Autoscaler)
+
+
 class Autoscaler(msgspec.Struct, frozen=True, kw_only=True):
     """An HPA that scales MPIJob `metadata.job`; that is "" if it scales something else.
 
@@ -77,6 +111,20 @@ class Autoscaler(msgspec.Struct, frozen=True, kw_only=True):
     labelled: bool = False
     deleting: bool = False
     digest: str = ""
+
+
+def read(raw: bytes) -> Autoscaler:
+    """Return the facts in an HPA's JSON. Raises msgspec.DecodeError if it is none."""
+    found = _decoder.decode(raw)
+    target, metadata = found.spec.scale_target_ref, found.metadata
+    # An HPA uses only the group of apiVersion.
+    scales = target.kind == MPI_JOBS.kind and target.api_version.partition("/")[0] == MPI_JOBS.group
+    return Autoscaler(
+        metadata=msgspec.structs.replace(owned(metadata), job=target.name if scales else ""),
+        labelled=metadata.labels.get(names.LABEL_MANAGED_BY) == names.PROGRAM,
+        deleting=metadata.deleting,
+        digest=metadata.annotations.get(SPEC_DIGEST, ""),
+    )
 
 
 def parse(text: str) -> Autoscale | None:
@@ -121,6 +169,11 @@ class Scaling(Known):
     def fill(self) -> bool:
         """True if the job takes what lies idle."""
         return self.autoscale is not None and self.autoscale.fill
+
+
+def scaling(job: JobFacts) -> Scaling:
+    """Return what a job asks for, perhaps nothing."""
+    return job.of(Scaling) or Scaling()
 
 
 def asked(job: MPIJob, known: Policy) -> tuple[Scaling | None, Sequence[Problem]]:

@@ -1,11 +1,10 @@
-"""The writes of the HPA of a job: created under its own name, changed and deleted at the uid that was decided on."""
+"""The watch of the HPAs of jobs, and of pods of other jobs that wait for nodes."""
 
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.autoscaling import Autoscaling, wire
-from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALERS
-from mpijob_elastic.capabilities.autoscaling.facts import Autoscaler, Scaling
+from mpijob_elastic.capabilities.autoscaling import Autoscaling, facts
+from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALERS, Autoscaler, Scaling
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.policy import least_workers
@@ -17,7 +16,7 @@ class Watch:
 
     def __init__(self, watching: Watching) -> None:
         self._watching = watching
-        self._found: ByJob[Autoscaler] = watching.by_job(AUTOSCALERS, wire.read)
+        self._found: ByJob[Autoscaler] = watching.by_job(AUTOSCALERS, facts.read)
 
     def seen(self, key: JobKey, view: JobView) -> Autoscaling | None:
         """Return what scales a job; None where nothing does, and it asks for nothing."""

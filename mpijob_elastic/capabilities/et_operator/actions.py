@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.et_operator.api import FAILED, SCALING, SUCCEEDED
-from mpijob_elastic.capabilities.et_operator.facts import Request
+from mpijob_elastic.capabilities.et_operator.facts import FAILED, SCALING, SUCCEEDED, Request
 from mpijob_elastic.decide.actions import Note, Object, Operations, Patch, SetSize, normal, put, warning
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from mpijob_elastic.act.own import LiveWrites
-from mpijob_elastic.capabilities.et_operator import EtOperator, wire, wishes
-from mpijob_elastic.capabilities.et_operator.api import FAILED, TRAINING_JOBS
-from mpijob_elastic.capabilities.et_operator.facts import Request
+from mpijob_elastic.capabilities.et_operator import EtOperator, facts, wishes
+from mpijob_elastic.capabilities.et_operator.facts import FAILED, TRAINING_JOBS, Request
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.resources import MPI_JOBS
@@ -21,8 +20,8 @@ class Watch:
     """The requests. Where et-operator's own jobs are served, it carries them out, and we stand aside."""
 
     def __init__(self, watching: Watching) -> None:
-        self._found = [watching.by_job(resource, read) for resource, read in wire.READ.items()]
-        self._others = watching.by_job(TRAINING_JOBS, wire.read_training_job)
+        self._found = [watching.by_job(resource, read) for resource, read in facts.READ.items()]
+        self._others = watching.by_job(TRAINING_JOBS, facts.read_training_job)
 
     def seen(self, key: JobKey, view: JobView) -> EtOperator | None:
         """Return the requests of a job; None where there are none, or they are not ours."""
@@ -39,7 +38,7 @@ class Requests(LiveWrites):
         if await serves(self.client, TRAINING_JOBS) is not False:
             return
         path = MPI_JOBS.path(namespace, name)
-        for resource, read in wire.READ.items():
+        for resource, read in facts.READ.items():
             try:
                 found = await list_objects(self.client, resource.path(namespace), read)
             except errors.NotFound:

@@ -9,8 +9,15 @@ from collections.abc import Collection, Iterator, Sequence
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.et_operator.actions import OwnRequest, SayPhase, SetWorkers
-from mpijob_elastic.capabilities.et_operator.api import FAILED, PENDING, SCALING, SUCCEEDED, UNDONE
-from mpijob_elastic.capabilities.et_operator.facts import Request, Scaled
+from mpijob_elastic.capabilities.et_operator.facts import (
+    FAILED,
+    PENDING,
+    SCALING,
+    SUCCEEDED,
+    UNDONE,
+    Request,
+    Scaled,
+)
 from mpijob_elastic.decide.actions import Action, normal
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.bounds import MOST_WORKERS
@@ -51,15 +58,19 @@ def deadline(request: Request) -> float | None:
 
 
 def _next(state: JobState, request: Request) -> Action | None:
+    view = state.view
     if request.phase == SCALING:
         return _going_on(state, request)
-    if state.wishes.stop and not state.view.ended:
+    if state.wishes.stop and not view.ended:
         waits = f"the job is suspended by {state.wishes.stop}"
         return None if request.phase else say(request, PENDING, waits, now=state.now)
-    if why := next(_faults(state, request), ""):
-        return say(request, FAILED, why, now=state.now)
-    pods = _coming(state.view, request) if request.grows else _leaving(state.view, request)
-    why = f"MPIJob {state.view.namespace}/{state.view.name} executes {request.full_name}"
+    pods: Sequence[str] = ()
+    if not (fault := next(_faults(state, request), "")):
+        pods = _pods(view, request)
+        fault = next(_unfit(state, *_target(view, pods, grows=request.grows)), "")
+    if fault:
+        return say(request, FAILED, fault, now=state.now)
+    why = f"MPIJob {view.namespace}/{view.name} executes {request.full_name}"
     return say(request, SCALING, why, now=state.now, pods=pods)
 
 
@@ -78,21 +89,17 @@ def _going_on(state: JobState, request: Request) -> Action | None:
 
 def _end(state: JobState, request: Request, mark: str) -> tuple[str, str] | None:
     """Return how a request has ended, in a phase and words; None while it goes on."""
-    view, pods, uid = state.view, request.pods, request.metadata.uid
-    late = f"{listed(pods)} did not all start within {request.timeout} s, so all were taken back"
-    is_set = mark == uid
-    is_changed = ({*pods} - {*_asked(view)} if request.grows else {*pods} & {*_asked(view)}) != set()
-    ends = (
-        (FAILED, late, mark == uid + UNDONE),
-        *((FAILED, why, True) for why in _never(state)),
-        (FAILED, f"somebody else has set another size of {view.name} since", is_set and is_changed),
-        (
-            SUCCEEDED,
-            f"{request.full_name} has Succeeded",
-            is_set and all(_is_done(state, request, pod) for pod in pods),
-        ),
-    )
-    return next(((phase, why) for phase, why, holds in ends if holds), None)
+    view, pods, uid = state.view, {*request.pods}, request.metadata.uid
+    if mark == uid + UNDONE:
+        return FAILED, f"{listed(request.pods)} did not all start within {request.timeout} s, so all were taken back"
+    if why := next(_never(state), ""):
+        return FAILED, why
+    if mark != uid:
+        return None
+    if pods.difference(_asked(view)) if request.grows else pods.intersection(_asked(view)):
+        return FAILED, f"somebody else has set another size of {view.name} since"
+    is_done = all(_is_done(state, request, pod) for pod in pods)
+    return (SUCCEEDED, f"{request.full_name} has Succeeded") if is_done else None
 
 
 def _is_done(state: JobState, request: Request, pod: str) -> bool:
@@ -119,7 +126,8 @@ def _set(state: JobState, request: Request, *, mark: str, grows: bool) -> Action
 
 def _target(view: JobView, pods: Sequence[str], *, grows: bool) -> tuple[int, Collection[int]]:
     """Return `Worker.replicas` and which workers are parked once these come or leave."""
-    indices = _indices(view, pods)
+    found = (names.worker_index(pod, job=view.name) for pod in pods)
+    indices = [index for index in found if index is not None]
     return view.facts.grown(indices) if grows else view.facts.shrunk(indices)
 
 
@@ -127,16 +135,10 @@ def _size(replicas: int, skips: Collection[int]) -> int:
     return replicas - sum(index < replicas for index in skips)
 
 
-def _indices(view: JobView, pods: Sequence[str]) -> list[int]:
-    found = (names.worker_index(pod, job=view.name) for pod in pods)
-    return [index for index in found if index is not None]
-
-
-def _coming(view: JobView, request: Request) -> list[str]:
-    return [names.worker(view.name, index) for index in view.facts.next_workers(request.count)]
-
-
-def _leaving(view: JobView, request: Request) -> Sequence[str]:
+def _pods(view: JobView, request: Request) -> Sequence[str]:
+    """Return the workers that come, or leave."""
+    if request.grows:
+        return [names.worker(view.name, index) for index in view.facts.next_workers(request.count)]
     return request.names or _asked(view)[-request.count :]
 
 
@@ -158,14 +160,11 @@ def _never(state: JobState) -> Iterator[str]:
 
 
 def _faults(state: JobState, request: Request) -> Iterator[str]:
-    """Yield why a request cannot be carried out."""
-    view = state.view
+    """Yield why a request cannot be carried out, whatever its workers are."""
     if request.script:
         yield "spec.script is not run: that would take the right to run any command in launchers"
     yield from _never(state)
-    yield from _bad_count(view, request)
-    pods = _coming(view, request) if request.grows else _leaving(view, request)
-    yield from _unfit(state, *_target(view, pods, grows=request.grows))
+    yield from _bad_count(state.view, request)
 
 
 def _unfit(state: JobState, replicas: int, skips: Collection[int]) -> Iterator[str]:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.history import changes, facts
-from mpijob_elastic.capabilities.history.facts import Sized
+from mpijob_elastic.capabilities.history import changes
+from mpijob_elastic.capabilities.history.changes import Sized
 from mpijob_elastic.decide import phase
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Wish
@@ -25,7 +25,7 @@ class History(Capability):
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:
         """Return who set the size."""
-        return facts.asked(job, known)
+        return changes.asked(job, known)
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:

@@ -10,19 +10,23 @@ What happened is told from the job's own objects, so that a crash between two wr
 When ranks were seen in all workers, or cut, is a write of its own: the only one that a change costs more.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.history.facts import Sized
 from mpijob_elastic.decide import drain
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.wishes import Leave
 from mpijob_elastic.model import history
+from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.history import Change
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import LARGEST_OWN, Count
+from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.policy import Policy, Problem
+from mpijob_elastic.model.wire import shared
 
 NAME = "history"
 # Changes that are followed: the size that is asked for, and what the list lost meanwhile.
@@ -31,6 +35,44 @@ MOST = 3
 _USER, _HPA, _NODE, _FAILURE = "user", "HPA", "node", "failure"
 # The manager of a size of which none is known: those that nobody asked for have none.
 _UNKNOWN, _SAME_SIZE = "unknown", "Worker.replicas stays, and another number of them is parked"
+
+# The program of the HPA controller, which writes to the scale subresource.
+_HPA_MANAGER = ("kube-controller-manager", "scale")
+# Characters of them that are kept; ours are shorter.
+_LONGEST_PHASE, _LONGEST_CHANGE = 32, 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sized(Known):
+    """Who set the size: the field manager, when (seconds since the epoch), and whether that is an HPA.
+
+    edited_by: the one who set or removed anything last. phase, change: what our annotations say; change: of a size that
+    the history does not have yet.
+    """
+
+    by: str
+    at: float
+    is_hpa: bool = False
+    edited_by: str = ""
+    phase: str = ""
+    change: str = ""
+
+
+def asked(job: MPIJob, _known: Policy) -> tuple[Sized | None, Sequence[Problem]]:
+    """Return who set the size; None where nobody is known to have."""
+    found = job.sized
+    if found is None:
+        return None, ()
+    said = job.metadata.annotations
+    sized = Sized(
+        by=shared(history.short(found.manager, most=history.LONGEST_MANAGER)),
+        at=found.at,
+        edited_by=shared(history.short(job.edited_by, most=history.LONGEST_MANAGER)),
+        is_hpa=(found.manager, found.subresource) == _HPA_MANAGER,
+        phase=shared(said.get(names.PHASE, "")[:_LONGEST_PHASE]),
+        change=said.get(names.CHANGE, "")[:_LONGEST_CHANGE],
+    )
+    return sized, ()
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -5,31 +5,64 @@ nothing, and waits at a gate that never comes off. The core does without these w
 placeholder; a worker that is parked while it runs is one that the size does not ask for.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
-from mpijob_elastic.capabilities.parking import facts
-from mpijob_elastic.capabilities.parking.actions import DeletePlaceholder
-from mpijob_elastic.capabilities.parking.facts import PARKED, Parked
-from mpijob_elastic.decide.actions import Action, Note, normal
+from mpijob_elastic import names
+from mpijob_elastic.decide.actions import Action, Delete, Note, Noted, normal
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability
+from mpijob_elastic.kube.resources import PODS, Resource
+from mpijob_elastic.model import policy
+from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Worker
-from mpijob_elastic.model.policy import Policy, Problem
+from mpijob_elastic.model.policy import Annotation, Policy, Problem
+
+PARKED = names.PARKED
+MOST_PARKED = 100
+ALLOWED = f'"1,3" (numbers of workers; at most {MOST_PARKED}, each from 0 to {MOST_WORKERS - 1})'
+
+_LIST = re.compile(r"[0-9]{1,4}(?:, ?[0-9]{1,4})*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parked(Known):
+    """The indices of the workers that are parked."""
+
+    sized = True
+    skips: Collection[int]
+
+
+def parse(text: str) -> frozenset[int] | None:
+    """Return the indices in the annotation; None if it cannot be read."""
+    found = frozenset(int(index) for index in text.split(",")) if _LIST.fullmatch(text) else frozenset()
+    return found if 0 < len(found) <= MOST_PARKED else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeletePlaceholder(Noted, Delete):
+    """Delete a pod that holds a place which is needed no more; the operator makes the worker again, if any."""
+
+    at_version = False
+
+    resource: Resource = PODS
 
 
 class Parking(Capability):
     """A job that does without some of its workers."""
 
-    annotations = (facts.ANNOTATION,)
+    annotations = (Annotation(PARKED, parse, ALLOWED),)
 
     @classmethod
-    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:
+    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
         """Return which workers are parked."""
-        return facts.asked(job, known)
+        values, problems = policy.read(job.metadata.annotations, {"skips": cls.annotations[0]})
+        return Parked(**values) if values else None, problems
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:

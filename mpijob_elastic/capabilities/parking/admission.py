@@ -1,16 +1,25 @@
-"""Parking at admission: a parked worker that is made becomes a placeholder; what cannot be parked is refused."""
+"""Parking at admission: a parked worker that is made becomes a placeholder; what cannot be parked is refused; pure.
+
+A LimitRange refuses a placeholder, because that asks for 0: what is below `min` is refused, and so is a request of 0 by
+`maxLimitRequestRatio`. It does not matter if a worker names the resource: the API server refuses a pod that does not,
+or fills in a default before the webhook makes it 0.
+https://github.com/kubernetes/kubernetes/blob/v1.34.1/plugin/pkg/admission/limitranger/admission.go
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
 
+import msgspec
+
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.parking import limit_ranges
-from mpijob_elastic.capabilities.parking.facts import PARKED, Parked
-from mpijob_elastic.capabilities.parking.limit_ranges import LimitFacts
+from mpijob_elastic.capabilities.parking import PARKED, Parked
+from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import LIMIT_RANGES
+from mpijob_elastic.model import requests
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob, Resources
+from mpijob_elastic.model.wire import Wire
 from webhook.rules import json_patch, mutate
 from webhook.rules.json_patch import Patch
 from webhook.rules.mutate import Pod
@@ -21,6 +30,49 @@ _FIELD = f"metadata.annotations[{PARKED}]"
 # A ResourceQuota refuses pods that do not name these, and a LimitRange puts its own where they are absent.
 _USUAL = ("cpu", "memory")
 
+# The others are of volume claims and images.
+_LIMITED = ("Container", "Pod")
+
+
+class _Limit(Wire, frozen=True):
+    type: str = ""
+    min: dict[str, str] | None = None
+    max_limit_request_ratio: dict[str, str] | None = None
+
+
+class _Spec(Wire, frozen=True):
+    limits: list[_Limit] | None = None
+
+
+class _LimitRange(Wire, frozen=True):
+    metadata: Identity
+    spec: _Spec = _Spec()
+
+
+class LimitFacts(Wire, frozen=True):
+    """A LimitRange. refuses: the first part that refuses a placeholder, "" if none does: nothing else is kept of it."""
+
+    metadata: Identity
+    refuses: str
+
+
+_decoder = msgspec.json.Decoder(_LimitRange)
+
+
+def limit_range(raw: bytes) -> LimitFacts:
+    """Return the facts in a LimitRange's JSON. Raises msgspec.DecodeError if it is none."""
+    found = _decoder.decode(raw)
+    return LimitFacts(metadata=found.metadata, refuses=next(_parts(found.spec), ""))
+
+
+def _parts(spec: _Spec) -> Iterator[str]:
+    for limit in spec.limits or ():
+        parts = {"min": limit.min, "maxLimitRequestRatio": limit.max_limit_request_ratio}
+        for part, amounts in parts.items() if limit.type in _LIMITED else ():
+            for resource, amount in requests.readable(amounts).items():
+                if amount > 0:
+                    yield f"{part} of {resource} for each {limit.type}"
+
 
 class ParkingAdmission(Admission):
     """What the webhook says of it.
@@ -29,7 +81,7 @@ class ParkingAdmission(Admission):
     of Volcano, and with all else that the webhook misses.
     """
 
-    watches_within: ClassVar = {LIMIT_RANGES: limit_ranges.read}
+    watches_within: ClassVar = {LIMIT_RANGES: limit_range}
 
     def placeholder(self, pod: Pod, job: JobFacts) -> Patch:
         """Return what makes a parked worker hold nothing, nothing for any other pod."""
@@ -88,16 +140,12 @@ def _asks_for_each(job: JobFacts) -> bool:
     return names.GATE_QUEUED in job.gates
 
 
-def _resizes(job: JobFacts) -> bool:
-    return any(known.resizes for known in job.asked)
-
-
 def _reasons_of_size(new: JobFacts) -> Iterator[str]:
     least = new.policy.min_replicas or 1
     if new.workers < least and new.workers < new.replicas:
         source = f"{names.MIN_REPLICAS} ({least})" if new.policy.min_replicas else "the smallest size (1)"
         yield f"leaves {new.workers} of {new.replicas} workers, below {source}; park fewer, or add workers"
-    if _resizes(new):
+    if any(known.resizes for known in new.asked):
         yield "what scales this job by itself counts all workers; remove mpijob-elastic/autoscale first"
 
 

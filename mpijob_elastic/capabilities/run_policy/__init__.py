@@ -1,17 +1,33 @@
-"""Run policy: fields of `spec.runPolicy` on which the operator does not act, for jobs that ask for it."""
+"""Run policy: fields of `spec.runPolicy` on which the operator does not act, for jobs that ask for it.
+
+[operator] A launcher pod that fails ends its job for good: Failed, with a completionTime. So the pod must not fail
+before the last attempt. The webhook lets its kubelet restart the container in place, with the kubelet's own pauses, and
+here the restarts are counted. A container that runs is never ended: while nobody counted, it may have become the
+attempt that succeeds.
+"""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from mpijob_elastic.capabilities.run_policy import facts, wishes
+from mpijob_elastic.capabilities.run_policy import facts
 from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY, RunPolicy
-from mpijob_elastic.decide.actions import Action
+from mpijob_elastic.decide.actions import Action, Delete, EndLauncher, Noted, normal, warning
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.wishes import Capability, Stop, Wish
-from mpijob_elastic.model import policy
+from mpijob_elastic.decide.wishes import Capability, End, Stop, Wish
+from mpijob_elastic.kube.resources import MPI_JOBS, Resource
+from mpijob_elastic.model import durations, policy
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.pod import LauncherPhase
 from mpijob_elastic.model.policy import Annotation, Policy, Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteJob(Noted, Delete):
+    """Delete a finished job at the very version that was decided on, so that an edit of the field in time is obeyed."""
+
+    resource: Resource = MPI_JOBS
 
 
 class Runs(Capability):
@@ -39,10 +55,29 @@ class Runs(Capability):
         if asked.suspend:
             patch = '{"spec": {"runPolicy": {"suspend": false}}}'
             yield Stop(why="spec.runPolicy.suspend", ends_by=f"patch mpijob {view.name} --type=merge -p '{patch}'")
-        if asked.backoff_limit and (end := wishes.end(view, asked.backoff_limit)):
+        if asked.backoff_limit and (end := _end(view, asked.backoff_limit)):
             yield end
 
     def remove(self, state: JobState) -> tuple[Action | None, float | None]:
         """Return the deletion of the finished job, or when it is due."""
-        asked = state.view.facts.of(RunPolicy)
-        return (None, None) if asked is None or asked.ttl is None else wishes.delete(state, asked.ttl)
+        view, asked = state.view, state.view.facts.of(RunPolicy)
+        ttl, ended_at = asked.ttl if asked else None, view.facts.ended_at
+        # Whatever the status says, a launcher that runs has not finished.
+        if ttl is None or ended_at is None or view.driver_may_run:
+            return None, None
+        if state.now < ended_at + ttl:
+            return None, ended_at + ttl
+        after = f"{durations.render(ttl)} after its end (ttlSecondsAfterFinished)"
+        message = f"{view.name} is deleted with all that it owns, {after}"
+        return DeleteJob(ref=view.ref, note=normal("FinishedJobDeleted", message)), None
+
+
+def _end(view: JobView, limit: int) -> End | None:
+    """Return the wish that the launcher ends, if it has failed more than `limit` times."""
+    launcher = view.launcher
+    if launcher is None or launcher.phase is not LauncherPhase.STARTED or launcher.facts.deleting:
+        return None
+    if launcher.facts.failures <= limit or launcher.facts.deadline == EndLauncher.DEADLINE:
+        return None
+    message = f"{launcher.ref.name} has failed {launcher.facts.failures} times (backoffLimit {limit}), so it is ended"
+    return End(note=warning("BackoffLimitExceeded", message))

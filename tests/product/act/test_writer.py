@@ -10,20 +10,15 @@ from mpijob_elastic import names
 from mpijob_elastic.act.gate import Altered, Gate
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.capabilities.autoscaling import facts as autoscale
-from mpijob_elastic.capabilities.autoscaling.actions import (
-    ChangeAutoscaler,
-    DeleteAutoscaler,
-    Fill,
-    MakeAutoscaler,
-    RollBack,
-)
-from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALERS, SPEC_DIGEST
+from mpijob_elastic.capabilities.autoscaling.autoscaler import ChangeAutoscaler, DeleteAutoscaler, MakeAutoscaler
+from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALERS, SPEC_DIGEST
+from mpijob_elastic.capabilities.autoscaling.size import Fill, RollBack
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.gangs.actions import MakePodGroup
 from mpijob_elastic.capabilities.gangs.api import KUBERNETES_POD_GROUPS, VOLCANO_POD_GROUPS
 from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.capabilities.kueue.actions import DeleteWorkload
-from mpijob_elastic.capabilities.run_policy.actions import DeleteJob
+from mpijob_elastic.capabilities.run_policy import DeleteJob
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import (
     Delete,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic.capabilities.autoscaling import facts as autoscale
-from mpijob_elastic.capabilities.autoscaling.actions import MakeAutoscaler
+from mpijob_elastic.capabilities.autoscaling.autoscaler import MakeAutoscaler
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue
 from mpijob_elastic.decide import decide

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.capabilities.autoscaling import actions as of_scaling
+from mpijob_elastic.capabilities import run_policy as of_runs
+from mpijob_elastic.capabilities.autoscaling import autoscaler, size
 from mpijob_elastic.capabilities.gangs import actions as of_gangs
 from mpijob_elastic.capabilities.gangs.api import VOLCANO_POD_GROUPS
 from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.capabilities.kueue import actions as of_kueue
-from mpijob_elastic.capabilities.run_policy import actions as of_runs
 from mpijob_elastic.decide import actions, derive, plan_words
 from mpijob_elastic.decide.actions import LookIntoLauncher, Note, Plan, ProbeWorkers
 from mpijob_elastic.model.job import JobView
@@ -78,11 +78,11 @@ SAY_THEIR_REASON: list[Any] = [
     of_gangs.LowerPodGroup(resource=VOLCANO_POD_GROUPS, ref=ref("g"), before=5, after=3, note=NOTE),
     of_gangs.MakePodGroup(resource=VOLCANO_POD_GROUPS, job=ref("j"), min_member=3, gang=VOLCANO, note=NOTE),
     of_gangs.TunePodGroup(resource=VOLCANO_POD_GROUPS, ref=ref("g"), queue="team", annotations={}, note=NOTE),
-    of_scaling.Fill(ref=ref("j"), before=2, after=3, note=NOTE),
-    of_scaling.RollBack(ref=ref("j"), before=4, after=2, note=NOTE),
-    of_scaling.DeleteAutoscaler(ref=ref("h"), note=NOTE),
-    of_scaling.MakeAutoscaler(job=ref("j"), spec={}, note=NOTE),
-    of_scaling.ChangeAutoscaler(ref=ref("h"), spec={}, note=NOTE),
+    size.Fill(ref=ref("j"), before=2, after=3, note=NOTE),
+    size.RollBack(ref=ref("j"), before=4, after=2, note=NOTE),
+    autoscaler.DeleteAutoscaler(ref=ref("h"), note=NOTE),
+    autoscaler.MakeAutoscaler(job=ref("j"), spec={}, note=NOTE),
+    autoscaler.ChangeAutoscaler(ref=ref("h"), spec={}, note=NOTE),
 ]
 ALL = [*WORDS, *((action, NOTE.message) for action in SAY_THEIR_REASON)]
 

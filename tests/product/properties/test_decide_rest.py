@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.autoscaling import growth
+from mpijob_elastic.capabilities.autoscaling import size as sizing
 from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.decide import decide, derive, frozen_execs, moves
@@ -97,7 +97,7 @@ def with_honest_looks(view: JobView) -> JobView:
     Evictions and scale-outs from the future are believed when their time comes.
     """
     config = view.config
-    sizes = growth.remembered(view)
+    sizes = sizing.remembered(view)
     if config and config.memory and sizes and sizes.at > NOW:
         config = but(config, memory=msgspec.structs.replace(config.memory, own={}))
     return but(view, workers=tuple(map(_honest, view.workers)), config=config)

@@ -11,17 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.autoscaling import Autoscaling, fill
-from mpijob_elastic.capabilities.autoscaling import actions as of_scaling
-from mpijob_elastic.capabilities.autoscaling import growth as sizes
-from mpijob_elastic.capabilities.autoscaling.actions import Fill, RollBack
+from mpijob_elastic.capabilities.autoscaling import Autoscaling, autoscaler
+from mpijob_elastic.capabilities.autoscaling import size as sizing
 from mpijob_elastic.capabilities.autoscaling.facts import Scaling
+from mpijob_elastic.capabilities.autoscaling.size import Fill, RollBack
 from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
 from mpijob_elastic.capabilities.gangs.facts import Gang
-from mpijob_elastic.capabilities.run_policy.actions import DeleteJob
+from mpijob_elastic.capabilities.run_policy import DeleteJob
 from mpijob_elastic.capabilities.run_policy.facts import RunPolicy
 from mpijob_elastic.decide import decide, derive, drain
 from mpijob_elastic.decide.actions import (
@@ -394,7 +393,7 @@ def a_size_is_taken_back_to_one_that_works(view: JobView, plan: Plan) -> None:
         assert view.driver_running
         assert scaling(view).scale_timeout is not None
         assert max(1, view.policy.min_replicas or 1) <= action.after < action.before == view.replicas
-        growth = sizes.remembered(view)
+        growth = sizing.remembered(view)
         assert growth is not None
         assert growth.at + (scaling(view).scale_timeout or 0.0) <= NOW
         unready = [one.index for one in view.workers if one.index < action.after and not one.ready]
@@ -411,7 +410,7 @@ def a_job_fills_within_its_bounds_and_with_pauses(view: JobView, plan: Plan) -> 
         assert view.elastic
         assert view.driver_running
         assert not any((view.facts.finished, stops(view), derive(view, now=NOW).foreign))
-        least, most, growth = view.policy.min_replicas, view.policy.max_replicas, sizes.remembered(view)
+        least, most, growth = view.policy.min_replicas, view.policy.max_replicas, sizing.remembered(view)
         assert least is not None
         assert most is not None
         assert growth is not None
@@ -420,10 +419,10 @@ def a_job_fills_within_its_bounds_and_with_pauses(view: JobView, plan: Plan) -> 
         assert action.after <= most or action.after < action.before
         if not derive(view, now=NOW).wishes.is_rationed:
             changes = (growth.at, view.memory.added_at, view.memory.removed_at)
-            assert max(min(at, NOW) for at in changes if at <= NOW + SKEW) + fill.COOLDOWN <= NOW
+            assert max(min(at, NOW) for at in changes if at <= NOW + SKEW) + sizing.COOLDOWN <= NOW
             assert action.after <= (view.facts.size_at_least(action.before + 1) or action.before)
             ready = {one.name for one in view.workers if one.ready}
-            waiting = fill.helped((view.of(Autoscaling) or Autoscaling()).others_wait or (), now=NOW)
+            waiting = sizing.helped((view.of(Autoscaling) or Autoscaling()).others_wait or (), now=NOW)
             assert action.after < action.before or (ready >= {*view.wanted_names} and not waiting)
 
 
@@ -696,7 +695,7 @@ OUTCOMES = ("finished", "idle", "unused", "unscheduled", "drained", "timeout", "
 
 
 # What these views do not lead to.
-OWN = {Fill, *OF_QUEUES, *kinds_of(of_scaling)} - {RollBack}
+OWN = {Fill, *OF_QUEUES, *kinds_of(autoscaler)} - {RollBack}
 # What the rules judge must be among the plans: of which views, and how a plan shows it.
 AMONG: dict[str, tuple[Callable[[Random], JobView], Shows]] = {
     **{kind.__name__: (lived, acts(kind)) for kind in kinds() if kind not in OWN},

@@ -4,7 +4,7 @@ import pytest
 
 from lab.operator.objects import Object
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALE, AUTOSCALERS, SCALE_TIMEOUT, autoscaler_name
+from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE, AUTOSCALERS, SCALE_TIMEOUT, autoscaler_name
 from mpijob_elastic.kube.resources import MPI_JOBS
 from tests.lab.policies import (
     HELD,

@@ -15,7 +15,7 @@ from lab.install import Installed, install_into
 from lab.operator.process import Operator
 from lab.registration import called
 from lab.replicas import Controller, Webhook
-from mpijob_elastic.capabilities.et_operator.api import SCALE_INS, SCALE_OUTS, TRAINING_JOBS
+from mpijob_elastic.capabilities.et_operator.facts import SCALE_INS, SCALE_OUTS, TRAINING_JOBS
 from mpijob_elastic.install import server
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.kube import errors

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic.capabilities.autoscaling.api import AUTOSCALERS
+from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALERS
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import MERGE_PATCH
 from tests.lab.capabilities.autoscaling.metrics_api import Values, serving

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from mpijob_elastic.capabilities.autoscaling.actions import Fill
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
+from mpijob_elastic.capabilities.autoscaling.size import Fill
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE
 from mpijob_elastic.decide import decide
 from mpijob_elastic.model.job import JobView

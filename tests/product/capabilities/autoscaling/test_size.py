@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.capabilities.autoscaling import facts as autoscale
-from mpijob_elastic.capabilities.autoscaling import fill, scale_timeout
-from mpijob_elastic.capabilities.autoscaling.actions import ChangeAutoscaler, MakeAutoscaler
+from mpijob_elastic.capabilities.autoscaling import size
+from mpijob_elastic.capabilities.autoscaling.autoscaler import ChangeAutoscaler, MakeAutoscaler
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Autoscaler, Scaling
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue
 from mpijob_elastic.decide import decide, derive
@@ -115,7 +115,7 @@ def test_it_takes_what_lies_idle(view: JobView, plan: str) -> None:
 
 
 def test_when_it_looks_again() -> None:
-    assert does(filling(5)) == f"wake {fill.EVERY:g}"
+    assert does(filling(5)) == f"wake {size.EVERY:g}"
     assert does(filling(at=NOW - 10, added_at=NOW - 5)) == "wake 55"
     assert does(filling(5, queue=Queue(name="team")), but="ask") == "nothing"
 
@@ -165,7 +165,7 @@ def grown(*running: int, own: dict[str, bytes] | None = BEFORE, **facts: Any) ->
     ],
 )
 def test_a_size_that_cannot_be_reached_is_taken_back(view: JobView, plan: str) -> None:
-    action, wake_at = scale_timeout.roll_back(derive(view, now=NOW))
+    action, wake_at = size.roll_back(derive(view, now=NOW))
     assert (f"return 4 to {action.after}" if action else f"wake {wake_at - NOW:g}" if wake_at else "nothing") == plan
 
 

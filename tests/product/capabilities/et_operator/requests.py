@@ -5,8 +5,7 @@ from typing import Any
 
 from mpijob_elastic.capabilities import told
 from mpijob_elastic.capabilities.et_operator import EtOperator
-from mpijob_elastic.capabilities.et_operator.api import SCALE_INS, SCALE_OUTS, SCALING, TIMEOUT
-from mpijob_elastic.capabilities.et_operator.facts import Request
+from mpijob_elastic.capabilities.et_operator.facts import SCALE_INS, SCALE_OUTS, SCALING, TIMEOUT, Request
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.wire import Owned
 from tests.builders import NOW, but, job, pods

@@ -8,8 +8,7 @@ import pytest
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Autoscaler, Scaling
 from mpijob_elastic.capabilities.et_operator import EtOperator
 from mpijob_elastic.capabilities.et_operator.actions import SayPhase, SetWorkers
-from mpijob_elastic.capabilities.et_operator.api import FAILED, PENDING, SCALE_INS, SUCCEEDED, UNDONE
-from mpijob_elastic.capabilities.et_operator.facts import Request
+from mpijob_elastic.capabilities.et_operator.facts import FAILED, PENDING, SCALE_INS, SUCCEEDED, UNDONE, Request
 from mpijob_elastic.decide import decide
 from mpijob_elastic.model.policy import Policy
 from tests.builders import NOW, but, config, job, pending, pods, ref, worker

@@ -5,9 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic.capabilities.et_operator.api import SCALE_INS, SCALE_OUTS, SCALING, TIMEOUT
-from mpijob_elastic.capabilities.et_operator.facts import Request
-from mpijob_elastic.capabilities.et_operator.wire import READ
+from mpijob_elastic.capabilities.et_operator.facts import READ, SCALE_INS, SCALE_OUTS, SCALING, TIMEOUT, Request
 from mpijob_elastic.kube.resources import Resource
 
 

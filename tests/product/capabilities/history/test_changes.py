@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.history import QUIET, changes
-from mpijob_elastic.capabilities.history.facts import Sized
+from mpijob_elastic.capabilities.history.changes import Sized
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.model import history

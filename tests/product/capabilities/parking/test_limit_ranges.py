@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.operator.objects import Object
-from mpijob_elastic.capabilities.parking import limit_ranges
-from mpijob_elastic.capabilities.parking.facts import PARKED
+from mpijob_elastic.capabilities.parking import PARKED, admission
 from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.resources import LIMIT_RANGES, Resource
@@ -29,7 +28,7 @@ def limit_range(*limits: Object) -> bytes:
 
 
 def refuses(*limits: Object) -> str:
-    return limit_ranges.read(limit_range(*limits)).refuses
+    return admission.limit_range(limit_range(*limits)).refuses
 
 
 @dataclass
@@ -54,7 +53,7 @@ def reviewed(seen: Seen, after: Object, before: Object | None = None, **request:
     return verdict(after, before, context=replace(NOTHING, lookup=seen), **request)
 
 
-MINIMUM = Seen([limit_ranges.read(limit_range({"type": "Container", "min": {"cpu": "10m"}}))])
+MINIMUM = Seen([admission.limit_range(limit_range({"type": "Container", "min": {"cpu": "10m"}}))])
 
 
 @pytest.mark.parametrize(
@@ -103,7 +102,7 @@ def test_little_is_kept_of_one_that_is_large() -> None:
     many = {f"example.com/{number:0250}": "1" for number in range(5_000)}
     raw = limit_range({"type": "Container", "min": many, "default": many})
     cost.check(raw)
-    assert len(limit_ranges.read(raw).refuses) < 300
+    assert len(admission.limit_range(raw).refuses) < 300
 
 
 @pytest.mark.parametrize("before", [None, parked(None), parked("2")])
@@ -116,7 +115,7 @@ def test_parking_is_refused_with_what_stands_in_the_way(before: Object | None) -
 
 
 def test_without_such_a_limit_workers_are_parked() -> None:
-    for found in ([], [limit_ranges.read(limit_range({"type": "Container", "default": {"cpu": "1"}}))]):
+    for found in ([], [admission.limit_range(limit_range({"type": "Container", "default": {"cpu": "1"}}))]):
         seen = Seen(found)
         said = reviewed(seen, parked("1"), parked(None))
         assert (said.allowed, said.warnings) == (True, ())

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.capabilities.parking.actions import DeletePlaceholder
+from mpijob_elastic.capabilities.parking import DeletePlaceholder
 from mpijob_elastic.decide import decide, demand, host_list, launcher_start
 from mpijob_elastic.decide.actions import DeleteWorkers, WriteConfig
 from mpijob_elastic.model.job import JobView

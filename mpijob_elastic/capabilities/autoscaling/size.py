@@ -1,0 +1,196 @@
+"""The size of a job with a scale-timeout, or that fills: what is remembered of it, and when it is set.
+
+Scale timeout: a size that cannot be reached is set back to the last size that worked. Only a scale-out is taken back,
+and only while the job trains: what it starts with is what its author asked for. A worker counts as soon as it is Ready,
+whether it is published already or not, and workers that became Ready stay.
+
+Fill: a job that takes idle nodes by itself, and gives back what others need or what it cannot get. In a queue of Kueue
+it asks for its largest size at once, because Kueue grants and takes back worker by worker. Else it grows by one worker,
+or to the next size that it may have, while none of its own waits and nobody else does: each step costs training a
+reset, so there is a pause after it. It gives back as many workers as other jobs wait for, in one step, and those that
+no node takes, down to a size that it may have. Who still waits after some minutes was not helped by that. All such
+count again for as long each hour, at the same time, however many they are.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+import msgspec
+
+from mpijob_elastic.capabilities.autoscaling import autoscaler
+from mpijob_elastic.capabilities.autoscaling.facts import Autoscaler, scaling
+from mpijob_elastic.decide.actions import Operations, SetSize, normal, put, test, warning
+from mpijob_elastic.decide.state import JobState, honest
+from mpijob_elastic.kube.resources import MPI_JOBS, Resource
+from mpijob_elastic.model import durations
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.memory import Count, Time
+from mpijob_elastic.model.phrases import listed
+
+NAME = "growth"
+# Seconds from a change of size or of the host list to the next change of size.
+COOLDOWN = 60.0
+# Seconds that a pod of another job waits before workers are given back for it: a scheduler may need a moment.
+PATIENCE = 20.0
+# Seconds for which a pod of another job counts, and those of each round in which all do that still wait: what no node
+# can take waits for ever. The rounds are of who waits longest, so those of many do not add up.
+HELPS_WITHIN, ROUND = 600.0, 3600.0
+# Seconds that a worker of the job itself waits for a node before it is given back.
+UNSCHEDULED_FOR = 120.0
+# Seconds between two looks: nothing else tells a job that the pods of another wait.
+EVERY = 15.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Resize(SetSize):
+    resource: Resource = MPI_JOBS
+
+    def change(self) -> Operations:
+        path = "/spec/mpiReplicaSpecs/Worker/replicas"
+        return (test("/metadata/uid", self.ref.uid), test(path, self.before), put(path, self.after))
+
+
+class RollBack(_Resize):
+    """Set the size of the job back, from `before` to `after`: with Fill the only write to its spec."""
+
+
+class Fill(_Resize):
+    """Set the size of a job that takes what lies idle, within its bounds."""
+
+
+class Growth(msgspec.Struct, frozen=True, kw_only=True):
+    """The last size that worked, and the size asked for since `at`."""
+
+    worked: Count
+    asked: Count
+    at: Time
+
+
+_decoder = msgspec.json.Decoder(Growth)
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+def remembered(view: JobView) -> Growth | None:
+    """Return what the job's memory says; None if nothing, or nothing that can be read."""
+    try:
+        return _decoder.decode(view.memory.own[NAME]) if NAME in view.memory.own else None
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def entry(state: JobState, published: Collection[str]) -> bytes:
+    """Return what to remember once these pods are published."""
+    view, old, now = state.view, state.view.memory, state.now
+    asked = 0 if state.stopped else view.replicas  # the time that a job is suspended does not count
+    before = remembered(view) or Growth(worked=old.scale.after if old.scale else 0, asked=asked, at=now)
+    wanted = view.wanted_names
+    whole = bool(wanted) and set(wanted) <= set(published)
+    worked = view.replicas if whole else min(before.worked, view.replicas)
+    believed = before.asked == asked and before.at == honest(before.at, now=now)
+    return _encoder.encode(Growth(worked=worked, asked=asked, at=before.at if believed else now))
+
+
+def roll_back(state: JobState) -> tuple[RollBack | None, float | None]:
+    """Return the write that is due, or None; and when it may become due."""
+    view, now = state.view, state.now
+    size, timeout = remembered(view), scaling(view.facts).scale_timeout
+    if size is None or timeout is None or not (view.elastic and view.driver_running):
+        return None, None
+    # Where some are parked, others than the last would leave by a smaller size.
+    if view.skips or size.asked != view.replicas or not 0 < size.worked < view.replicas:
+        return None, None
+    missing = [pod for pod in view.wanted_names if pod not in state.by_name or not state.by_name[pod].ready]
+    # The operator knows a size only, not which workers are meant: all below it must be Ready.
+    unbroken = view.wanted_names.index(missing[0]) if missing else view.replicas
+    reachable = view.facts.size_down(max(size.worked, view.policy.min_replicas or 1, unbroken))
+    if not missing or reachable >= view.replicas or size.at != honest(size.at, now=now):
+        return None, None
+    if now < size.at + timeout:
+        return None, size.at + timeout
+    limit = durations.render(timeout)
+    message = (
+        f"{listed(missing)} not Ready {limit} after the scale-out to {view.replicas} workers "
+        f"({_why(state, missing[0])}); Worker.replicas returns to {reachable}, the last size that worked"
+    )
+    note = warning("ScaleTimeout", message)
+    return RollBack(ref=view.ref, before=view.replicas, after=reachable, note=note), None
+
+
+def _why(state: JobState, pod: str) -> str:
+    worker = state.view.worker(pod)
+    if worker is None:
+        return f"{pod} was not created; see the operator's Events"
+    if held := state.wishes.held.get(pod):
+        return held
+    return worker.facts.obstacle or worker.facts.last_state or f"see `kubectl describe pod {pod}`"
+
+
+def fill(
+    state: JobState, known: Sequence[Autoscaler], others_wait: Sequence[float]
+) -> tuple[Fill | None, float | None]:
+    """Return the change of size that is due, or None; and when to look again."""
+    view, now, size = state.view, state.now, remembered(state.view)
+    if size is None or size.asked != view.replicas or not _may_fill(state, known):
+        return None, None
+    in_queue = state.wishes.is_rationed
+    changes = (honest(at, now=now) for at in (size.at, view.memory.added_at, view.memory.removed_at))
+    due_at = 0.0 if in_queue else max(changes) + COOLDOWN
+    if now < due_at:
+        return None, due_at
+    after, why = (_most(view), "Kueue decides how many run") if in_queue else _wanted(state, others_wait)
+    wake_at = None if in_queue else now + EVERY
+    if after == view.replicas:
+        return None, wake_at
+    note = normal("SizeFilled", f"Worker.replicas {view.replicas} → {after}: {why}")
+    return Fill(ref=view.ref, before=view.replicas, after=after, note=note), wake_at
+
+
+def _may_fill(state: JobState, known: Sequence[Autoscaler]) -> bool:
+    view = state.view
+    is_known = state.wishes.is_rationed is not None and view.policy.min_replicas is not None
+    return is_known and view.elastic and view.driver_running and not autoscaler.rivals(known)
+
+
+def _most(view: JobView) -> int:
+    """Return the largest size that the job may have and at which every worker gets a rank."""
+    least, most = view.policy.min_replicas or 1, view.policy.max_replicas or 1
+    return view.facts.size_down(max(least, min(most, view.facts.max_np_workers or most)))
+
+
+def _wanted(state: JobState, others_wait: Sequence[float]) -> tuple[int, str]:
+    """Return the size for now, and why."""
+    view, least = state.view, state.view.policy.min_replicas or 1
+    others_wait = helped(others_wait, now=state.now)
+    if waiting := sum(at <= state.now - PATIENCE for at in others_wait):
+        idle = _unscheduled(state, before=state.now)
+        after, why = view.replicas - idle - waiting, f"other jobs wait for nodes for {waiting} of their workers"
+    elif idle := _unscheduled(state, before=state.now - UNSCHEDULED_FOR):
+        after, why = view.replicas - idle, f"no node takes the last {idle}"
+    else:
+        grows = _is_whole(state) and not others_wait
+        more = view.facts.size_at_least(view.replicas + 1) if grows else 0
+        return min(more or view.facts.size_down(view.replicas), _most(view)), "none of its workers waits"
+    return min(view.replicas, view.facts.size_down(max(least, after))), why
+
+
+def helped(waits: Sequence[float], *, now: float) -> list[float]:
+    """Return since when those pods wait for a node that may be helped by giving back."""
+    longest = max(0.0, now - min(waits, default=now))
+    return [at for at in waits if now - at < HELPS_WITHIN or longest % ROUND < HELPS_WITHIN]
+
+
+def _unscheduled(state: JobState, *, before: float) -> int:
+    """Return how many of the highest workers, created before that time, have found no node."""
+
+    def waits(pod: str) -> bool:
+        found = state.view.worker(pod)
+        return bool(found and found.unscheduled and not found.facts.gates and found.facts.created_at <= before)
+
+    return len(list(takewhile(waits, reversed(state.view.wanted_names))))
+
+
+def _is_whole(state: JobState) -> bool:
+    published, view = set(state.view.published_pods), state.view
+    ready = (pod in published and pod in state.by_name and state.by_name[pod].ready for pod in view.wanted_names)
+    return all(ready) and not state.leaving
