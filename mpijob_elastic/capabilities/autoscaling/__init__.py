@@ -3,11 +3,13 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling import autoscaler, facts, size
-from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALERS, Autoscaler, Scaling, scaling
+from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE, AUTOSCALERS, Autoscaler, Scaling, scaling
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Sizing
+from mpijob_elastic.model import policy
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.mpijob import MPIJob
@@ -30,7 +32,12 @@ class Autoscaling(Capability):
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:
         """Return what a job asks for besides its size."""
-        return facts.asked(job, known)
+        values, problems = policy.read(job.metadata.annotations, facts.ANNOTATIONS)
+        if values.get("autoscale") and not (known.min_replicas and known.max_replicas):
+            allowed = f"it beside {names.MIN_REPLICAS} and {names.MAX_REPLICAS}, the bounds of the size"
+            problems.append(policy.problem(AUTOSCALE, job.metadata.annotations[AUTOSCALE], allowed))
+            del values["autoscale"]
+        return Scaling(**values) if values else None, problems
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
@@ -53,11 +60,7 @@ class Autoscaling(Capability):
 
     def resize(self, state: JobState) -> tuple[Action | None, float | None]:
         """Return the size that idle nodes allow, or the last one that worked."""
-        if not scaling(state.view.facts).fill:
-            return size.roll_back(state)
-        if self.others_wait is None:
-            return None, None
-        return size.fill(state, self.autoscalers or (), self.others_wait)
+        return size.resize(state, self.autoscalers or (), self.others_wait)
 
     def remember(self, state: JobState, published: Collection[str]) -> Iterable[tuple[str, bytes]]:
         """Yield the sizes that were asked for and worked."""

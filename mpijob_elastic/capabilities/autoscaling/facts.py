@@ -20,11 +20,10 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
-from mpijob_elastic.model import durations, policy
+from mpijob_elastic.model import durations
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.mpijob import MPIJob
-from mpijob_elastic.model.policy import Annotation, Policy, Problem
+from mpijob_elastic.model.policy import Annotation
 from mpijob_elastic.model.wire import Owned, Wire, owned
 
 # On an MPIJob, written by users.
@@ -38,8 +37,6 @@ AUTOSCALERS = Resource(
 )
 
 Spec = Mapping[str, Any]
-SHORTEST_SCALE_TIMEOUT, LONGEST_SCALE_TIMEOUT = 1.0, 24 * 3600.0
-
 ALLOWED = '"fill", "cpu=70" (percent) or "external:METRIC=100", or with labels "external:METRIC{queue=train}=100"'
 # A change of size costs training some seconds: one step at a time, and a pause that its workers can start in.
 PERIOD = 120
@@ -176,18 +173,6 @@ def scaling(job: JobFacts) -> Scaling:
     return job.of(Scaling) or Scaling()
 
 
-def asked(job: MPIJob, known: Policy) -> tuple[Scaling | None, Sequence[Problem]]:
-    """Return what an MPIJob asks for, None if nothing, and what is wrong with it."""
-    values, problems = policy.read(job.metadata.annotations, ANNOTATIONS)
-    if values.get("autoscale") and not (known.min_replicas and known.max_replicas):
-        allowed = f"it beside {names.MIN_REPLICAS} and {names.MAX_REPLICAS}, the bounds of the size"
-        problems.append(policy.problem(AUTOSCALE, job.metadata.annotations[AUTOSCALE], allowed))
-        del values["autoscale"]
-    if not values:
-        return None, problems
-    return Scaling(**values), problems
-
-
 def spec(asked: Autoscale, job: str, *, least: int, most: int, paused: bool, sizes: Sequence[int] = ()) -> Spec:
     """Return the spec of a job's HPA; paused: it measures and changes nothing. sizes: those that the job may have.
 
@@ -217,7 +202,7 @@ def digest(wanted: Spec) -> str:
 
 def _scale_timeout(text: str) -> float | None:
     seconds = durations.parse(text)
-    return seconds if seconds and SHORTEST_SCALE_TIMEOUT <= seconds <= LONGEST_SCALE_TIMEOUT else None
+    return seconds if seconds and 1.0 <= seconds <= 24 * 3600.0 else None
 
 
 ANNOTATIONS = {

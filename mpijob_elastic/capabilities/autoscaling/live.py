@@ -29,9 +29,8 @@ class Watch:
     def _others_wait(self, job: JobFacts) -> Iterator[float]:
         """Yield the creation of each worker that another job needs, no node takes, and could run in place of ours."""
         for other, unplaced in self._watching.unplaced():
-            if other.metadata.name == job.metadata.name and other.metadata.namespace == job.metadata.namespace:
-                continue
-            if other.place != job.place or other.finished:
+            is_itself = other.metadata.name == job.metadata.name and other.metadata.namespace == job.metadata.namespace
+            if is_itself or other.place != job.place or other.finished:
                 continue
             least = least_workers(other.policy, other.replicas, elastic=other.elastic)
             for name, pod in unplaced.items():

@@ -91,14 +91,23 @@ def entry(state: JobState, published: Collection[str]) -> bytes:
     return _encoder.encode(Growth(worked=worked, asked=asked, at=before.at if believed else now))
 
 
-def roll_back(state: JobState) -> tuple[RollBack | None, float | None]:
-    """Return the write that is due, or None; and when it may become due."""
-    view, now = state.view, state.now
-    size, timeout = remembered(view), scaling(view.facts).scale_timeout
-    if size is None or timeout is None or not (view.elastic and view.driver_running):
+def resize(
+    state: JobState, known: Sequence[Autoscaler], others_wait: Sequence[float] | None
+) -> tuple[SetSize | None, float | None]:
+    """Return the change of size that is due, or None; and when to look again. others_wait: None where nobody looks."""
+    view, size, asked = state.view, remembered(state.view), scaling(state.view.facts)
+    if size is None or size.asked != view.replicas or not (view.elastic and view.driver_running):
         return None, None
+    if asked.fill:
+        may_fill = others_wait is not None and not autoscaler.rivals(known)
+        return _fill(state, size, others_wait or ()) if may_fill else (None, None)
+    return _roll_back(state, size, asked.scale_timeout) if asked.scale_timeout else (None, None)
+
+
+def _roll_back(state: JobState, size: Growth, timeout: float) -> tuple[RollBack | None, float | None]:
+    view, now = state.view, state.now
     # Where some are parked, others than the last would leave by a smaller size.
-    if view.skips or size.asked != view.replicas or not 0 < size.worked < view.replicas:
+    if view.skips or not 0 < size.worked < view.replicas:
         return None, None
     missing = [pod for pod in view.wanted_names if pod not in state.by_name or not state.by_name[pod].ready]
     # The operator knows a size only, not which workers are meant: all below it must be Ready.
@@ -126,14 +135,10 @@ def _why(state: JobState, pod: str) -> str:
     return worker.facts.obstacle or worker.facts.last_state or f"see `kubectl describe pod {pod}`"
 
 
-def fill(
-    state: JobState, known: Sequence[Autoscaler], others_wait: Sequence[float]
-) -> tuple[Fill | None, float | None]:
-    """Return the change of size that is due, or None; and when to look again."""
-    view, now, size = state.view, state.now, remembered(state.view)
-    if size is None or size.asked != view.replicas or not _may_fill(state, known):
+def _fill(state: JobState, size: Growth, others_wait: Sequence[float]) -> tuple[Fill | None, float | None]:
+    view, now, in_queue = state.view, state.now, state.wishes.is_rationed
+    if in_queue is None or view.policy.min_replicas is None:
         return None, None
-    in_queue = state.wishes.is_rationed
     changes = (honest(at, now=now) for at in (size.at, view.memory.added_at, view.memory.removed_at))
     due_at = 0.0 if in_queue else max(changes) + COOLDOWN
     if now < due_at:
@@ -144,12 +149,6 @@ def fill(
         return None, wake_at
     note = normal("SizeFilled", f"Worker.replicas {view.replicas} → {after}: {why}")
     return Fill(ref=view.ref, before=view.replicas, after=after, note=note), wake_at
-
-
-def _may_fill(state: JobState, known: Sequence[Autoscaler]) -> bool:
-    view = state.view
-    is_known = state.wishes.is_rationed is not None and view.policy.min_replicas is not None
-    return is_known and view.elastic and view.driver_running and not autoscaler.rivals(known)
 
 
 def _most(view: JobView) -> int:

@@ -12,6 +12,7 @@ from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK, Eviction
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.mpijob import Condition
 from mpijob_elastic.model.wire import Volume, Wire, owned
 from webhook.rules.review import CREATE, Request, Verdict
 
@@ -45,18 +46,13 @@ class _Eviction(Wire, frozen=True):
     delete_options: _DeleteOptions | None = None
 
 
-class _Condition(Wire, frozen=True):
-    type: str = ""
-    status: str = ""
-
-
 class _Spec(Wire, frozen=True):
     volumes: list[Volume] | None = None
 
 
 class _Status(Wire, frozen=True):
     phase: str = ""
-    conditions: list[_Condition] | None = None
+    conditions: list[Condition] | None = None
 
 
 class Pod(Wire, frozen=True):

@@ -61,10 +61,8 @@ class Signs(taints.Signs):
 
     def names_taint(self, key: str, value: str, effect: str) -> bool:
         """Return True if that taint is a named sign."""
-        found = (sign for sign in self.named if sign.key == key and not sign.condition)
-        return key not in self.ignored and any(
-            sign.value in (None, value) and sign.effect in (None, effect) for sign in found
-        )
+        found = (sign for sign in self.named if sign.key == key and key not in self.ignored and not sign.condition)
+        return any(sign.value in (None, value) and sign.effect in (None, effect) for sign in found)
 
     def names_condition(self, kind: str) -> bool:
         """Return True if a condition of that type is a named sign."""

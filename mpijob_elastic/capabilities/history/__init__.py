@@ -9,23 +9,41 @@ from mpijob_elastic.capabilities.history.changes import Sized
 from mpijob_elastic.decide import phase
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Wish
+from mpijob_elastic.model import history
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
+from mpijob_elastic.model.wire import shared
 
 # [operator] Each event of a pod has it write the status, and a write of ours in between is a conflict for it, after
 # which it may put the job off for minutes. So marks wait so many seconds after the last event that it follows.
 QUIET = 5.0
+# The program of the HPA controller, which writes to the scale subresource.
+_HPA_MANAGER = ("kube-controller-manager", "scale")
+# Characters of our annotations that are kept; what we write is shorter.
+_LONGEST_PHASE, _LONGEST_CHANGE = 32, 512
 
 
 class History(Capability):
     """The history of an elastic job, and the phase of any that has one."""
 
     @classmethod
-    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:
-        """Return who set the size."""
-        return changes.asked(job, known)
+    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
+        """Return who set the size; None where nobody is known to have."""
+        found = job.sized
+        if found is None:
+            return None, ()
+        said = job.metadata.annotations
+        sized = Sized(
+            by=shared(history.short(found.manager, most=history.LONGEST_MANAGER)),
+            at=found.at,
+            edited_by=shared(history.short(job.edited_by, most=history.LONGEST_MANAGER)),
+            is_hpa=(found.manager, found.subresource) == _HPA_MANAGER,
+            phase=shared(said.get(names.PHASE, "")[:_LONGEST_PHASE]),
+            change=said.get(names.CHANGE, "")[:_LONGEST_CHANGE],
+        )
+        return sized, ()
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:

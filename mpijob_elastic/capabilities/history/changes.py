@@ -10,7 +10,7 @@ What happened is told from the job's own objects, so that a crash between two wr
 When ranks were seen in all workers, or cut, is a write of its own: the only one that a change costs more.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import msgspec
@@ -24,9 +24,6 @@ from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.history import Change
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import LARGEST_OWN, Count
-from mpijob_elastic.model.mpijob import MPIJob
-from mpijob_elastic.model.policy import Policy, Problem
-from mpijob_elastic.model.wire import shared
 
 NAME = "history"
 # Changes that are followed: the size that is asked for, and what the list lost meanwhile.
@@ -35,11 +32,6 @@ MOST = 3
 _USER, _HPA, _NODE, _FAILURE = "user", "HPA", "node", "failure"
 # The manager of a size of which none is known: those that nobody asked for have none.
 _UNKNOWN, _SAME_SIZE = "unknown", "Worker.replicas stays, and another number of them is parked"
-
-# The program of the HPA controller, which writes to the scale subresource.
-_HPA_MANAGER = ("kube-controller-manager", "scale")
-# Characters of them that are kept; ours are shorter.
-_LONGEST_PHASE, _LONGEST_CHANGE = 32, 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,23 +48,6 @@ class Sized(Known):
     edited_by: str = ""
     phase: str = ""
     change: str = ""
-
-
-def asked(job: MPIJob, _known: Policy) -> tuple[Sized | None, Sequence[Problem]]:
-    """Return who set the size; None where nobody is known to have."""
-    found = job.sized
-    if found is None:
-        return None, ()
-    said = job.metadata.annotations
-    sized = Sized(
-        by=shared(history.short(found.manager, most=history.LONGEST_MANAGER)),
-        at=found.at,
-        edited_by=shared(history.short(job.edited_by, most=history.LONGEST_MANAGER)),
-        is_hpa=(found.manager, found.subresource) == _HPA_MANAGER,
-        phase=shared(said.get(names.PHASE, "")[:_LONGEST_PHASE]),
-        change=said.get(names.CHANGE, "")[:_LONGEST_CHANGE],
-    )
-    return sized, ()
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

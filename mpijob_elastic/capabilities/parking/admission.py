@@ -100,7 +100,7 @@ class ParkingAdmission(Admission):
 
     def refusals(self, job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup) -> Iterator[Refusal]:
         """Yield why these workers cannot be parked; what was so before may stay."""
-        parks = not old or old.skips != new.skips or (_asks_for_each(new) and not _asks_for_each(old))
+        parks = not old or old.skips != new.skips or names.GATE_QUEUED in {*new.gates}.difference(old.gates)
         before = {*_reasons_of_size(old)} if old and not parks else set()
         # A queue may stop a job with parked workers: that write is not refused.
         reasons = (
@@ -134,10 +134,6 @@ class ParkingAdmission(Admission):
         """Yield that it has no effect."""
         if about.of(Parked) and not about.elastic:
             yield f"{PARKED} has no effect: this job is not elastic"
-
-
-def _asks_for_each(job: JobFacts) -> bool:
-    return names.GATE_QUEUED in job.gates
 
 
 def _reasons_of_size(new: JobFacts) -> Iterator[str]:

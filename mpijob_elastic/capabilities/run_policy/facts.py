@@ -16,11 +16,13 @@ from mpijob_elastic.model.policy import Problem
 
 # On an MPIJob, written by users: asks us to act on the field.
 RUN_POLICY = f"{names.PREFIX}run-policy"
-# Their keys in a MPIJob, and the least value. None may be more than a pod's activeDeadlineSeconds, an int32.
+# Their keys in a MPIJob, and the least value, None for a boolean. No number may be more than a pod's
+# activeDeadlineSeconds, an int32.
 _FIELDS = {
     "active_deadline": ("activeDeadlineSeconds", 1),
     "ttl": ("ttlSecondsAfterFinished", 0),
     "backoff_limit": ("backoffLimit", 0),
+    "suspend": ("suspend", None),
 }
 
 
@@ -52,15 +54,11 @@ def parse(raw: object) -> tuple[RunPolicy, list[Problem]]:
     problems = []
     for field, (key, least) in _FIELDS.items():
         value = given.get(key)
-        if type(value) is int and least <= value <= MOST_INT32:
+        if isinstance(value, bool) if least is None else type(value) is int and least <= value <= MOST_INT32:
             values[field] = value
         elif value is not None:
-            allowed = f"a whole number from {least} to {MOST_INT32}"
+            allowed = "true or false" if least is None else f"a whole number from {least} to {MOST_INT32}"
             problems.append(Problem(field=f"spec.runPolicy.{key}", value=str(value)[:64], allowed=allowed))
-    if isinstance(suspend := given.get("suspend"), bool):
-        values["suspend"] = suspend
-    elif suspend is not None:
-        problems.append(Problem(field="spec.runPolicy.suspend", value=str(suspend)[:64], allowed="true or false"))
     return RunPolicy(**values), problems
 
 
@@ -68,4 +66,4 @@ def ignored(raw: object) -> list[str]:
     """Return the keys in a run policy on which we would act if the job asked for it."""
     if not isinstance(raw, Mapping):
         return []
-    return [*(key for key, _ in _FIELDS.values() if key in raw), *(["suspend"] if raw.get("suspend") is True else [])]
+    return [key for key, _ in _FIELDS.values() if key in raw and (key != "suspend" or raw[key] is True)]

@@ -165,7 +165,7 @@ def grown(*running: int, own: dict[str, bytes] | None = BEFORE, **facts: Any) ->
     ],
 )
 def test_a_size_that_cannot_be_reached_is_taken_back(view: JobView, plan: str) -> None:
-    action, wake_at = size.roll_back(derive(view, now=NOW))
+    action, wake_at = size.resize(derive(view, now=NOW), (), None)
     assert (f"return 4 to {action.after}" if action else f"wake {wake_at - NOW:g}" if wake_at else "nothing") == plan
 
 
