@@ -6,7 +6,8 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.registration import evictions_wait
-from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALERS, autoscaler_name
+from mpijob_elastic.capabilities.autoscaling.autoscaler import autoscaler_name
+from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALERS
 from mpijob_elastic.kube import errors
 from tests.kinds import kinds
 from tests.lab.capabilities.disruption.test_evictions import evict

@@ -14,7 +14,7 @@ from typer.main import get_command
 
 from lab import golang
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.capabilities.autoscaling.facts import SPEC_DIGEST
+from mpijob_elastic.capabilities.autoscaling.autoscaler import SPEC_DIGEST
 from mpijob_elastic.capabilities.disruption import signs as disruption_signs
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.suspension import SUSPEND

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling import autoscaler, facts, size
-from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE, AUTOSCALERS, Autoscaler, Scaling, scaling
+from mpijob_elastic.capabilities.autoscaling.autoscaler import Autoscaler
+from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE, AUTOSCALERS, Scaling, scaling
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Sizing
@@ -47,7 +48,7 @@ class Autoscaling(Capability):
     @classmethod
     def sizing(cls) -> Sizing[Autoscaler]:
         """Return the HPAs."""
-        return Sizing(resource=AUTOSCALERS, read=facts.read, owner=autoscaler.owner)
+        return Sizing(resource=AUTOSCALERS, read=autoscaler.read, owner=autoscaler.owner)
 
     def size_owner(self, view: JobView) -> str:
         """Return that a GitOps tool does, an HPA, or what lies idle."""

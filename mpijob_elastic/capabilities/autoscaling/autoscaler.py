@@ -6,25 +6,71 @@ Two HPAs on one job block one another (kube-controller-manager's AmbiguousSelect
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling import facts
-from mpijob_elastic.capabilities.autoscaling.facts import (
-    AUTOSCALE,
-    AUTOSCALERS,
-    SPEC_DIGEST,
-    Autoscaler,
-    Spec,
-    autoscaler_name,
-    digest,
-    scaling,
-)
+from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE, AUTOSCALERS, Spec, digest, scaling
 from mpijob_elastic.decide.actions import Action, Create, Delete, Note, Noted, Object, Patch, normal, warning
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.kube.meta import Identity
-from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.kube.meta import Identity, ObjectMeta
+from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.owners import controller
 from mpijob_elastic.model.phrases import listed
+from mpijob_elastic.model.wire import Owned, Wire, owned
+
+# On the HPA that the controller keeps for a job: the digest of the spec that it was given.
+SPEC_DIGEST = f"{names.PREFIX}spec"
+
+
+def autoscaler_name(job: str) -> str:
+    """Return the name of the HPA that we make for a job [ours]: a user's own often has the job's name."""
+    return f"mpijob-{job}"
+
+
+class _Target(Wire, frozen=True):
+    kind: str = ""
+    name: str = ""
+    api_version: str = ""
+
+
+class _Spec(Wire, frozen=True):
+    scale_target_ref: _Target = _Target()
+
+
+class _Autoscaler(Wire, frozen=True):
+    metadata: ObjectMeta
+    spec: _Spec = _Spec()
+
+
+_decoder = msgspec.json.Decoder(_Autoscaler)
+
+
+class Autoscaler(msgspec.Struct, frozen=True, kw_only=True):
+    """An HPA that scales MPIJob `metadata.job`; that is "" if it scales something else.
+
+    metadata.job_uid: of the MPIJob that controls it. labelled: it has our label. digest: of the spec that we wrote.
+    """
+
+    metadata: Owned
+    labelled: bool = False
+    deleting: bool = False
+    digest: str = ""
+
+
+def read(raw: bytes) -> Autoscaler:
+    """Return the facts in an HPA's JSON. Raises msgspec.DecodeError if it is none."""
+    found = _decoder.decode(raw)
+    target, metadata = found.spec.scale_target_ref, found.metadata
+    # An HPA uses only the group of apiVersion.
+    scales = target.kind == MPI_JOBS.kind and target.api_version.partition("/")[0] == MPI_JOBS.group
+    return Autoscaler(
+        metadata=msgspec.structs.replace(owned(metadata), job=target.name if scales else ""),
+        labelled=metadata.labels.get(names.LABEL_MANAGED_BY) == names.PROGRAM,
+        deleting=metadata.deleting,
+        digest=metadata.annotations.get(SPEC_DIGEST, ""),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What a job is scaled by, as its annotation says: an HPA, or what lies idle; and the facts of an HPA; pure.
+"""Autoscale: what a job is scaled by, as its annotation says: an HPA, or what lies idle; pure.
 
     cpu=70                                      CPU of the workers, in percent of their requests
     external:train_queue_length=100             an external metric, so much for each worker
@@ -18,19 +18,15 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.policy import Annotation
-from mpijob_elastic.model.wire import Owned, Wire, owned
 
 # On an MPIJob, written by users.
 SCALE_TIMEOUT = f"{names.PREFIX}scale-timeout"
 AUTOSCALE = f"{names.PREFIX}autoscale"
-# On the HPA that the controller keeps for a job: the digest of the spec that it was given.
-SPEC_DIGEST = f"{names.PREFIX}spec"
 # v2: the first with external metrics and a behaviour.
 AUTOSCALERS = Resource(
     group="autoscaling", version="v2", plural="horizontalpodautoscalers", kind="HorizontalPodAutoscaler"
@@ -73,55 +69,6 @@ class Autoscale:
         metric = {"name": self.name} | ({"selector": {"matchLabels": dict(self.labels)}} if self.labels else {})
         target = {"type": "AverageValue", "averageValue": str(self.value)}
         return {"type": "External", "external": {"metric": metric, "target": target}}
-
-
-def autoscaler_name(job: str) -> str:
-    """Return the name of the HPA that we make for a job [ours]: a user's own often has the job's name."""
-    return f"mpijob-{job}"
-
-
-class _Target(Wire, frozen=True):
-    kind: str = ""
-    name: str = ""
-    api_version: str = ""
-
-
-class _Spec(Wire, frozen=True):
-    scale_target_ref: _Target = _Target()
-
-
-class _Autoscaler(Wire, frozen=True):
-    metadata: ObjectMeta
-    spec: _Spec = _Spec()
-
-
-_decoder = msgspec.json.Decoder(_Autoscaler)
-
-
-class Autoscaler(msgspec.Struct, frozen=True, kw_only=True):
-    """An HPA that scales MPIJob `metadata.job`; that is "" if it scales something else.
-
-    metadata.job_uid: of the MPIJob that controls it. labelled: it has our label. digest: of the spec that we wrote.
-    """
-
-    metadata: Owned
-    labelled: bool = False
-    deleting: bool = False
-    digest: str = ""
-
-
-def read(raw: bytes) -> Autoscaler:
-    """Return the facts in an HPA's JSON. Raises msgspec.DecodeError if it is none."""
-    found = _decoder.decode(raw)
-    target, metadata = found.spec.scale_target_ref, found.metadata
-    # An HPA uses only the group of apiVersion.
-    scales = target.kind == MPI_JOBS.kind and target.api_version.partition("/")[0] == MPI_JOBS.group
-    return Autoscaler(
-        metadata=msgspec.structs.replace(owned(metadata), job=target.name if scales else ""),
-        labelled=metadata.labels.get(names.LABEL_MANAGED_BY) == names.PROGRAM,
-        deleting=metadata.deleting,
-        digest=metadata.annotations.get(SPEC_DIGEST, ""),
-    )
 
 
 def parse(text: str) -> Autoscale | None:

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.autoscaling import Autoscaling, facts
-from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALERS, Autoscaler, Scaling
+from mpijob_elastic.capabilities.autoscaling import Autoscaling, autoscaler
+from mpijob_elastic.capabilities.autoscaling.autoscaler import Autoscaler
+from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALERS, Scaling
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.policy import least_workers
@@ -16,7 +17,7 @@ class Watch:
 
     def __init__(self, watching: Watching) -> None:
         self._watching = watching
-        self._found: ByJob[Autoscaler] = watching.by_job(AUTOSCALERS, facts.read)
+        self._found: ByJob[Autoscaler] = watching.by_job(AUTOSCALERS, autoscaler.read)
 
     def seen(self, key: JobKey, view: JobView) -> Autoscaling | None:
         """Return what scales a job; None where nothing does, and it asks for nothing."""

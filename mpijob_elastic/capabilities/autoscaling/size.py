@@ -19,7 +19,8 @@ from itertools import takewhile
 import msgspec
 
 from mpijob_elastic.capabilities.autoscaling import autoscaler
-from mpijob_elastic.capabilities.autoscaling.facts import Autoscaler, scaling
+from mpijob_elastic.capabilities.autoscaling.autoscaler import Autoscaler
+from mpijob_elastic.capabilities.autoscaling.facts import scaling
 from mpijob_elastic.decide.actions import Operations, SetSize, normal, put, test, warning
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource

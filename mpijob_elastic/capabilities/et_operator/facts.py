@@ -56,9 +56,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return self.resource.kind == "ScaleOut"
 
     @property
-    def finished(self) -> bool:
-        """True once it has succeeded or failed."""
-        return self.phase in (SUCCEEDED, FAILED)
+    def is_open(self) -> bool:
+        """True until it has succeeded or failed, or is being deleted."""
+        return not (self.deleting or self.phase in (SUCCEEDED, FAILED))
 
     @property
     def full_name(self) -> str:

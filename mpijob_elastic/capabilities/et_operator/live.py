@@ -44,8 +44,8 @@ class Requests(LiveWrites):
             except errors.NotFound:
                 continue
             for request in found:
-                is_open = not (request.finished or request.deleting or request.metadata.job_uid)
-                if is_open and request.metadata.job == name and not await self.client.find(path):
+                is_waiting = request.is_open and request.metadata.job == name and not request.metadata.job_uid
+                if is_waiting and not await self.client.find(path):
                     await self._fail(request, f"there is no MPIJob {namespace}/{name}")
 
     async def _fail(self, request: Request, why: str) -> None:

@@ -98,13 +98,9 @@ def _end(state: JobState, request: Request, mark: str) -> tuple[str, str] | None
         return None
     if pods.difference(_asked(view)) if request.grows else pods.intersection(_asked(view)):
         return FAILED, f"somebody else has set another size of {view.name} since"
-    is_done = all(_is_done(state, request, pod) for pod in pods)
+    published = {worker.name for worker in state.workers if worker.published}
+    is_done = pods <= published if request.grows else pods.isdisjoint(state.by_name)
     return (SUCCEEDED, f"{request.full_name} has Succeeded") if is_done else None
-
-
-def _is_done(state: JobState, request: Request, pod: str) -> bool:
-    worker = state.by_name.get(pod)
-    return bool(worker and worker.published) if request.grows else worker is None
 
 
 def _set(state: JobState, request: Request, *, mark: str, grows: bool) -> Action:

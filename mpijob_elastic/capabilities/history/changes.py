@@ -64,7 +64,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _decoder = msgspec.json.Decoder(Record)
-_encoder = msgspec.json.Encoder()
 
 
 def remembered(memory: bytes | None) -> Record | None:
@@ -77,7 +76,7 @@ def remembered(memory: bytes | None) -> Record | None:
 
 def rendered(record: Record | Change) -> bytes:
     """Return the JSON."""
-    return _encoder.encode(record)
+    return msgspec.json.encode(record)
 
 
 def following(state: JobState, sized: Sized, published: Collection[str]) -> Record | None:
@@ -108,11 +107,11 @@ def following(state: JobState, sized: Sized, published: Collection[str]) -> Reco
     changes = (*over, *still)[-MOST:]
     if not asked and changes == base.changes:
         return kept
-    marked = history.read_change(sized.change) if asked else None
-    size = view.replicas if asked else base.size
-    replicas = view.facts.replicas if asked else base.replicas
-    key = marked.key if marked else base.marked
-    records = (Record(size=size, replicas=replicas, changes=changes[start:], marked=key) for start in range(MOST + 1))
+    if asked:
+        marked = history.read_change(sized.change)
+        key = marked.key if marked else base.marked
+        base = Record(size=view.replicas, replicas=view.facts.replicas, marked=key)
+    records = (msgspec.structs.replace(base, changes=changes[start:]) for start in range(MOST + 1))
     # What others mark may be longer than what we do, and a record that is too long to be read would be due for ever.
     return next(one for one in records if len(rendered(one)) <= LARGEST_OWN)
 

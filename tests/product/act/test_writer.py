@@ -10,8 +10,13 @@ from mpijob_elastic import names
 from mpijob_elastic.act.gate import Altered, Gate
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.capabilities.autoscaling import facts as autoscale
-from mpijob_elastic.capabilities.autoscaling.autoscaler import ChangeAutoscaler, DeleteAutoscaler, MakeAutoscaler
-from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALERS, SPEC_DIGEST
+from mpijob_elastic.capabilities.autoscaling.autoscaler import (
+    SPEC_DIGEST,
+    ChangeAutoscaler,
+    DeleteAutoscaler,
+    MakeAutoscaler,
+)
+from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALERS
 from mpijob_elastic.capabilities.autoscaling.size import Fill, RollBack
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.gangs.actions import MakePodGroup

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic.capabilities.autoscaling import facts as autoscalers
-from mpijob_elastic.capabilities.autoscaling.facts import SPEC_DIGEST
+from mpijob_elastic.capabilities.autoscaling import autoscaler as autoscalers
+from mpijob_elastic.capabilities.autoscaling.autoscaler import SPEC_DIGEST
 from mpijob_elastic.capabilities.kueue import wire as workloads
 from mpijob_elastic.capabilities.kueue.facts import Workload
 

@@ -4,7 +4,8 @@ import pytest
 
 from lab.operator.objects import Object
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE, AUTOSCALERS, SCALE_TIMEOUT, autoscaler_name
+from mpijob_elastic.capabilities.autoscaling.autoscaler import autoscaler_name
+from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE, AUTOSCALERS, SCALE_TIMEOUT
 from mpijob_elastic.kube.resources import MPI_JOBS
 from tests.lab.policies import (
     HELD,

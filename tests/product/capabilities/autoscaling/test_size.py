@@ -6,8 +6,8 @@ import pytest
 
 from mpijob_elastic.capabilities.autoscaling import facts as autoscale
 from mpijob_elastic.capabilities.autoscaling import size
-from mpijob_elastic.capabilities.autoscaling.autoscaler import ChangeAutoscaler, MakeAutoscaler
-from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Autoscaler, Scaling
+from mpijob_elastic.capabilities.autoscaling.autoscaler import Autoscaler, ChangeAutoscaler, MakeAutoscaler
+from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue
 from mpijob_elastic.decide import decide, derive
 from mpijob_elastic.model.job import JobView

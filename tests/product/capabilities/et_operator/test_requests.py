@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Autoscaler, Scaling
+from mpijob_elastic.capabilities.autoscaling.autoscaler import Autoscaler
+from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.et_operator import EtOperator
 from mpijob_elastic.capabilities.et_operator.actions import SayPhase, SetWorkers
 from mpijob_elastic.capabilities.et_operator.facts import FAILED, PENDING, SCALE_INS, SUCCEEDED, UNDONE, Request

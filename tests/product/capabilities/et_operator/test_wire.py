@@ -33,7 +33,7 @@ def test_each_is_read_with_its_defaults() -> None:
 def test_its_status_tells_since_when_it_scales() -> None:
     condition = {"type": SCALING, "status": "True", "lastTransitionTime": "1970-01-01T00:01:00Z"}
     found = read(SCALE_OUTS, status={"phase": SCALING, "addPods": ["a", "b"], "conditions": [condition]})
-    assert (found.phase, found.pods, found.started_at, found.finished) == (SCALING, ("a", "b"), 60.0, False)
+    assert (found.phase, found.pods, found.started_at, found.is_open) == (SCALING, ("a", "b"), 60.0, True)
 
 
 @pytest.mark.parametrize(
