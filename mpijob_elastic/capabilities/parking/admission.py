@@ -102,29 +102,29 @@ class ParkingAdmission(Admission):
         """Yield why these workers cannot be parked; what was so before may stay."""
         parks = not old or old.skips != new.skips or names.GATE_QUEUED in {*new.gates}.difference(old.gates)
         before = {*_reasons_of_size(old)} if old and not parks else set()
+        limits = _refusing(new, lookup) if _parks_more(new, old) else ()
         # A queue may stop a job with parked workers: that write is not refused.
         reasons = (
             *_reasons_of_size(new),
             *(_reasons(job, new) if parks else ()),
-            *_reasons_of_limits(new, old, lookup),
+            *(
+                f"LimitRange {limit.metadata.name} sets {limit.refuses}, and refuses placeholders of parked workers, "
+                "which ask for 0; lower replicas instead, or take it out of the LimitRange"
+                for limit in limits or ()
+            ),
         )
         if new.skips and (why := next((why for why in reasons if why not in before), "")):
             yield Refusal(field=_FIELD, message=why)
 
     def warnings(self, _job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup) -> Iterator[str]:
         """Yield that nobody can say if the namespace takes placeholders, or that it takes no more."""
-        parks = _parks_more(new, old)
-        try:
-            limits = _refusing(new, lookup) if new.skips else ()
-        except LookupError:
-            if parks:
-                yield (
-                    "the LimitRanges of this namespace could not be read: one with a minimum (min) or "
-                    "a maxLimitRequestRatio refuses the placeholders of parked workers, and then the operator makes no "
-                    "pods"
-                )
-            return
-        for limit in () if parks else limits[:1]:
+        limits, parks = _refusing(new, lookup) if new.skips else (), _parks_more(new, old)
+        if limits is None and parks:
+            yield (
+                "the LimitRanges of this namespace could not be read: one with a minimum (min) or a "
+                "maxLimitRequestRatio refuses the placeholders of parked workers, and then the operator makes no pods"
+            )
+        for limit in () if parks else (limits or ())[:1]:
             yield (
                 f"LimitRange {limit.metadata.name} sets {limit.refuses}: a placeholder of a parked worker that is lost "
                 "is refused then, and the operator makes no other pod; unpark all"
@@ -152,23 +152,16 @@ def _reasons(job: MPIJob, new: JobFacts) -> Iterator[str]:
         yield "workers whose template names a node (nodeName) cannot be parked: no gate holds them"
 
 
-def _reasons_of_limits(new: JobFacts, old: JobFacts | None, lookup: Lookup) -> Iterator[str]:
-    with suppress(LookupError):  # see `warnings`
-        for limit in _refusing(new, lookup) if _parks_more(new, old) else ():
-            yield (
-                f"LimitRange {limit.metadata.name} sets {limit.refuses}, and refuses placeholders of parked workers, "
-                "which ask for 0; lower replicas instead, or take it out of the LimitRange"
-            )
-
-
 def _parks_more(new: JobFacts, old: JobFacts | None) -> bool:
-    return not {*new.skips} <= {*(old.skips if old else ())}
+    return bool({*new.skips}.difference(old.skips if old else ()))
 
 
-def _refusing(job: JobFacts, lookup: Lookup) -> Sequence[LimitFacts]:
-    """Return what refuses placeholders. Raises LookupError."""
-    found = lookup.within(LIMIT_RANGES, job.metadata.namespace)
-    return [limit for limit in found if isinstance(limit, LimitFacts) and limit.refuses]
+def _refusing(job: JobFacts, lookup: Lookup) -> Sequence[LimitFacts] | None:
+    """Return what refuses placeholders, None where nobody can say (see `warnings`)."""
+    with suppress(LookupError):
+        found = lookup.within(LIMIT_RANGES, job.metadata.namespace)
+        return [limit for limit in found if isinstance(limit, LimitFacts) and limit.refuses]
+    return None
 
 
 def _nothing(asked: Resources | None) -> Mapping[str, Any]:
