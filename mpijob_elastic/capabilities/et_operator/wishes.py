@@ -156,11 +156,23 @@ def _never(state: JobState) -> Iterator[str]:
 
 
 def _faults(state: JobState, request: Request) -> Iterator[str]:
-    """Yield why a request cannot be carried out, whatever its workers are."""
+    """Yield why a request cannot be carried out, before its workers are looked at."""
+    view, count, named = state.view, request.count, {*request.names}
     if request.script:
         yield "spec.script is not run: that would take the right to run any command in launchers"
     yield from _never(state)
-    yield from _bad_count(state.view, request)
+    if max(count, len(request.names)) > MOST_AT_ONCE:
+        yield f"more than {MOST_AT_ONCE} workers at once: ask for them in several steps"
+    if request.grows and count < 1:
+        yield ".spec.toAdd.count has to be greater than 0"
+    if request.grows:
+        return
+    if not named and count < 1:
+        yield ".spec.toDelete.count or .spec.toDelete.podNames has to be set"
+    if named and count not in (0, len(named)):
+        yield ".spec.toDelete.count and .spec.toDelete.podNames disagree"
+    if unknown := named.difference(_asked(view)):
+        yield f"{view.name} has no worker {listed(sorted(unknown))}"
 
 
 def _unfit(state: JobState, replicas: int, skips: Collection[int]) -> Iterator[str]:
@@ -174,18 +186,3 @@ def _unfit(state: JobState, replicas: int, skips: Collection[int]) -> Iterator[s
         yield f"{view.name} may have only these sizes: {', '.join(map(str, facts.sizes))}"
     if facts.queued and {*skips}.difference(view.skips):
         yield f"{view.name} is queued, so only its highest workers can leave"
-
-
-def _bad_count(view: JobView, request: Request) -> Iterator[str]:
-    if max(request.count, len(request.names)) > MOST_AT_ONCE:
-        yield f"more than {MOST_AT_ONCE} workers at once: ask for them in several steps"
-    if request.grows and request.count < 1:
-        yield ".spec.toAdd.count has to be greater than 0"
-    if request.grows:
-        return
-    if not request.names and request.count < 1:
-        yield ".spec.toDelete.count or .spec.toDelete.podNames has to be set"
-    if request.names and request.count not in (0, len({*request.names})):
-        yield ".spec.toDelete.count and .spec.toDelete.podNames disagree"
-    if unknown := {*request.names}.difference(_asked(view)):
-        yield f"{view.name} has no worker {listed(sorted(unknown))}"

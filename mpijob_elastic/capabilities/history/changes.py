@@ -14,6 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import drain
@@ -100,7 +101,7 @@ def following(state: JobState, sized: Sized, published: Collection[str]) -> Reco
     if lost:
         over, still = [*asked[:-1]], [*(change for change in still if not _is_over(change)), lost]
     if listed == wanted:
-        still = [_listed(state, change) for change in still]
+        still = [replace(one, listed=_since(state, one)) if one.listed is None else one for one in still]
     if not (is_list_new or asked):
         still = [_trained(state, change) for change in still]
         still[-1:] = [_cut(state, change) for change in still[-1:]]
@@ -111,7 +112,7 @@ def following(state: JobState, sized: Sized, published: Collection[str]) -> Reco
         marked = history.read_change(sized.change)
         key = marked.key if marked else base.marked
         base = Record(size=view.replicas, replicas=view.facts.replicas, marked=key)
-    records = (msgspec.structs.replace(base, changes=changes[start:]) for start in range(MOST + 1))
+    records = (replace(base, changes=changes[start:]) for start in range(MOST + 1))
     # What others mark may be longer than what we do, and a record that is too long to be read would be due for ever.
     return next(one for one in records if len(rendered(one)) <= LARGEST_OWN)
 
@@ -182,29 +183,20 @@ def _why(state: JobState, pod: str) -> tuple[str, str]:
 
 
 def _is_over(change: Change) -> bool:
-    return change.listed is not None and (change.trained is not None or not _grows(change))
-
-
-def _grows(change: Change) -> bool:
-    """Tell whether workers come: also after a loss, which no manager has brought about."""
-    return change.after > change.before or not change.by
+    """Tell whether nothing more becomes of it. Workers come also after a loss, which no manager has brought about."""
+    grows = change.after > change.before or not change.by
+    return change.listed is not None and (change.trained is not None or not grows)
 
 
 def _since(state: JobState, change: Change) -> float:
     return round(max(0.0, state.now - change.at), 1)
 
 
-def _listed(state: JobState, change: Change) -> Change:
-    if change.listed is not None:
-        return change
-    return msgspec.structs.replace(change, listed=_since(state, change))
-
-
 def _trained(state: JobState, change: Change) -> Change:
     if change.listed is None or _is_over(change) or not state.view.driver_running:
         return change
     seen = (pod in state.by_name and state.by_name[pod].pod.probe.busy_seen for pod in state.view.wanted_names)
-    return msgspec.structs.replace(change, trained=_since(state, change)) if all(seen) else change
+    return replace(change, trained=_since(state, change)) if all(seen) else change
 
 
 def _cut(state: JobState, change: Change) -> Change:
@@ -212,4 +204,4 @@ def _cut(state: JobState, change: Change) -> Change:
     if not any(at <= state.now for at in over):
         return change
     cut = sum(removal.outcome == "timeout" for removal in drain.leave(state).removals) * state.view.facts.slots
-    return msgspec.structs.replace(change, cut=cut) if cut > change.cut else change
+    return replace(change, cut=cut) if cut > change.cut else change
