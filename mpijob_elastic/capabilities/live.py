@@ -24,7 +24,6 @@ READ = Read(
     pod=partial(facts_pod.read, groups=capabilities.GROUPS, marks=capabilities.POD_MARKS),
 )
 
-
 # Those that are only there with an option, by which the controller has the rights for them.
 _COMPONENTS = (et_operator,)
 OPTIONS = tuple(room.OPTION for room in _COMPONENTS)
@@ -32,8 +31,8 @@ OPTIONS = tuple(room.OPTION for room in _COMPONENTS)
 
 def seeing(watching: Watching, *, options: Collection[str] = ()) -> See:
     """Return what adds the capabilities to a view, once each has said what to watch."""
-    components = [room.Watch(watching) for room in _COMPONENTS if room.OPTION in options]
-    watches = [*(room.Watch(watching) for room in (kube_queue, kueue, gangs, autoscaling)), *components]
+    chosen = (room for room in _COMPONENTS if room.OPTION in options)
+    watches = [room.Watch(watching) for room in (kube_queue, kueue, gangs, autoscaling, *chosen)]
 
     def see(key: JobKey, view: JobView) -> JobView:
         return capabilities.told(view, seen=(watch.seen(key, view) for watch in watches))
