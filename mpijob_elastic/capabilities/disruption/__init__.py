@@ -37,8 +37,7 @@ class Disruption(Capability):
         for worker in view.workers:
             if worker.facts.disruption:
                 yield Leave(pod=worker.name, how=How.MOVE, why=worker.facts.disruption)
-            mark = worker.facts.marks.get(EVICTION_MARK)
-            asked = eviction.parse(mark) if mark else None
+            asked = eviction.parse(worker.facts.marks.get(EVICTION_MARK))
             if asked and asked.is_live(drain_timeout=view.policy.drain_timeout, now=now):
                 text = eviction.text(asked._replace(released=True, at=now))
                 release = Release(annotation=EVICTION_MARK, mark=text, done=asked.released)

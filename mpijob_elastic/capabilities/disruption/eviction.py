@@ -9,6 +9,7 @@ import math
 import re
 from typing import NamedTuple
 
+from mpijob_elastic.decide.state import SKEW
 from mpijob_elastic.model.wire import seconds, timestamp
 from mpijob_elastic.names import PREFIX
 
@@ -18,8 +19,6 @@ EVICTION_MARK = f"{PREFIX}eviction"
 RETRIED_WITHIN = 60
 # Seconds between two tries above which they have nothing to do with each other.
 LONGEST_PAUSE = 3600
-# The clocks of webhook and controller may differ by this many seconds.
-_SKEW = 5.0
 _REQUESTED, _RELEASED = "requested", "released"
 _TEXT = re.compile(rf"({_REQUESTED}|{_RELEASED}) ([0-9:T-]{{19}}Z)(?: for ([0-9]{{1,4}})s)?")
 
@@ -40,7 +39,7 @@ class Eviction(NamedTuple):
 
     def is_live(self, *, drain_timeout: float, now: float) -> bool:
         """Return True if the worker is to leave; False as well for a mark from the future."""
-        return self.at - _SKEW <= now < self.ends_at(drain_timeout=drain_timeout)
+        return self.at - SKEW <= now < self.ends_at(drain_timeout=drain_timeout)
 
 
 def parse(text: str | None) -> Eviction | None:
