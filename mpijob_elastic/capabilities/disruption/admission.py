@@ -3,8 +3,6 @@
 See `eviction` for the mark on the pod, by which webhook and controller agree. In doubt an eviction passes.
 """
 
-from enum import Enum, auto
-
 import msgspec
 
 from mpijob_elastic import names
@@ -14,7 +12,7 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import Condition
 from mpijob_elastic.model.wire import Volume, Wire, owned
-from webhook.rules.review import CREATE, Request, Verdict
+from webhook.rules.review import CREATE, UNCHANGED, Request, Verdict
 
 KIND = "Eviction"
 # Seconds after which to try the eviction again. client-go does so by itself, up to ten times, longer than most drains.
@@ -23,14 +21,6 @@ DRAINING = Verdict(
     postponed="draining, retry: the worker leaves the training first, within the drain-timeout of its job",
     retry_after=_RETRY_AFTER,
 )
-
-
-class Step(Enum):
-    """What becomes of an eviction."""
-
-    PASS = auto()
-    WAIT = auto()
-    BEGIN = auto()  # the first try: mark the pod, and wait
 
 
 class _Preconditions(Wire, frozen=True):
@@ -82,23 +72,21 @@ def may_wait(request: Request, job: JobFacts | None) -> bool:
     return ours and not (job.finished or job.deleting)
 
 
-def step(request: Request, worker: Pod, job: JobFacts, *, now: float) -> Step:
-    """Return what becomes of the eviction of this pod. Raises msgspec.DecodeError."""
+def tried(request: Request, worker: Pod, job: JobFacts, *, now: float) -> Verdict | Eviction:
+    """Return the verdict on the eviction of this pod, or for a first try how it is to be marked.
+
+    Raises msgspec.DecodeError.
+    """
     meant = _options(request).preconditions
     is_meant = meant is None or meant.uid in (None, worker.metadata.uid)
     is_worker = worker.metadata.labels.get(names.LABEL_JOB_ROLE) == names.ROLE_WORKER
     is_ours = is_worker and owned(worker.metadata).job_uid == job.metadata.uid
     if not (is_meant and is_ours and _is_ready(worker)) or worker.metadata.deleting:
-        return Step.PASS
-    limit, mark = job.policy.drain_timeout, _mark(worker)
+        return UNCHANGED
+    limit, mark = job.policy.drain_timeout, eviction.parse(worker.metadata.annotations.get(EVICTION_MARK))
     if mark is None or not mark.is_live(drain_timeout=limit, now=now):
-        return Step.BEGIN
-    return Step.PASS if mark.released or now >= mark.at + limit else Step.WAIT
-
-
-def begun(worker: Pod, job: JobFacts, *, now: float) -> Eviction:
-    """Return the eviction of this pod that begins now."""
-    return eviction.following(_mark(worker), drain_timeout=job.policy.drain_timeout, now=now)
+        return eviction.following(mark, drain_timeout=limit, now=now)
+    return UNCHANGED if mark.released or now >= mark.at + limit else DRAINING
 
 
 def is_training(launcher: Pod, job: JobFacts) -> bool:
@@ -111,10 +99,6 @@ def is_training(launcher: Pod, job: JobFacts) -> bool:
 
 def _options(request: Request) -> _DeleteOptions:
     return _evictions.decode(request.object).delete_options or _DeleteOptions()
-
-
-def _mark(worker: Pod) -> Eviction | None:
-    return eviction.parse(worker.metadata.annotations.get(EVICTION_MARK))
 
 
 def _is_ready(worker: Pod) -> bool:

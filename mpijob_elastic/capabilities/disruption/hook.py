@@ -18,7 +18,6 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption import admission as eviction
 from mpijob_elastic.capabilities.disruption import eviction as marks
-from mpijob_elastic.capabilities.disruption.admission import Step
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.kube import cost, errors
 from mpijob_elastic.kube.reader import Timeouts
@@ -72,17 +71,17 @@ class Evictions(Hook):
             return review.UNCHANGED
         path = PODS.path(request.namespace, request.name)
         worker = eviction.pod(await self._client.get(path, limits=_ONCE))
-        now = self._context.now()
-        following = eviction.step(request, worker, job, now=now)
-        if following is Step.BEGIN:
-            launcher = PODS.path(request.namespace, names.launcher(name))
-            found, allowed = await asyncio.gather(
-                self._client.get(launcher, limits=_ONCE), self._is_allowed(request, worker.metadata.uid)
-            )
-            if not (allowed and eviction.is_training(eviction.pod(found), job)):
-                return review.UNCHANGED
-            await self._mark(path, worker.metadata.uid, marks.text(eviction.begun(worker, job, now=now)))
-        return review.UNCHANGED if following is Step.PASS else eviction.DRAINING
+        tried = eviction.tried(request, worker, job, now=self._context.now())
+        if isinstance(tried, Verdict):
+            return tried
+        launcher = PODS.path(request.namespace, names.launcher(name))
+        found, allowed = await asyncio.gather(
+            self._client.get(launcher, limits=_ONCE), self._is_allowed(request, worker.metadata.uid)
+        )
+        if not (allowed and eviction.is_training(eviction.pod(found), job)):
+            return review.UNCHANGED
+        await self._mark(path, worker.metadata.uid, marks.text(tried))
+        return eviction.DRAINING
 
     async def _is_allowed(self, request: Request, uid: str) -> bool:
         body = {
