@@ -61,15 +61,14 @@ def pod(raw: bytes) -> Pod:
     return _pods.decode(raw)
 
 
-def may_wait(request: Request, job: JobFacts | None) -> bool:
+def may_wait(request: Request, job: JobFacts) -> bool:
     """Return True if the worker may be in a training that can go on without it. Raises msgspec.DecodeError."""
     if (request.kind.kind, request.sub_resource, request.operation) != (KIND, "eviction", CREATE) or request.dry_run:
         return False
     # kubectl says it in the body, of which the API server tells webhooks nothing.
-    if _options(request).dry_run or job is None:
-        return False
+    is_tried_dry = bool(_options(request).dry_run)
     ours = job.policy.enabled is not False and not names.is_handed_over(job.notices)
-    return ours and not (job.finished or job.deleting)
+    return ours and not (is_tried_dry or job.finished or job.deleting)
 
 
 def tried(request: Request, worker: Pod, job: JobFacts, *, now: float) -> Verdict | Eviction:

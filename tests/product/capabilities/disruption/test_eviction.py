@@ -32,7 +32,6 @@ def read(pod: Object) -> eviction.Pod:
         pytest.param(running(annotations={names.STATUS: "HandedOver: another operator"}), {}, False, id="handed over"),
         pytest.param(running(conditions=["Created", "Succeeded"]), {}, False, id="finished"),
         pytest.param({**JOB, "metadata": JOB["metadata"] | GOING}, {}, False, id="being deleted"),
-        pytest.param(None, {}, False, id="not known"),
         pytest.param(JOB, {"dryRun": True}, False, id="a dry run"),
         pytest.param(JOB, {"options": {"dryRun": ["All"]}}, False, id="a dry run by its options"),
         pytest.param(JOB, {"options": {"gracePeriodSeconds": 5}}, True, id="other options"),
@@ -40,8 +39,8 @@ def read(pod: Object) -> eviction.Pod:
         pytest.param(JOB, {"operation": "UPDATE"}, False, id="no creation"),
     ],
 )
-def test_evictions_of_workers_of_jobs_that_go_on_may_wait(job: Object | None, asked: dict[str, Any], may: bool) -> None:
-    assert eviction.may_wait(request(**asked), facts(job) if job else None) is may
+def test_evictions_of_workers_of_jobs_that_go_on_may_wait(job: Object, asked: dict[str, Any], may: bool) -> None:
+    assert eviction.may_wait(request(**asked), facts(job)) is may
 
 
 SHORT = running(annotations={names.DRAIN_TIMEOUT: "10s"})
