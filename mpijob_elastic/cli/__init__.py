@@ -8,13 +8,10 @@ import typer
 from mpijob_elastic import __version__
 from mpijob_elastic.cli import (
     exit_codes,
-    history_command,
     install,
     job_commands,
-    pod_commands,
     process_commands,
     read_commands,
-    submit_command,
     upgrade,
 )
 from mpijob_elastic.kube.errors import KubeError
@@ -35,17 +32,17 @@ app.command(name="get")(read_commands.get)
 app.command(name="list", hidden=True)(read_commands.get)
 app.command(name="watch")(read_commands.watch)
 app.command(name="explain")(read_commands.explain)
-app.command(name="logs")(pod_commands.logs)
-app.command(name="attach")(pod_commands.attach)
-app.command(name="top")(pod_commands.top)
-app.command(name="submit")(submit_command.submit)
+app.command(name="logs")(read_commands.logs)
+app.command(name="attach")(read_commands.attach)
+app.command(name="top")(read_commands.top)
+app.command(name="submit")(job_commands.submit)
 app.command(name="scaleout")(job_commands.scaleout)
 app.command(name="scalein")(job_commands.scalein)
 app.command(name="suspend")(job_commands.suspend)
 app.command(name="resume")(job_commands.resume)
 app.command(name="delete")(job_commands.delete)
 app.command(name="prune")(job_commands.prune)
-app.command(name="history")(history_command.history)
+app.command(name="history")(read_commands.history)
 app.command(name="dashboard")(read_commands.dashboard)
 app.command(name="install")(install.install)
 app.command(name="uninstall")(install.uninstall)

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from mpijob_elastic import names
+from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.kube.errors import KubeError
 from mpijob_elastic.model import phrases
 from mpijob_elastic.telemetry.terminal import printable, say
 
 if TYPE_CHECKING:
-    from mpijob_elastic.cli.target import Where
     from mpijob_elastic.model.job import JobView
 
 # Choices, each with a text about it.
@@ -39,7 +39,6 @@ _NO_FILES = ":4"
 def jobs(context: typer.Context, incomplete: str) -> Choices:
     """Return the jobs of the namespace that begin so."""
     from mpijob_elastic.cli.jobs import snapshot  # noqa: PLC0415 - --help need not load the client
-    from mpijob_elastic.cli.target import reached  # noqa: PLC0415
 
     async def found() -> Choices:
         async with reached(_where(context)) as (client, namespace):
@@ -101,7 +100,6 @@ def _beginning(incomplete: str, found: Callable[[], Awaitable[Choices]]) -> Choi
 
 def _of_job(context: typer.Context, incomplete: str, chosen: Callable[[JobView], Iterable[int]]) -> Choices:
     from mpijob_elastic.cli.jobs import get  # noqa: PLC0415 - --help need not load the client
-    from mpijob_elastic.cli.target import reached  # noqa: PLC0415
 
     async def found() -> Choices:
         async with reached(_where(context)) as (client, namespace):
@@ -115,8 +113,6 @@ def _of_job(context: typer.Context, incomplete: str, chosen: Callable[[JobView],
 
 
 def _where(command: typer.Context) -> Where:
-    from mpijob_elastic.cli.target import Where  # noqa: PLC0415 - --help need not load the client
-
     given = command.params
     context = given.get("context") or None
     if not isinstance(context, str | None):

@@ -1,36 +1,50 @@
-"""`mpijob-elastic install` and `mpijob-elastic uninstall`."""
+"""`mpijob-elastic install` and `uninstall`, and what `upgrade` shares with them."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpijob_elastic.cli import change_commands as common
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import Context, Kubeconfig
+from mpijob_elastic.cli.options import Context, DryRun, Kubeconfig, Managed, Overlays, Scale, StepTimeout, Yes
+from mpijob_elastic.cli.target import kubeconfig_file
 from mpijob_elastic.install import Refused
+from mpijob_elastic.install.objects import Change, Outcome
+from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.kube import errors
-from mpijob_elastic.telemetry import terminal
+from mpijob_elastic.telemetry.terminal import say
 
 if TYPE_CHECKING:
+    from mpijob_elastic.install.installer import Plan
     from mpijob_elastic.install.objects import Say
     from mpijob_elastic.kube.writer import ApiWriter
     from upgrade.uninstall import Uninstallation
 
+_COLOURS = {Outcome.CREATED: "green", Outcome.CONFIGURED: "yellow", Outcome.DELETED: "red"}
+
 
 def install(
     *,
-    overlay: common.Overlays = None,
-    jobs_namespace: common.JobsNamespaces = None,
-    uncover: common.Uncover = False,
-    image: common.Image = None,
-    scale: common.Scale = True,
-    dry_run: common.DryRun = False,
+    overlay: Overlays = None,
+    jobs_namespace: Managed = None,
+    uncover: Annotated[
+        bool, typer.Option("--uncover", help="Let go of namespaces that are covered now and not given here.")
+    ] = False,
+    image: Annotated[
+        str | None, typer.Option(help="Image to run. Default: the one that runs; the first installation needs one.")
+    ] = None,
+    scale: Scale = True,
+    dry_run: DryRun = False,
     print_manifests: Annotated[bool, typer.Option("--print", help="Print the manifests; ask no API server.")] = False,
-    force_conflicts: common.ForceConflicts = False,
-    wait: common.Wait = True,
+    force_conflicts: Annotated[
+        bool, typer.Option("--force-conflicts", help="Overrule fields of our objects that somebody else has changed.")
+    ] = False,
+    wait: Annotated[bool, typer.Option(help="Wait until all replicas are ready and trusted.")] = True,
     canary: Annotated[
         str | None,
         typer.Option(
@@ -38,7 +52,7 @@ def install(
             help="Verify the installation with a job in this namespace; both are removed unless they were there.",
         ),
     ] = None,
-    timeout: common.Timeout = 120.0,
+    timeout: StepTimeout = 120.0,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -65,7 +79,7 @@ def install(
     from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
     from upgrade import canary as trial  # noqa: PLC0415
 
-    wanted = common.plan(overlay, image, jobs_namespace)
+    wanted = plan(overlay, image, jobs_namespace)
     if canary and canary not in (wanted.jobs_namespaces or (canary,)):
         raise typer.BadParameter(
             f"name a namespace of --jobs-namespace: jobs in {canary} are not managed", param_hint="--canary"
@@ -75,34 +89,34 @@ def install(
             raise typer.BadParameter("no API server is asked for the image that runs: name one", param_hint="--image")
         import yaml  # noqa: PLC0415 - --help need not load it
 
-        terminal.say(*yaml.safe_dump_all(wanted.manifests(), sort_keys=False).splitlines())
+        say(*yaml.safe_dump_all(wanted.manifests(), sort_keys=False).splitlines())
         return
     options = installer.Options(dry_run=dry_run, force=force_conflicts, uncover=uncover, wait=wait, timeout=timeout)
-    say = partial(common.tell, prefix="waiting: ", differences=dry_run)
+    news = partial(tell, prefix="waiting: ", differences=dry_run)
 
     async def work(client: ApiWriter) -> None:
         plan = await installer.with_image(client, wanted)
         if canary:
             await trial.check(client)
-        await installer.install(client, plan, options, say=say)
-        note = await _offer_scale(client, asked=scale, dry_run=dry_run, seconds=timeout, say=say)
+        await installer.install(client, plan, options, say=news)
+        note = await _offer_scale(client, asked=scale, dry_run=dry_run, seconds=timeout, news=news)
         if canary and plan.image and not dry_run:
-            await trial.run(client, canary, image=plan.image, seconds=timeout, say=common.tell)
-        common.end(dry_run=dry_run, done="Installed.")
-        terminal.say(*note.splitlines(), *await _too_old_for(client))
+            await trial.run(client, canary, image=plan.image, seconds=timeout, say=tell)
+        end(dry_run=dry_run, done="Installed.")
+        say(*note.splitlines(), *await _too_old_for(client))
 
-    common.run(work, kubeconfig, context)
+    run(work, kubeconfig, context)
 
 
 def uninstall(
     *,
-    scale: common.Scale = True,
+    scale: Scale = True,
     traces: Annotated[
         bool, typer.Option("--traces", help="Remove our annotations and keys from the objects of all jobs, too.")
     ] = False,
-    dry_run: common.DryRun = False,
-    yes: common.Yes = False,
-    timeout: common.Timeout = 120.0,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    timeout: StepTimeout = 120.0,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -126,50 +140,95 @@ def uninstall(
     """
     from upgrade.uninstall import Uninstallation  # noqa: PLC0415 - --help need not load the client
 
-    say = partial(common.tell, differences=dry_run)
+    news = partial(tell, differences=dry_run)
 
     async def work(client: ApiWriter) -> None:
         planned = await Uninstallation.prepare(client, takes_scale=scale, takes_traces=traces)
         if planned.is_empty:
-            terminal.say("Nothing is installed.", *(planned.traces.lines() if planned.traces else ()))
-            terminal.say(*planned.quota.lines())
+            say("Nothing is installed.", *(planned.traces.lines() if planned.traces else ()))
+            say(*planned.quota.lines())
             return
         if dry_run or not yes:
-            await _announce(planned, say)
-        terminal.say(*planned.stays())
+            await _announce(planned, news)
+        say(*planned.stays())
         if not dry_run:
             if not yes:
                 typer.confirm(f"Delete this from {client.host}?", abort=True)
-            left = await planned.run(seconds=timeout, say=say)
-            terminal.say("Uninstalled.", *left)
+            left = await planned.run(seconds=timeout, say=news)
+            say("Uninstalled.", *left)
             if left:
                 raise typer.Exit(Exit.OTHERWISE)
 
-    common.run(work, kubeconfig, context)
+    run(work, kubeconfig, context)
 
 
-async def _announce(planned: Uninstallation, say: Say) -> None:
+def plan(overlays: list[Overlay] | None, image: str | None, namespaces: list[str] | None) -> Plan:
+    """Return the plan for these options. Raises typer.BadParameter if they do not fit together."""
+    from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
+
+    try:
+        return installer.Plan(
+            overlays=tuple(overlays or ()), image=image, jobs_namespaces=tuple(dict.fromkeys(namespaces or ()))
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--jobs-namespace") from None
+
+
+def run(work: Callable[[ApiWriter], Awaitable[None]], kubeconfig: Path | None, context: str | None) -> None:
+    """Run `work` with a client. After Ctrl-C, say how to go on."""
+    from mpijob_elastic.kube.client import connect  # noqa: PLC0415 - --help need not load the client
+
+    async def connected() -> None:
+        file = kubeconfig_file(kubeconfig)
+        async with await connect(user_agent="mpijob-elastic-cli", kubeconfig=file, context=context) as client:
+            await work(client)
+
+    try:
+        asyncio.run(connected())
+    except KeyboardInterrupt:
+        say("Interrupted. Run the same command again to finish.", err=True)
+        raise typer.Exit(Exit.INTERRUPTED) from None
+
+
+def tell(news: Change | str, *, prefix: str = "- ", differences: bool = True) -> None:
+    """Print the change of an object, or a sentence after `prefix`."""
+    if isinstance(news, str):
+        say(*(prefix + news).split("\n"))
+        return
+    note = f" ({news.note})" if news.note else ""
+    outcome = typer.style(f"{news.outcome:<11}", fg=_COLOURS.get(news.outcome))
+    say(f" {news.identity}{note}", lead=outcome)
+    for line in news.difference.splitlines()[2:] if differences else ():
+        say(f"    {line}", colour={"+": "green", "-": "red"}.get(line[:1]))
+
+
+def end(*, dry_run: bool, done: str) -> None:
+    """Print how the command ended."""
+    say("Dry run: nothing was written." if dry_run else done)
+
+
+async def _announce(planned: Uninstallation, news: Say) -> None:
     """Say what would be removed."""
     from upgrade import scale  # noqa: PLC0415 - --help need not load the client
 
     if planned.found:
-        terminal.say("To be deleted, with everything in the namespace:")
-        terminal.say(*(f"  {one.identity}" for one in planned.found))
+        say("To be deleted, with everything in the namespace:")
+        say(*(f"  {one.identity}" for one in planned.found))
     if planned.takes_scale:
-        terminal.say("To become what it was:")
-        await scale.take_back(planned.client, dry_run=True, say=say)
+        say("To become what it was:")
+        await scale.take_back(planned.client, dry_run=True, say=news)
     if planned.traces and planned.traces.removals:
-        terminal.say("To be removed from jobs:", *(f"  {trace}" for trace in planned.traces.removals))
+        say("To be removed from jobs:", *(f"  {trace}" for trace in planned.traces.removals))
 
 
-async def _offer_scale(client: ApiWriter, *, asked: bool, dry_run: bool, seconds: float, say: Say) -> str:
+async def _offer_scale(client: ApiWriter, *, asked: bool, dry_run: bool, seconds: float, news: Say) -> str:
     """Offer the subresource if asked; return what the user must know at the end. It never fails an installation."""
     from upgrade import scale  # noqa: PLC0415 - --help need not load the client
 
     if not asked:
         return await scale.left_out(client, "--no-scale was given")
     try:
-        return await scale.offer(client, dry_run=dry_run, seconds=seconds, say=say)
+        return await scale.offer(client, dry_run=dry_run, seconds=seconds, say=news)
     except (Refused, errors.Forbidden) as error:
         return await scale.left_out(client, str(error))
 

@@ -1,26 +1,24 @@
-"""`mpijob-elastic scaleout`, `scalein`, `suspend`, `resume`, `delete` and `prune`: with their user's rights."""
+"""The commands that create, change and delete jobs, with their user's rights."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from mpijob_elastic.cli import complete
-from mpijob_elastic.cli.change_commands import Yes
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import AllNamespaces, Context, Job, Kubeconfig, Namespace, Pairs, pairs, seconds
+from mpijob_elastic.cli.options import AllNamespaces, Context, Job, Kubeconfig, Namespace, Pairs, Yes, pairs, seconds
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.telemetry.terminal import say
 
 if TYPE_CHECKING:
     from mpijob_elastic.cli.jobs.change import Patience
-    from mpijob_elastic.cli.jobs.scale import Asked
-    from mpijob_elastic.cli.target import Where
+    from mpijob_elastic.cli.jobs.changes import Asked
 
 Count = Annotated[
     int | None, typer.Option(min=1, help="How many workers more or fewer. Default: 1.", show_default=False)
@@ -37,6 +35,87 @@ Env = Annotated[
 Look = Annotated[
     bool, typer.Option("--exec/--no-exec", help="Look for ranks in the workers by exec, with your own rights.")
 ]
+
+
+def submit(
+    command: Annotated[list[str], typer.Argument(help="The launcher's command, after --.", show_default=False)],
+    *,
+    name: Annotated[str, typer.Option(help="Name of the job.", show_default=False)],
+    image: Annotated[str, typer.Option(help="Image of the launcher and the workers.", show_default=False)],
+    workers: Annotated[int, typer.Option(min=1, help="Workers.")] = 1,
+    min_workers: Annotated[int | None, typer.Option(min=1, help="The fewest workers, annotation min-replicas.")] = None,
+    max_workers: Annotated[int | None, typer.Option(min=1, help="The most workers, annotation max-replicas.")] = None,
+    sizes: Annotated[str, typer.Option(help="The only sizes, such as 2,4,8 or *4.", show_default=False)] = "",
+    gpus: Annotated[int, typer.Option(min=0, help="GPUs of each worker.")] = 0,
+    cpu: Annotated[str, typer.Option(help="CPUs of each pod, such as 4 or 500m.", show_default=False)] = "",
+    memory: Annotated[str, typer.Option(help="Memory of each pod, such as 8Gi.", show_default=False)] = "",
+    env: Annotated[Pairs, typer.Option("--env", "-e", metavar="NAME=VALUE", help="A variable; repeatable.")] = None,
+    data: Annotated[
+        Pairs, typer.Option("--data", "-d", metavar="CLAIM:PATH", help="A volume claim to mount; repeatable.")
+    ] = None,
+    working_dir: Annotated[str, typer.Option(help="Working directory. Default: the image's.", show_default=False)] = "",
+    np: Annotated[
+        int | None, typer.Option(min=1, help="Let horovodrun start the command, with so many ranks at first.")
+    ] = None,
+    slots: Annotated[int | None, typer.Option(min=1, help="Ranks in a worker. Default: one for each GPU.")] = None,
+    queue: Annotated[str, typer.Option(help="Kueue's queue.", show_default=False)] = "",
+    priority: Annotated[
+        str, typer.Option("--priority", "-p", help="PriorityClass of the pods.", show_default=False)
+    ] = "",
+    gang: Annotated[
+        str,
+        typer.Option(help="Scheduler of gangs: volcano, coscheduling, koordinator, kubernetes.", show_default=False),
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the job; ask no API server.")] = False,
+    output: Annotated[
+        Literal["text", "yaml", "json", "name"], typer.Option("--output", "-o", help="What to print of the job.")
+    ] = "text",
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Create a job from the words of `arena submit etjob`.
+
+    For example:
+
+    - `mpijob-elastic submit --name train --image IMAGE --workers 2 --np 2 --max-workers 4 -- python train.py`:
+      horovodrun starts a rank in each worker
+
+    - `mpijob-elastic submit --name train --image IMAGE --gpus 1 'horovodrun -np $workers ... python train.py'`: a line
+      for the shell, which knows `$workers`, `$gpus`, `$minWorkers` and `$maxWorkers` as in Arena
+
+    - `kubectl mpijob-elastic submit --name train --image IMAGE --np 1 --dry-run -- python train.py > job.yaml`
+
+    A command of several words runs without a shell; line breaks in a single one become spaces. `submit` does not wait
+    until the job runs.
+
+    Exit codes: 0 done; 1 refused, such as a name that exists, or no right; 2 wrong usage; 4 no answer of the API
+    server; 130 Ctrl-C.
+    """
+    from mpijob_elastic.cli.jobs.submit import Words, submit  # noqa: PLC0415 - --help need not load the client
+
+    words = Words(
+        name=name,
+        image=image,
+        command=command,
+        workers=workers,
+        min_workers=min_workers,
+        max_workers=max_workers,
+        sizes=sizes,
+        gpus=gpus,
+        cpu=cpu,
+        memory=memory,
+        env=pairs(env, "=", "--env"),
+        data=pairs(data, ":", "--data"),
+        working_dir=working_dir,
+        np=np,
+        slots=slots,
+        queue=queue,
+        priority=priority,
+        gang=gang,
+    )
+    where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
+    raise typer.Exit(asyncio.run(submit(where, words, dry_run=dry_run, output=output)))
 
 
 def scaleout(
@@ -82,12 +161,13 @@ def scaleout(
     Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (the size was set back, or
     all train and the script failed); 4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
     """
-    from mpijob_elastic.cli.jobs.scale import Asked  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs.changes import Asked  # noqa: PLC0415 - --help need not load the client
 
     _refuse_two(count, to, pod)
     if script and not wait:
         raise typer.BadParameter("it runs once all train: leave out --no-wait", param_hint="--script")
-    where, patience = _where(kubeconfig, context, namespace), _patience(timeout, wait=wait, look=look)
+    where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
+    patience = _patience(timeout, wait=wait, look=look)
     asked = Asked(grows=True, count=count, to=to, pods=pod or ())
     raise typer.Exit(_scaled(where, job, asked, patience, script, env))
 
@@ -136,10 +216,11 @@ def scalein(
     Exit codes: 0 done; 1 refused, no such job, no right, or the script failed; 2 wrong usage; 3 done otherwise (a
     drain-timeout was over); 4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
     """
-    from mpijob_elastic.cli.jobs.scale import Asked  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs.changes import Asked  # noqa: PLC0415 - --help need not load the client
 
     _refuse_two(count, to, pod, node)
-    where, patience = _where(kubeconfig, context, namespace), _patience(timeout, wait=wait)
+    where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
+    patience = _patience(timeout, wait=wait)
     asked = Asked(grows=False, count=count, to=to, pods=pod or (), nodes=node or ())
     raise typer.Exit(_scaled(where, job, asked, patience, script, env))
 
@@ -166,10 +247,11 @@ def suspend(
     Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (the job has ended); 4
     still going at the timeout, or no answer of the API server; 130 Ctrl-C.
     """
-    from mpijob_elastic.cli.jobs.suspension import suspend  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs.change import change  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs.changes import suspending  # noqa: PLC0415
 
-    where, patience = _where(kubeconfig, context, namespace), _patience(timeout, wait=wait)
-    raise typer.Exit(asyncio.run(suspend(where, job, patience)))
+    where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
+    raise typer.Exit(asyncio.run(change(where, job, suspending, _patience(timeout, wait=wait))))
 
 
 def resume(
@@ -193,10 +275,11 @@ def resume(
     Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (something else suspends
     the job, or it has ended); 4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
     """
-    from mpijob_elastic.cli.jobs.suspension import resume  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs.change import change  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs.changes import resuming  # noqa: PLC0415
 
-    where, patience = _where(kubeconfig, context, namespace), _patience(timeout, wait=wait, look=look)
-    raise typer.Exit(asyncio.run(resume(where, job, patience)))
+    where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
+    raise typer.Exit(asyncio.run(change(where, job, resuming, _patience(timeout, wait=wait, look=look))))
 
 
 def delete(
@@ -222,8 +305,8 @@ def delete(
     """
     from mpijob_elastic.cli.jobs.deletion import delete  # noqa: PLC0415 - --help need not load the client
 
-    where = _where(kubeconfig, context, namespace)
-    raise typer.Exit(asyncio.run(delete(where, job, ask=_asking(yes=yes))))
+    where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
+    raise typer.Exit(asyncio.run(delete(where, job, ask=partial(_ask, yes=yes))))
 
 
 def prune(
@@ -249,16 +332,9 @@ def prune(
     meanwhile); 4 no answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.deletion import prune  # noqa: PLC0415 - --help need not load the client
-    from mpijob_elastic.cli.target import Where  # noqa: PLC0415
 
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace, all_namespaces=all_namespaces)
-    raise typer.Exit(asyncio.run(prune(where, ask=_asking(yes=yes), dry_run=dry_run)))
-
-
-def _where(kubeconfig: Path | None, context: str | None, namespace: str | None) -> Where:
-    from mpijob_elastic.cli.target import Where  # noqa: PLC0415 - --help need not load the client
-
-    return Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
+    raise typer.Exit(asyncio.run(prune(where, ask=partial(_ask, yes=yes), dry_run=dry_run)))
 
 
 def _patience(timeout: str, *, wait: bool, look: bool = False) -> Patience:
@@ -269,36 +345,30 @@ def _patience(timeout: str, *, wait: bool, look: bool = False) -> Patience:
 
 def _scaled(where: Where, job: str, asked: Asked, patience: Patience, script: str, env: Pairs) -> Exit:
     """Change the size, and run the script if there is one."""
-    from mpijob_elastic.cli.jobs import scale, scripted  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs import scripted  # noqa: PLC0415 - --help need not load the client
 
     variables = pairs(env, "=", "--env")
-    if not script:
-        if variables:
-            raise typer.BadParameter("it is for --script, which is missing", param_hint="--env")
-        return asyncio.run(scale.scale(where, job, asked, patience))
+    if variables and not script:
+        raise typer.BadParameter("it is for --script, which is missing", param_hint="--env")
     return asyncio.run(scripted.scale(where, job, asked, patience, scripted.Script(text=script, env=variables)))
 
 
-def _asking(*, yes: bool) -> Callable[[str], bool]:
-    """Return what asks a question on the terminal."""
-
-    def ask(question: str) -> bool:
-        if yes:
-            return True
-        if not sys.stdin.isatty():
-            say("mpijob-elastic: there is no terminal to ask on, so nothing was deleted; give --yes", err=True)
-            raise typer.Exit(Exit.USAGE)
-        # asyncio's own handler would let the question wait for an answer.
-        handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            return typer.confirm(question)
-        except typer.Abort:
-            say("", "Interrupted: nothing was deleted.", err=True)
-            raise typer.Exit(Exit.INTERRUPTED) from None
-        finally:
-            signal.signal(signal.SIGINT, handler)
-
-    return ask
+def _ask(question: str, *, yes: bool) -> bool:
+    """Ask a question on the terminal, unless the answer was given."""
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        say("mpijob-elastic: there is no terminal to ask on, so nothing was deleted; give --yes", err=True)
+        raise typer.Exit(Exit.USAGE)
+    # asyncio's own handler would let the question wait for an answer.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return typer.confirm(question)
+    except typer.Abort:
+        say("", "Interrupted: nothing was deleted.", err=True)
+        raise typer.Exit(Exit.INTERRUPTED) from None
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _refuse_two(count: int | None, to: int | None, *names: list[str] | None) -> None:

@@ -7,6 +7,7 @@ import typer
 from typer.models import ArgumentInfo
 
 from mpijob_elastic.cli import complete
+from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.model import durations
 from mpijob_elastic.telemetry.logs import LogFormat, LogLevel
 
@@ -85,3 +86,13 @@ HealthPort = Annotated[
 ]
 Format = Annotated[LogFormat, typer.Option("--log-format", help="Format of the logs on standard error.")]
 Level = Annotated[LogLevel, typer.Option("--log-level", help="Lowest severity that is logged.")]
+# Of the commands that change a cluster.
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+StepTimeout = Annotated[float, typer.Option(min=1, help="Seconds to wait for each step.")]
+Overlays = Annotated[list[Overlay] | None, typer.Option("--overlay", help="Can be given several times.")]
+Managed = Annotated[
+    list[str] | None,
+    typer.Option("--jobs-namespace", help="Manage the jobs of this namespace; repeatable. Default: of all namespaces."),
+]
+Scale = Annotated[bool, typer.Option(help="Add the scale subresource to the definition of MPIJobs, or take it back.")]

@@ -3,17 +3,21 @@
 https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mpijob_elastic import __version__
-from mpijob_elastic.kube.client import connect, load_kubeconfig
-from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.telemetry.terminal import say
+
+if TYPE_CHECKING:
+    from mpijob_elastic.kube.writer import ApiWriter
 
 DEFAULT_NAMESPACE = "default"
 _IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -35,6 +39,8 @@ async def reached(where: Where) -> AsyncIterator[tuple[ApiWriter, str | None]]:
 
     Raises `errors.Unconfigured` where no configuration can be used.
     """
+    from mpijob_elastic.kube.client import connect  # noqa: PLC0415 - --help need not load the client
+
     file = kubeconfig_file(where.kubeconfig)
     user_agent = f"mpijob-elastic/{__version__}"
     async with await connect(user_agent=user_agent, kubeconfig=file, context=where.context) as client:
@@ -56,6 +62,8 @@ def kubeconfig_file(given: Path | None) -> Path | None:
 
 def default_namespace(file: Path | None, context: str | None) -> str:
     """Return the namespace of the kubeconfig's context, or of the pod we run in."""
+    from mpijob_elastic.kube.client import load_kubeconfig  # noqa: PLC0415 - --help need not load the client
+
     if file is None:
         inside = _IN_CLUSTER_NAMESPACE
         return inside.read_text().strip() if inside.exists() else DEFAULT_NAMESPACE

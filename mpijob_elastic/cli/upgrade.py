@@ -11,9 +11,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpijob_elastic import names
-from mpijob_elastic.cli import change_commands as common
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import Context, Kubeconfig, Namespace, Output
+from mpijob_elastic.cli.install import end, plan, run, tell
+from mpijob_elastic.cli.options import (
+    Context,
+    DryRun,
+    Kubeconfig,
+    Managed,
+    Namespace,
+    Output,
+    Overlays,
+    StepTimeout,
+    Yes,
+)
+from mpijob_elastic.cli.target import default_namespace, kubeconfig_file
 from mpijob_elastic.install import Refused
 from mpijob_elastic.telemetry.terminal import say
 
@@ -33,8 +44,8 @@ _VERDICTS = {"GO": ("go", Exit.DONE), "CARE": ("go with care", Exit.OTHERWISE), 
 @app.command()
 def preflight(
     *,
-    overlay: common.Overlays = None,
-    jobs_namespace: common.JobsNamespaces = None,
+    overlay: Overlays = None,
+    jobs_namespace: Managed = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = "table",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -54,15 +65,15 @@ def preflight(
     from mpijob_elastic.cli.jobs import get  # noqa: PLC0415 - --help need not load the client
     from upgrade import preflight as looking  # noqa: PLC0415
 
-    plan = common.plan(overlay, None, jobs_namespace)
+    wanted = plan(overlay, None, jobs_namespace)
 
     async def work(client: ApiWriter) -> None:
-        report = await looking.look(client, plan, now=time.time())
+        report = await looking.look(client, wanted, now=time.time())
         write = get.WRITERS.get(output)
         say(*(write(report.data()).split("\n") if write else _table(report)))
         raise typer.Exit(_VERDICTS[report.verdict.name][1])
 
-    common.run(work, kubeconfig, context)
+    run(work, kubeconfig, context)
 
 
 def _table(report: Report) -> list[str]:
@@ -80,8 +91,8 @@ def _table(report: Report) -> list[str]:
 def scale(
     *,
     remove: Annotated[bool, typer.Option("--remove", help="Take back what was added.")] = False,
-    dry_run: common.DryRun = False,
-    timeout: common.Timeout = 120.0,
+    dry_run: DryRun = False,
+    timeout: StepTimeout = 120.0,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -103,18 +114,18 @@ def scale(
 
     async def work(client: ApiWriter) -> None:
         if not remove:
-            note = await subresource.offer(client, dry_run=dry_run, seconds=timeout, say=common.tell)
+            note = await subresource.offer(client, dry_run=dry_run, seconds=timeout, say=tell)
             say(*filter(None, [note]))
         elif await subresource.is_recorded(client):
-            await subresource.take_back(client, dry_run=dry_run, say=common.tell)
+            await subresource.take_back(client, dry_run=dry_run, say=tell)
         else:
             raise Refused(
                 f"there is no record of the definition (Secret {names.NAMESPACE}/{record.NAME}), so nothing is "
                 "known to be ours; `kubectl edit crd mpijobs.kubeflow.org` changes it by hand"
             )
 
-    common.run(work, kubeconfig, context)
-    common.end(dry_run=dry_run, done="Removed." if remove else "MPIJobs can be scaled.")
+    run(work, kubeconfig, context)
+    end(dry_run=dry_run, done="Removed." if remove else "MPIJobs can be scaled.")
 
 
 @app.command()
@@ -122,8 +133,8 @@ def adopt(
     job: Annotated[str, typer.Argument(help="The MPIJob.", show_default=False)],
     *,
     namespace: Namespace = None,
-    yes: common.Yes = False,
-    timeout: common.Timeout = 120.0,
+    yes: Yes = False,
+    timeout: StepTimeout = 120.0,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -140,7 +151,6 @@ def adopt(
     Exit codes: 0 done, or not needed; 1 refused (not confirmed, no rights); 2 wrong usage; 4 not in time, or no answer
     of the API server; 130 Ctrl-C.
     """
-    from mpijob_elastic.cli.target import default_namespace, kubeconfig_file  # noqa: PLC0415
     from upgrade import adopt  # noqa: PLC0415 - --help need not load the client
 
     where = namespace or default_namespace(kubeconfig_file(kubeconfig), context)
@@ -149,12 +159,12 @@ def adopt(
         def ask() -> bool:
             return yes or typer.confirm("Delete the launcher?")
 
-        if not await adopt.adopt(client, where, job, ask=ask, say=common.tell, now=time.time(), timeout=timeout):
+        if not await adopt.adopt(client, where, job, ask=ask, say=tell, now=time.time(), timeout=timeout):
             say("Not confirmed: nothing was changed.", err=True)
             raise typer.Exit(Exit.REFUSED)
         say("Done.")
 
-    common.run(work, kubeconfig, context)
+    run(work, kubeconfig, context)
 
 
 @app.command()
@@ -199,10 +209,8 @@ def convert(
     async def work(client: ApiWriter) -> None:
         files.write([await files.convert_live(client, live, where)], output, say=complain)
 
-    from mpijob_elastic.cli.target import default_namespace, kubeconfig_file  # noqa: PLC0415
-
     where = namespace or default_namespace(kubeconfig_file(kubeconfig), context)
-    common.run(work, kubeconfig, context)
+    run(work, kubeconfig, context)
 
 
 # The commands of version 0.2.0 that are gone, and what does their work.

@@ -12,8 +12,10 @@ import msgspec
 from aiohttp import web
 
 from mpijob_elastic.cli.dashboard.channel import Channel
-from mpijob_elastic.cli.jobs import change, scale, suspension
+from mpijob_elastic.cli.jobs import change
 from mpijob_elastic.cli.jobs.change import Decide, Patience
+from mpijob_elastic.cli.jobs.changes import Asked as Size
+from mpijob_elastic.cli.jobs.changes import resuming, sized, suspending
 from mpijob_elastic.cli.jobs.live import Key
 from mpijob_elastic.install.preflight import check_rights
 from mpijob_elastic.kube import errors
@@ -27,11 +29,11 @@ PATIENCE = Patience(wait=True, seconds=600.0, look=True)
 # Bytes of the longest request.
 LARGEST = 4096
 _DECIDE: Mapping[str, Callable[[int], Decide]] = {
-    "scale": lambda size: scale.sized(scale.Asked(to=size), waits=False),
-    "park": lambda index: scale.sized(scale.Asked(grows=False, pods=[str(index)]), waits=False),
-    "unpark": lambda index: scale.sized(scale.Asked(grows=True, pods=[str(index)]), waits=False),
-    "suspend": lambda _: suspension.suspending,
-    "resume": lambda _: suspension.resuming,
+    "scale": lambda size: sized(Size(to=size), waits=False),
+    "park": lambda index: sized(Size(grows=False, pods=[str(index)]), waits=False),
+    "unpark": lambda index: sized(Size(grows=True, pods=[str(index)]), waits=False),
+    "suspend": lambda _: suspending,
+    "resume": lambda _: resuming,
 }
 
 

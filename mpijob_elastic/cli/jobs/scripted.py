@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import change, launcher_pod
 from mpijob_elastic.cli.jobs.change import Patience
+from mpijob_elastic.cli.jobs.changes import Asked, sized
 from mpijob_elastic.cli.jobs.launcher_pod import NotStarted
-from mpijob_elastic.cli.jobs.scale import Asked, sized
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.install import Refused
@@ -42,9 +42,11 @@ class Script:
 
 
 async def scale(where: Where, job: str, asked: Asked, patience: Patience, script: Script) -> Exit:
-    """Change the size as it is asked for, and run the script. Raises `errors.KubeError`."""
+    """Change the size as it is asked for, and run the script if it has a text. Raises `errors.KubeError`."""
     until = time.monotonic() + patience.seconds
     decide = sized(asked, waits=patience.wait)
+    if not script.text:
+        return await change.change(where, job, decide, patience)
     async with reached(where) as (client, namespace):
         snapshot, tried = await change.written(client, namespace, job, decide, dry_run=True)
         launcher, kept = await _running(client, snapshot), f"{snapshot.view.name} was not changed"

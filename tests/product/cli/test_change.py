@@ -14,11 +14,11 @@ from mpijob_elastic import names
 from mpijob_elastic.act import gate
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import change, scale, suspension
+from mpijob_elastic.cli.jobs import change
 from mpijob_elastic.cli.jobs.change import Patience
+from mpijob_elastic.cli.jobs.changes import Asked, sized, suspending
 from mpijob_elastic.cli.jobs.explain import NoSuchWorker
 from mpijob_elastic.cli.jobs.get import NoSuchJob
-from mpijob_elastic.cli.jobs.scale import Asked
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
@@ -75,7 +75,8 @@ async def server() -> AsyncIterator[Server]:
 
 async def scaled(server: Server, patience: Patience = NO_WAIT, *, grows: bool = True, **asked: Any) -> Exit:
     where = Where(kubeconfig=server.kubeconfig, namespace="default")
-    return await scale.scale(where, "train", Asked(grows=grows, **(asked or {"count": 2})), patience)
+    decide = sized(Asked(grows=grows, **(asked or {"count": 2})), waits=patience.wait)
+    return await change.change(where, "train", decide, patience)
 
 
 async def test_a_dry_run_comes_first_and_a_change_of_something_else_is_no_obstacle(server: Server) -> None:
@@ -165,7 +166,7 @@ async def test_a_job_that_is_deleted_meanwhile_is_said_to_be(server: Server) -> 
 async def test_suspension_needs_a_webhook_that_knows_it(server: Server) -> None:
     where = Where(kubeconfig=server.kubeconfig, namespace="default")
     with pytest.raises(Refused, match="no webhook in namespace default knows mpijob-elastic/suspend"):
-        await suspension.suspend(where, "train", NO_WAIT)
+        await change.change(where, "train", suspending, NO_WAIT)
     assert server.writes == []
 
 

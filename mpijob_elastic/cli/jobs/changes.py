@@ -1,4 +1,4 @@
-"""`scaleout` and `scalein`: change the number of workers, and wait until the job has it.
+"""The changes that `scaleout`, `scalein`, `suspend` and `resume` make of a job, and what each waits for.
 
 Workers that are named leave by the annotation `parked`, unless they are the last: then a smaller size does it. Named in
 a scale-out, they come back. Only a scale-in takes a node: a placeholder has none, and the scheduler chooses where a
@@ -10,14 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import goals, launcher_pod
 from mpijob_elastic.cli.jobs.change import (
     Change,
     Decide,
-    Patience,
     annotated,
-    change,
     command,
     refuse_unknown,
     refuse_unless_ours,
@@ -25,7 +22,6 @@ from mpijob_elastic.cli.jobs.change import (
 )
 from mpijob_elastic.cli.jobs.goals import Seen
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
@@ -49,11 +45,6 @@ class Asked:
     def named(self) -> bool:
         """Whether it says who leaves or comes back."""
         return bool(self.pods or self.nodes)
-
-
-async def scale(where: Where, job: str, asked: Asked, patience: Patience) -> Exit:
-    """Change the size as it is asked for. Raises `errors.KubeError`."""
-    return await change(where, job, sized(asked, waits=patience.wait), patience)
 
 
 def sized(asked: Asked, *, waits: bool) -> Decide:
@@ -90,7 +81,28 @@ def sized(asked: Asked, *, waits: bool) -> Decide:
     return decide
 
 
-def trains(seen: Seen) -> str:
+async def suspending(client: ApiWriter, snapshot: Snapshot) -> Change:
+    """Return the change that suspends a job. Raises Refused with why it cannot be."""
+    view, key = snapshot.view, capabilities.SUSPEND
+    refuse_unless_ours(snapshot, elastic=view.facts.elastic)
+    await refuse_unknown(client, view, key, then=f"{view.name} would start again at once")
+    says = f"{view.name} is being suspended: its workers drain, and training ends until it is resumed"
+    return Change(patch=annotated(key, "true"), says=says, goal=goals.stops, ended=_suspended)
+
+
+async def resuming(_: ApiWriter, snapshot: Snapshot) -> Change:
+    """Return the change that resumes a job. Raises Refused with why it cannot be."""
+    view = snapshot.view
+    state = refuse_unless_ours(snapshot, elastic=view.facts.elastic)
+    return Change(
+        patch=annotated(capabilities.SUSPEND, None) if state.wishes.stop else None,
+        says=f"{view.name} is being resumed" if state.wishes.stop else f"{view.name} is not suspended",
+        goal=partial(goals.trains, size=view.replicas),
+        ended=_trains,
+    )
+
+
+def _trains(seen: Seen) -> str:
     """Say that all workers train, as far as that is known."""
     view, found = seen.snapshot.view, seen.found
     if found.training is None:
@@ -98,6 +110,11 @@ def trains(seen: Seen) -> str:
             f"{view.name} has {workers(view.replicas)}, all listed. Whether they train is not known: {found.not_known}."
         )
     return f"{view.name} has {workers(view.replicas)}, and a rank runs in each."
+
+
+def _suspended(seen: Seen) -> str:
+    view = seen.snapshot.view
+    return f"{view.name} is suspended, and nothing of it runs. `{command('resume', view)}` starts it again."
 
 
 def _refuse_direction(view: JobView, size: int, *, grows: bool) -> None:
@@ -144,5 +161,5 @@ def _change(view: JobView, size: int, replicas: int, parked: frozenset[int], *, 
         patch=None if is_so else patch,
         says=f"{view.name} is to have {workers(size)} already" if is_so else f"{grown}{what}",
         goal=partial(goals.trains, size=size) if grows else partial(goals.shrinks, size=size, leaving=surplus),
-        ended=trains if grows else lambda _: f"{view.name} has {workers(size)}; {surplus} left.",
+        ended=_trains if grows else lambda _: f"{view.name} has {workers(size)}; {surplus} left.",
     )
