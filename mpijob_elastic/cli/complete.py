@@ -99,13 +99,13 @@ def _beginning(incomplete: str, found: Callable[[], Awaitable[Choices]]) -> Choi
 
 
 def _of_job(context: typer.Context, incomplete: str, chosen: Callable[[JobView], Iterable[int]]) -> Choices:
-    from mpijob_elastic.cli.jobs import get  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs import snapshot  # noqa: PLC0415 - --help need not load the client
 
     async def found() -> Choices:
         async with reached(_where(context)) as (client, namespace):
             # Before the value of an option, click has not yet told arguments apart.
             job = context.params.get("job") or " ".join(context.args[:1])
-            view = (await get.find(client, namespace, job)).view
+            view = (await snapshot.fetch_job(client, namespace, job)).view
         nodes = {worker.index: f"on {worker.facts.node}" for worker in view.workers}
         return [(names.worker(view.name, index), nodes.get(index, "")) for index in sorted(chosen(view))]
 

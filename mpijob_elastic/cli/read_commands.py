@@ -62,7 +62,7 @@ def get(
 
     Exit codes: 0 done; 1 no such job, or no right to read it; 2 wrong usage; 4 no answer of the API server; 130 Ctrl-C.
     """
-    from mpijob_elastic.cli.jobs import get  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs import show  # noqa: PLC0415 - --help need not load the client
 
     if job and all_namespaces:
         raise typer.BadParameter("a job is in one namespace: choose it with -n", param_hint="-A")
@@ -72,7 +72,7 @@ def get(
     clusters = [
         Where(kubeconfig=kubeconfig, context=one, namespace=namespace, all_namespaces=all_namespaces) for one in given
     ]
-    raise typer.Exit(asyncio.run(get.get(clusters, job=job, output=output)))
+    raise typer.Exit(asyncio.run(show.get(clusters, job=job, output=output)))
 
 
 def watch(
@@ -93,10 +93,10 @@ def watch(
     Exit codes: 0 the job succeeded; 1 the job failed, was deleted, or you may not read it; 2 wrong usage; 4 no answer
     of the API server at the start; 130 Ctrl-C.
     """
-    from mpijob_elastic.cli.jobs import watch  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs import show  # noqa: PLC0415 - --help need not load the client
 
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
-    succeeded = asyncio.run(watch.watch(where, job=job))
+    succeeded = asyncio.run(show.watch(where, job=job))
     raise typer.Exit(Exit.DONE if succeeded else Exit.REFUSED)
 
 
@@ -206,7 +206,7 @@ def logs(
     130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import logs  # noqa: PLC0415 - --help need not load the client
-    from mpijob_elastic.cli.jobs.launcher_log import Wanted  # noqa: PLC0415
+    from mpijob_elastic.cli.jobs.logs import Wanted  # noqa: PLC0415
 
     if rank is not None and worker is not None:
         raise typer.BadParameter("choose lines by --rank or by --worker", param_hint="--rank")
@@ -239,10 +239,10 @@ def attach(
     Exit codes: 0 done; 1 no such job or worker, the pod does not run, no rights, no terminal; 2 wrong usage; 4 no
     answer of the API server; 130 Ctrl-C; otherwise what the shell exits with.
     """
-    from mpijob_elastic.cli.jobs import attach  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs import pods  # noqa: PLC0415 - --help need not load the client
 
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
-    attach.attach(where, job=job, worker=worker)
+    pods.attach(where, job=job, worker=worker)
 
 
 def top(

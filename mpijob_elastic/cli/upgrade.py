@@ -62,14 +62,14 @@ def preflight(
 
     Exit codes: 0 go; 1 no; 2 wrong usage; 3 go with care; 4 no answer of the API server; 130 Ctrl-C.
     """
-    from mpijob_elastic.cli.jobs import get  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs import table  # noqa: PLC0415 - --help need not load the client
     from upgrade import preflight as looking  # noqa: PLC0415
 
     wanted = plan(overlay, None, jobs_namespace)
 
     async def work(client: ApiWriter) -> None:
         report = await looking.look(client, wanted, now=time.time())
-        write = get.WRITERS.get(output)
+        write = table.WRITERS.get(output)
         say(*(write(report.data()).split("\n") if write else _table(report)))
         raise typer.Exit(_VERDICTS[report.verdict.name][1])
 

@@ -15,7 +15,7 @@ import pytest
 
 from lab.cluster import Cluster
 from mpijob_elastic.capabilities.et_operator.facts import SCALE_INS, SCALE_OUTS
-from mpijob_elastic.cli.jobs.attach import options
+from mpijob_elastic.cli.jobs.pods import options
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube.resources import MPI_JOBS
 from tests.lab.definitions import ARENA, served

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from aiohttp import web
 
-from mpijob_elastic.cli.dashboard.channel import Channel
+from mpijob_elastic.cli.dashboard.streams import Channel
 from mpijob_elastic.cli.jobs import change
 from mpijob_elastic.cli.jobs.change import Decide, Patience
 from mpijob_elastic.cli.jobs.changes import Asked as Size

@@ -1,14 +1,26 @@
-"""Who may ask this server. Everything else that runs in the same browser, or on this machine, may try.
+"""Who may ask this server, and how the page gets its token.
+
+Everything else that runs in the same browser, or on this machine, may try:
 
 - Host must name this machine itself: another name that leads to 127.0.0.1 (DNS rebinding) is refused. Any port, because
   `ssh -L` may change it.
 - Origin and Sec-Fetch-Site, where a browser sends them, must say that our own page asks. Any page may lead to ours, as
   the private file does: that sends no token, and opens a tab of its own. A write must name its Origin.
 - Data needs the token, in a header. No cookie: browsers send cookies to every port of a host.
+
+Everybody on a machine may list the arguments of processes, so the browser gets the path of a private file, which leads
+to the page. The token is in the URL's fragment, which no browser sends to a server.
 """
 
 import hmac
-from collections.abc import Mapping
+import os
+import shutil
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -54,6 +66,33 @@ def knows(token: str, headers: Mapping[str, str]) -> bool:
     """Return whether a request has the token."""
     given = headers.get("Authorization", "").removeprefix("Bearer ")
     return hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode())
+
+
+@contextmanager
+def redirect(url: str) -> Iterator[Path]:
+    """Give a file that leads a browser to `url`; only this user can read it."""
+    folder = Path(tempfile.mkdtemp(prefix="mpijob-elastic-"))  # of mode 0700
+    try:
+        file = folder / "open.html"
+        file.touch(mode=0o600)
+        file.write_text(
+            '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
+            f'<title>mpijob-elastic</title><meta http-equiv="refresh" content="0;url={url}">'
+        )
+        yield file
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def open_browser(file: Path) -> bool:
+    """Open the file; return whether there is a browser with a screen."""
+    has_screen = sys.platform in {"darwin", "win32"} or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    return has_screen and webbrowser.open(file.as_uri())
+
+
+def remove(file: Path) -> None:
+    """Remove the file once the page has its token."""
+    file.unlink(missing_ok=True)
 
 
 def _name(url: str) -> str | None:

@@ -13,11 +13,9 @@ from typing import Any
 from aiohttp import web
 
 from mpijob_elastic.cli.dashboard import changes, guard, streams
-from mpijob_elastic.cli.dashboard.channel import Channel
-from mpijob_elastic.cli.dashboard.opening import open_browser, redirect, remove
-from mpijob_elastic.cli.jobs import get
+from mpijob_elastic.cli.dashboard.streams import Channel
 from mpijob_elastic.cli.jobs.live import Key
-from mpijob_elastic.cli.jobs.snapshot import Selection
+from mpijob_elastic.cli.jobs.snapshot import Selection, fetch_job
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
@@ -36,13 +34,13 @@ async def dashboard(where: Where, *, job: str | None, port: int, browser: bool) 
     logging.getLogger("mpijob_elastic").setLevel(logging.ERROR)  # the page itself says what is lost
     async with reached(where) as (client, namespace):
         if job:
-            await get.find(client, namespace, job)
+            await fetch_job(client, namespace, job)
         token = secrets.token_urlsafe(32)
         used = asyncio.Event()
         async with serving(client, namespace, token=token, port=port, used=used) as address:
             url = f"{address}/#token={token}" + (f"&job={namespace}/{job}" if job else "")
-            with redirect(url) as file:
-                if browser and open_browser(file):
+            with guard.redirect(url) as file:
+                if browser and guard.open_browser(file):
                     say(f"The page is open in your browser, at {address}, until Ctrl-C.")
                 else:
                     say(f"Open {url}", "It is served until Ctrl-C. The link lets others act with your rights: keep it.")
@@ -55,7 +53,7 @@ async def _until_stopped(used: asyncio.Event, file: Path) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     waiting = [asyncio.create_task(event.wait()) for event in (stopped, used)]
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    remove(file)
+    guard.remove(file)
     await stopped.wait()
 
 

@@ -6,7 +6,7 @@ A stream has watches of its own, and ends with them. It looks into pods by exec 
 import asyncio
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from random import Random
 from typing import NoReturn
@@ -14,22 +14,23 @@ from typing import NoReturn
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.dashboard.channel import Channel
-from mpijob_elastic.cli.jobs import explain, get, history
+from mpijob_elastic.cli.jobs import explain, history
+from mpijob_elastic.cli.jobs.dependencies import Event, read_event
 from mpijob_elastic.cli.jobs.explain import Asked, Looks
 from mpijob_elastic.cli.jobs.live import Key, Live
 from mpijob_elastic.cli.jobs.report import build
-from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot, jobs
+from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot, fetch_job, jobs
 from mpijob_elastic.explain.facts import Look
 from mpijob_elastic.explain.findings import Finding, Level
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader, Timeouts
 from mpijob_elastic.kube.resources import EVENTS, PODS
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec
 
+# Seconds after which an empty line shows that a stream lives.
+HEARTBEAT = 2.0
 # Seconds between batches of changed jobs; between checks of the API server, reads of the log, and explanations at rest
 # (deadlines pass without a change); between looks by exec; the least between two explanations.
 BATCH = 0.2
@@ -46,26 +47,44 @@ _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _NOT_YET = Look(error=f"exec looks into it within {LOOK_AGAIN:.0f} s")
 
 
-class _About(msgspec.Struct):
-    name: str = ""
+class Channel:
+    """Parts to send, by name. Only the newest value of each is kept, so that a slow reader costs no memory.
 
+    A line is `{"part": ..., "value": ...}`. A line that repeats the last one of its part is not sent.
+    """
 
-class _Event(msgspec.Struct, rename="camel", frozen=True):
-    metadata: Identity
-    involved_object: _About
-    type: str = ""
-    reason: str = ""
-    message: str = ""
-    count: int | None = None
-    last_timestamp: str | None = None
-    event_time: str | None = None
+    def __init__(self) -> None:
+        self._sent: dict[str, bytes] = {}
+        self._due: dict[str, bytes] = {}
+        self._changed = asyncio.Event()
 
     @property
-    def at(self) -> str:
-        return self.last_timestamp or self.event_time or ""
+    def empty(self) -> bool:
+        """True if nothing is to be sent."""
+        return not self._due
 
+    def put(self, part: str, value: object) -> None:
+        """Send the value, unless the reader has it."""
+        line = msgspec.json.encode(value)
+        if self._due.get(part, self._sent.get(part)) != line:
+            self._due[part] = line
+            self._changed.set()
 
-_EVENT = msgspec.json.Decoder(_Event)
+    async def lines(self) -> AsyncGenerator[bytes]:
+        """Yield what is to be sent, several lines at once. Endless."""
+        while True:
+            try:
+                async with asyncio.timeout(HEARTBEAT):
+                    await self._changed.wait()
+            except TimeoutError:
+                yield b"\n"
+                continue
+            self._changed.clear()
+            due, self._due = self._due, {}
+            self._sent |= due
+            yield b"".join(
+                b'{"part":%b,"value":%b}\n' % (msgspec.json.encode(part), line) for part, line in due.items()
+            )
 
 
 async def of_all(client: ApiReader, selection: Selection, channel: Channel) -> NoReturn:
@@ -111,7 +130,7 @@ def _troubles(findings: tuple[Finding, ...]) -> Iterator[Finding]:
 async def of_job(client: ApiReader, key: Key, channel: Channel) -> NoReturn:
     """Send a job: report, explanation, history, Events, log. Raises NoSuchJob and other `errors.KubeError`."""
     namespace, name = key
-    first = await get.find(client, namespace, name)
+    first = await fetch_job(client, namespace, name)
     selection = Selection(namespace=namespace, job=name)
     following = Live(client, selection, with_role=first.role_readable, random=_random())
     async with following as live, asyncio.TaskGroup() as group:
@@ -213,7 +232,7 @@ class _Job:
         cache = WatchCache(
             self._client,
             EVENTS,
-            decode=_EVENT.decode,
+            decode=read_event,
             on_change=lambda _old, _new: changed.set(),
             random=_random(),
             namespace=self._key[0],
@@ -228,18 +247,18 @@ class _Job:
                 await changed.wait()
                 await asyncio.sleep(BATCH)
 
-    def _is_mine(self, event: _Event) -> bool:
+    def _is_mine(self, event: Event) -> bool:
         about, job = event.involved_object.name, self._key[1]
         return about in {job, names.launcher(job)} or names.worker_index(about, job=job) is not None
 
 
-def _event(event: _Event) -> dict[str, object]:
+def _event(event: Event) -> dict[str, object]:
     return {
         "at": event.at,
         "about": event.involved_object.name,
         "type": event.type,
         "reason": event.reason,
-        "message": " ".join(event.message.split()),
+        "message": event.words,
         "count": event.count or 1,
     }
 

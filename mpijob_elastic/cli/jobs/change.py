@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from mpijob_elastic import capabilities
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import dependencies, explain, get
+from mpijob_elastic.cli.jobs import dependencies, explain
 from mpijob_elastic.cli.jobs.goals import THERE, Goal, Progress, Seen
-from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.cli.jobs.snapshot import Snapshot, fetch_job
 from mpijob_elastic.cli.jobs.waiting import Show, wait
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.decide import derive
@@ -171,7 +171,7 @@ async def written(
     """Write the change, and return the job as it was before. Raises Refused where it changes meanwhile."""
     asked = None
     for _ in range(ATTEMPTS):
-        snapshot = await get.find(client, namespace, job)
+        snapshot = await fetch_job(client, namespace, job)
         before, asked = asked, await decide(client, snapshot)
         if before not in (None, asked):
             break

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.cli.jobs import goals, launcher_pod
+from mpijob_elastic.cli.jobs import goals
 from mpijob_elastic.cli.jobs.change import (
     Change,
     Decide,
@@ -21,6 +21,7 @@ from mpijob_elastic.cli.jobs.change import (
     size_owner,
 )
 from mpijob_elastic.cli.jobs.goals import Seen
+from mpijob_elastic.cli.jobs.pods import worker_pod
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.writer import ApiWriter
@@ -129,7 +130,7 @@ def _refuse_direction(view: JobView, size: int, *, grows: bool) -> None:
 def _named(snapshot: Snapshot, asked: Asked) -> frozenset[int]:
     """Return the workers that are named. Raises Refused where a name says nothing, or --count another number."""
     view = snapshot.view
-    pods = {launcher_pod.worker_pod(snapshot.job, pod) for pod in asked.pods}
+    pods = {worker_pod(snapshot.job, pod) for pod in asked.pods}
     for node in asked.nodes:
         there = {pod.name for pod in view.workers if pod.facts.node == node}
         if not there:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import get, snapshot, table
+from mpijob_elastic.cli.jobs import snapshot, table
 from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.decide import derive
@@ -22,7 +22,7 @@ Ask = Callable[[str], bool]
 async def delete(where: Where, job: str, *, ask: Ask) -> Exit:
     """Delete a job; `ask` before, if it trains. Raises `errors.KubeError`."""
     async with reached(where) as (client, namespace):
-        found = await get.find(client, namespace, job)
+        found = await snapshot.fetch_job(client, namespace, job)
         view = found.view
         is_training = view.driver_running and not (view.facts.finished or view.facts.deleting)
         if is_training and not ask(f"{view.name} trains on {workers(len(view.published_pods))}. Delete it?"):

@@ -14,7 +14,7 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.lease_record import LeaseObject
 from mpijob_elastic.kube.list import list_objects
-from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.meta import Identity, ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import EVENTS, LEASES, NODES, PODS
 from mpijob_elastic.model import durations
@@ -32,24 +32,39 @@ RENEWED_WITHIN = 10.0
 MOST = 16
 
 
-class _Source(msgspec.Struct):
+class _Source(msgspec.Struct, frozen=True):
     component: str = ""
 
 
-class _Event(msgspec.Struct, rename="camel"):
-    metadata: ObjectMeta
+class _About(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class Event(msgspec.Struct, rename="camel", frozen=True):
+    """An Event, as others or the controller send it."""
+
+    metadata: Identity
+    involved_object: _About = _About()
+    type: str = ""
     reason: str = ""
     message: str = ""
-    source: _Source = msgspec.field(default_factory=_Source)
+    source: _Source = _Source()
+    count: int | None = None
     last_timestamp: str | None = None
     event_time: str | None = None
 
     @property
-    def at(self) -> float:
-        return seconds(self.last_timestamp) or seconds(self.event_time) or 0.0
+    def at(self) -> str:
+        """When it was, "" where it does not say."""
+        return self.last_timestamp or self.event_time or ""
+
+    @property
+    def words(self) -> str:
+        """The message in a line."""
+        return " ".join(self.message.split())
 
 
-_EVENTS = msgspec.json.Decoder(_Event)
+read_event = msgspec.json.Decoder(Event).decode
 _LEASE = msgspec.json.Decoder(LeaseObject)
 
 
@@ -98,7 +113,7 @@ async def own_warnings(client: ApiReader, namespace: str, uid: str) -> dict[str,
     """Return reason and message of our warnings on an object, by the names of their Events; none if they are hidden."""
     found = await _events(client, namespace, uid) or ()
     ours = (event for event in found if event.source.component == names.PROGRAM)
-    return {event.metadata.name: (event.reason, " ".join(event.message.split())) for event in ours}
+    return {event.metadata.name: (event.reason, event.words) for event in ours}
 
 
 async def surplus(client: ApiReader, view: JobView) -> dict[str, float]:
@@ -134,15 +149,15 @@ async def _warning(client: ApiReader, namespace: str, uid: str) -> str:
     if events is None:
         return "unknown, as Events cannot be listed with your rights"
     theirs = [event for event in events if event.source.component != names.PROGRAM]
-    newest = max(theirs, key=lambda event: event.at, default=None)
-    return f"{newest.reason}: {' '.join(newest.message.split())}" if newest else ""
+    newest = max(theirs, key=lambda event: seconds(event.at) or 0.0, default=None)
+    return f"{newest.reason}: {newest.words}" if newest else ""
 
 
-async def _events(client: ApiReader, namespace: str, uid: str) -> list[_Event] | None:
+async def _events(client: ApiReader, namespace: str, uid: str) -> list[Event] | None:
     """Return the warnings on an object, None if they cannot be listed."""
     selector = f"involvedObject.uid={uid},type=Warning"
     try:
-        return await list_objects(client, EVENTS.path(namespace), _EVENTS.decode, query={"fieldSelector": selector})
+        return await list_objects(client, EVENTS.path(namespace), read_event, query={"fieldSelector": selector})
     except errors.KubeError:
         return None
 

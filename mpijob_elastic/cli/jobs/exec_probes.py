@@ -1,9 +1,11 @@
-"""Look into pods by exec, with the user's own rights: processes in workers, frozen execs of the launcher.
+"""Look into pods by exec, with the user's own rights: processes in workers; frozen execs and ranks in the launcher.
 
-The looks are bounded in number and time; an error is part of the answer.
+The looks are bounded in number and time; an error is part of the answer. Horovod puts HOROVOD_RANK into the command
+line of each process that holds a rank. Only that number and the pod are printed, because the rest may hold secrets.
 """
 
 import asyncio
+import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -14,12 +16,14 @@ from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.act.worker_probes import EACH_PROCESS
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.explain.facts import Look
+from mpijob_elastic.explain.spawned_ranks import Spawn, Spawned
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.exec import exec_in_pod
+from mpijob_elastic.kube.exec import ExecFailed, exec_in_pod
 from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.model.bounds import BYTES_AN_EXEC, MOST_EXECS
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec
-from mpijob_elastic.model.pod import Worker
+from mpijob_elastic.model.pod import Launcher, Worker
 
 T = TypeVar("T")
 
@@ -39,6 +43,34 @@ SCRIPT = (
 done
 """
 )
+# Prints which process holds which rank. As act/launcher_execs, for the same shells: a controller's look, which the
+# guard allows, shows no ranks.
+RANKS = """\
+read -r stat < /proc/1/stat
+set -- ${stat##*) }
+main=${20}
+read -r stat < "/proc/$$/stat"
+set -- ${stat##*) }
+echo "main $main look ${20}"
+for process in /proc/[0-9]*; do
+  line=
+  read -r line 2>/dev/null < "$process/cmdline"
+  case $line in
+    /opt/kube/kubectlexec*--/bin/sh*HOROVOD_RANK=[0-9]*) ;;
+    *) continue ;;
+  esac
+  read -r stat 2>/dev/null < "$process/stat" || continue
+  rank=${line#*HOROVOD_RANK=}
+  line=${line#/opt/kube/kubectlexec}
+  set -- ${stat##*) }
+  echo "${process#/proc/} ${20} ${rank%%[!0-9]*} ${line%%--/bin/sh*}"
+done
+"""
+
+_TICKS = 100.0
+_HEAD = re.compile(r"main (\d{1,18}) look (\d{1,18})\n", re.ASCII)
+_POD = r"[a-z0-9.-]{1,253}-worker-\d{1,10}"
+_LINE = re.compile(rf"(?am)^(\d{{1,18}}) (\d{{1,18}}) (\d{{1,9}}) ({_POD})(?:--container[a-z0-9-]{{1,63}})?\n")
 
 
 async def into_workers(client: ApiReader, view: JobView, workers: Sequence[Worker]) -> Mapping[str, Look]:
@@ -72,6 +104,37 @@ async def look_for_frozen(view: JobView, look: Callable[[], Awaitable[tuple[Exec
     await asyncio.sleep(AGAIN_AFTER)
     still = {(held.pid, held.pod) for held in await look()}
     return tuple(held for held in first if (held.pid, held.pod) in still)
+
+
+async def ranks(client: ApiReader, namespace: str, launcher: Launcher) -> Spawned:
+    """Return the processes that hold ranks now. Raises `errors.KubeError`."""
+    result = await exec_in_pod(
+        client,
+        namespace,
+        launcher.ref.name,
+        container=launcher.container,
+        command=["/bin/sh", "-c", RANKS],
+        timeout=PATIENCE,
+        limit=BYTES_AN_EXEC * MOST_EXECS,
+    )
+    found = parse_ranks(result.stdout, started_at=launcher.facts.started_at or 0.0)
+    if found is None:
+        raise ExecFailed(f"{launcher.ref.name}: /bin/sh does not list processes")
+    return found
+
+
+def parse_ranks(output: str, *, started_at: float) -> Spawned | None:
+    """Read the output of the script, None if it is not its output. started_at: when the main process started."""
+    head = _HEAD.match(output)
+    if head is None:
+        return None
+
+    def at(ticks: str) -> float:
+        return started_at + (int(ticks) - int(head[1])) / _TICKS
+
+    found = _LINE.findall(output)
+    spawns = (Spawn(pid=int(pid), rank=int(rank), pod=pod, started_at=at(ticks)) for pid, ticks, rank, pod in found)
+    return Spawned(at=at(head[2]), spawns=frozenset(spawns))
 
 
 async def _look(client: ApiReader, namespace: str, worker: Worker) -> Look:

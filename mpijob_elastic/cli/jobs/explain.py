@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.cli.jobs import dependencies, exec_probes, get, rank_looks
-from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.cli.jobs import dependencies, exec_probes, table
+from mpijob_elastic.cli.jobs.snapshot import Snapshot, fetch_job
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.explain import explain as find
 from mpijob_elastic.explain import stalled_ranks
@@ -57,10 +57,10 @@ class Asked:
 async def explain(where: Where, *, job: str, worker: str | None, output: str, look: bool) -> bool | None:
     """Print why workers do not train; return True if all do, None if nobody knows. Raises `errors.KubeError`."""
     async with reached(where) as (client, namespace):
-        snapshot = await get.find(client, namespace, job)
+        snapshot = await fetch_job(client, namespace, job)
         pod = worker_name(snapshot.view, worker) if worker else ""
         found = await explained(client, snapshot, pod=pod, look=look)
-    write = get.WRITERS.get(output)
+    write = table.WRITERS.get(output)
     say(*(write(found).split("\n") if write else text(found)))
     return found.all_train
 
@@ -205,7 +205,7 @@ async def _stall(client: ApiReader, view: JobView, *, look: bool) -> tuple[Stall
         stall = stalled_ranks.read(log.split(b"\n"))
         if stall and look:
             with suppress(errors.KubeError):
-                return stall, await rank_looks.look(client, view.namespace, launcher)
+                return stall, await exec_probes.ranks(client, view.namespace, launcher)
         return stall, None
     return None, None
 

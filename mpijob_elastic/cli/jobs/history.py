@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import get, table
+from mpijob_elastic.cli.jobs import snapshot, table
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
@@ -49,8 +49,8 @@ async def history(where: Where, *, job: str, output: str) -> bool:
     """Print the changes of a job; return False if it has none. Raises NoSuchJob and other `errors.KubeError`."""
     async with reached(where) as (client, namespace):
         report = await read(client, namespace or "", job)
-    if output in get.WRITERS:
-        say(*get.WRITERS[output](report).split("\n"))
+    if output in table.WRITERS:
+        say(*table.WRITERS[output](report).split("\n"))
     elif report.changes:
         now = None if output == "wide" else datetime.fromtimestamp(time.time(), UTC)
         say(*table.columns(_HEADER, (_row(change, now) for change in report.changes)))
@@ -63,7 +63,7 @@ async def read(client: ApiReader, namespace: str, job: str) -> HistoryReport:
     """Return the changes of a job. Raises NoSuchJob and other `errors.KubeError`."""
     found = await client.find(MPI_JOBS.path(namespace, job))
     if found is None:
-        raise await get.no_such(client, namespace, job)
+        raise await snapshot.no_such(client, namespace, job)
     mpi_job, config = _metadata(found), _metadata(await client.find(CONFIG_MAPS.path(namespace, names.config_map(job))))
     owner = config.controller
     text = config.annotations.get(names.HISTORY, "") if owner and owner.uid == mpi_job.uid else ""

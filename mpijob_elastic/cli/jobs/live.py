@@ -1,6 +1,6 @@
 """Jobs as the controller's watch caches show them, for a reader that waits for changes.
 
-What the objects of a capability say is read as `snapshot.fetch` reads it, but followed. The place of a job in its queue
+What the objects of a capability say is read as `fetch` reads it, but followed. The place of a job in its queue
 changes with the objects of other jobs, so these are taken in at most every `APART` seconds.
 """
 
@@ -12,9 +12,7 @@ from random import Random
 from typing import Any, Self, TypeVar
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.cli.jobs import snapshot
-from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
-from mpijob_elastic.cli.jobs.snapshot import Seeing, Selection, Snapshot, Source
+from mpijob_elastic.cli.jobs.snapshot import Seeing, SeenJob, SeenPod, Selection, Snapshot, Source, grouped, snapshots
 from mpijob_elastic.decide.wishes import Capability, Reading
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects
@@ -94,9 +92,9 @@ class Live:
         job = self._jobs.store.get(namespace, name)
         config = self._configs.store.get(namespace, names.config_map(name))
         role = self._roles.store.get(namespace, names.launcher(name)) if self._roles else None
-        found = snapshot.snapshots(
+        found = snapshots(
             jobs=[job] if job else [],
-            pods=self._pods_of[key].values() if key in self._pods_of else (),
+            pods=self._pods_of[key].values(),
             configs=[config] if config else [],
             roles=([role] if role else []) if self._roles else None,
             seeing=[seen for seen in self._seeing.values() if seen],
@@ -136,22 +134,16 @@ class Live:
             self._note(_key(job))
 
     def _pod_changed(self, old: SeenPod | None, new: SeenPod | None) -> None:
-        for pod in (old, new):
-            if pod is None:
-                continue
-            key = (pod.metadata.namespace, pod.metadata.job)
-            if pod is new:
-                self._pods_of[key][pod.metadata.name] = pod
-            else:
-                self._pods_of[key].pop(pod.metadata.name, None)
-            if not self._pods_of[key]:
-                del self._pods_of[key]
-            self._note(key)
+        if old:
+            self._pods_of[_of(old)].pop(old.metadata.name, None)
+        if new:
+            self._pods_of[_of(new)][new.metadata.name] = new
+        self._other_changed(old, new)
 
     def _other_changed(self, old: Fact | None, new: Fact | None) -> None:
         for found in (old, new):
             if found is not None:
-                self._note((found.metadata.namespace, found.metadata.job))
+                self._note(_of(found))
 
     def _note(self, key: Key) -> None:
         for listener in self._listeners:
@@ -180,7 +172,7 @@ class Live:
         while True:
             changed.clear()
             objects, old = list(cache.store.values()), seen
-            self._seeing[capability] = (reading.seeing(objects), snapshot.grouped(objects))
+            self._seeing[capability] = (reading.seeing(objects), grouped(objects))
             places = reading.places(objects)
             seen = {one.metadata.uid: (one, places.get(one.metadata.uid)) for one in objects}
             for key in self.keys if old is None else _differ(old, seen):
@@ -206,6 +198,11 @@ def _differ(old: Mapping[str, tuple[Fact, int | None]], new: Mapping[str, tuple[
     uids = [uid for uid in old.keys() | new.keys() if old.get(uid) != new.get(uid)]
     changed = (found[uid][0].metadata for uid in uids for found in (old, new) if uid in found)
     return {(of.namespace, of.job) for of in changed}
+
+
+def _of(found: Fact) -> Key:
+    """Return the job that an object is of."""
+    return found.metadata.namespace, found.metadata.job
 
 
 def _key(job: SeenJob) -> Key:

@@ -2,31 +2,71 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import time
-from collections import deque
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import launcher_pod, rank_looks
-from mpijob_elastic.cli.jobs.launcher_log import LauncherLog, Wanted
-from mpijob_elastic.cli.jobs.launcher_pod import NotStarted
-from mpijob_elastic.cli.jobs.log_position import Line
+from mpijob_elastic.cli.jobs import exec_probes, pods
+from mpijob_elastic.cli.jobs.pods import LauncherPod, NotStarted
+from mpijob_elastic.cli.jobs.snapshot import NoSuchJob, SeenJob
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.explain.spawned_ranks import Lives, printed_rank
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import PODS
+from mpijob_elastic.model.wire import seconds, timestamp
 from mpijob_elastic.telemetry import terminal
 from mpijob_elastic.telemetry.terminal import say
 
 # The most seconds that a look at the ranks is old when a line gets the name of its worker.
 RANKS_EVERY = 5.0
+# Seconds: between two looks at a pod, and without a byte until it is looked at again.
+POLL = 1.0
+SILENCE = 60.0
+# Seconds that are read again, see Position.
+OVERLAP = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is wanted of a log. since: seconds back. tail: so many of the last lines. rank, worker: whose lines alone.
+
+    previous: the log of the container before its restart.
+    """
+
+    follow: bool = False
+    since: float | None = None
+    tail: int | None = None
+    previous: bool = False
+    rank: int | None = None
+    worker: str | None = None
+
+    @property
+    def some(self) -> bool:
+        """True if only the lines of some ranks are wanted."""
+        return self.rank is not None or self.worker is not None
+
+    def first(self) -> dict[str, str]:
+        """Return the parameters of the first request."""
+        query = {}
+        if self.since is not None:
+            query["sinceSeconds"] = str(max(1, round(self.since)))
+        if self.tail is not None and not self.some:  # how far the last lines of a rank are back, only its lines show
+            query["tailLines"] = str(max(1, self.tail))
+        return query
 
 
 async def logs(where: Where, *, job: str, wanted: Wanted) -> None:
     """Print the log. Raises `errors.KubeError`: NoSuchJob, NoSuchWorker, NotStarted and others."""
     async with reached(where) as (client, namespace):
         assert namespace is not None
-        log = LauncherLog(client, await launcher_pod.find_job(client, namespace, job), wanted)
+        log = LauncherLog(client, await pods.find_job(client, namespace, job), wanted)
         naming = _Naming(client, log, wanted)
         past = deque[bytes](maxlen=wanted.tail)
         is_past = True
@@ -50,12 +90,12 @@ class _Naming:
         self._client = client
         self._log = log
         self._wanted = wanted
-        self._worker = launcher_pod.worker_pod(log.job, wanted.worker) if wanted.worker is not None else ""
+        self._worker = pods.worker_pod(log.job, wanted.worker) if wanted.worker is not None else ""
         self._lives: Lives | None = None
         self._looked_at: float | None = None
 
     async def named(self, line: Line) -> bytes | None:
-        """Return a line as it is to be printed, None if it is not wanted. Raises as `rank_looks.look` for a worker."""
+        """Return a line as it is to be printed, None if it is not wanted. Raises as `ranks` for a worker."""
         if not self._wanted.some:
             return line.text
         await self._look()
@@ -64,10 +104,10 @@ class _Naming:
             return None
         if self._lives is None:
             return line.text
-        pods = self._lives.pods(rank, at=line.at)
-        if self._worker and self._worker not in pods:
+        workers = self._lives.pods(rank, at=line.at)
+        if self._worker and self._worker not in workers:
             return None
-        return f"{', '.join(pods) or 'ended'}: ".encode() + line.text
+        return f"{', '.join(workers) or 'ended'}: ".encode() + line.text
 
     async def _look(self) -> None:
         """Look at the ranks, unless that was a moment ago."""
@@ -78,7 +118,7 @@ class _Naming:
         try:
             if pod.ended:
                 raise NotStarted(f"{pod.launcher.ref.name} has ended")
-            look = await rank_looks.look(self._client, self._log.job.metadata.namespace, pod.launcher)
+            look = await exec_probes.ranks(self._client, self._log.job.metadata.namespace, pod.launcher)
         except errors.KubeError as error:
             if is_first and self._worker:
                 if isinstance(error, errors.Unreachable):
@@ -95,3 +135,181 @@ class _Naming:
             if not self._wanted.follow:
                 raise NotStarted(said)
             say(f"{names.PROGRAM}: {said} yet", err=True)
+
+
+class LauncherLog:
+    """Reads the log. job, pod: at the last look."""
+
+    def __init__(self, client: ApiReader, job: SeenJob, wanted: Wanted) -> None:
+        self.job = job
+        self.pod: LauncherPod | None = None
+        self._client = client
+        self._wanted = wanted
+        self._position = Position(wanted.first())
+        self._begun: LauncherPod | None = None
+        self._complete = False
+        self._is_past = wanted.tail is not None
+        self._said = ""
+        self._began: float | None = None
+
+    async def once(self) -> AsyncGenerator[Line | None]:
+        """Yield the lines that are there, and None. Raises NotStarted and other `errors.KubeError`."""
+        self.pod = await pods.find(self._client, self.job)
+        if self.pod is None or not self.pod.started:
+            raise NotStarted(f"{self._why_none()}; `{names.PROGRAM} explain {self.job.metadata.name}` says more")
+        async for line in self._read(self.pod, previous=self._wanted.previous):
+            yield line
+        yield None
+
+    async def follow(self) -> AsyncGenerator[Line | None]:
+        """Yield the lines until the job has ended, also of coming containers and launchers; None after the past.
+
+        Raises NoSuchJob if the job is deleted, NotStarted if it ended without a log, and other `errors.KubeError`.
+        """
+        while True:
+            self.pod = await self._look()
+            if self.pod and self.pod.started and not (self._complete and self._is_same(self.pod)):
+                async for line in self._go_on(self.pod):
+                    yield line
+            elif self.job.facts.finished and self._begun is None:
+                raise NotStarted(self._why_none())
+            elif self.job.facts.finished:
+                return
+            elif self.pod is None or not self.pod.started:
+                self._tell(self._why_none())
+            await asyncio.sleep(POLL)
+
+    async def _go_on(self, pod: LauncherPod) -> AsyncGenerator[Line | None]:
+        """Yield the lines that are not read yet, up to the end of the container or of the connection."""
+        before, self._begun, self._complete = self._begun, pod, False
+        is_new = before is not None and before.uid != pod.uid
+        if is_new:
+            self._position = Position({})
+        try:
+            if before and pod.restarts > (0 if is_new else before.restarts):
+                async for line in self._read(pod, previous=True):
+                    yield line
+            async for line in self._read(pod, follow=not self._is_past):
+                yield line
+        except errors.Unreachable:
+            return  # the next look says that nobody answers
+        except errors.ApiError as error:
+            is_passing = isinstance(error, errors.NotFound | errors.Invalid)  # it is about to start, or gone
+            if (pod.ended and self.job.facts.finished) or not (is_passing or errors.may_pass(error)):
+                raise
+            if not is_passing:
+                self._tell(f"{error}; trying again")
+            return
+        if self._is_past:
+            yield None
+        self._is_past, self._complete = False, pod.ended
+
+    def _is_same(self, pod: LauncherPod) -> bool:
+        return self._begun is not None and (self._begun.uid, self._begun.restarts) == (pod.uid, pod.restarts)
+
+    async def _read(self, pod: LauncherPod, *, follow: bool = False, previous: bool = False) -> AsyncGenerator[Line]:
+        """Yield the lines from the position on; nothing where the pod has meanwhile made room for another."""
+        path = PODS.path(self.job.metadata.namespace, pod.launcher.ref.name, "log")
+        now = asyncio.get_running_loop().time()
+        self._began = now if self._began is None else self._began
+        query = self._position.query(waited=now - self._began)
+        query |= {"container": pod.launcher.container, "timestamps": "true"}
+        query |= {"follow": "true"} if follow else {}
+        query |= {"previous": "true"} if previous else {}
+        ends = list[bytes]()
+        async with self._client.stream(path, query=query, silence=SILENCE, ends=ends) as lines:
+            again = await pods.find(self._client, self.job)
+            if again is None or again.uid != pod.uid:
+                return
+            async for raw in lines:
+                if line := self._position.take(raw):
+                    self._said = ""
+                    yield line
+        # What a container that runs has not ended yet comes again, as a line.
+        for raw in ends if pod.ended or previous or not self._wanted.follow else ():
+            if line := self._position.take(raw):
+                yield line
+
+    async def _look(self) -> LauncherPod | None:
+        """Return the launcher, as soon as the API server answers. Raises NoSuchJob once the job is deleted."""
+        name, uid = self.job.metadata.name, self.job.metadata.uid
+        while True:
+            try:
+                self.job = await pods.find_job(self._client, self.job.metadata.namespace, name)
+                if self.job.metadata.uid != uid:
+                    raise NoSuchJob
+                return await pods.find(self._client, self.job)
+            except NoSuchJob:
+                raise NoSuchJob(f"MPIJob {name} was deleted") from None
+            except errors.KubeError as error:
+                if not errors.may_pass(error):
+                    raise
+                self._tell(f"{error}; trying again")
+                await asyncio.sleep(POLL)
+
+    def _why_none(self) -> str:
+        return self.pod.waits if self.pod else pods.absent(self.job)
+
+    def _tell(self, words: str) -> None:
+        if words != self._said:
+            say(f"{names.PROGRAM}: {words}", err=True)
+        self._said = words
+
+
+class Line(NamedTuple):
+    """A line of a log without its end. at: seconds since the epoch by the clock of the node."""
+
+    at: float
+    text: bytes
+
+
+class Position:
+    """How far the log of a pod has been read, also through restarts of its container: no line twice, none lost. Pure.
+
+    The kubelet begins at a whole second (`sinceTime`), so some lines come again. Two lines may be equal up to their
+    time, and lines of stdout and stderr may be out of order by a moment. So reading begins a second earlier than it
+    must, and every line since then is known.
+
+    first: parameters of the first request, which choose how much of the past is wanted.
+    """
+
+    def __init__(self, first: Mapping[str, str]) -> None:
+        self._first = first
+        self._newest = 0.0
+        self._is_again = self._is_asked = False
+        self._oldest: float | None = None
+        self._recent: deque[tuple[float, bytes]] = deque()
+        self._known: Counter[bytes] = Counter()
+
+    def query(self, *, waited: float) -> dict[str, str]:
+        """Return the parameters of the next request, and be ready for its lines; `waited`: seconds since the first."""
+        self._known = Counter(raw for _, raw in self._recent)
+        self._is_again = self._newest > 0.0
+        if self._is_again:
+            return {"sinceTime": timestamp(self._begin)}
+        is_first, self._is_asked = not self._is_asked, True
+        since = {key: str(int(back) + math.ceil(waited)) for key, back in self._first.items() if key == "sinceSeconds"}
+        return {**self._first} if is_first else since
+
+    def take(self, raw: bytes) -> Line | None:
+        """Return a line that came with its time, None if it came before, or lies before the first that was wanted."""
+        if self._known[raw] > 0:
+            self._known[raw] -= 1
+            return None
+        stamp, _, text = raw.partition(b" ")
+        at = seconds(stamp.decode(errors="replace"))
+        if at is None:  # words of the kubelet, which have no time
+            at, text = self._newest, raw
+        if self._oldest is None:
+            self._oldest = at
+        elif at <= self._oldest and self._is_again and "tailLines" in self._first:
+            return None
+        self._newest = max(self._newest, at)
+        self._recent.append((at, raw))
+        while self._recent[0][0] < self._begin:
+            self._recent.popleft()
+        return Line(at, text)
+
+    @property
+    def _begin(self) -> float:
+        return math.floor(self._newest) - OVERLAP

@@ -10,8 +10,7 @@ from itertools import islice
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs.shown_facts import SeenPod
-from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.cli.jobs.snapshot import SeenPod, Snapshot
 from mpijob_elastic.decide import derive, phase, plan, plan_words
 from mpijob_elastic.decide.state import Drain, JobState
 from mpijob_elastic.model.job import JobView

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import change, launcher_pod
+from mpijob_elastic.cli.jobs import change, pods
 from mpijob_elastic.cli.jobs.change import Patience
 from mpijob_elastic.cli.jobs.changes import Asked, sized
-from mpijob_elastic.cli.jobs.launcher_pod import NotStarted
+from mpijob_elastic.cli.jobs.pods import NotStarted
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.install import Refused
@@ -72,12 +72,12 @@ async def scale(where: Where, job: str, asked: Asked, patience: Patience, script
 
 async def _running(client: ApiReader, snapshot: Snapshot) -> Launcher:
     """Return the launcher. Raises NotStarted while none runs."""
-    found = await launcher_pod.find(client, snapshot.job)
+    found = await pods.find(client, snapshot.job)
     if found and found.started and not found.ended:
         return found.launcher
     name = found.launcher.ref.name if found else ""
     why = f"{name} has ended" if found and found.started else found.waits if found else ""
-    raise NotStarted(f"{why or launcher_pod.absent(snapshot.job)}; --script needs a launcher that runs")
+    raise NotStarted(f"{why or pods.absent(snapshot.job)}; --script needs a launcher that runs")
 
 
 async def _failure(client: ApiReader, launcher: Launcher, script: Script, *, seconds: float, so: str) -> str:

@@ -5,9 +5,10 @@ they show what is wrong. A list that this user may not read ends the command wit
 capabilities: few users may read those, and not much depends on them.
 """
 
+import difflib
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -15,27 +16,58 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.cli.jobs import shown_facts
-from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.wishes import See
+from mpijob_elastic.explain.facts import Pod, Stuck
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.model import mpijob, phrases
 from mpijob_elastic.model.job import ConfigFacts, JobView, Role
-from mpijob_elastic.model.wire import Fact
-from mpijob_elastic.observe import facts_config, views
+from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.pod import PodFacts
+from mpijob_elastic.model.wire import Fact, Owned
+from mpijob_elastic.observe import facts_config, facts_pod, views
+from mpijob_elastic.observe.pod import ContainerStatus, PodStatus, decode, ends
 
 T = TypeVar("T", bound=KubeObject)
 F = TypeVar("F", bound=Fact)
 # What the objects of a capability say of a job, and those of each job.
 Seeing = tuple[See[Any], Mapping[tuple[str, str], list[Any]]]
+# [operator] pkg/apis/kubeflow/v1/common_types.go. Running comes first: an evicted worker sets Failed for ever, although
+# the job goes on.
+_STATES = ("Running", names.CONDITION_FAILED, "Restarting", "Created")
+# Reasons to wait that every pod passes through (kubelet, pkg/kubelet/kubelet_pods.go).
+_PASSING = frozenset({"ContainerCreating", "PodInitializing", ""})
+
+
+class NoSuchJob(errors.KubeError):
+    """There is no such job; the message names similar or existing jobs."""
 
 
 class NotServed(errors.KubeError):
     """The cluster does not serve the MPIJobs of mpi-operator v0.2.3."""
+
+
+class SeenJob(msgspec.Struct, frozen=True, kw_only=True):
+    """An MPIJob. state: a word for its conditions. priority: of its workers. resized_at: see `MPIJob`."""
+
+    metadata: Owned
+    facts: JobFacts
+    state: str
+    priority: str
+    resized_at: float
+
+
+class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod of an MPIJob. state: its state for an explanation."""
+
+    metadata: Owned
+    facts: PodFacts
+    state: Pod
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +96,13 @@ class Selection:
     def jobs(self) -> Source[SeenJob]:
         """The MPIJobs."""
         field = f"metadata.name={self.job}" if self.job else None
-        return Source(resource=resources.MPI_JOBS, read=shown_facts.read_job, field=field)
+        return Source(resource=resources.MPI_JOBS, read=read_job, field=field)
 
     @property
     def pods(self) -> Source[SeenPod]:
         """Their pods."""
         mine = f",{names.LABEL_JOB_NAME}={self.job}" if self.job else ""
-        return Source(resource=resources.PODS, read=shown_facts.read_pod, label=names.POD_SELECTOR + mine)
+        return Source(resource=resources.PODS, read=read_pod, label=names.POD_SELECTOR + mine)
 
     @property
     def configs(self) -> Source[ConfigFacts]:
@@ -96,6 +128,14 @@ class Snapshot:
     job: SeenJob
     pods: Mapping[str, SeenPod]
     role_readable: bool
+
+
+async def fetch_job(client: ApiReader, namespace: str | None, job: str) -> Snapshot:
+    """Return a job. Raises NoSuchJob and other `errors.KubeError`."""
+    found = await fetch(client, Selection(namespace=namespace, job=job))
+    if not found:
+        raise await no_such(client, namespace, job)
+    return found[0]
 
 
 async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
@@ -168,3 +208,86 @@ def _named(job: SeenJob, view: JobView) -> SeenJob:
 
 async def _list(client: ApiReader, namespace: str | None, source: Source[T]) -> list[T]:
     return await list_objects(client, source.resource.path(namespace), source.read, query=source.query())
+
+
+async def no_such(client: ApiReader, namespace: str | None, job: str) -> NoSuchJob:
+    """Return the error for a job that is not there, with the names of others."""
+    return NoSuchJob(f"no MPIJob {job}{in_words(namespace)}; {await _hint(client, namespace, job)}")
+
+
+async def _hint(client: ApiReader, namespace: str | None, job: str) -> str:
+    here: list[str] = []
+    with suppress(errors.KubeError):
+        here = [other.metadata.name for other in await jobs(client, Selection(namespace=namespace))]
+    near = difflib.get_close_matches(job, here, n=3)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    if here:
+        return f"existing jobs: {phrases.listed(sorted(here))}"
+    return "there are no MPIJobs; choose another namespace with -n, or list all with `mpijob-elastic get -A`"
+
+
+def in_words(namespace: str | None) -> str:
+    """Return where it is, for a message; nothing for all namespaces."""
+    return f" in namespace {namespace}" if namespace else ""
+
+
+def read_job(raw: bytes) -> SeenJob:
+    """Read an MPIJob's JSON. Raises msgspec.DecodeError where it is none."""
+    job = mpijob.decode(raw)
+    facts = capabilities.of(job)
+    return SeenJob(
+        metadata=facts.metadata,
+        facts=facts,
+        state=_job_state(job, facts),
+        priority=job.pod(names.ROLE_WORKER).priority_class_name or "",
+        resized_at=job.resized_at,
+    )
+
+
+def read_pod(raw: bytes) -> SeenPod:
+    """Read a pod's JSON. Raises msgspec.DecodeError where it is none."""
+    pod = decode(raw)
+    facts = facts_pod.of(pod, groups=capabilities.GROUPS, marks=capabilities.POD_MARKS)
+    return SeenPod(metadata=facts.metadata, facts=facts, state=_pod_state(pod.status or PodStatus()))
+
+
+def _job_state(job: MPIJob, facts: JobFacts) -> str:
+    if facts.deleting:
+        return "Terminating"
+    if job.condition(names.CONDITION_SUCCEEDED):
+        return names.CONDITION_SUCCEEDED
+    if facts.finished:
+        return names.CONDITION_FAILED
+    if facts.suspended:
+        return "Suspended"
+    return next((state for state in _STATES if job.condition(state)), "Pending")
+
+
+def _pod_state(status: PodStatus) -> Pod:
+    containers = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
+    return Pod(
+        unscheduled=_words(status, "PodScheduled"),
+        stuck=next(_stuck(containers), None),
+        unready=_words(status, "Ready"),
+        ended=tuple(f"{name}: {end.reason}" for name, end in ends(containers) if end.reason != "Completed"),
+        message=_line(status.message),
+    )
+
+
+def _words(status: PodStatus, kind: str) -> str:
+    found = (
+        condition for condition in status.conditions or () if (condition.type, condition.status) == (kind, "False")
+    )
+    return next((_line(condition.message) or condition.reason for condition in found), "")
+
+
+def _stuck(containers: Iterable[ContainerStatus]) -> Iterator[Stuck]:
+    for container in containers:
+        waiting = container.state and container.state.waiting
+        if waiting and waiting.reason not in _PASSING:
+            yield Stuck(container=container.name, reason=waiting.reason, message=_line(waiting.message))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -6,7 +6,7 @@ from typing import Any
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import get
+from mpijob_elastic.cli.jobs import table
 from mpijob_elastic.cli.jobs.change import MANAGER
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.install import Refused
@@ -109,8 +109,8 @@ async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> E
         say(f"Warning: {without}; with --np, horovodrun starts the command in each worker", err=True)
     if output == "name":
         say(f"mpijob.{MPI_JOBS.group}/{words.name}")
-    elif dry_run or output in get.WRITERS:
-        say(*get.WRITERS.get(output, get.WRITERS["yaml"])(body).split("\n"))
+    elif dry_run or output in table.WRITERS:
+        say(*table.WRITERS.get(output, table.WRITERS["yaml"])(body).split("\n"))
     else:
         say(f"MPIJob {words.name} created. Follow it, and see what its workers wait for:")
         say(f"  mpijob-elastic watch {here}", f"  mpijob-elastic explain {here}")

@@ -1,7 +1,10 @@
 """Print reports as text: columns without borders, like kubectl, so that they can be piped."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+
+import msgspec
+import yaml
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs.report import Draining, JobReport, LauncherReport, QueueReport, WorkerReport
@@ -181,3 +184,15 @@ def _indented(lines: Iterable[str]) -> list[str]:
 
 def _yes(value: bool) -> str:  # noqa: FBT001 - a value to be written, not a switch
     return "yes" if value else "no"
+
+
+def _json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _yaml(value: object) -> str:
+    # In ASCII: `say` escapes what does not print, and YAML knows escapes only in double quotes.
+    return yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False).rstrip()
+
+
+WRITERS: dict[str, Callable[[object], str]] = {"json": _json, "yaml": _yaml}

@@ -8,10 +8,10 @@ from typing import Literal
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import launcher_pod, shown_facts, table
+from mpijob_elastic.cli.jobs import pods, snapshot, table
 from mpijob_elastic.cli.jobs.exec_probes import PATIENCE, each
-from mpijob_elastic.cli.jobs.launcher_pod import NotStarted
-from mpijob_elastic.cli.jobs.shown_facts import SeenPod
+from mpijob_elastic.cli.jobs.pods import NotStarted
+from mpijob_elastic.cli.jobs.snapshot import SeenPod
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import exec_in_pod
@@ -70,10 +70,10 @@ async def top(where: Where, *, job: str, sort_by: SortBy | None, headers: bool) 
     """Print what the pods use. Raises NoSuchJob, NotStarted, NoMetrics and other `errors.KubeError`."""
     async with reached(where) as (client, namespace):
         assert namespace is not None
-        found = await launcher_pod.find_job(client, namespace, job)
+        found = await pods.find_job(client, namespace, job)
         selector = f"{names.POD_SELECTOR},{names.LABEL_JOB_NAME}={job}"
-        pods = await list_objects(client, PODS.path(namespace), shown_facts.read_pod, selector=selector)
-        mine = [pod for pod in pods if pod.metadata.job_uid == found.metadata.uid and pod.facts.phase == "Running"]
+        seen = await list_objects(client, PODS.path(namespace), snapshot.read_pod, selector=selector)
+        mine = [pod for pod in seen if pod.metadata.job_uid == found.metadata.uid and pod.facts.phase == "Running"]
         if not mine:
             raise NotStarted(f"no pod of {job} runs; `{names.PROGRAM} explain {job}` says more")
         measured, gpus = await asyncio.gather(_measured(client, namespace, selector), _gpus(client, mine))

@@ -16,10 +16,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mpijob_elastic.cli.jobs import exec_probes, explain, get
+from mpijob_elastic.cli.jobs import exec_probes, explain
 from mpijob_elastic.cli.jobs.goals import Goal, Progress, Seen
-from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.cli.jobs.watch import REFRESHES, clock
+from mpijob_elastic.cli.jobs.show import REFRESHES, clock
+from mpijob_elastic.cli.jobs.snapshot import NoSuchJob, Snapshot, fetch_job
 from mpijob_elastic.decide import derive
 from mpijob_elastic.explain import explain as find
 from mpijob_elastic.explain.facts import Facts
@@ -49,16 +49,16 @@ async def wait(
         while True:
             last = None
             try:
-                seen = await _see(client, await get.find(client, view.namespace, view.name), look=look)
-            except get.NoSuchJob:
-                raise get.NoSuchJob(f"MPIJob {view.name} was deleted") from None
+                seen = await _see(client, await fetch_job(client, view.namespace, view.name), look=look)
+            except NoSuchJob:
+                raise NoSuchJob(f"MPIJob {view.name} was deleted") from None
             except errors.KubeError as error:
                 if not errors.may_pass(error):
                     raise
                 tell(Progress(stages={}, done=False, now=f"no answer of the API server: {error}", step="away"))
             else:
                 if seen.snapshot.view.ref.uid != view.ref.uid:
-                    raise get.NoSuchJob(f"MPIJob {view.name} was deleted, and another was created under its name")
+                    raise NoSuchJob(f"MPIJob {view.name} was deleted, and another was created under its name")
                 last = goal(seen), seen
                 tell(last[0])
                 if last[0].done or last[0].otherwise:

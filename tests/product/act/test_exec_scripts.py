@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mpijob_elastic.act import end_execs, launcher_execs
-from mpijob_elastic.cli.jobs import rank_looks
+from mpijob_elastic.cli.jobs import exec_probes
 from mpijob_elastic.explain.spawned_ranks import Spawn
 from mpijob_elastic.model.kubexec import Exec
 from tests.builders import NOW, but
@@ -87,10 +87,10 @@ def test_the_script_ends_nothing_that_is_no_exec(tmp_path: Path, shell: list[str
 def test_the_look_of_users_shows_the_rank_and_nothing_else_of_a_command(
     tmp_path: Path, shell: list[str], words: tuple[str, ...]
 ) -> None:
-    look = [*shell, *rank_looks.COMMAND[1:]]
+    look = [*shell, "-c", exec_probes.RANKS]
     with kubectl(tmp_path, shell, *words, runs=RANK) as (found, _):
         output = subprocess.run(look, capture_output=True, text=True, check=True).stdout
-        seen = rank_looks.parse(output, started_at=NOW)
+        seen = exec_probes.parse_ranks(output, started_at=NOW)
         assert [spawn for spawn in seen.spawns if spawn.pid == found.pid] == [
             Spawn(pid=found.pid, rank=12, pod=POD, started_at=found.started_at)
         ]
@@ -103,7 +103,7 @@ def test_the_look_of_users_shows_the_rank_and_nothing_else_of_a_command(
 
 @pytest.mark.parametrize("text", ["", "sh: not found\n", "main 1\n", f"main 1 look {'9' * 5000}\n"])
 def test_what_the_look_did_not_print_says_nothing_of_ranks(text: str) -> None:
-    assert rank_looks.parse(text, started_at=NOW) is None
+    assert exec_probes.parse_ranks(text, started_at=NOW) is None
 
 
 LONG = "9" * 5000

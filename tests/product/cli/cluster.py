@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from mpijob_elastic.cli.jobs import explain, get
+from mpijob_elastic.cli.jobs import explain, show
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease_record import micro_time
@@ -116,7 +116,7 @@ class Commands:
     async def get(self, answers: Answers, job: str | None = "train", output: str = "table") -> str:
         """Return what `get` prints."""
         async with serving(self._folder, answers) as (where, self.asked):
-            await get.get([where], job=job, output=output)
+            await show.get([where], job=job, output=output)
         return self._capsys.readouterr().out
 
     async def explain(self, answers: Answers, **options: Any) -> tuple[bool | None, str]:

@@ -18,7 +18,7 @@ from mpijob_elastic.cli.jobs import change
 from mpijob_elastic.cli.jobs.change import Patience
 from mpijob_elastic.cli.jobs.changes import Asked, sized, suspending
 from mpijob_elastic.cli.jobs.explain import NoSuchWorker
-from mpijob_elastic.cli.jobs.get import NoSuchJob
+from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors

@@ -12,7 +12,7 @@ from aiohttp import web
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import get, snapshot
+from mpijob_elastic.cli.jobs import show, snapshot, table
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube import errors
 from mpijob_elastic.telemetry.terminal import printable
@@ -46,7 +46,7 @@ async def test_programs_get_an_object_for_one_job_and_items_for_all(command: Com
 
 async def test_no_job_at_all_is_said_and_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with serving(tmp_path, {}) as (where, _):
-        await get.get([where], job=None, output="table")
+        await show.get([where], job=None, output="table")
     assert capsys.readouterr() == ("", "No MPIJobs found in namespace default.\n")
 
 
@@ -69,7 +69,7 @@ async def test_several_clusters_are_one_table_without_the_one_that_is_away(
 ) -> None:
     async with serving(tmp_path, two_jobs()) as (where, _):
         several = clusters(where, east=None, away="http://127.0.0.1:1", west=None)
-        assert await get.get(several, job=None, output="table") == Exit.NOT_KNOWN
+        assert await show.get(several, job=None, output="table") == Exit.NOT_KNOWN
         printed = capsys.readouterr()
         assert [line.split()[:4] for line in printed.out.splitlines()] == [
             ["CONTEXT", "NAMESPACE", "NAME", "STATE"],
@@ -81,7 +81,7 @@ async def test_several_clusters_are_one_table_without_the_one_that_is_away(
         [line] = printed.err.splitlines()
         assert line.startswith("mpijob-elastic: context away: GET http://127.0.0.1:1/")
 
-        assert await get.get([several[0], several[2]], job=None, output="json") == Exit.DONE
+        assert await show.get([several[0], several[2]], job=None, output="json") == Exit.DONE
         assert [item["context"] for item in json.loads(capsys.readouterr().out)["items"]] == [
             "east",
             "east",
@@ -89,7 +89,7 @@ async def test_several_clusters_are_one_table_without_the_one_that_is_away(
             "west",
         ]
         with pytest.raises(errors.Unreachable):
-            await get.get([several[1]], job=None, output="table")
+            await show.get([several[1]], job=None, output="table")
 
 
 async def test_a_name_is_what_kubectl_takes(command: Commands) -> None:
@@ -104,10 +104,10 @@ NO_CRD = web.Response(text="404 page not found\n", status=404)
 @pytest.mark.parametrize(
     ("answers", "job", "error", "words"),
     [
-        (two_jobs(), "trian", get.NoSuchJob, "no MPIJob trian in namespace default; did you mean train[?]$"),
-        (two_jobs(), "othr", get.NoSuchJob, "did you mean other[?]$"),
-        (two_jobs(), "zzz", get.NoSuchJob, "no MPIJob zzz in namespace default; existing jobs: other, train$"),
-        ({}, "train", get.NoSuchJob, "choose another namespace with -n"),
+        (two_jobs(), "trian", snapshot.NoSuchJob, "no MPIJob trian in namespace default; did you mean train[?]$"),
+        (two_jobs(), "othr", snapshot.NoSuchJob, "did you mean other[?]$"),
+        (two_jobs(), "zzz", snapshot.NoSuchJob, "no MPIJob zzz in namespace default; existing jobs: other, train$"),
+        ({}, "train", snapshot.NoSuchJob, "choose another namespace with -n"),
         ({"mpijobs": NO_CRD}, None, snapshot.NotServed, "does not serve MPIJob kubeflow.org/v1; install mpi-operator"),
         *(
             ({**two_jobs(), kind: forbidden(kind)}, "train", errors.Forbidden, f'cannot list resource "{kind}"')
@@ -125,7 +125,7 @@ async def test_what_cannot_be_shown_is_told_with_what_to_do(
 @pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
 def test_what_a_machine_reads_is_what_the_user_wrote(output: str, read: Callable[[str], object]) -> None:
     said = {"notices": ["Größe \u00a0 \u202ereversed\u200b", "\x1b[2J", "two\nlines"]}
-    shown = "\n".join(map(printable, get.WRITERS[output](said).split("\n")))
+    shown = "\n".join(map(printable, table.WRITERS[output](said).split("\n")))
     assert read(shown) == said
 
 

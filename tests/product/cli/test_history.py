@@ -10,7 +10,7 @@ from aiohttp import web
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import history
-from mpijob_elastic.cli.jobs.get import NoSuchJob
+from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.model.history import Change, merged
 from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, serving, status

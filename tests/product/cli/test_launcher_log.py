@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpijob_elastic.cli.jobs import launcher_pod
-from mpijob_elastic.cli.jobs.get import NoSuchJob
-from mpijob_elastic.cli.jobs.launcher_log import LauncherLog, Wanted
-from mpijob_elastic.cli.jobs.launcher_pod import NotStarted
+from mpijob_elastic.cli.jobs import pods
+from mpijob_elastic.cli.jobs.logs import LauncherLog, Wanted
+from mpijob_elastic.cli.jobs.pods import NotStarted
+from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.kube import errors
 from tests.doubles.api import refused
 from tests.doubles.launcher_logs import Launcher
@@ -27,7 +27,7 @@ def followed(day: Day, *, tail: int | None = None, since: float | None = None) -
         read: list[bytes | None] = []
 
         async def read_all() -> None:
-            job = await launcher_pod.find_job(launcher.client, "n", "train")
+            job = await pods.find_job(launcher.client, "n", "train")
             async for line in LauncherLog(launcher.client, job, Wanted(follow=True, tail=tail, since=since)).follow():
                 read.append(line and line.text)
 

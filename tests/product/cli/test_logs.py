@@ -6,10 +6,9 @@ import pytest
 from aiohttp import web
 
 from mpijob_elastic.cli.jobs.explain import NoSuchWorker
-from mpijob_elastic.cli.jobs.get import NoSuchJob
-from mpijob_elastic.cli.jobs.launcher_log import Wanted
-from mpijob_elastic.cli.jobs.launcher_pod import NotStarted
-from mpijob_elastic.cli.jobs.logs import logs
+from mpijob_elastic.cli.jobs.logs import Wanted, logs
+from mpijob_elastic.cli.jobs.pods import NotStarted
+from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube import errors
 from tests.doubles.api import TinyApi, refused

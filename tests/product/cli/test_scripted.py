@@ -14,7 +14,7 @@ from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import scripted
 from mpijob_elastic.cli.jobs.change import Patience
 from mpijob_elastic.cli.jobs.changes import Asked
-from mpijob_elastic.cli.jobs.launcher_pod import NotStarted
+from mpijob_elastic.cli.jobs.pods import NotStarted
 from mpijob_elastic.cli.jobs.scripted import Script
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.cli.jobs import top
-from mpijob_elastic.cli.jobs.get import NoSuchJob
-from mpijob_elastic.cli.jobs.launcher_pod import NotStarted
+from mpijob_elastic.cli.jobs.pods import NotStarted
+from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.jobs.top import NoMetrics, SortBy
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube import errors

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import shown_facts
+from mpijob_elastic.cli.jobs import snapshot
 from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, snapshots
 from mpijob_elastic.decide import next_memory
@@ -131,8 +131,8 @@ def read(
 ) -> list[Snapshot]:
     """Return the jobs as read from a cluster; roles: None where the user may not read them."""
     return snapshots(
-        jobs=[shown_facts.read_job(_raw(item)) for item in jobs],
-        pods=[shown_facts.read_pod(_raw(item)) for item in pods],
+        jobs=[snapshot.read_job(_raw(item)) for item in jobs],
+        pods=[snapshot.read_pod(_raw(item)) for item in pods],
         configs=[facts_config.read_config(_raw(item)) for item in configs],
         roles=None if roles is None else [facts_config.read_role(_raw(item)) for item in roles],
     )

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from mpijob_elastic.cli.jobs.watch import Page
+from mpijob_elastic.cli.jobs.show import Page
 from mpijob_elastic.telemetry import logs
 from mpijob_elastic.telemetry.terminal import printable, say
 from tests.product.cli import worlds

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mpijob_elastic.cli.dashboard.opening import open_browser, redirect
+from mpijob_elastic.cli.dashboard.guard import open_browser, redirect
 
 URL = "http://127.0.0.1:8765/#token=s3cret"
 

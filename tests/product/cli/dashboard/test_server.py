@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from mpijob_elastic.cli.dashboard import server
-from mpijob_elastic.cli.jobs import get
+from mpijob_elastic.cli.jobs import snapshot
 from mpijob_elastic.cli.target import Where, reached
 from tests.faults.waiting import PATIENCE
 from tests.product.cli import worlds
@@ -150,5 +150,5 @@ async def test_a_job_that_is_not_there(page: Page) -> None:
 
 async def test_no_page_is_opened_for_a_job_that_is_not_there(tmp_path: Path) -> None:
     async with serving(tmp_path, {}) as (where, _):
-        with pytest.raises(get.NoSuchJob):
+        with pytest.raises(snapshot.NoSuchJob):
             await server.dashboard(where, job="train", port=0, browser=True)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mpijob_elastic.cli.jobs import attach
+from mpijob_elastic.cli.jobs import pods
 from mpijob_elastic.cli.jobs.explain import NoSuchWorker
-from mpijob_elastic.cli.jobs.get import NoSuchJob
-from mpijob_elastic.cli.jobs.launcher_pod import NotStarted
+from mpijob_elastic.cli.jobs.pods import NotStarted
+from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.target import Where
 from tests.doubles.api import TinyApi
 from tests.doubles.launcher_logs import Launcher
@@ -34,7 +34,7 @@ class Typed:
 
     async def options(self, job: str, worker: str | None = None) -> list[str]:
         """Return kubectl's options."""
-        return await attach.options(Where(kubeconfig=self._kubeconfig, namespace="n"), job=job, worker=worker)
+        return await pods.options(Where(kubeconfig=self._kubeconfig, namespace="n"), job=job, worker=worker)
 
     async def attach(self, *words: str, terminal: bool = True, kubectl: bool = True) -> tuple[int, str]:
         """Return the exit code, and what is printed in one line."""

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from mpijob_elastic.cli.dashboard import channel
-from mpijob_elastic.cli.dashboard.channel import Channel
+from mpijob_elastic.cli.dashboard import streams
+from mpijob_elastic.cli.dashboard.streams import Channel
 
 
 def read(lines: bytes) -> list[tuple[str, Any]]:
@@ -22,7 +22,7 @@ async def test_a_slow_reader_gets_the_newest_of_each_part() -> None:
 
 
 async def test_what_the_reader_has_is_not_sent_again(monkeypatch: Any) -> None:
-    monkeypatch.setattr(channel, "HEARTBEAT", 0.01)
+    monkeypatch.setattr(streams, "HEARTBEAT", 0.01)
     sending = Channel()
     lines = sending.lines()
     sending.put("report", 1)

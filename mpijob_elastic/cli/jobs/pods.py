@@ -1,17 +1,29 @@
-"""A job's launcher as commands that deal with its processes need it, read with few rights: get MPIJobs and pods."""
+"""The pods of a job as commands need them that reach into these, read with few rights: get MPIJobs and pods.
 
+`attach` opens a shell in one, by the user's own kubectl.
+"""
+
+import asyncio
+import os
+import shutil
+import sys
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import get, shown_facts
+from mpijob_elastic.cli.jobs import snapshot
 from mpijob_elastic.cli.jobs.explain import NoSuchWorker
-from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
+from mpijob_elastic.cli.jobs.snapshot import SeenJob, SeenPod
+from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.model.containers import of_driver
 from mpijob_elastic.model.pod import Launcher, LauncherPhase
 from mpijob_elastic.observe.pod import ContainerStatus, State, decode
+
+# On a terminal, so that the shell is no rank (act/worker_probes).
+SHELL = ("/bin/sh", "-c", "command -v bash > /dev/null && exec bash; exec sh")
 
 
 class NotStarted(errors.KubeError):
@@ -38,17 +50,17 @@ class LauncherPod:
 
 
 async def find_job(client: ApiReader, namespace: str, job: str) -> SeenJob:
-    """Return a job. Raises get.NoSuchJob and other `errors.KubeError`."""
+    """Return a job. Raises NoSuchJob and other `errors.KubeError`."""
     found = await client.find(MPI_JOBS.path(namespace, job))
     if found is None:
-        raise await get.no_such(client, namespace, job)
-    return shown_facts.read_job(found)
+        raise await snapshot.no_such(client, namespace, job)
+    return snapshot.read_job(found)
 
 
 async def find(client: ApiReader, job: SeenJob) -> LauncherPod | None:
     """Return the launcher, None while there is none of this job. Raises `errors.KubeError`."""
     raw = await client.find(PODS.path(job.metadata.namespace, names.launcher(job.metadata.name)))
-    seen = shown_facts.read_pod(raw) if raw else None
+    seen = snapshot.read_pod(raw) if raw else None
     if raw is None or seen is None or seen.metadata.job_uid != job.metadata.uid:
         return None
     container = of_driver(seen.facts.containers, mounting=seen.facts.mounting)
@@ -82,6 +94,42 @@ def absent(job: SeenJob) -> str:
     if job.facts.finished:
         return f"{name} and its log are gone: {job.metadata.name} has ended ({job.state})"
     return f"{name} does not exist yet ({job.state})"
+
+
+def attach(where: Where, *, job: str, worker: str | None) -> None:
+    """Become kubectl, whose exit code is that of the shell; worker: None for the launcher.
+
+    Raises Refused without kubectl or terminal, and as `options`.
+    """
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        raise Refused("the shell is started by kubectl, and there is no kubectl in the PATH")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Refused("a shell needs a terminal; without one its processes would count as a rank")
+    words = asyncio.run(options(where, job=job, worker=worker))
+    os.execv(kubectl, [kubectl, "exec", "-it", *words, "--", *SHELL])  # noqa: S606 - no shell reads these words
+
+
+async def options(where: Where, *, job: str, worker: str | None) -> list[str]:
+    """Return kubectl's options. Raises NoSuchJob, NoSuchWorker, NotStarted and other `errors.KubeError`."""
+    async with reached(where) as (client, namespace):
+        assert namespace is not None
+        found = await find_job(client, namespace, job)
+        name = worker_pod(found, worker) if worker is not None else names.launcher(found.metadata.name)
+        container = await _container(client, found, name)
+    given = [("--kubeconfig", where.kubeconfig), ("--context", where.context)]
+    chosen = [str(word) for option, value in given if value for word in (option, value)]
+    return [*chosen, "-n", namespace, name, "-c", container]
+
+
+async def _container(client: ApiReader, job: SeenJob, name: str) -> str:
+    """Return the container of the driver or of the ranks. Raises NotStarted."""
+    raw = await client.find(PODS.path(job.metadata.namespace, name))
+    seen = snapshot.read_pod(raw) if raw else None
+    state = seen.facts.phase if seen and seen.metadata.job_uid == job.metadata.uid else "there is no such pod"
+    if seen is None or state != "Running":
+        raise NotStarted(f"{name} does not run: {state}; `{names.PROGRAM} explain {job.metadata.name}` says more")
+    return of_driver(seen.facts.containers, mounting=seen.facts.mounting)
 
 
 def _waits(seen: SeenPod) -> str:

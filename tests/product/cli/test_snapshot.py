@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic.cli.jobs import shown_facts
+from mpijob_elastic.cli.jobs import snapshot
 from mpijob_elastic.explain.facts import Pod, Stuck
 from tests.product.cli import worlds
 
@@ -31,15 +31,15 @@ SUSPENDED = {"mpijob-elastic/enabled": "true", "mpijob-elastic/suspend": "true"}
 )
 def test_the_state_is_one_word_for_the_conditions(conditions: list[str], more: dict[str, Any], state: str) -> None:
     job = worlds.mpi_job(conditions=conditions, **more)
-    found = shown_facts.read_job(json.dumps(job).encode())
+    found = snapshot.read_job(json.dumps(job).encode())
     assert (found.state, found.facts.created_at) == (state, worlds.CREATED)
     job["metadata"]["deletionTimestamp"] = worlds.CREATED_TEXT
-    assert shown_facts.read_job(json.dumps(job).encode()).state == "Terminating"
+    assert snapshot.read_job(json.dumps(job).encode()).state == "Terminating"
 
 
 def pod(status: dict[str, Any] | None = None, **metadata: Any) -> Pod:
     raw = {"metadata": {"name": "p", **metadata}, "spec": {"nodeName": "n"}, "status": status or {}}
-    return shown_facts.read_pod(msgspec.json.encode(raw)).state
+    return snapshot.read_pod(msgspec.json.encode(raw)).state
 
 
 def condition(kind: str, value: str, **words: str) -> Pod:
@@ -56,12 +56,12 @@ def test_conditions_keep_the_words_of_their_author() -> None:
     assert condition("PodScheduled", "False", reason="SchedulingGated") == Pod(unscheduled="SchedulingGated")
     assert condition("PodScheduled", "True", message="x") == condition("Ready", "True") == Pod()
     assert condition("Ready", "False", message="unready: [main]") == Pod(unready="unready: [main]")
-    assert shown_facts.read_pod(b'{"metadata": {"name": "p"}}').state == Pod()
+    assert snapshot.read_pod(b'{"metadata": {"name": "p"}}').state == Pod()
 
 
 def test_a_pod_shows_the_mark_of_its_gang() -> None:
     marked = b'{"metadata": {"name": "p", "annotations": {"scheduling.k8s.io/group-name": "j"}}}'
-    assert shown_facts.read_pod(marked).facts.grouped
+    assert snapshot.read_pod(marked).facts.grouped
 
 
 @pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing"])

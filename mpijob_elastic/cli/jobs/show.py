@@ -1,22 +1,28 @@
-"""`watch`: show a job after each change until it has ended."""
+"""`get` and `watch`: show jobs once, or a job after each change until it has ended."""
 
+import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from datetime import UTC, datetime
 from random import Random
 
+from msgspec.structs import replace
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import get, table
+from mpijob_elastic.cli import exit_codes
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.jobs import snapshot, table
 from mpijob_elastic.cli.jobs.live import follow
 from mpijob_elastic.cli.jobs.report import MISSING, JobReport, build
 from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot
 from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.telemetry.terminal import printable, say
 
 # Takes a report and the changes since the report before it.
@@ -28,10 +34,37 @@ RECENT = 10
 REFRESHES = 2
 
 
+async def get(clusters: Sequence[Where], *, job: str | None, output: str) -> Exit:
+    """Print a job, or all jobs of one or more clusters; of several, each that cannot be read is told.
+
+    Raises `errors.KubeError` where the only one cannot be read.
+    """
+    now, several, end, reports = time.time(), len(clusters) > 1, Exit.DONE, list[JobReport]()
+    read = await asyncio.gather(*(_read(where, job, now=now) for where in clusters), return_exceptions=several)
+    for where, found in zip(clusters, read, strict=True):
+        if isinstance(found, list):
+            reports += found
+            continue
+        if not isinstance(found, errors.KubeError):
+            raise found
+        say(f"mpijob-elastic: context {where.context}: {found}", err=True)
+        end = max(end, exit_codes.of(found))
+    if output in table.WRITERS:
+        say(*table.WRITERS[output](reports[0] if job else {"items": reports}).split("\n"))
+    elif output == "name":
+        say(*(f"mpijob.{MPI_JOBS.group}/{report.name}" for report in reports))
+    elif reports:
+        moment = datetime.fromtimestamp(now, UTC)
+        whole = several or clusters[0].all_namespaces
+        page = table.jobs(reports, now=moment, contexts=several, namespaces=whole, wide=output == "wide")
+        say(*(table.details(reports[0], now=moment) if job else page))
+    return end
+
+
 async def watch(where: Where, *, job: str) -> bool:
     """Follow a job to its end; return True if it succeeded. Raises `errors.KubeError`, NoSuchJob if it is deleted."""
     async with reached(where) as (client, namespace):
-        first = await get.find(client, namespace, job)
+        first = await snapshot.fetch_job(client, namespace, job)
         selection = Selection(namespace=namespace, job=job)
         random = Random()  # noqa: S311 - jitter, no secret
         following = follow(client, selection, with_role=first.role_readable, random=random)
@@ -44,16 +77,29 @@ async def until_end(snapshots: AsyncIterator[Snapshot | None], show: Show, *, jo
     """Show each snapshot until the job has ended; return True if it succeeded. Raises NoSuchJob if it is deleted."""
     last: JobReport | None = None
     uid = None
-    async for snapshot in snapshots:
-        if snapshot is None or uid not in (None, snapshot.view.ref.uid):
+    async for found in snapshots:
+        if found is None or uid not in (None, found.view.ref.uid):
             break
-        uid = snapshot.view.ref.uid
-        report = build(snapshot, now=time.time())
+        uid = found.view.ref.uid
+        report = build(found, now=time.time())
         show(report, changes_between(last, report))
         last = report
-        if snapshot.view.facts.finished:
+        if found.view.facts.finished:
             return report.state == names.CONDITION_SUCCEEDED
-    raise get.NoSuchJob(f"MPIJob {job} was deleted")
+    raise snapshot.NoSuchJob(f"MPIJob {job} was deleted")
+
+
+async def _read(where: Where, job: str | None, *, now: float) -> list[JobReport]:
+    """Return the reports on a job, or on all that `where` names."""
+    async with reached(where) as (client, namespace):
+        if job:
+            found = [await snapshot.fetch_job(client, namespace, job)]
+        else:
+            found = await snapshot.fetch(client, Selection(namespace=namespace))
+    if not found:
+        here = snapshot.in_words(namespace)
+        say(f"No MPIJobs found{here}{f' of context {where.context}' if where.context else ''}.", err=True)
+    return [replace(build(one, now=now), context=where.context or "") for one in found]
 
 
 @contextmanager
