@@ -97,18 +97,17 @@ async def of_all(client: ApiReader, selection: Selection, channel: Channel) -> N
         with_role = True
     except errors.Forbidden:
         with_role = False
-    async with Live(client, selection, with_role=with_role, random=_random()) as live, asyncio.TaskGroup() as group:
+    async with Live(client, selection, with_role=with_role) as live, asyncio.TaskGroup() as group:
         group.create_task(_check(client, channel))
-        with live.listening() as listener:
-            if not live.keys:
-                channel.put("listed", value=True)
-            while True:
-                for number, key in enumerate(await listener.take(), 1):
-                    channel.put("/".join(key), _row(live.snapshot(key)))
-                    if number % TOGETHER == 0:
-                        await asyncio.sleep(0)
-                channel.put("listed", value=True)
-                await asyncio.sleep(BATCH)
+        if not live.keys:
+            channel.put("listed", value=True)
+        while True:
+            for number, key in enumerate(await live.changes(), 1):
+                channel.put("/".join(key), _row(live.snapshot(key)))
+                if number % TOGETHER == 0:
+                    await asyncio.sleep(0)
+            channel.put("listed", value=True)
+            await asyncio.sleep(BATCH)
 
 
 def _row(snapshot: Snapshot | None) -> object:
@@ -132,8 +131,7 @@ async def of_job(client: ApiReader, key: Key, channel: Channel) -> NoReturn:
     namespace, name = key
     first = await fetch_job(client, namespace, name)
     selection = Selection(namespace=namespace, job=name)
-    following = Live(client, selection, with_role=first.role_readable, random=_random())
-    async with following as live, asyncio.TaskGroup() as group:
+    async with Live(client, selection, with_role=first.role_readable) as live, asyncio.TaskGroup() as group:
         shown = _Job(client, live, key, channel)
         for work in (_check(client, channel), shown.explain(), shown.read_log(), shown.follow_events()):
             group.create_task(work)
@@ -154,16 +152,15 @@ class _Job:
 
     async def follow(self) -> NoReturn:
         """Send the report after each change, and once in a while because deadlines pass."""
-        with self._live.listening() as listener:
-            while True:
-                try:
-                    async with asyncio.timeout(AGAIN):
-                        changed = await listener.take()
-                except TimeoutError:
-                    changed = [self._key]
-                if self._key in changed:
-                    self._show()
-                    self._changed.set()
+        while True:
+            try:
+                async with asyncio.timeout(AGAIN):
+                    changed = await self._live.changes()
+            except TimeoutError:
+                changed = [self._key]
+            if self._key in changed:
+                self._show()
+                self._changed.set()
 
     def _show(self) -> None:
         snapshot, now = self._live.snapshot(self._key), time.time()
@@ -234,7 +231,7 @@ class _Job:
             EVENTS,
             decode=read_event,
             on_change=lambda _old, _new: changed.set(),
-            random=_random(),
+            random=Random(),  # noqa: S311 - jitter, no secret
             namespace=self._key[0],
         )
         async with asyncio.TaskGroup() as group:
@@ -272,7 +269,3 @@ async def _check(client: ApiReader, channel: Channel) -> NoReturn:
         except errors.KubeError as error:
             channel.put("lost", str(error))
         await asyncio.sleep(AGAIN)
-
-
-def _random() -> Random:
-    return Random()  # noqa: S311 - jitter, no secret

@@ -6,8 +6,7 @@ changes with the objects of other jobs, so these are taken in at most every `APA
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from random import Random
 from typing import Any, Self, TypeVar
 
@@ -28,35 +27,17 @@ CLOSING = 2.0
 APART = 0.5
 
 
-class Listener:
-    """The jobs that changed since they were last taken."""
-
-    def __init__(self) -> None:
-        self._keys: dict[Key, None] = {}
-        self._changed = asyncio.Event()
-
-    def note(self, key: Key) -> None:
-        """Note that a job changed."""
-        self._keys[key] = None
-        self._changed.set()
-
-    async def take(self) -> list[Key]:
-        """Wait for a change; return the jobs that changed, the first to change first."""
-        await self._changed.wait()
-        self._changed.clear()
-        keys, self._keys = list(self._keys), {}
-        return keys
-
-
 class Live:
     """The selected jobs, followed inside its context; all are listed when it is entered.
 
     with_role: this user may read Roles.
     """
 
-    def __init__(self, client: ApiReader, selection: Selection, *, with_role: bool, random: Random) -> None:
-        self._client, self._selection, self._random = client, selection, random
-        self._listeners: list[Listener] = []
+    def __init__(self, client: ApiReader, selection: Selection, *, with_role: bool) -> None:
+        self._client, self._selection = client, selection
+        self._random = Random()  # noqa: S311 - jitter, no secret
+        self._news: dict[Key, None] = {}
+        self._changed = asyncio.Event()
         self._pods_of: dict[Key, dict[str, SeenPod]] = defaultdict(dict)
         self._seeing: dict[type[Capability], Seeing | None] = {}
         self._jobs = self._watch(selection.jobs, self._job_changed)
@@ -74,6 +55,7 @@ class Live:
         except BaseException:
             await self.__aexit__()
             raise
+        self._news = dict.fromkeys(self.keys)
         return self
 
     async def __aexit__(self, *_error: object) -> None:
@@ -101,17 +83,13 @@ class Live:
         )
         return found[0] if found else None
 
-    @contextmanager
-    def listening(self) -> Iterator[Listener]:
-        """Give a listener, for which every job has changed at first."""
-        listener = Listener()
-        for key in self.keys:
-            listener.note(key)
-        self._listeners.append(listener)
-        try:
-            yield listener
-        finally:
-            self._listeners.remove(listener)
+    async def changes(self) -> list[Key]:
+        """Wait for a change; return the jobs that changed since the last call, at first all of them."""
+        await self._changed.wait()
+        self._changed.clear()
+        keys = list(self._news)
+        self._news.clear()
+        return keys
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.add(asyncio.create_task(work))
@@ -146,8 +124,8 @@ class Live:
                 self._note(_of(found))
 
     def _note(self, key: Key) -> None:
-        for listener in self._listeners:
-            listener.note(key)
+        self._news[key] = None
+        self._changed.set()
 
     def _follow_what_it_needs(self, job: SeenJob) -> None:
         for each in capabilities.ALL:
@@ -181,16 +159,13 @@ class Live:
             await changed.wait()
 
 
-async def follow(
-    client: ApiReader, selection: Selection, *, with_role: bool, random: Random
-) -> AsyncGenerator[Snapshot | None]:
+async def follow(client: ApiReader, selection: Selection, *, with_role: bool) -> AsyncGenerator[Snapshot | None]:
     """Yield the selected job now and after each change, None while it does not exist. Endless, so close it."""
-    async with Live(client, selection, with_role=with_role, random=random) as live:
-        with live.listening() as listener:
-            while True:
-                found = live.keys
-                yield live.snapshot(found[0]) if found else None
-                await listener.take()
+    async with Live(client, selection, with_role=with_role) as live:
+        while True:
+            found = live.keys
+            yield live.snapshot(found[0]) if found else None
+            await live.changes()
 
 
 def _differ(old: Mapping[str, tuple[Fact, int | None]], new: Mapping[str, tuple[Fact, int | None]]) -> set[Key]:

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from datetime import UTC, datetime
-from random import Random
 
 from msgspec.structs import replace
 from rich.console import Console
@@ -66,8 +65,7 @@ async def watch(where: Where, *, job: str) -> bool:
     async with reached(where) as (client, namespace):
         first = await snapshot.fetch_job(client, namespace, job)
         selection = Selection(namespace=namespace, job=job)
-        random = Random()  # noqa: S311 - jitter, no secret
-        following = follow(client, selection, with_role=first.role_readable, random=random)
+        following = follow(client, selection, with_role=first.role_readable)
         with _screen(Console(highlight=False)) as show:
             async with aclosing(following) as snapshots:
                 return await until_end(snapshots, show, job=job)

@@ -1,11 +1,10 @@
 """Jobs that are followed, beside an API server in memory."""
 
 from collections.abc import Mapping
-from random import Random
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE, WORKLOADS
-from mpijob_elastic.cli.jobs.live import Key, Listener, Live
+from mpijob_elastic.cli.jobs.live import Key, Live
 from mpijob_elastic.cli.jobs.snapshot import Selection
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.decide import derive
@@ -34,11 +33,11 @@ def turns(live: Live) -> Mapping[Key, tuple[int | None, str]]:
     return {key: (turn.place, turn.says) for key, of_job in seen.items() for turn in of_job if turn}
 
 
-async def until(live: Live, listener: Listener, name: str, turn: tuple[int | None, str]) -> set[str]:
+async def until(live: Live, name: str, turn: tuple[int | None, str]) -> set[str]:
     """Return the jobs with news until one has this turn."""
     news: set[str] = set()
     while turns(live).get((NAMESPACE, name)) != turn:
-        news |= {job for _, job in await listener.take()}
+        news |= {job for _, job in await live.changes()}
     return news
 
 
@@ -53,11 +52,10 @@ async def test_an_object_in_a_queue_is_news_for_its_job_and_those_behind_it() ->
             store(api, MPI_JOBS, job, **{names.LABEL_APP: name})
             put(api, name)
         selection = Selection(namespace=None)
-        async with Live(client, selection, with_role=False, random=Random(1)) as live:
-            with live.listening() as listener:
-                await until(live, listener, "third", (3, "1 more needed"))
-                await until(live, listener, "alone", (1, "1 more needed"))
-                put(api, "second", says="2 more needed")
-                assert await until(live, listener, "second", (2, "2 more needed")) == {"second"}
-                put(api, "first", reserved=True)
-                assert await until(live, listener, "third", (2, "1 more needed")) == {"first", "second", "third"}
+        async with Live(client, selection, with_role=False) as live:
+            await until(live, "third", (3, "1 more needed"))
+            await until(live, "alone", (1, "1 more needed"))
+            put(api, "second", says="2 more needed")
+            assert await until(live, "second", (2, "2 more needed")) == {"second"}
+            put(api, "first", reserved=True)
+            assert await until(live, "third", (2, "1 more needed")) == {"first", "second", "third"}
