@@ -69,15 +69,14 @@ def preflight(
 
     async def work(client: ApiWriter) -> None:
         report = await looking.look(client, wanted, now=time.time())
-        write = table.WRITERS.get(output)
-        say(*(write(report.data()).split("\n") if write else _table(report)))
+        say(*(table.serialized(report.data(), output) or _table(report)))
         raise typer.Exit(_VERDICTS[report.verdict.name][1])
 
     run(work, kubeconfig, context)
 
 
 def _table(report: Report) -> list[str]:
-    from mpijob_elastic.cli.jobs.table import columns  # noqa: PLC0415 - --help need not load it
+    from mpijob_elastic.cli.jobs.table import columns  # noqa: PLC0415 - --help need not load the client
 
     found = [(one.topic, one.verdict.name.lower(), one.text) for one in report.findings]
     jobs = [(one.namespace, one.name, one.readiness, one.why) for one in report.jobs]

@@ -92,11 +92,10 @@ async def of_all(client: ApiReader, selection: Selection, channel: Channel) -> N
     await jobs(client, selection)  # raises what the user should know
     for source in (selection.pods, selection.configs):
         await client.get(source.resource.path(selection.namespace), query={"limit": "1"})
-    try:
+    with_role = False
+    with suppress(errors.Forbidden):
         await client.get(selection.roles.resource.path(selection.namespace), query={"limit": "1"})
         with_role = True
-    except errors.Forbidden:
-        with_role = False
     async with Live(client, selection, with_role=with_role) as live, asyncio.TaskGroup() as group:
         group.create_task(_check(client, channel))
         if not live.keys:

@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from mpijob_elastic import capabilities
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import dependencies, explain
-from mpijob_elastic.cli.jobs.goals import THERE, Goal, Progress, Seen
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, fetch_job
-from mpijob_elastic.cli.jobs.waiting import Show, wait
+from mpijob_elastic.cli.jobs.waiting import THERE, Goal, Progress, Seen, Show, wait
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState

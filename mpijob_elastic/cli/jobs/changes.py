@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.cli.jobs import goals
+from mpijob_elastic.cli.jobs import waiting
 from mpijob_elastic.cli.jobs.change import (
     Change,
     Decide,
@@ -20,9 +20,9 @@ from mpijob_elastic.cli.jobs.change import (
     refuse_unless_ours,
     size_owner,
 )
-from mpijob_elastic.cli.jobs.goals import Seen
 from mpijob_elastic.cli.jobs.pods import worker_pod
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.cli.jobs.waiting import Seen
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
@@ -70,9 +70,11 @@ def sized(asked: Asked, *, waits: bool) -> Decide:
             raise Refused(f"{view.name} {how}; with --no-wait the size is set for its start")
         if owner := await size_owner(client, snapshot):
             raise Refused(owner)
-        facts, by = view.facts, size - view.replicas
-        found = facts.grown(these or facts.next_workers(by)) if grows else facts.shrunk(these or _last(view, -by))
-        replicas, parked = found
+        facts = view.facts
+        if grows:
+            replicas, parked = facts.grown(these or facts.next_workers(size - view.replicas))
+        else:
+            replicas, parked = facts.shrunk(these or list(view.wanted)[size:])
         if parked.difference(view.skips):
             await refuse_unknown(
                 client, view, capabilities.PARKED, then="the operator would create these workers again"
@@ -88,7 +90,7 @@ async def suspending(client: ApiWriter, snapshot: Snapshot) -> Change:
     refuse_unless_ours(snapshot, elastic=view.facts.elastic)
     await refuse_unknown(client, view, key, then=f"{view.name} would start again at once")
     says = f"{view.name} is being suspended: its workers drain, and training ends until it is resumed"
-    return Change(patch=annotated(key, "true"), says=says, goal=goals.stops, ended=_suspended)
+    return Change(patch=annotated(key, "true"), says=says, goal=waiting.stops, ended=_suspended)
 
 
 async def resuming(_: ApiWriter, snapshot: Snapshot) -> Change:
@@ -98,7 +100,7 @@ async def resuming(_: ApiWriter, snapshot: Snapshot) -> Change:
     return Change(
         patch=annotated(capabilities.SUSPEND, None) if state.wishes.stop else None,
         says=f"{view.name} is being resumed" if state.wishes.stop else f"{view.name} is not suspended",
-        goal=partial(goals.trains, size=view.replicas),
+        goal=partial(waiting.trains, size=view.replicas),
         ended=_trains,
     )
 
@@ -145,10 +147,6 @@ def _named(snapshot: Snapshot, asked: Asked) -> frozenset[int]:
     return frozenset(indices.values())
 
 
-def _last(view: JobView, number: int) -> Sequence[int]:
-    return list(view.wanted)[view.replicas - number :]
-
-
 def _change(view: JobView, size: int, replicas: int, parked: frozenset[int], *, grows: bool) -> Change:
     before, is_so = frozenset(view.skips), size == view.replicas
     patch: dict[str, Mapping[str, object]] = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}}
@@ -161,6 +159,6 @@ def _change(view: JobView, size: int, replicas: int, parked: frozenset[int], *, 
     return Change(
         patch=None if is_so else patch,
         says=f"{view.name} is to have {workers(size)} already" if is_so else f"{grown}{what}",
-        goal=partial(goals.trains, size=size) if grows else partial(goals.shrinks, size=size, leaving=surplus),
+        goal=partial(waiting.trains, size=size) if grows else partial(waiting.shrinks, size=size, leaving=surplus),
         ended=_trains if grows else lambda _: f"{view.name} has {workers(size)}; {surplus} left.",
     )

@@ -60,8 +60,7 @@ async def explain(where: Where, *, job: str, worker: str | None, output: str, lo
         snapshot = await fetch_job(client, namespace, job)
         pod = worker_name(snapshot.view, worker) if worker else ""
         found = await explained(client, snapshot, pod=pod, look=look)
-    write = table.WRITERS.get(output)
-    say(*(write(found).split("\n") if write else text(found)))
+    say(*(table.serialized(found, output) or text(found)))
     return found.all_train
 
 
@@ -114,7 +113,6 @@ async def ask(
 ) -> Asked:
     """Read what an explanation needs beside the snapshot. looking: what exec shows, see `by_exec`."""
     view, now = snapshot.view, time.time()
-    look = look and not (view.facts.finished or view.facts.deleting or view.foreign)
     registered = await registration.read(client)
     home = registration.home(registered)
     controller, webhook, events, threats, surplus, ((stall, spawned), (looks, frozen)) = await asyncio.gather(
@@ -123,7 +121,7 @@ async def ask(
         dependencies.warnings(client, view.namespace, dict(_troubled(view, pod))),
         dependencies.threats(client, _threatened(snapshot)),
         dependencies.surplus(client, view),
-        asyncio.gather(_stall(client, view, look=look), looking),
+        asyncio.gather(_stall(client, view, look=look and _can_look(view)), looking),
     )
     facts = Facts(
         home=home,
@@ -183,7 +181,7 @@ async def by_exec(
     client: ApiReader, view: JobView, pod: str = "", *, look: bool = True
 ) -> tuple[Looks, tuple[Exec, ...]]:
     """Return what exec shows of the workers and of the execs that the launcher holds; nothing unless `look`."""
-    if not (look and view.driver_running) or view.facts.finished or view.facts.deleting or view.foreign:
+    if not (look and _can_look(view)):
         return {}, ()
     running = [worker for worker in view.workers if worker.running and not worker.facts.deleting]
     # The worker in question comes first. The others matter too: its silence means more while they train.
@@ -192,6 +190,11 @@ async def by_exec(
         exec_probes.into_workers(client, view, running),
         exec_probes.look_for_frozen(view, lambda: exec_probes.into_launcher(client, view)),
     )
+
+
+def _can_look(view: JobView) -> bool:
+    """Tell whether ranks may run that are our business."""
+    return view.driver_running and not (view.facts.finished or view.facts.deleting or view.foreign)
 
 
 async def _stall(client: ApiReader, view: JobView, *, look: bool) -> tuple[Stall | None, Spawned | None]:

@@ -23,17 +23,28 @@ class _Object(msgspec.Struct):
     metadata: ObjectMeta
 
 
-class ChangeReport(msgspec.Struct, frozen=True, kw_only=True, rename={"before": "from", "after": "to"}):
-    """A change: see `Change`. listedAfter, trainedAfter: seconds, null where that has not happened or nobody looked."""
+# As `Change` has them, for the JSON.
+_NAMES = {
+    "at": "when",
+    "before": "from",
+    "after": "to",
+    "listed": "listedAfter",
+    "trained": "trainedAfter",
+    "cut": "ranksCut",
+}
 
-    when: datetime
+
+class ChangeReport(msgspec.Struct, frozen=True, kw_only=True, rename=_NAMES):
+    """A change: see `Change`."""
+
+    at: datetime
     cause: str
     by: str
     before: int
     after: int
-    listed_after: float | None = msgspec.field(name="listedAfter")
-    trained_after: float | None = msgspec.field(name="trainedAfter")
-    ranks_cut: int = msgspec.field(name="ranksCut")
+    listed: float | None
+    trained: float | None
+    cut: int
     note: str
 
 
@@ -49,8 +60,8 @@ async def history(where: Where, *, job: str, output: str) -> bool:
     """Print the changes of a job; return False if it has none. Raises NoSuchJob and other `errors.KubeError`."""
     async with reached(where) as (client, namespace):
         report = await read(client, namespace or "", job)
-    if output in table.WRITERS:
-        say(*table.WRITERS[output](report).split("\n"))
+    if lines := table.serialized(report, output):
+        say(*lines)
     elif report.changes:
         now = None if output == "wide" else datetime.fromtimestamp(time.time(), UTC)
         say(*table.columns(_HEADER, (_row(change, now) for change in report.changes)))
@@ -76,28 +87,18 @@ def _metadata(raw: bytes | None) -> ObjectMeta:
 
 
 def _report(change: Change) -> ChangeReport:
-    return ChangeReport(
-        when=datetime.fromtimestamp(change.at, UTC),
-        cause=change.cause,
-        by=change.by,
-        before=change.before,
-        after=change.after,
-        listed_after=change.listed,
-        trained_after=change.trained,
-        ranks_cut=change.cut,
-        note=change.note,
-    )
+    return ChangeReport(**{**msgspec.structs.asdict(change), "at": datetime.fromtimestamp(change.at, UTC)})
 
 
 def _row(change: ChangeReport, now: datetime | None) -> Sequence[str]:
     return (
-        f"{table.age(change.when, now=now)} ago" if now else f"{change.when:%Y-%m-%dT%H:%M:%SZ}",
+        f"{table.age(change.at, now=now)} ago" if now else f"{change.at:%Y-%m-%dT%H:%M:%SZ}",
         change.cause,
         change.by or table.NONE,
         f"{change.before}→{change.after}",
-        _after(change.listed_after),
-        _after(change.trained_after),
-        str(change.ranks_cut or table.NONE),
+        _after(change.listed),
+        _after(change.trained),
+        str(change.cut or table.NONE),
         change.note or table.NONE,
     )
 

@@ -108,7 +108,10 @@ class Live:
 
     def _job_changed(self, old: SeenJob | None, new: SeenJob | None) -> None:
         if job := new or old:
-            self._follow_what_it_needs(job)
+            for each in capabilities.ALL:
+                if each not in self._seeing and (reading := each.reading(job.facts)):
+                    self._seeing[each] = None
+                    self._run(self._follow(each, reading))
             self._note(_key(job))
 
     def _pod_changed(self, old: SeenPod | None, new: SeenPod | None) -> None:
@@ -126,12 +129,6 @@ class Live:
     def _note(self, key: Key) -> None:
         self._news[key] = None
         self._changed.set()
-
-    def _follow_what_it_needs(self, job: SeenJob) -> None:
-        for each in capabilities.ALL:
-            if each not in self._seeing and (reading := each.reading(job.facts)):
-                self._seeing[each] = None
-                self._run(self._follow(each, reading))
 
     async def _follow(self, capability: type[Capability], reading: Reading[Any]) -> None:
         """Follow the objects of a capability, unless this user may not read them."""

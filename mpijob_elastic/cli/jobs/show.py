@@ -48,8 +48,8 @@ async def get(clusters: Sequence[Where], *, job: str | None, output: str) -> Exi
             raise found
         say(f"mpijob-elastic: context {where.context}: {found}", err=True)
         end = max(end, exit_codes.of(found))
-    if output in table.WRITERS:
-        say(*table.WRITERS[output](reports[0] if job else {"items": reports}).split("\n"))
+    if lines := table.serialized(reports[0] if job else {"items": reports}, output):
+        say(*lines)
     elif output == "name":
         say(*(f"mpijob.{MPI_JOBS.group}/{report.name}" for report in reports))
     elif reports:

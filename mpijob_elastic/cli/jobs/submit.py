@@ -109,8 +109,8 @@ async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> E
         say(f"Warning: {without}; with --np, horovodrun starts the command in each worker", err=True)
     if output == "name":
         say(f"mpijob.{MPI_JOBS.group}/{words.name}")
-    elif dry_run or output in table.WRITERS:
-        say(*table.WRITERS.get(output, table.WRITERS["yaml"])(body).split("\n"))
+    elif lines := table.serialized(body, "yaml" if dry_run and output == "text" else output):
+        say(*lines)
     else:
         say(f"MPIJob {words.name} created. Follow it, and see what its workers wait for:")
         say(f"  mpijob-elastic watch {here}", f"  mpijob-elastic explain {here}")

@@ -1,6 +1,6 @@
 """Print reports as text: columns without borders, like kubectl, so that they can be piped."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -46,6 +46,18 @@ def details(report: JobReport, *, now: datetime) -> list[str]:
         "Next:",
         *_indented([*report.next, *again]),
     ]
+
+
+def serialized(value: object, output: str) -> list[str]:
+    """Return the lines of a value as JSON or YAML, none for another output."""
+    if output == "json":
+        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    elif output == "yaml":
+        # In ASCII: `say` escapes what does not print, and YAML knows escapes only in double quotes.
+        text = yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False).rstrip()
+    else:
+        return []
+    return text.split("\n")
 
 
 def age(since: datetime, *, now: datetime) -> str:
@@ -184,15 +196,3 @@ def _indented(lines: Iterable[str]) -> list[str]:
 
 def _yes(value: bool) -> str:  # noqa: FBT001 - a value to be written, not a switch
     return "yes" if value else "no"
-
-
-def _json(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-
-
-def _yaml(value: object) -> str:
-    # In ASCII: `say` escapes what does not print, and YAML knows escapes only in double quotes.
-    return yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False).rstrip()
-
-
-WRITERS: dict[str, Callable[[object], str]] = {"json": _json, "yaml": _yaml}

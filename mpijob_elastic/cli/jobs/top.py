@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -24,6 +24,8 @@ from mpijob_elastic.model.requests import readable
 from mpijob_elastic.telemetry.terminal import say
 
 SortBy = Literal["cpu", "memory", "gpu"]
+# Percent and MiB of each GPU of a pod.
+Gpus = tuple[tuple[int, int], ...]
 
 # https://github.com/kubernetes/metrics
 POD_METRICS = Resource(group="metrics.k8s.io", version="v1beta1", plural="pods", kind="PodMetrics")
@@ -51,14 +53,14 @@ class _PodMetrics(msgspec.Struct):
 class Use:
     """What a pod uses.
 
-    cpu: millicores; memory: MiB; both None while they are not measured. gpus: percent and MiB of each.
+    cpu: millicores; memory: MiB; both None while they are not measured.
     """
 
     name: str
     node: str
     cpu: int | None = None
     memory: int | None = None
-    gpus: tuple[tuple[int, int], ...] = field(default=())
+    gpus: Gpus = ()
 
     @property
     def gpu(self) -> int | None:
@@ -105,17 +107,14 @@ def _row(use: Use, *, has_gpus: bool) -> list[str]:
     return [*row, str(len(use.gpus)), str(use.gpu), f"{sum(memory for _, memory in use.gpus)}Mi"]
 
 
-def _use(pod: SeenPod, measured: Mapping[str, _PodMetrics], gpus: Mapping[str, tuple[tuple[int, int], ...]]) -> Use:
+def _use(pod: SeenPod, measured: Mapping[str, tuple[int, int]], gpus: Mapping[str, Gpus]) -> Use:
     name = pod.metadata.name
-    use = Use(name=name, node=pod.facts.node or table.NONE, gpus=gpus.get(name, ()))
-    if name not in measured:
-        return use
-    amounts = [readable(container.usage) for container in measured[name].containers]
-    cpu, memory = (sum(amount[resource] for amount in amounts) for resource in ("cpu", "memory"))
-    return Use(name=use.name, node=use.node, cpu=-(-cpu // _MILLI), memory=memory // _MEBI, gpus=use.gpus)
+    cpu, memory = measured.get(name, (None, None))
+    return Use(name=name, node=pod.facts.node or table.NONE, cpu=cpu, memory=memory, gpus=gpus.get(name, ()))
 
 
-async def _measured(client: ApiReader, namespace: str, selector: str) -> Mapping[str, _PodMetrics]:
+async def _measured(client: ApiReader, namespace: str, selector: str) -> Mapping[str, tuple[int, int]]:
+    """Return CPU and memory of each pod."""
     decode = msgspec.json.Decoder(_PodMetrics).decode
     try:
         found = await list_objects(client, POD_METRICS.path(namespace), decode, selector=selector)
@@ -125,14 +124,20 @@ async def _measured(client: ApiReader, namespace: str, selector: str) -> Mapping
         raise NoMetrics(
             f"the cluster does not serve {POD_METRICS.api_version}: metrics-server is not installed, or does not answer"
         ) from error
-    return {metrics.metadata.name: metrics for metrics in found}
+    return {metrics.metadata.name: _amounts(metrics) for metrics in found}
 
 
-async def _gpus(client: ApiReader, pods: Iterable[SeenPod]) -> Mapping[str, tuple[tuple[int, int], ...]]:
+def _amounts(metrics: _PodMetrics) -> tuple[int, int]:
+    amounts = [readable(container.usage) for container in metrics.containers]
+    cpu, memory = (sum(amount[resource] for amount in amounts) for resource in ("cpu", "memory"))
+    return -(-cpu // _MILLI), memory // _MEBI
+
+
+async def _gpus(client: ApiReader, pods: Iterable[SeenPod]) -> Mapping[str, Gpus]:
     """Return the GPUs of the first MOST workers that have nvidia-smi and let this user exec."""
     named = {pod.metadata.name: pod for pod in pods if pod.facts.role == names.ROLE_WORKER}
 
-    async def ask(name: str) -> tuple[tuple[int, int], ...]:
+    async def ask(name: str) -> Gpus:
         container = of_driver(named[name].facts.containers, mounting=named[name].facts.mounting)
         namespace = named[name].metadata.namespace
         try:

@@ -125,7 +125,7 @@ async def test_what_cannot_be_shown_is_told_with_what_to_do(
 @pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
 def test_what_a_machine_reads_is_what_the_user_wrote(output: str, read: Callable[[str], object]) -> None:
     said = {"notices": ["Größe \u00a0 \u202ereversed\u200b", "\x1b[2J", "two\nlines"]}
-    shown = "\n".join(map(printable, table.WRITERS[output](said).split("\n")))
+    shown = "\n".join(map(printable, table.serialized(said, output)))
     assert read(shown) == said
 
 

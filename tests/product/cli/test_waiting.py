@@ -1,6 +1,6 @@
 """How far a job is, and what is shown of it: each world as its line and its bars, in pages/wait.
 
-`UPDATE_PAGES=1 pytest tests/product/cli/test_goals.py` writes the files: read what git shows of them.
+`UPDATE_PAGES=1 pytest tests/product/cli/test_waiting.py` writes the files: read what git shows of them.
 """
 
 import io
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from mpijob_elastic.cli.jobs import explain, goals, waiting
-from mpijob_elastic.cli.jobs.goals import Progress, Seen
+from mpijob_elastic.cli.jobs import explain, waiting
+from mpijob_elastic.cli.jobs.waiting import Progress, Seen
 from mpijob_elastic.decide import derive
 from mpijob_elastic.explain import explain as find
 from mpijob_elastic.explain.facts import Look
@@ -70,10 +70,10 @@ TWO = [worker(0), worker(1)]
 GATE = [{"name": "mpijob-elastic/suspended"}]
 HELD = seen(1, listed=0, pods=[gated(worker(0), GATE)], leader=gated(launcher(), GATE), annotations=SUSPENDED)
 WORLDS = {
-    "the launcher is not there yet": goals.trains(seen(2, listed=2, pods=TWO, leader=None), size=2),
-    "a worker is not there yet": goals.trains(seen(3, listed=2, pods=TWO), size=3),
-    "a worker has no node": goals.trains(seen(3, listed=2, pods=[*TWO, unscheduled(2)]), size=3),
-    "a worker waits for quota": goals.trains(
+    "the launcher is not there yet": waiting.trains(seen(2, listed=2, pods=TWO, leader=None), size=2),
+    "a worker is not there yet": waiting.trains(seen(3, listed=2, pods=TWO), size=3),
+    "a worker has no node": waiting.trains(seen(3, listed=2, pods=[*TWO, unscheduled(2)]), size=3),
+    "a worker waits for quota": waiting.trains(
         seen(
             3,
             listed=2,
@@ -83,24 +83,24 @@ WORLDS = {
         ),
         size=3,
     ),
-    "all are listed and nobody looks": goals.trains(seen(2, listed=2, pods=TWO), size=2),
-    "a rank is missing": goals.trains(
+    "all are listed and nobody looks": waiting.trains(seen(2, listed=2, pods=TWO), size=2),
+    "a rank is missing": waiting.trains(
         seen(2, listed=2, pods=TWO, looks={"train-worker-0": BUSY, "train-worker-1": Look()}), size=2
     ),
-    "all train": goals.trains(seen(2, listed=2, pods=TWO, looks=dict.fromkeys(workers(0, 1), BUSY)), size=2),
-    "somebody sets another size": goals.trains(seen(2, listed=2, pods=TWO), size=3),
-    "it ends before": goals.trains(
+    "all train": waiting.trains(seen(2, listed=2, pods=TWO, looks=dict.fromkeys(workers(0, 1), BUSY)), size=2),
+    "somebody sets another size": waiting.trains(seen(2, listed=2, pods=TWO), size=3),
+    "it ends before": waiting.trains(
         seen(3, listed=2, pods=TWO, conditions=["Succeeded"], leader=launcher(phase="Succeeded")), size=3
     ),
-    "it is suspended before": goals.trains(seen(3, listed=2, pods=TWO, annotations=SUSPENDED), size=3),
-    "a worker drains": goals.shrinks(draining(), size=1, leaving=1),
-    "the surplus is gone": goals.shrinks(seen(1, listed=1, pods=[worker(0)]), size=1, leaving=1),
-    "it stops": goals.stops(seen(2, listed=2, pods=TWO, annotations=SUSPENDED)),
-    "its last worker stops": goals.stops(
+    "it is suspended before": waiting.trains(seen(3, listed=2, pods=TWO, annotations=SUSPENDED), size=3),
+    "a worker drains": waiting.shrinks(draining(), size=1, leaving=1),
+    "the surplus is gone": waiting.shrinks(seen(1, listed=1, pods=[worker(0)]), size=1, leaving=1),
+    "it stops": waiting.stops(seen(2, listed=2, pods=TWO, annotations=SUSPENDED)),
+    "its last worker stops": waiting.stops(
         seen(1, listed=0, pods=[worker(0)], leader=gated(launcher(), GATE), annotations=SUSPENDED)
     ),
-    "it has stopped": goals.stops(HELD),
-    "it is resumed before": goals.stops(seen(2, listed=2, pods=TWO)),
+    "it has stopped": waiting.stops(HELD),
+    "it is resumed before": waiting.stops(seen(2, listed=2, pods=TWO)),
 }
 DONE = {"all are listed and nobody looks", "all train", "the surplus is gone", "it has stopped"}
 
