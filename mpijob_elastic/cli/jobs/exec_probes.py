@@ -8,7 +8,7 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
 from typing import TypeVar
 
@@ -25,6 +25,7 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.pod import Launcher, Worker
 
+P = TypeVar("P")
 T = TypeVar("T")
 
 # Seconds for a look, looks in all, and looks at once.
@@ -75,19 +76,18 @@ _LINE = re.compile(rf"(?am)^(\d{{1,18}}) (\d{{1,18}}) (\d{{1,9}}) ({_POD})(?:--c
 
 async def into_workers(client: ApiReader, view: JobView, workers: Sequence[Worker]) -> Mapping[str, Look]:
     """Return what runs in these workers, for the first MOST of them."""
-    named = {worker.name: worker for worker in workers}
-    return await each(named, lambda name: _look(client, view.namespace, named[name]))
+    return await each({worker.name: worker for worker in workers}, lambda worker: _look(client, view.namespace, worker))
 
 
-async def each(pods: Iterable[str], look: Callable[[str], Awaitable[T]]) -> Mapping[str, T]:
+async def each(pods: Mapping[str, P], look: Callable[[P], Awaitable[T]]) -> Mapping[str, T]:
     """Return what a look shows of each of the first MOST pods, a few at once."""
-    slots, chosen = asyncio.Semaphore(AT_ONCE), list(islice(pods, MOST))
+    slots, chosen = asyncio.Semaphore(AT_ONCE), dict(islice(pods.items(), MOST))
 
-    async def bounded(pod: str) -> T:
+    async def bounded(pod: P) -> T:
         async with slots:
             return await look(pod)
 
-    return dict(zip(chosen, await asyncio.gather(*map(bounded, chosen)), strict=True))
+    return dict(zip(chosen, await asyncio.gather(*map(bounded, chosen.values())), strict=True))
 
 
 async def into_launcher(client: ApiReader, view: JobView) -> tuple[Exec, ...]:

@@ -68,18 +68,17 @@ async def logs(where: Where, *, job: str, wanted: Wanted) -> None:
         assert namespace is not None
         log = LauncherLog(client, await pods.find_job(client, namespace, job), wanted)
         naming = _Naming(client, log, wanted)
-        past = deque[bytes](maxlen=wanted.tail)
-        is_past = True
+        is_past, past = wanted.tail is not None, deque[bytes](maxlen=wanted.tail)
         async with aclosing(log.follow() if wanted.follow else log.once()) as lines:
             async for line in lines:
-                text = await naming.named(line) if line else None
-                if text is not None and is_past and wanted.tail is not None:
-                    past.append(text)
-                elif text is not None:
-                    terminal.copy(text)
-                elif line is None:
+                if line is None:
                     is_past = False
-                    for text in past:
+                    for kept in past:
+                        terminal.copy(kept)
+                elif (text := await naming.named(line)) is not None:
+                    if is_past:
+                        past.append(text)
+                    else:
                         terminal.copy(text)
 
 

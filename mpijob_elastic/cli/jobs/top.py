@@ -137,9 +137,9 @@ async def _gpus(client: ApiReader, pods: Iterable[SeenPod]) -> Mapping[str, Gpus
     """Return the GPUs of the first MOST workers that have nvidia-smi and let this user exec."""
     named = {pod.metadata.name: pod for pod in pods if pod.facts.role == names.ROLE_WORKER}
 
-    async def ask(name: str) -> Gpus:
-        container = of_driver(named[name].facts.containers, mounting=named[name].facts.mounting)
-        namespace = named[name].metadata.namespace
+    async def ask(pod: SeenPod) -> Gpus:
+        namespace, name = pod.metadata.namespace, pod.metadata.name
+        container = of_driver(pod.facts.containers, mounting=pod.facts.mounting)
         try:
             result = await exec_in_pod(
                 client, namespace, name, container=container, command=NVIDIA_SMI, timeout=PATIENCE
