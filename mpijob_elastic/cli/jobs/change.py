@@ -16,7 +16,7 @@ from mpijob_elastic import capabilities
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import dependencies, explain
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, fetch_job
-from mpijob_elastic.cli.jobs.waiting import THERE, Goal, Progress, Seen, Show, wait
+from mpijob_elastic.cli.jobs.waiting import THERE, Goal, Seen, Show, wait
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
@@ -94,7 +94,23 @@ async def followed(
     view = snapshot.view
     before = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
     end = await wait(client, snapshot, asked.goal, seconds=patience.seconds, look=patience.look, show=show)
-    return await _ended(client, snapshot, asked, end, before, patience)
+    late = durations.render(patience.seconds)
+    looks = f"the change goes on, and `{command('watch', view)}` shows it"
+    if end is None:
+        return Exit.NOT_KNOWN, [f"After {late} the API server does not answer: {looks}."]
+    progress, seen = end
+    await asyncio.sleep(_TOLD_WITHIN)
+    after = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
+    told = [message for name, (reason, message) in after.items() if name not in before and reason in _OTHERWISE]
+    if not (progress.done or progress.otherwise):
+        found = await explain.explained(client, seen.snapshot, look=patience.look)
+        wrong = [worker for worker in found.workers if worker.cause.level not in THERE]
+        job = [finding for finding in found.job if finding.level is not Level.FINE]
+        causes = explain.text(replace(found, job=tuple(job), workers=tuple(wrong)))
+        first, last = f"After {late} it still goes on: {progress}", f"Nothing is undone: {looks}."
+        return Exit.NOT_KNOWN, [first, "", *causes, "", last]
+    words = f"{progress.otherwise}." if progress.otherwise else asked.ended(seen)
+    return Exit.OTHERWISE if progress.otherwise or told else Exit.DONE, [words, *told]
 
 
 def command(name: str, view: JobView, *more: str) -> str:
@@ -199,31 +215,3 @@ async def _write(client: ApiWriter, view: JobView, patch: Mapping[str, Mapping[s
     except asyncio.CancelledError:
         say(f"Interrupted. Whether {view.name} was changed is not known: `{command('get', view)}` shows it.", err=True)
         raise
-
-
-async def _ended(
-    client: ApiWriter,
-    snapshot: Snapshot,
-    asked: Change,
-    end: tuple[Progress, Seen] | None,
-    before: Mapping[str, tuple[str, str]],
-    patience: Patience,
-) -> tuple[Exit, list[str]]:
-    """Return how it ended, and what to say of it."""
-    view, late = snapshot.view, durations.render(patience.seconds)
-    looks = f"the change goes on, and `{command('watch', view)}` shows it"
-    if end is None:
-        return Exit.NOT_KNOWN, [f"After {late} the API server does not answer: {looks}."]
-    progress, seen = end
-    await asyncio.sleep(_TOLD_WITHIN)
-    after = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
-    told = [message for name, (reason, message) in after.items() if name not in before and reason in _OTHERWISE]
-    if not (progress.done or progress.otherwise):
-        found = await explain.explained(client, seen.snapshot, look=patience.look)
-        wrong = [worker for worker in found.workers if worker.cause.level not in THERE]
-        job = [finding for finding in found.job if finding.level is not Level.FINE]
-        causes = explain.text(replace(found, job=tuple(job), workers=tuple(wrong)))
-        first, last = f"After {late} it still goes on: {progress}", f"Nothing is undone: {looks}."
-        return Exit.NOT_KNOWN, [first, "", *causes, "", last]
-    words = f"{progress.otherwise}." if progress.otherwise else asked.ended(seen)
-    return Exit.OTHERWISE if progress.otherwise or told else Exit.DONE, [words, *told]

@@ -233,17 +233,14 @@ def text(report: Explanation) -> list[str]:
 
 def headline(report: Explanation) -> str:
     """Return the job's state and how many of its workers train, in a sentence."""
-    return f"{report.namespace}/{report.name}: {report.state}{_counts(report)}"
-
-
-def _counts(report: Explanation) -> str:
+    job = f"{report.namespace}/{report.name}: {report.state}"
     levels = Counter(worker.cause.level for worker in report.workers if worker.wanted)
-    training, unseen = levels[Level.FINE], levels[Level.UNKNOWN]
     if not levels or report.desired is None or levels.total() < report.desired:  # asked about one of them
-        return ""
+        return job
+    training, unseen = levels[Level.FINE], levels[Level.UNKNOWN]
     said = "workers train" if training or not unseen else "listed"
     rest = f"; whether {'the others' if training else 'they'} train is not known: {report.not_known}" if unseen else ""
-    return f", {training or unseen} of {report.desired} {said}{rest}"
+    return f"{job}, {training or unseen} of {report.desired} {said}{rest}"
 
 
 def _paragraph(finding: Finding, *, host: str = "") -> Iterator[str]:
