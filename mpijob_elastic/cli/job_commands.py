@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import sys
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -14,7 +11,6 @@ from mpijob_elastic.cli import complete
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.options import AllNamespaces, Context, Job, Kubeconfig, Namespace, Pairs, Yes, pairs, seconds
 from mpijob_elastic.cli.target import Where
-from mpijob_elastic.telemetry.terminal import say
 
 if TYPE_CHECKING:
     from mpijob_elastic.cli.jobs.change import Patience
@@ -306,7 +302,7 @@ def delete(
     from mpijob_elastic.cli.jobs.deletion import delete  # noqa: PLC0415 - --help need not load the client
 
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
-    raise typer.Exit(asyncio.run(delete(where, job, ask=partial(_ask, yes=yes))))
+    raise typer.Exit(asyncio.run(delete(where, job, yes=yes)))
 
 
 def prune(
@@ -334,7 +330,7 @@ def prune(
     from mpijob_elastic.cli.jobs.deletion import prune  # noqa: PLC0415 - --help need not load the client
 
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace, all_namespaces=all_namespaces)
-    raise typer.Exit(asyncio.run(prune(where, ask=partial(_ask, yes=yes), dry_run=dry_run)))
+    raise typer.Exit(asyncio.run(prune(where, yes=yes, dry_run=dry_run)))
 
 
 def _patience(timeout: str, *, wait: bool, look: bool = False) -> Patience:
@@ -351,24 +347,6 @@ def _scaled(where: Where, job: str, asked: Asked, patience: Patience, script: st
     if variables and not script:
         raise typer.BadParameter("it is for --script, which is missing", param_hint="--env")
     return asyncio.run(scripted.scale(where, job, asked, patience, scripted.Script(text=script, env=variables)))
-
-
-def _ask(question: str, *, yes: bool) -> bool:
-    """Ask a question on the terminal, unless the answer was given."""
-    if yes:
-        return True
-    if not sys.stdin.isatty():
-        say("mpijob-elastic: there is no terminal to ask on, so nothing was deleted; give --yes", err=True)
-        raise typer.Exit(Exit.USAGE)
-    # asyncio's own handler would let the question wait for an answer.
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return typer.confirm(question)
-    except typer.Abort:
-        say("", "Interrupted: nothing was deleted.", err=True)
-        raise typer.Exit(Exit.INTERRUPTED) from None
-    finally:
-        signal.signal(signal.SIGINT, handler)
 
 
 def _refuse_two(count: int | None, to: int | None, *names: list[str] | None) -> None:

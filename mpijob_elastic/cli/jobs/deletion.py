@@ -1,8 +1,12 @@
 """`delete` and `prune`: delete a job, or all that have finished."""
 
+import signal
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
+
+import typer
 
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import snapshot, table
@@ -15,35 +19,33 @@ from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import workers
 from mpijob_elastic.telemetry.terminal import say
 
-# Returns whether to go on.
-Ask = Callable[[str], bool]
 
-
-async def delete(where: Where, job: str, *, ask: Ask) -> Exit:
-    """Delete a job; `ask` before, if it trains. Raises `errors.KubeError`."""
+async def delete(where: Where, job: str, *, yes: bool) -> Exit:
+    """Delete a job; ask before, if it trains, unless `yes`. Raises `errors.KubeError`."""
     async with reached(where) as (client, namespace):
         found = await snapshot.fetch_job(client, namespace, job)
         view = found.view
         is_training = view.driver_running and not (view.facts.finished or view.facts.deleting)
-        if is_training and not ask(f"{view.name} trains on {workers(len(view.published_pods))}. Delete it?"):
-            return _declined()
-        # Whoever said yes meant this job, whatever its status is now.
+        question = f"{view.name} trains on {workers(len(view.published_pods))}. Delete it?"
+        if is_training and not (yes or _ask(question)):
+            return Exit.REFUSED
+        # A yes means this job, whatever its status is now.
         return await _delete(client, [found], at_version=False)
 
 
-async def prune(where: Where, *, ask: Ask, dry_run: bool) -> Exit:
-    """Delete all jobs that have finished; list them and `ask` before. Raises `errors.KubeError`."""
+async def prune(where: Where, *, yes: bool, dry_run: bool) -> Exit:
+    """Delete all jobs that have finished; list them and ask before, unless `yes`. Raises `errors.KubeError`."""
     async with reached(where) as (client, namespace):
         over = [found for found in await snapshot.fetch(client, Selection(namespace=namespace)) if _is_over(found)]
         if not over:
-            say(f"No finished MPIJobs{f' in namespace {namespace}' if namespace else ''}.", err=True)
+            say(f"No finished MPIJobs{snapshot.in_words(namespace)}.", err=True)
             return Exit.DONE
         say(*table.columns(("NAMESPACE", "NAME", "STATE", "AGE"), map(_row, over)))
         if dry_run:
             say("Dry run: nothing was deleted.")
             return Exit.DONE
-        if not ask(f"Delete {len(over)} finished MPIJob{'s' * (len(over) > 1)}?"):
-            return _declined()
+        if not (yes or _ask(f"Delete {len(over)} finished MPIJob{'s' * (len(over) > 1)}?")):
+            return Exit.REFUSED
         return await _delete(client, over, at_version=True)
 
 
@@ -79,6 +81,20 @@ async def _delete(client: ApiWriter, chosen: Sequence[Snapshot], *, at_version: 
     return end
 
 
-def _declined() -> Exit:
-    say("Not confirmed: nothing was deleted.", err=True)
-    return Exit.REFUSED
+def _ask(question: str) -> bool:
+    """Ask on the terminal whether to go on."""
+    if not sys.stdin.isatty():
+        say("mpijob-elastic: there is no terminal to ask on, so nothing was deleted; give --yes", err=True)
+        raise typer.Exit(Exit.USAGE)
+    # asyncio's own handler would let the question wait for an answer.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        agreed = typer.confirm(question)
+    except typer.Abort:
+        say("", "Interrupted: nothing was deleted.", err=True)
+        raise typer.Exit(Exit.INTERRUPTED) from None
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if not agreed:
+        say("Not confirmed: nothing was deleted.", err=True)
+    return agreed

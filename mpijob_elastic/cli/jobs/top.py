@@ -83,7 +83,7 @@ async def top(where: Where, *, job: str, sort_by: SortBy | None, headers: bool) 
 
 
 def lines(uses: Iterable[Use], *, job: str, sort_by: SortBy | None) -> list[str]:
-    """Return a table: the launcher and the workers in their order, or whoever uses most first."""
+    """Return a table: the launcher and the workers in their order, or what uses most first."""
 
     def place(use: Use) -> int:
         if sort_by is not None:
