@@ -206,6 +206,8 @@ def _worker(snapshot: Snapshot, state: JobState, index: int) -> WorkerReport:
 def _phase(state: JobState, pod: Worker | Launcher, seen: SeenPod) -> str:
     if pod.facts.deleting:
         return "Terminating"
+    if isinstance(pod, Launcher) and pod.phase is LauncherPhase.DELIVERING:
+        return "Init"
     return _first(one.phase_word(pod) for one in state.wishes.capabilities) or seen.facts.phase or "Pending"
 
 
@@ -222,9 +224,7 @@ def _launcher(snapshot: Snapshot, launcher: Launcher, state: JobState) -> Launch
     pod, known = snapshot.pods[launcher.ref.name], state.launcher
     return LauncherReport(
         name=launcher.ref.name,
-        phase="Init"
-        if launcher.phase is LauncherPhase.DELIVERING and not launcher.facts.deleting
-        else _phase(state, launcher, pod),
+        phase=_phase(state, launcher, pod),
         sees_discover_hosts=launcher.facts.mounts_discovery,
         refreshed=not known.refresh_due if known.can_be_shown else None,
         node=pod.facts.node,
