@@ -7,12 +7,12 @@ from mpijob_elastic.capabilities.autoscaling import Autoscaling
 from mpijob_elastic.capabilities.disruption import Disruption
 from mpijob_elastic.capabilities.et_operator import EtOperator
 from mpijob_elastic.capabilities.gangs import Gangs
-from mpijob_elastic.capabilities.gangs.api import GANG
+from mpijob_elastic.capabilities.gangs.facts import GANG
 from mpijob_elastic.capabilities.history import History
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
 from mpijob_elastic.capabilities.kueue import Kueue
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
 from mpijob_elastic.capabilities.parking import PARKED, Parking
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.capabilities.run_policy import Runs
 from mpijob_elastic.capabilities.sizes import Sizes
 from mpijob_elastic.capabilities.sizes.facts import SIZES

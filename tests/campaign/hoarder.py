@@ -15,7 +15,7 @@ import msgspec
 
 from lab.cluster import Cluster
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE, WORKLOADS
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, WORKLOADS
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import CONFIG_MAPS
 from mpijob_elastic.kube.writer import MERGE_PATCH

@@ -26,7 +26,7 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.capabilities import live
 from mpijob_elastic.capabilities.disruption.hook import Evictions
-from mpijob_elastic.capabilities.kueue.api import WORKLOADS
+from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.decide import decide
 from mpijob_elastic.kube import wire
 from mpijob_elastic.kube.reader import ApiReader

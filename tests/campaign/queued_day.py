@@ -8,7 +8,7 @@ from functools import partial
 from typing import ClassVar
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue.api import LABEL_PRIORITY_CLASS, LABEL_QUEUE, WORKLOADS
+from mpijob_elastic.capabilities.kueue.facts import LABEL_PRIORITY_CLASS, LABEL_QUEUE, WORKLOADS
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.resources import Resource
 from tests.campaign import day as days

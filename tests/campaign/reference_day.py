@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from lab.nodes import KIND_LABEL
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.gangs.api import VOLCANO_POD_GROUPS
+from mpijob_elastic.capabilities.gangs.facts import VOLCANO_POD_GROUPS
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import MERGE_PATCH

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue.api import LABEL_PRIORITY_CLASS, LABEL_QUEUE, WORKLOADS
+from mpijob_elastic.capabilities.kueue.facts import LABEL_PRIORITY_CLASS, LABEL_QUEUE, WORKLOADS
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import MERGE_PATCH

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.capabilities.autoscaling.metrics_api import Values, serving
 from tests.lab.history import most_requested, recorded

@@ -8,7 +8,7 @@ import pytest
 from lab.cluster import Cluster
 from lab.registration import evictions_wait
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import PODS

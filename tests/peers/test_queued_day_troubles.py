@@ -7,7 +7,7 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.install import Installed
-from mpijob_elastic.capabilities.kueue.api import WORKLOADS
+from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.campaign.day_troubles import Crash, Missed, Stale, Trouble
 from tests.campaign.queued_day import QueuedDay

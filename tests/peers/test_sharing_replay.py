@@ -20,7 +20,7 @@ from bench.jobs import hosts
 from lab.cluster import Cluster
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE
-from mpijob_elastic.capabilities.kueue.api import LABEL_PRIORITY_CLASS, LABEL_QUEUE
+from mpijob_elastic.capabilities.kueue.facts import LABEL_PRIORITY_CLASS, LABEL_QUEUE
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.history import requested

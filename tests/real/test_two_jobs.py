@@ -18,7 +18,7 @@ from lab.errors import LabError
 from lab.training import log as training
 from lab.training.job import TrainingJob, example, workers
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.history import most_requested, recorded
 from tests.lab.job import Job

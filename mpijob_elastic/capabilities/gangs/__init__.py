@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mpijob_elastic.capabilities.gangs import facts, wishes
-from mpijob_elastic.capabilities.gangs.api import GROUPS
 from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.state import JobState
@@ -24,7 +23,7 @@ class Gangs(Capability):
     serves: bool | None = None
 
     annotations = (facts.ANNOTATION,)
-    groups = GROUPS
+    groups = facts.GROUPS
 
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mpijob_elastic.capabilities.gangs.api import KUBERNETES_POD_GROUPS
-from mpijob_elastic.capabilities.gangs.facts import Gang
+from mpijob_elastic.capabilities.gangs.facts import KUBERNETES_POD_GROUPS, Gang
 from mpijob_elastic.decide.actions import (
     Create,
     Noted,

@@ -7,7 +7,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.gangs import facts as gang
-from mpijob_elastic.capabilities.gangs.api import (
+from mpijob_elastic.capabilities.gangs.facts import (
     COSCHEDULING,
     COSCHEDULING_GROUP,
     GANG,
@@ -19,8 +19,8 @@ from mpijob_elastic.capabilities.gangs.api import (
     VOLCANO_GROUP,
     VOLCANO_QUEUE,
     VOLCANO_QUEUES,
+    Gang,
 )
-from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job_facts import JobFacts
@@ -45,29 +45,20 @@ _MARKS = {
 }
 
 
-class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue of Volcano; state: "" if nobody has said."""
+class Status(msgspec.Struct, frozen=True):
+    """What Volcano says of a queue; state: "" if it has said nothing yet."""
 
-    metadata: ObjectMeta
-    state: str
-
-
-class _Status(msgspec.Struct, frozen=True):
     state: str = ""
 
 
-class _Queue(msgspec.Struct, frozen=True):
+class Queue(msgspec.Struct, frozen=True):
+    """A queue of Volcano."""
+
     metadata: ObjectMeta
-    status: _Status = _Status()
+    status: Status = Status()
 
 
-_queues = msgspec.json.Decoder(_Queue)
-
-
-def read_queue(raw: bytes) -> QueueFacts:
-    """Return the facts in a Queue's JSON. Raises msgspec.DecodeError if it is none."""
-    queue = _queues.decode(raw)
-    return QueueFacts(metadata=queue.metadata, state=queue.status.state)
+read_queue = msgspec.json.Decoder(Queue).decode
 
 
 class GangAdmission(Admission):
@@ -139,8 +130,8 @@ def _queue(name: str, lookup: Lookup) -> Iterator[Refusal]:
         yield Refusal(
             field=QUEUE_FIELD, message=f"there is no queue {name}; see `kubectl get queues.scheduling.volcano.sh`"
         )
-    elif isinstance(found, QueueFacts) and found.state in _CLOSED:
-        yield Refusal(field=QUEUE_FIELD, message=f"queue {name} is {found.state} and takes no more jobs")
+    elif isinstance(found, Queue) and found.status.state in _CLOSED:
+        yield Refusal(field=QUEUE_FIELD, message=f"queue {name} is {found.status.state} and takes no more jobs")
 
 
 def _foreign_marks(job: MPIJob, scheduler: str) -> set[str]:

@@ -1,7 +1,10 @@
-"""Gangs: what a job asks of a gang scheduler, and the marks by which that scheduler knows the job's pods; pure.
+"""Gangs: what a job asks of a gang scheduler, and the names and marks by which that knows the job's pods; pure.
 
 A gang scheduler binds no pod of a PodGroup before `minMember` of them fit. The operator tells Volcano so only where its
 flag --gang-scheduling says it for all jobs; the annotation `mpijob-elastic/gang` asks for it for one.
+
+https://github.com/volcano-sh/apis/blob/master/pkg/apis/scheduling/v1beta1/types.go
+https://github.com/kubernetes/api/blob/v0.36.3/scheduling/v1alpha2/types.go
 """
 
 from collections.abc import Mapping
@@ -10,34 +13,49 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.gangs.api import (
-    COSCHEDULING,
-    COSCHEDULING_GROUP,
-    COSCHEDULING_POD_GROUPS,
-    GANG,
-    KOORDINATOR,
-    KOORDINATOR_GANG,
-    KOORDINATOR_GROUP,
-    KOORDINATOR_MATCH_POLICY,
-    KOORDINATOR_POD_GROUPS,
-    KOORDINATOR_PREEMPTIBLE,
-    KOORDINATOR_QUOTA,
-    KOORDINATOR_SCHEDULER,
-    KUBERNETES,
-    KUBERNETES_POD_GROUPS,
-    VOLCANO,
-    VOLCANO_GROUP,
-    VOLCANO_POD_GROUPS,
-    VOLCANO_PREEMPTABLE,
-    VOLCANO_QUEUE,
-    VOLCANO_TASK,
-    VOLCANO_TOPOLOGY_PREFIX,
-)
+from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Annotation
-from mpijob_elastic.model.wire import Owned
+from mpijob_elastic.model.wire import Owned, Wire, owned
+
+# On an MPIJob, written by users: the gang scheduler that takes the job's pods.
+GANG = f"{names.PREFIX}gang"
+# volcano.sh/apis: pkg/apis/scheduling/v1beta1/labels.go, pkg/apis/batch/v1alpha1/labels.go; the operator's too
+VOLCANO = "volcano"
+VOLCANO_GROUP = "scheduling.k8s.io/group-name"
+VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
+VOLCANO_TASK = "volcano.sh/task-spec"
+VOLCANO_PREEMPTABLE = "volcano.sh/preemptable"
+# volcano.sh/volcano: pkg/scheduler/plugins/task-topology/util.go, on a PodGroup
+VOLCANO_TOPOLOGY_PREFIX = "volcano.sh/task-topology-"
+# sigs.k8s.io/scheduler-plugins: apis/scheduling/v1alpha1/types.go, a label
+COSCHEDULING = "coscheduling"
+COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
+# koordinator v1.8.0: apis/extension/coscheduling.go and elastic_quota.go, config/manager/scheduler-config.yaml. The
+# group is a label of pods, the gang their annotation (later versions read only that), the policy one of a PodGroup.
+KOORDINATOR = "koordinator"
+KOORDINATOR_SCHEDULER = "koord-scheduler"
+KOORDINATOR_GROUP = "pod-group.scheduling.sigs.k8s.io"
+KOORDINATOR_GANG = "gang.scheduling.koordinator.sh/name"
+KOORDINATOR_MATCH_POLICY = "gang.scheduling.koordinator.sh/match-policy"
+# Labels: of an MPIJob, written by users, and of its pods; of pods.
+KOORDINATOR_QUOTA = "quota.scheduling.koordinator.sh/name"
+KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
+# kubernetes v1.36: it knows pods by a field of their spec. The gates that its PodGroups take, and how they are served.
+KUBERNETES = "kubernetes"
+KUBERNETES_GATES = "the gates GenericWorkload and GangScheduling, and --runtime-config=scheduling.k8s.io/v1alpha2=true"
+# By these labels and annotations each knows the pods of a gang.
+GROUPS = frozenset({VOLCANO_GROUP, COSCHEDULING_GROUP, KOORDINATOR_GROUP})
+
+VOLCANO_POD_GROUPS = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="podgroups", kind="PodGroup")
+VOLCANO_QUEUES = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="queues", kind="Queue")
+COSCHEDULING_POD_GROUPS = Resource(group="scheduling.x-k8s.io", version="v1alpha1", plural="podgroups", kind="PodGroup")
+KOORDINATOR_POD_GROUPS = Resource(
+    group="scheduling.sigs.k8s.io", version="v1alpha1", plural="podgroups", kind="PodGroup"
+)
+KUBERNETES_POD_GROUPS = Resource(group="scheduling.k8s.io", version="v1alpha2", plural="podgroups", kind="PodGroup")
 
 # By the value of the annotation.
 POD_GROUPS = {
@@ -118,31 +136,52 @@ def asked(job: MPIJob, scheduler: str) -> Gang:
 def marks(asked: Gang, job: str, role: str, *, index: int | None, least: int) -> Marks:
     """Return the marks of a launcher or worker; index: None for the launcher.
 
-    Volcano's default configuration does not keep `minMember` from preemption, so each pod says if it may go. The name
-    of a scheduler with coscheduling is anybody's choice.
+    Volcano's default configuration does not keep `minMember` from preemption, so each pod says if it may go. So does
+    one with a quota of Koordinator; without a quota it says nothing, because one that may not go must fit the quota's
+    min. The name of a scheduler with coscheduling is anybody's choice.
     """
+    may_go = "false" if index is None or index < least else "true"
     if asked.scheduler == COSCHEDULING:
         return Marks(labels={COSCHEDULING_GROUP: job})
     if asked.scheduler == KUBERNETES:
         return Marks(group=job)
-    kept = index is None or index < least
     if asked.scheduler == KOORDINATOR:
-        return _of_koordinator(asked, job, kept=kept)
-    return Marks(
-        scheduler=VOLCANO,
-        annotations={
-            VOLCANO_GROUP: job,
-            VOLCANO_TASK: role,
-            VOLCANO_PREEMPTABLE: "false" if kept else "true",
-        },
-    )
+        quota = {KOORDINATOR_QUOTA: asked.quota, KOORDINATOR_PREEMPTIBLE: may_go} if asked.quota else {}
+        labels, annotations = {KOORDINATOR_GROUP: job, **quota}, {KOORDINATOR_GANG: job}
+        return Marks(scheduler=KOORDINATOR_SCHEDULER, labels=labels, annotations=annotations)
+    return Marks(scheduler=VOLCANO, annotations={VOLCANO_GROUP: job, VOLCANO_TASK: role, VOLCANO_PREEMPTABLE: may_go})
 
 
-def _of_koordinator(asked: Gang, job: str, *, kept: bool) -> Marks:
-    """Return the marks; without a quota no pod says if it may go, because one that may not must fit the quota's min."""
-    quota = {KOORDINATOR_QUOTA: asked.quota, KOORDINATOR_PREEMPTIBLE: "false" if kept else "true"}
-    return Marks(
-        scheduler=KOORDINATOR_SCHEDULER,
-        labels={KOORDINATOR_GROUP: job, **(quota if asked.quota else {})},
-        annotations={KOORDINATOR_GANG: job},
+class _Together(Wire, frozen=True):
+    min_count: int = 0
+
+
+class _SchedulingPolicy(Wire, frozen=True):
+    gang: _Together = _Together()
+
+
+class _Spec(Wire, frozen=True):
+    min_member: int = 0
+    scheduling_policy: _SchedulingPolicy = _SchedulingPolicy()  # of Kubernetes, in place of the first
+    queue: str = ""
+
+
+class _PodGroup(Wire, frozen=True):
+    metadata: ObjectMeta
+    spec: _Spec = _Spec()
+
+
+_OURS = (VOLCANO_TOPOLOGY_PREFIX, KOORDINATOR_MATCH_POLICY)
+_decoder = msgspec.json.Decoder(_PodGroup)
+
+
+def read(raw: bytes) -> PodGroup:
+    """Return the facts in a PodGroup's JSON. Raises msgspec.DecodeError if it is none."""
+    group = _decoder.decode(raw)
+    said = group.metadata.annotations
+    return PodGroup(
+        metadata=owned(group.metadata),
+        min_member=group.spec.min_member or group.spec.scheduling_policy.gang.min_count,
+        queue=group.spec.queue,
+        annotations={key: text for key, text in said.items() if key.startswith(_OURS)},
     )

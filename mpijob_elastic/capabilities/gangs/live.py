@@ -1,6 +1,6 @@
 """The writes of PodGroups: created under the name of their job, changed at the version that was decided on."""
 
-from mpijob_elastic.capabilities.gangs import Gangs, wire
+from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs import facts as gang
 from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
 from mpijob_elastic.kube.resources import Resource
@@ -13,7 +13,7 @@ class Watch:
 
     def __init__(self, watching: Watching) -> None:
         self._found: dict[Resource, ByJob[PodGroup]] = {
-            groups: watching.by_job(groups, wire.read) for groups in gang.POD_GROUPS.values()
+            groups: watching.by_job(groups, gang.read) for groups in gang.POD_GROUPS.values()
         }
 
     def seen(self, key: JobKey, view: JobView) -> Gangs | None:

@@ -16,14 +16,15 @@ from collections.abc import Iterator
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.gangs import facts as gang
 from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
-from mpijob_elastic.capabilities.gangs.api import (
+from mpijob_elastic.capabilities.gangs.facts import (
     KOORDINATOR,
     KUBERNETES,
     KUBERNETES_GATES,
     KUBERNETES_POD_GROUPS,
     VOLCANO,
+    Gang,
+    PodGroup,
 )
-from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
 from mpijob_elastic.decide.actions import Note, normal, warning
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.wishes import How, Leave, Relaunch
@@ -45,50 +46,30 @@ def write(
     view, asked = state.view, state.view.facts.of(Gang)
     if group is None:
         return _make(view, asked) if asked and serves else None
-    return _lower(state, group) or (_tune(group, asked) or match(view, group) if asked else None)
+    return _lower(state, group) or (_tune(view, group, asked) if asked else None)
 
 
 def of(view: JobView, group: PodGroup, *, now: float) -> Iterator[Leave | Relaunch]:
-    """Yield the pods that the scheduler has forgotten: their successors are tried again."""
-    for worker in view.workers:
-        if is_forgotten(view, group, worker):
-            why = "because its scheduler tries no pod again that waited when the gang started"
-            yield Leave(pod=worker.name, how=How.REPLACE, why=why, after=_left_until(worker, now=now))
-    if view.launcher and leaves_launcher_out(view, group):
-        why = "was left out when its gang started, and its scheduler does not try it again"
-        yield Relaunch(why=why, after=_left_until(view.launcher, now=now))
+    """Yield the pods that Koordinator has forgotten: their successors are tried again.
 
-
-def match(view: JobView, group: PodGroup) -> TunePodGroup | None:
-    """Return the write by which Koordinator starts the job's pods together, or each further pod alone; or None."""
-    asked = view.facts.of(Gang)
-    if asked is None or asked.scheduler != KOORDINATOR:
-        return None
-    other, due = (gang.TOGETHER, gang.ONE_BY_ONE) if view.driver_running else (gang.ONE_BY_ONE, gang.TOGETHER)
-    if not other.items() <= group.annotations.items():  # else somebody wants it otherwise
-        return None
-    how = "further pods start alone" if view.driver_running else "the pods start together again"
-    note = normal("PodGroupChanged", f"PodGroup {group.metadata.name}: {how}")
-    return TunePodGroup(resource=gang.pod_groups(asked), ref=group.metadata, queue="", annotations=due, note=note)
-
-
-def is_forgotten(view: JobView, group: PodGroup, pod: Worker) -> bool:
-    """Tell whether Koordinator may never try a pod again that was made before the gang had started."""
-    launcher = view.launcher
-    if view.facts.of(Gang) is None or launcher is None or launcher.facts.started_at is None:
-        return False
-    has_started = view.driver_running and gang.ONE_BY_ONE.items() <= group.annotations.items()
-    is_early = pod.facts.created_at <= launcher.facts.started_at + CHANGED_WITHIN
-    return has_started and is_early and pod.facts.grouped and pod.unscheduled and not pod.facts.gates
-
-
-def leaves_launcher_out(view: JobView, group: PodGroup) -> bool:
-    """Tell whether Koordinator has started the gang with workers alone, and so has forgotten the launcher."""
+    It may never try a worker again that was made before the gang had started. Where it has started the gang with
+    workers alone, it has forgotten the launcher.
+    """
     asked, launcher = view.facts.of(Gang), view.launcher
-    if asked is None or asked.scheduler != KOORDINATOR or launcher is None:
-        return False
+    if asked is None or launcher is None:
+        return
+    started_at = launcher.facts.started_at if view.driver_running else None
+    if started_at is not None and gang.ONE_BY_ONE.items() <= group.annotations.items():
+        for worker in view.workers:
+            is_early = worker.facts.created_at <= started_at + CHANGED_WITHIN
+            if is_early and worker.facts.grouped and worker.unscheduled and not worker.facts.gates:
+                why = "because its scheduler tries no pod again that waited when the gang started"
+                yield Leave(pod=worker.name, how=How.REPLACE, why=why, after=_left_until(worker, now=now))
     may_start = launcher.facts.grouped and not (launcher.facts.node or launcher.facts.gates)
-    return may_start and 0 < group.min_member <= sum(bool(worker.facts.node) for worker in view.workers)
+    placed = sum(bool(worker.facts.node) for worker in view.workers)
+    if asked.scheduler == KOORDINATOR and may_start and 0 < group.min_member <= placed:
+        why = "was left out when its gang started, and its scheduler does not try it again"
+        yield Relaunch(why=why, after=_left_until(launcher, now=now))
 
 
 def notes(view: JobView, group: PodGroup | None, *, serves: bool | None) -> Iterator[Note]:
@@ -146,15 +127,28 @@ def _is_fixed(view: JobView) -> bool:
     return asked is not None and asked.scheduler == KUBERNETES
 
 
-def _tune(group: PodGroup, asked: Gang) -> TunePodGroup | None:
-    queue = asked.queue or group.queue
-    is_same = queue == group.queue and asked.annotations.items() <= group.annotations.items()
-    if is_same or asked.scheduler != VOLCANO:
+def _tune(view: JobView, group: PodGroup, asked: Gang) -> TunePodGroup | None:
+    """Return the write of a queue of Volcano and of its task topology, or of how Koordinator starts the pods, or None.
+
+    Koordinator starts the job's pods together, and then each further pod alone.
+    """
+    queue = ""
+    if asked.scheduler == VOLCANO:
+        queue, annotations = asked.queue or group.queue, asked.annotations
+        is_due = queue != group.queue or not annotations.items() <= group.annotations.items()
+        how = f"queue {queue}, and the task topology of the job's annotations"
+    elif asked.scheduler == KOORDINATOR:
+        steps = (gang.TOGETHER, gang.ONE_BY_ONE)
+        before, annotations = steps if view.driver_running else reversed(steps)
+        is_due = before.items() <= group.annotations.items()  # else somebody wants it otherwise
+        how = "further pods start alone" if view.driver_running else "the pods start together again"
+    else:
         return None
-    message = f"PodGroup {group.metadata.name}: queue {queue}, and the task topology of the job's annotations"
-    note = normal("PodGroupChanged", message)
+    if not is_due:
+        return None
+    note = normal("PodGroupChanged", f"PodGroup {group.metadata.name}: {how}")
     groups = gang.pod_groups(asked)
-    return TunePodGroup(resource=groups, ref=group.metadata, queue=queue, annotations=asked.annotations, note=note)
+    return TunePodGroup(resource=groups, ref=group.metadata, queue=queue, annotations=annotations, note=note)
 
 
 def _members(view: JobView) -> int:

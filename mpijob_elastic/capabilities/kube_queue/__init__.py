@@ -4,9 +4,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kube_queue import wire, wishes
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS
-from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, HELD, Held, QueueUnit
+from mpijob_elastic.capabilities.kube_queue import facts, wishes
+from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, HELD, KUBEQUEUE_SUSPEND, QUEUE_UNITS, Held, QueueUnit
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Holding, Reading, Stop, Turn, Wish
@@ -30,7 +29,7 @@ class KubeQueue(Capability):
     holding = Holding(
         resource=QUEUE_UNITS,
         selector=f"{names.LABEL_MANAGED_BY}={names.PROGRAM}",
-        read=lambda raw: wire.read(raw).metadata,
+        read=lambda raw: facts.read(raw).metadata,
     )
 
     queued = True
@@ -83,7 +82,7 @@ class KubeQueue(Capability):
     @classmethod
     def reading(cls, job: JobFacts) -> Reading[QueueUnit] | None:
         """Return the QueueUnits."""
-        return Reading(resource=QUEUE_UNITS, read=wire.read, seeing=lambda _: cls._see) if job.of(Held) else None
+        return Reading(resource=QUEUE_UNITS, read=facts.read, seeing=lambda _: cls._see) if job.of(Held) else None
 
     def state_word(self, state: JobState) -> str:
         """Return the phase of the QueueUnit for whose turn the job waits."""

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS
-from mpijob_elastic.capabilities.kube_queue.facts import QueueUnit
+from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, QUEUE_UNITS, QueueUnit
 from mpijob_elastic.decide.actions import Action, Adopt, Annotate, Delete, Noted, PodSet
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
-from mpijob_elastic.capabilities.kube_queue.facts import Held
+from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, Held
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules.optional import Admission

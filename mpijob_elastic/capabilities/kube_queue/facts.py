@@ -1,4 +1,4 @@
-"""KubeQueue's side of a job: its QueueUnit, which asks for the quota of the whole job.
+"""KubeQueue's side of a job: its names, and the QueueUnit which asks for the quota of the whole job.
 
 https://github.com/kube-queue/api/blob/main/pkg/apis/scheduling/v1alpha1/type.go
 https://github.com/koordinator-sh/koord-queue/blob/main/pkg/apis/scheduling/v1alpha1/type.go
@@ -9,9 +9,22 @@ from dataclasses import dataclass
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model.capability import Known
-from mpijob_elastic.model.wire import Owned
+from mpijob_elastic.model.wire import Owned, Wire, owned, owning_pods
+
+# On an MPIJob, written by users and by KubeQueue: holds new pods back.
+KUBEQUEUE_SUSPEND = "scheduling.x-k8s.io/suspend"
+# On an MPIJob, written by users, and on its QueueUnit, where koord-queue reads them: its queue, and its quota in the
+# tree (koordinator-sh/koord-queue: pkg/framework/plugins/elasticquota).
+KUBEQUEUE_ANNOTATIONS = ("kube-queue/", "koord-queue/")
+KUBEQUEUE_QUEUES = ("koord-queue/queue-name", "kube-queue/queue-name")
+KUBEQUEUE_LABELS = "quota.scheduling."
+# On a QueueUnit, written by the controller: for how many workers it asks.
+UNIT_WORKERS = f"{names.PREFIX}workers"
+
+QUEUE_UNITS = Resource(group="scheduling.x-k8s.io", version="v1alpha1", plural="queueunits", kind="QueueUnit")
 
 # The reason of a stop.
 HELD = f"annotation {KUBEQUEUE_SUSPEND}"
@@ -23,6 +36,8 @@ GRANTED = frozenset({"Dequeued", "SchedSucceed"})
 TAKEN_BACK = frozenset({"TimeoutBackoff", "Preempted"})
 # A job that waits has no use for a unit in these any more.
 OVER = TAKEN_BACK | {RUNNING, "Succeed", "Failed"}
+# KubeQueue lists what lacks in each quota.
+_LONGEST_SAID = 300
 
 
 @dataclass(frozen=True)
@@ -60,3 +75,52 @@ class QueueUnit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def words(self) -> str:
         """Its name and phase."""
         return f"QueueUnit {self.metadata.name} is {self.phase or ENQUEUED}"
+
+
+def queue_unit_name(job: str) -> str:
+    """Return the name of a job's QueueUnit: as koord-queue's extension for older MPIJobs names it."""
+    return f"{job}-mpi-qu"
+
+
+class _Consumer(Wire, frozen=True):
+    kind: str = ""
+    name: str = ""
+    api_version: str = ""
+
+
+class _Spec(Wire, frozen=True):
+    consumer_ref: _Consumer | None = None
+    queue: str = ""
+
+
+class _Status(Wire, frozen=True):
+    phase: str = ""
+    message: str = ""
+
+
+class _Unit(Wire, frozen=True):
+    metadata: ObjectMeta
+    spec: _Spec | None = None
+    status: _Status | None = None
+
+
+_decoder = msgspec.json.Decoder(_Unit)
+
+
+def read(raw: bytes) -> QueueUnit:
+    """Return the facts in a QueueUnit's JSON. Raises msgspec.DecodeError if it is none."""
+    found = _decoder.decode(raw)
+    spec, status, name = found.spec or _Spec(), found.status or _Status(), found.metadata.name
+    consumer = spec.consumer_ref or _Consumer()
+    is_job = consumer.kind == MPI_JOBS.kind and consumer.api_version == MPI_JOBS.api_version
+    suffix = queue_unit_name("")
+    job = name.removesuffix(suffix) if name.endswith(suffix) else consumer.name if is_job else ""
+    workers = found.metadata.annotations.get(UNIT_WORKERS, "")
+    return QueueUnit(
+        metadata=msgspec.structs.replace(owned(found.metadata), job=job),
+        workers=int(workers) if workers.isdecimal() else 0,
+        phase=status.phase,
+        queue=spec.queue,
+        said=" ".join(status.message.split())[:_LONGEST_SAID],
+        pods=owning_pods(found.metadata),
+    )

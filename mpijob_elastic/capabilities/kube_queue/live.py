@@ -13,17 +13,20 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.act.own import LiveWrites, check_size
-from mpijob_elastic.capabilities.kube_queue import KubeQueue, wire
+from mpijob_elastic.capabilities.kube_queue import KubeQueue, facts
 from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit, MarkRunning, ReleaseJob
-from mpijob_elastic.capabilities.kube_queue.api import (
+from mpijob_elastic.capabilities.kube_queue.facts import (
+    ENQUEUED,
+    GRANTED,
     KUBEQUEUE_ANNOTATIONS,
     KUBEQUEUE_LABELS,
     KUBEQUEUE_QUEUES,
     KUBEQUEUE_SUSPEND,
     QUEUE_UNITS,
+    RUNNING,
     UNIT_WORKERS,
+    QueueUnit,
 )
-from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, GRANTED, RUNNING, QueueUnit
 from mpijob_elastic.decide.actions import Action
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS, Resource
@@ -40,7 +43,7 @@ class Watch:
     """All QueueUnits: others queue our jobs, too."""
 
     def __init__(self, watching: Watching) -> None:
-        self._found: ByJob[QueueUnit] = watching.by_job(QUEUE_UNITS, wire.read)
+        self._found: ByJob[QueueUnit] = watching.by_job(QUEUE_UNITS, facts.read)
 
     def seen(self, key: JobKey, view: JobView) -> KubeQueue | None:
         """Return what KubeQueue says of a job; None where it has nothing to do with it."""

@@ -15,8 +15,16 @@ from mpijob_elastic.capabilities.kube_queue.actions import (
     MarkRunning,
     ReleaseJob,
 )
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, queue_unit_name
-from mpijob_elastic.capabilities.kube_queue.facts import GRANTED, OVER, RUNNING, TAKEN_BACK, Held, QueueUnit
+from mpijob_elastic.capabilities.kube_queue.facts import (
+    GRANTED,
+    KUBEQUEUE_SUSPEND,
+    OVER,
+    RUNNING,
+    TAKEN_BACK,
+    Held,
+    QueueUnit,
+    queue_unit_name,
+)
 from mpijob_elastic.decide import demand
 from mpijob_elastic.decide.actions import Action, Note, normal, warning
 from mpijob_elastic.decide.state import JobState

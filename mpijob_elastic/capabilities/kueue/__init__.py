@@ -4,9 +4,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue import facts, wire, wishes, words
-from mpijob_elastic.capabilities.kueue.api import MULTIKUEUE_ORIGIN, WORKLOADS
-from mpijob_elastic.capabilities.kueue.facts import Asked, Queue, Workload
+from mpijob_elastic.capabilities.kueue import facts, wishes, words
+from mpijob_elastic.capabilities.kueue.facts import MULTIKUEUE_ORIGIN, WORKLOADS, Asked, Queue, Workload
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Holding, Reading, See, Turn, Wish
@@ -30,7 +29,7 @@ class Kueue(Capability):
     holding = Holding(
         resource=WORKLOADS,
         selector=f"{names.LABEL_MANAGED_BY}={names.PROGRAM},!{MULTIKUEUE_ORIGIN}",
-        read=wire.holder,
+        read=facts.holder,
     )
 
     queued = True
@@ -68,7 +67,7 @@ class Kueue(Capability):
         """Return the Workloads: of others, too, because they tell the place in the queue."""
         if job.of(Asked) is None:
             return None
-        return Reading(resource=WORKLOADS, read=wire.read, places=facts.places, seeing=cls._seeing)
+        return Reading(resource=WORKLOADS, read=facts.read, places=facts.places, seeing=cls._seeing)
 
     def state_word(self, state: JobState) -> str:
         """Return that the job is queued, while nothing of it may run."""

@@ -1,11 +1,26 @@
-"""The writes of Workloads."""
+"""The writes of Workloads, what they send, and what a granted pod takes from its flavors; pure.
 
+https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2/workload_types.go
+Kueue keeps quota reserved until its integration, which we are for MPIJobs, takes the reservation off.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from mpijob_elastic.capabilities.kueue.api import WORKLOADS
-from mpijob_elastic.capabilities.kueue.facts import Workload
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.facts import LABEL_JOB_UID, WORKLOAD_PRIORITIES, WORKLOADS, Workload
 from mpijob_elastic.decide.actions import Action, Adopt, Delete, PodSet
-from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.kube.resources import PODS, Resource
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.owners import controller, owner
+from mpijob_elastic.model.wire import timestamp
+
+Object = dict[str, Any]
+
+# The parts of a pod that decide what it needs, and where it fits.
+_OF_POD = ("nodeSelector", "affinity", "tolerations", "overhead", "runtimeClassName", "resources", "schedulerName")
+_OF_CONTAINER = ("name", "image", "resources", "restartPolicy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,3 +85,91 @@ class AdoptWorkload(Adopt):
     words = "make the job and its pods the owners of the Workload {self.ref.name}"
 
     resource: Resource = WORKLOADS
+
+
+def created(view: JobView, action: CreateWorkload, *, pods: Iterable[Object], priority: int) -> Object:
+    """Return the new Workload; pods: those that its sets of pods are like.
+
+    They own it, too: the garbage collector keeps it, and with it the quota of a deleted job, until they are gone.
+    """
+    spec: Object = {
+        "queueName": action.queue,
+        "priority": priority,
+        "podSets": [_pod_set(like, pod) for like, pod in zip(action.pods, pods, strict=True)],
+    }
+    if action.priority_class:
+        of_kueue = {"group": WORKLOAD_PRIORITIES.group, "kind": WORKLOAD_PRIORITIES.kind}
+        spec["priorityClassRef"] = {**of_kueue, "name": action.priority_class}
+    metadata = {
+        "name": action.name,
+        "labels": {names.LABEL_MANAGED_BY: names.PROGRAM, LABEL_JOB_UID: view.ref.uid},
+        "ownerReferences": [controller(view.ref), *(owner(PODS, like.like) for like in action.pods)],
+    }
+    return {"apiVersion": WORKLOADS.api_version, "kind": WORKLOADS.kind, "metadata": metadata, "spec": spec}
+
+
+def marked(view: JobView, action: _OfWorkload, workload: Object, *, now: float) -> Object:
+    """Return the patch for the status of a Workload as just read: a merge patch replaces the whole list."""
+    status = workload.get("status") or {}
+    conditions = {found["type"]: found for found in status.get("conditions") or ()}
+    at = timestamp(now)
+
+    def put(kind: str, *, holds: bool, reason: str, message: str) -> None:
+        new = {"type": kind, "status": str(holds), "reason": reason, "message": message}
+        generation = workload["metadata"].get("generation", 0)
+        conditions[kind] = {**new, "lastTransitionTime": at, "observedGeneration": generation}
+
+    patch: Object = {}
+    match action:
+        case MarkReady():
+            put("PodsReady", holds=True, reason="Started", message="the pods run")
+        case FinishWorkload():
+            reason = "Failed" if view.facts.succeeded_at is None else "Succeeded"
+            put("Finished", holds=True, reason=reason, message="the job has finished")
+        case ClearWorkload():
+            evicted = conditions.get("Evicted", {})
+            reason, message = evicted.get("reason", "Preempted"), evicted.get("message", "")
+            put("QuotaReserved", holds=False, reason="Pending", message=message)
+            put("Admitted", holds=False, reason="NoReservation", message="the workload has no reservation")
+            put("PodsReady", holds=False, reason="Stopped", message="the pods are gone")
+            # Where Kueue evicts for another reason, it says itself when it queues again.
+            put("Requeued", holds=reason == "Preempted", reason=reason, message=message)
+            patch = {"admission": None}
+    version = {"resourceVersion": workload["metadata"]["resourceVersion"]}
+    return {"metadata": version, "status": {**patch, "conditions": list(conditions.values())}}
+
+
+def of_flavor(flavor: Object) -> Object:
+    """Return what a ResourceFlavor adds to pods, in the words of a PodSetUpdate."""
+    spec = flavor.get("spec") or {}
+    return {"nodeSelector": spec.get("nodeLabels"), "tolerations": spec.get("tolerations")}
+
+
+def updates(workload: Object, pod_set: str) -> list[Object]:
+    """Return the PodSetUpdates of the AdmissionChecks of a Workload, as just read, for a set of its pods."""
+    checks = (workload.get("status") or {}).get("admissionChecks") or ()
+    return [one for check in checks for one in check.get("podSetUpdates") or () if one["name"] == pod_set]
+
+
+def placed(pod: Object, added: Sequence[Object]) -> list[Object]:
+    """Return the operations that give a pod, as just read, PodSetUpdates; what it says itself stays."""
+    patch: list[Object] = []
+    for part, kind in (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector")):
+        has = pod[part].get(kind) or {}
+        wanted = {key: value for one in added for key, value in (one.get(kind) or {}).items()}
+        if wanted.keys() - has.keys():
+            patch.append({"op": "add", "path": f"/{part}/{kind}", "value": {**wanted, **has}})
+    tolerations = pod["spec"].get("tolerations") or []
+    wanted_too = [more for one in added for more in one.get("tolerations") or ()]
+    if new := [one for one in wanted_too if one not in tolerations]:
+        patch.append({"op": "add", "path": "/spec/tolerations", "value": [*tolerations, *new]})
+    return patch
+
+
+def _pod_set(like: PodSet, pod: Object) -> Object:
+    found: Mapping[str, Any] = pod["spec"]
+    spec = {key: found[key] for key in _OF_POD if key in found}
+    spec["restartPolicy"] = "Never"
+    for kind in ("initContainers", "containers"):
+        spec[kind] = [{key: one[key] for key in _OF_CONTAINER if key in one} for one in found.get(kind) or ()]
+    return {"name": like.name, "count": like.count, "template": {"metadata": {}, "spec": spec}}

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
-from mpijob_elastic.capabilities.kueue.facts import Asked
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, Asked
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules.optional import Admission

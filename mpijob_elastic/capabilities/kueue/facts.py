@@ -1,6 +1,6 @@
-"""Kueue's side of a job: its Workloads, which ask a queue for quota.
+"""Kueue's side of a job: its names, and the Workloads which ask a queue for quota.
 
-https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2/workload_types.go
+https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2/workload_types.go, apis/../constants
 The base asks for all at once that the job needs to start: the launcher and the least workers. Each further worker, an
 extra, asks for itself, so that Kueue can grant and take back workers one by one. A Workload has the name of its pod,
 the base that of the launcher.
@@ -8,28 +8,51 @@ the base that of the launcher.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue.api import LABEL_PRIORITY_CLASS, LABEL_QUEUE, MULTIKUEUE, PREBUILT
+from mpijob_elastic.decide.demand import WORKERS
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
-from mpijob_elastic.model.wire import Owned
+from mpijob_elastic.model.wire import Owned, Wire, owned, owning_pods, seconds
+
+# On an MPIJob, written by users.
+LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
+LABEL_PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
+# On an MPIJob, written by MultiKueue in the cluster that it has chosen: an annotation, before Kueue 0.19 a label. And
+# its value of spec.managedBy in the cluster where the user created the job.
+PREBUILT = "kueue.x-k8s.io/prebuilt-workload-name"
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+# On a Workload that MultiKueue has sent to the cluster that it has chosen.
+MULTIKUEUE_ORIGIN = "kueue.x-k8s.io/multikueue-origin"
+# On a Workload: Kueue tells the jobs that it preempts for it.
+LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
+
+# Kueue before 0.15 serves v1beta1 alone, and is not supported.
+WORKLOADS = Resource(group="kueue.x-k8s.io", version="v1beta2", plural="workloads", kind="Workload")
+FLAVORS = Resource(group="kueue.x-k8s.io", version="v1beta2", plural="resourceflavors", kind="ResourceFlavor")
+WORKLOAD_PRIORITIES = Resource(
+    group="kueue.x-k8s.io", version="v1beta2", plural="workloadpriorityclasses", kind="WorkloadPriorityClass"
+)
 
 # The Workload for which Kueue preempts another, in its words.
 _UID = re.compile(r"\(UID: ([^\s,)]+)")
+# Kueue lists every reason of every flavor.
+_LONGEST_SAID = 300
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked(Known):
     """What an MPIJob asks of Kueue, or Kueue of it.
 
-    queue: "" if it asks for none; priority_class: there. prebuilt: the Workload that MultiKueue made for it here, ""
-    without. elsewhere: MultiKueue runs it in another cluster.
+    queue, priority_class: "" without. prebuilt: the Workload that MultiKueue made for it here, "" without. elsewhere:
+    MultiKueue runs it in another cluster.
     """
 
     queue: str = ""
@@ -148,9 +171,17 @@ NO_QUEUE = Queue()
 
 
 def of(job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workload]) -> Queue:
-    """Return what Kueue says of a job. found: Workloads that may be its own; all_known: those whose names may help."""
+    """Return what Kueue says of a job. found: Workloads that may be its own; all_known: those whose names may help.
+
+    Nobody owns the Workload yet that MultiKueue made for the job.
+    """
     asked = job.of(Asked) or Asked()
-    mine = (one for one in found if one.metadata.job_uid == job.metadata.uid or _is_sent(one, asked))
+    mine = (
+        one
+        for one in found
+        if one.metadata.job_uid == job.metadata.uid
+        or (not one.metadata.job_uid and one.metadata.name == asked.prebuilt)
+    )
     return Queue(
         name=asked.queue,
         priority_class=asked.priority_class,
@@ -158,11 +189,6 @@ def of(job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workload
         prebuilt=bool(asked.prebuilt),
         elsewhere=asked.elsewhere,
     )
-
-
-def _is_sent(found: Workload, asked: Asked) -> bool:
-    """Tell whether MultiKueue made a Workload for this job, and nobody owns it yet."""
-    return not found.metadata.job_uid and found.metadata.name == asked.prebuilt
 
 
 def places(found: Iterable[Workload]) -> dict[str, int]:
@@ -183,9 +209,9 @@ def named(found: Iterable[Workload], among: Iterable[Workload]) -> list[Workload
     """Return Workloads, if their quota is wanted with the name of the other, of which Kueue gives the uid only."""
     found = list(found)
     matches = [_UID.search(one.said) if one.preempted else None for one in found]
-    if not any(matches):
-        return found
     wanted = {match[1] for match in matches if match}
+    if not wanted:
+        return found
     others = {one.metadata.uid: one.metadata for one in among if one.metadata.uid in wanted}
     return [
         _naming(one, other) if match and (other := others.get(match[1])) else one
@@ -196,3 +222,98 @@ def named(found: Iterable[Workload], among: Iterable[Workload]) -> list[Workload
 def _naming(found: Workload, other: Owned) -> Workload:
     said = found.said.replace("(UID:", f"({other.namespace}/{other.name}, UID:", 1)
     return msgspec.structs.replace(found, said=said)
+
+
+class _PodSet(Wire, frozen=True):
+    name: str = ""
+    count: int = 0
+
+
+class _Spec(Wire, frozen=True):
+    queue_name: str = ""
+    priority: int | None = None
+    active: bool | None = None
+    pod_sets: list[_PodSet] | None = None
+
+
+class _Condition(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+    message: str = ""
+
+
+class _Assignment(Wire, frozen=True):
+    name: str = ""
+    flavors: dict[str, str] | None = None
+
+
+class _Admission(Wire, frozen=True):
+    pod_set_assignments: list[_Assignment] | None = None
+
+
+class _Check(Wire, frozen=True):
+    name: str = ""
+    state: str = ""
+    message: str = ""
+    pod_set_updates: list[msgspec.Raw] | None = None
+
+
+class _Status(Wire, frozen=True):
+    conditions: list[_Condition] | None = None
+    admission_checks: list[_Check] | None = None
+    admission: _Admission | None = None
+    cluster_name: str = ""
+
+
+class _Workload(Wire, frozen=True):
+    metadata: ObjectMeta
+    spec: _Spec | None = None
+    status: _Status | None = None
+
+
+_decoder = msgspec.json.Decoder(_Workload)
+
+
+def read(raw: bytes) -> Workload:
+    """Return the facts in a Workload's JSON. Raises msgspec.DecodeError if it is none."""
+    found = _decoder.decode(raw)
+    spec, status = found.spec or _Spec(), found.status or _Status()
+    conditions = {condition.type: condition for condition in status.conditions or ()}
+    true = {name for name, condition in conditions.items() if condition.status == "True"}
+    assigned = (status.admission.pod_set_assignments if status.admission else None) or ()
+    metadata = owned(found.metadata)
+    if not metadata.job and metadata.name.endswith(names.launcher("")):  # MultiKueue's copy has no owner yet
+        metadata = msgspec.structs.replace(metadata, job=metadata.name.removesuffix(names.launcher("")))
+    return Workload(
+        metadata=metadata,
+        queue=spec.queue_name,
+        priority=spec.priority or 0,
+        workers=sum(pods.count for pods in spec.pod_sets or () if pods.name == WORKERS),
+        reserved="QuotaReserved" in true,
+        admitted="Admitted" in true,
+        evicted="Evicted" in true,
+        ready="PodsReady" in true,
+        finished="Finished" in true,
+        active=spec.active is not False,
+        created_at=seconds(found.metadata.creation_timestamp) or 0.0,
+        said=_said(conditions, true, status.admission_checks or ())[:_LONGEST_SAID],
+        flavors={one.name: tuple(sorted({*(one.flavors or {}).values()})) for one in assigned},
+        updates=any(one.pod_set_updates for one in status.admission_checks or ()),
+        cluster=status.cluster_name,
+        pods=owning_pods(found.metadata),
+    )
+
+
+def holder(raw: bytes) -> Owned | None:
+    """Return the owner of a Workload that holds quota or asks for it; None of one that has finished."""
+    found = read(raw)
+    return None if found.finished else found.metadata
+
+
+def _said(conditions: Mapping[str, _Condition], true: Set[str], checks: Iterable[_Check]) -> str:
+    """Return what a Workload waits for, or why it is evicted."""
+    if "QuotaReserved" in true and "Evicted" not in true:
+        awaited = (one for one in checks if one.state != "Ready")
+        return next((f"AdmissionCheck {one.name} is {one.state}: {one.message}" for one in awaited), "")
+    telling = conditions.get("Evicted" if "QuotaReserved" in true else "QuotaReserved")
+    return telling.message if telling else ""

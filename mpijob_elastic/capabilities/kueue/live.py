@@ -11,11 +11,22 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.act.own import LiveWrites, check_size
 from mpijob_elastic.act.writer import Outdated
-from mpijob_elastic.capabilities.kueue import Kueue, bodies, facts, wire, words
-from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, FinishWorkload, MarkReady
-from mpijob_elastic.capabilities.kueue.api import FLAVORS, WORKLOAD_PRIORITIES, WORKLOADS
-from mpijob_elastic.capabilities.kueue.bodies import Object
-from mpijob_elastic.capabilities.kueue.facts import Asked, Queue, Workload
+from mpijob_elastic.capabilities.kueue import Kueue, actions, facts, words
+from mpijob_elastic.capabilities.kueue.actions import (
+    ClearWorkload,
+    CreateWorkload,
+    FinishWorkload,
+    MarkReady,
+    Object,
+)
+from mpijob_elastic.capabilities.kueue.facts import (
+    FLAVORS,
+    WORKLOAD_PRIORITIES,
+    WORKLOADS,
+    Asked,
+    Queue,
+    Workload,
+)
 from mpijob_elastic.capabilities.kueue.wishes import set_of, workload_of
 from mpijob_elastic.decide.actions import Action, Ungate
 from mpijob_elastic.kube import errors, resources
@@ -30,7 +41,7 @@ class Watch:
 
     def __init__(self, watching: Watching) -> None:
         ours = f"{names.LABEL_MANAGED_BY}={names.PROGRAM}"
-        self._found: ByJob[Workload] = watching.by_job(WORKLOADS, wire.read, selector=ours)
+        self._found: ByJob[Workload] = watching.by_job(WORKLOADS, facts.read, selector=ours)
 
     def seen(self, key: JobKey, view: JobView) -> Kueue | None:
         """Return what Kueue says of a job; None where it has nothing to do with it."""
@@ -58,10 +69,7 @@ class Workloads(LiveWrites):
         self.missing.pop((namespace, name), None)
 
     async def perform(self, view: JobView, action: Action) -> None:
-        """Carry out an action.
-
-        Raises errors.KubeError or NotLeader; it is then unknown whether anything has changed.
-        """
+        """Carry out an action; see `Own`."""
         match action:
             case CreateWorkload():
                 await self._create(view, action)
@@ -70,10 +78,8 @@ class Workloads(LiveWrites):
 
     async def _create(self, view: JobView, action: CreateWorkload) -> None:
         pods = [await self._read(resources.PODS, like.like.name, view.namespace) for like in action.pods]
-        priority = action.priority
-        if action.priority_class:
-            priority = await self._priority(view, action.priority_class)
-        body = bodies.created(view, action, pods=pods, priority=priority)
+        priority = await self._priority(view, action.priority_class) if action.priority_class else action.priority
+        body = actions.created(view, action, pods=pods, priority=priority)
         check_size(body)
         answer = await self.gate.create_object(WORKLOADS, namespace=view.namespace, body=body)
         self.seen.see(WORKLOADS, answer)
@@ -98,49 +104,44 @@ class Workloads(LiveWrites):
             return
         starting = {gated.ref.name for gated in action.pods}
         found = (workload_of(view, queue, pod) for pod in view.pods if pod.ref.name in starting)
-        for one in {one.metadata.name: one.metadata for one in found if one}.values():
-            raw = await self.client.get(WORKLOADS.path(view.namespace, one.name))
-            if not wire.read(raw).granted:
+        for name in dict.fromkeys(one.metadata.name for one in found if one):
+            raw = await self.client.get(WORKLOADS.path(view.namespace, name))
+            if not facts.read(raw).granted:
                 self.seen.see(WORKLOADS, raw)
-                raise Outdated(f"{view.namespace}/{view.name}: Workload {one.name} is not granted any more")
+                raise Outdated(f"{view.namespace}/{view.name}: Workload {name} is not granted any more")
 
     async def place(self, view: JobView, pod: Identity, action: Ungate) -> Sequence[Object]:
         """Return what binds a pod to the nodes of its flavors, and what AdmissionChecks add to it."""
         if not action.adds:
             return []
-        added = [bodies.of_flavor(await self._read(FLAVORS, name)) for name in action.adds]
+        added = [actions.of_flavor(await self._read(FLAVORS, name)) for name in action.adds]
         added += await self._updates(view, pod)
         live = await self._read(resources.PODS, pod.name, view.namespace)
         return [
             {"op": "test", "path": "/metadata/uid", "value": pod.uid},
             {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
-            *bodies.placed(live, added),
+            *actions.placed(live, added),
         ]
 
     async def _updates(self, view: JobView, pod: Identity) -> list[Object]:
         known, mine = view.of(Kueue), view.worker(pod.name) or view.launcher
-        if known is None or known.queue is None or mine is None:
+        found = workload_of(view, known.queue, mine) if known and known.queue and mine else None
+        if found is None or mine is None or not found.updates:
             return []
-        found = workload_of(view, known.queue, mine)
-        if found is None or not found.updates:
-            return []
-        return bodies.updates(await self._read(WORKLOADS, found.metadata.name, view.namespace), set_of(mine))
+        return actions.updates(await self._read(WORKLOADS, found.metadata.name, view.namespace), set_of(mine))
 
     async def _mark(self, view: JobView, action: MarkReady | ClearWorkload | FinishWorkload) -> None:
         found = action.workload.metadata
-        workload = await self._read(WORKLOADS, found.name, view.namespace)
-        if workload["metadata"]["uid"] != found.uid:
+        raw = await self.client.get(WORKLOADS.path(view.namespace, found.name))
+        live = facts.read(raw)
+        if live.metadata.uid != found.uid:
             return self.seen.see_gone(WORKLOADS, view.namespace, found)
-        if isinstance(action, ClearWorkload) and not bodies.is_preempted(workload):
+        if isinstance(action, ClearWorkload) and not live.preempted:
             # A former leader has given it back already. Kueue may have granted it again, so pods may run.
-            return self.seen.see(WORKLOADS, msgspec.json.encode(workload))
-        body = bodies.marked(view, action, workload, now=self.now())
+            return self.seen.see(WORKLOADS, raw)
+        body = actions.marked(view, action, msgspec.json.decode(raw), now=self.now())
         answer = await self.gate.patch_object(
-            WORKLOADS,
-            namespace=view.namespace,
-            name=found.name,
-            subresource="status",
-            body=body,
+            WORKLOADS, namespace=view.namespace, name=found.name, subresource="status", body=body
         )
         return self.seen.see(WORKLOADS, answer)
 

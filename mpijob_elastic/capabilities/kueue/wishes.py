@@ -4,12 +4,16 @@ The base comes first. Once it is granted, each worker beyond it asks for itself,
 index: below every base of the same class, so that idle quota is for extras, and the highest extra goes first.
 Quota that Kueue wants back stays reserved until it is cleared, which is when nothing runs any more for which it was
 meant. So no rank is killed, and nobody else starts in its place before it has gone.
+
+MultiKueue (https://kueue.sigs.k8s.io/docs/concepts/multikueue/) has another cluster run a job. In the manager the job
+has spec.managedBy. Its pods wait for ever, and only its first Workload counts. When a cluster is chosen, MultiKueue
+makes a copy of that Workload there, which has no owner, and then a copy of the job, which names it. It copies the
+status back, and never looks at the specs again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue import multikueue
 from mpijob_elastic.capabilities.kueue.actions import (
     AdoptWorkload,
     ClearWorkload,
@@ -18,11 +22,11 @@ from mpijob_elastic.capabilities.kueue.actions import (
     FinishWorkload,
     MarkReady,
 )
-from mpijob_elastic.capabilities.kueue.facts import Asked, Queue, Workload
+from mpijob_elastic.capabilities.kueue.facts import MULTIKUEUE, Asked, Queue, Workload
 from mpijob_elastic.decide import demand
-from mpijob_elastic.decide.actions import Action, PodSet
+from mpijob_elastic.decide.actions import Action, PodSet, normal
 from mpijob_elastic.decide.state import JobState, honest
-from mpijob_elastic.decide.wishes import Hold, How, Keep, Leave, Place, Ration, Relaunch, Stop, Wish
+from mpijob_elastic.decide.wishes import Hold, How, Keep, Leave, Manage, Place, Ration, Relaunch, Stop, Wish
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import NOT_STARTED, Launcher, LauncherPhase, Worker
@@ -39,7 +43,7 @@ def of(view: JobView, queue: Queue | None, *, now: float) -> Iterator[Wish]:
         waiting = [pod.ref.name for pod in view.pods if names.GATE_QUEUED in pod.facts.gates or asked.queue]
         yield from (Hold(pod=pod, why="it is not known whether it waits for quota") for pod in waiting)
     if is_elsewhere:
-        yield multikueue.elsewhere(view, queue)
+        yield _elsewhere(view, queue)
         return
     if queue is None:
         yield Ration(by=_named(asked.queue), known=False)
@@ -53,6 +57,18 @@ def of(view: JobView, queue: Queue | None, *, now: float) -> Iterator[Wish]:
         yield from _wanted_back(view, queue, now=now)
 
 
+def _elsewhere(view: JobView, queue: Queue | None) -> Manage:
+    """Return whose job this is, and what its user is told once it is known where."""
+    why = f"its spec.managedBy is {MULTIKUEUE}, so it runs in another cluster; edit it there"
+    if queue is None:
+        return Manage(why=why, note=None)
+    base = queue.base(view.name)
+    where = f"cluster {base.cluster}" if base and base.cluster else "the cluster that MultiKueue will choose"
+    said = f" ({base.line})" if base and base.said and not base.reserved else ""
+    told = f"{view.name} runs in {where}{said}; edit it there, because no edit here is passed on"
+    return Manage(why=why, note=normal("RunsElsewhere", told))
+
+
 def _named(queue: str) -> str:
     return f"queue {queue} of Kueue" if queue else ""
 
@@ -63,7 +79,7 @@ def due(state: JobState, queue: Queue) -> Iterator[Action]:
     if view.facts.deleting:
         return
     base, workloads = queue.base(view.name), queue.workloads.values()
-    instead = multikueue.due(view.ref, queue, base)
+    instead = _of_multikueue(view, queue, base)
     if view.facts.finished and not instead:
         yield from _finished(view, queue)
     elif instead is not None:
@@ -87,6 +103,17 @@ def due(state: JobState, queue: Queue) -> Iterator[Action]:
         yield from _owned(view, queue, base)
         yield from _extras(view, queue, base)
         yield from _given_back(view, queue, base)
+
+
+def _of_multikueue(view: JobView, queue: Queue, base: Workload | None) -> Sequence[Action] | None:
+    """Return the writes that are due instead of those of a queue of this cluster; None if those are."""
+    if base is None:
+        return () if queue.prebuilt else None
+    if not base.metadata.job_uid:
+        return (AdoptWorkload(ref=base.metadata, job=view.ref),)
+    if queue.elsewhere:
+        return (ClearWorkload(workload=base),) if base.preempted else ()
+    return None
 
 
 def workload_of(view: JobView, queue: Queue, pod: Launcher | Worker) -> Workload | None:

@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterator
 
 from mpijob_elastic.capabilities.kueue import wishes
-from mpijob_elastic.capabilities.kueue.api import WORKLOADS
-from mpijob_elastic.capabilities.kueue.facts import Queue, Workload
+from mpijob_elastic.capabilities.kueue.facts import WORKLOADS, Queue, Workload
 from mpijob_elastic.decide.actions import Note, normal, warning
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.job import JobView

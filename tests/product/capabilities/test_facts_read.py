@@ -7,7 +7,7 @@ import pytest
 
 from mpijob_elastic.capabilities.autoscaling import autoscaler as autoscalers
 from mpijob_elastic.capabilities.autoscaling.autoscaler import SPEC_DIGEST
-from mpijob_elastic.capabilities.kueue import wire as workloads
+from mpijob_elastic.capabilities.kueue import facts as workloads
 from mpijob_elastic.capabilities.kueue.facts import Workload
 
 OWNER = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "j", "uid": "u", "controller": True}

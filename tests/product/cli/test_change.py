@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mpijob_elastic import names
 from mpijob_elastic.act import gate
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import change
 from mpijob_elastic.cli.jobs.change import Patience

@@ -10,7 +10,7 @@ import yaml
 from aiohttp import web
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import show, snapshot, table
 from mpijob_elastic.cli.target import Where

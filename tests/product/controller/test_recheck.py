@@ -11,8 +11,7 @@ from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs.facts import PodGroup
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, DeleteWorkload, FinishWorkload
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
-from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, NO_QUEUE
 from mpijob_elastic.capabilities.live import READ
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.controller.recheck import LiveRecheck

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.capabilities.kueue.api import WORKLOADS
+from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.cli import app, main
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.install import Refused, quota

@@ -8,9 +8,7 @@ from random import Random
 import msgspec
 import pytest
 
-from mpijob_elastic.capabilities.gangs.api import VOLCANO_POD_GROUPS
-from mpijob_elastic.capabilities.gangs.facts import PodGroup
-from mpijob_elastic.capabilities.gangs.wire import read
+from mpijob_elastic.capabilities.gangs.facts import VOLCANO_POD_GROUPS, PodGroup, read
 from mpijob_elastic.kube import served
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.served import WhileServed

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.capabilities.kueue.api import MULTIKUEUE, PREBUILT
-from mpijob_elastic.capabilities.kueue.facts import Asked
+from mpijob_elastic.capabilities.kueue.facts import MULTIKUEUE, PREBUILT, Asked
 from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.decide import derive

@@ -14,7 +14,7 @@ from lab.operator import objects
 from lab.operator.objects import Object
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.et_operator.actions import SetWorkers
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import Action, Patch
 from mpijob_elastic.kube.resources import MPI_JOBS

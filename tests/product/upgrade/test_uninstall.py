@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpijob_elastic.capabilities.kueue.api import WORKLOADS
+from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.install.quota import Held, Quota
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.kube.writer import ApiWriter

@@ -3,7 +3,7 @@
 import pytest
 
 from lab.operator.objects import Object
-from mpijob_elastic.capabilities.gangs.api import VOLCANO_POD_GROUPS
+from mpijob_elastic.capabilities.gangs.facts import VOLCANO_POD_GROUPS
 from tests.lab.policies import JOB, UNOWNED, Accounts, annotations, created, owned, patched
 from tests.lab.versions import needs
 

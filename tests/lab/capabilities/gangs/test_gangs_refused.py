@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic.capabilities.gangs.api import COSCHEDULING, COSCHEDULING_POD_GROUPS
+from mpijob_elastic.capabilities.gangs.facts import COSCHEDULING, COSCHEDULING_POD_GROUPS
 from tests.lab.definitions import SCHEDULER_PLUGINS, served
 from tests.lab.job import Job
 from tests.lab.on_demand import OnDemand

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from lab.cluster import Cluster
-from mpijob_elastic.capabilities.kube_queue.api import QUEUE_UNITS
+from mpijob_elastic.capabilities.kube_queue.facts import QUEUE_UNITS
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter

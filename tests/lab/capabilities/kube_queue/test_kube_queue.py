@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from lab.cluster import Cluster
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS
+from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Request

@@ -3,7 +3,7 @@
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
+from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.capabilities.kube_queue.kube_queue import Scheduler, served
 from tests.lab.controllers import controlling

@@ -4,7 +4,7 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.operator.objects import Object
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS, queue_unit_name
+from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS, queue_unit_name
 from mpijob_elastic.kube.resources import MPI_JOBS
 from tests.lab.capabilities.kube_queue.kube_queue import served
 from tests.lab.policies import (

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS
+from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS
 from tests.lab.capabilities.kube_queue.kube_queue import Scheduler, served
 from tests.lab.capabilities.kube_queue.test_kube_queue import AT_ONCE, HOLD, UNIT, only, phase_of, submit, waits
 from tests.lab.job import Job

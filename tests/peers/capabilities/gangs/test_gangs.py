@@ -16,7 +16,7 @@ from lab.cluster import Cluster
 from lab.operator.process import Operator
 from lab.registration import evictions_wait
 from lab.replicas import Webhook
-from mpijob_elastic.capabilities.gangs.api import COSCHEDULING_POD_GROUPS, KOORDINATOR_POD_GROUPS, VOLCANO_POD_GROUPS
+from mpijob_elastic.capabilities.gangs.facts import COSCHEDULING_POD_GROUPS, KOORDINATOR_POD_GROUPS, VOLCANO_POD_GROUPS
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import Resource
 from tests.lab.job import Job, Object, State

@@ -15,7 +15,7 @@ from lab.cluster import Cluster
 from lab.install import Installed, install_into
 from lab.options import Options
 from lab.versions import KubernetesVersion
-from mpijob_elastic.capabilities.gangs.api import KUBERNETES_POD_GROUPS
+from mpijob_elastic.capabilities.gangs.facts import KUBERNETES_POD_GROUPS
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import MERGE_PATCH

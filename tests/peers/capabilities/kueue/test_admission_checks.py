@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE, WORKLOADS
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, WORKLOADS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.history import most_requested, recorded
 from tests.lab.job import Job, Object

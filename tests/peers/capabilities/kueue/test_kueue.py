@@ -10,7 +10,7 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.install import Installed
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE, WORKLOADS
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, WORKLOADS
 from mpijob_elastic.cli.jobs import snapshot
 from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.kube import errors, resources

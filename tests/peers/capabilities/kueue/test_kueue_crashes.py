@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Call, Request, writes

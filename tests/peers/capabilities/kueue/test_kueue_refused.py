@@ -7,7 +7,7 @@ import pytest
 
 from lab.cluster import Cluster
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue.api import LABEL_PRIORITY_CLASS, LABEL_QUEUE, WORKLOADS
+from mpijob_elastic.capabilities.kueue.facts import LABEL_PRIORITY_CLASS, LABEL_QUEUE, WORKLOADS
 from tests.lab.job import Job, State
 from tests.lab.refusing import Refused, Step, is_replaced, sized, trains, withstands
 from tests.lab.suspended import pods

@@ -14,7 +14,7 @@ from lab.install import install_into
 from lab.operator.process import Operator
 from lab.registration import called
 from lab.replicas import Controller, Webhook
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE, WORKLOADS
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, WORKLOADS
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.command_line import UNINSTALL, CommandLine

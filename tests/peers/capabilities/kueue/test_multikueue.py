@@ -16,7 +16,7 @@ from lab.operator.process import Operator
 from lab.registration import called
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE, MULTIKUEUE, WORKLOADS
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, MULTIKUEUE, WORKLOADS
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import MERGE_PATCH

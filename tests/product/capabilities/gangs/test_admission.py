@@ -6,8 +6,15 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import capabilities
-from mpijob_elastic.capabilities.gangs.admission import GANG_FIELD, QUEUE_FIELD, GangAdmission, QueueFacts, read_queue
-from mpijob_elastic.capabilities.gangs.api import GANG
+from mpijob_elastic.capabilities.gangs.admission import (
+    GANG_FIELD,
+    QUEUE_FIELD,
+    GangAdmission,
+    Queue,
+    Status,
+    read_queue,
+)
+from mpijob_elastic.capabilities.gangs.facts import GANG
 from mpijob_elastic.kube.meta import KubeObject, ObjectMeta
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model import mpijob
@@ -27,7 +34,7 @@ class Seen(Unseen):
 
     def named(self, _resource: Resource, name: str) -> KubeObject | None:
         state = QUEUES.get(name)
-        return None if state is None else QueueFacts(metadata=ObjectMeta(name=name), state=state)
+        return None if state is None else Queue(metadata=ObjectMeta(name=name), status=Status(state=state))
 
 
 QUOTA = "quota.scheduling.koordinator.sh/name"
@@ -210,4 +217,4 @@ def test_queues_that_cannot_be_read_are_a_doubt_and_refuse_nothing() -> None:
 
 @pytest.mark.parametrize(("more", "state"), [({}, ""), ({"status": {"state": "Open"}}, "Open")])
 def test_a_queue_is_read_with_or_without_a_state(more: Object, state: str) -> None:
-    assert read_queue(json.dumps({"metadata": {"name": "q"}, **more}).encode()).state == state
+    assert read_queue(json.dumps({"metadata": {"name": "q"}, **more}).encode()).status.state == state

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
+from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND
 from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, Commands, forbidden, status
 

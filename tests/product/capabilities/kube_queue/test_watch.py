@@ -4,7 +4,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS
+from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, QUEUE_UNITS
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi

@@ -5,7 +5,7 @@ import pytest
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities import admission
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND
+from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND
 from mpijob_elastic.decide import derive, plan_words
 from mpijob_elastic.decide.actions import Plan
 from mpijob_elastic.model.job import JobView

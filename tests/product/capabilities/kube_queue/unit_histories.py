@@ -7,7 +7,7 @@ counted.
 from collections.abc import Iterator
 from typing import ClassVar
 
-from mpijob_elastic.capabilities.kube_queue.api import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS
+from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from tests.doubles.api import Object

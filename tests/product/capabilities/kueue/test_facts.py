@@ -1,8 +1,12 @@
-"""Places in a queue, and names in the words of Kueue."""
+"""What is read of a Workload, places in a queue, and names in the words of Kueue."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
+from mpijob_elastic.capabilities.kueue import facts
 from mpijob_elastic.capabilities.kueue.facts import Workload, named, places
 from mpijob_elastic.model.wire import Owned
 
@@ -56,3 +60,30 @@ def test_to_name_it_costs_one_look_at_each_workload_however_many_are_taken() -> 
     among = Counted([workload("x"), workload("rival", namespace="b")])
     assert all("b/rival" in one.said for one in named(taken, among))
     assert among.looks == 1
+
+
+ETA = "Provisioning, ETA: 2026-11-26T15:00:00Z"
+
+
+def read(*true: str, checks: dict[str, str], **others: Any) -> Workload:
+    conditions = [{"type": name, "status": "True", "message": f"{name} is so"} for name in true]
+    told = [{"name": name, "state": state, "message": ETA} for name, state in checks.items()]
+    body = {"metadata": {"name": "j-launcher"}, "status": {"conditions": conditions, "admissionChecks": told}}
+    return facts.read(json.dumps(body | others).encode())
+
+
+@pytest.mark.parametrize(
+    ("true", "checks", "checked", "said"),
+    [
+        (["QuotaReserved"], {"a": "Ready", "b": "Pending"}, True, f"AdmissionCheck b is Pending: {ETA}"),
+        (["QuotaReserved"], {"a": "Ready"}, False, ""),
+        (["QuotaReserved", "Admitted"], {"a": "Ready"}, False, ""),
+        (["QuotaReserved", "Evicted"], {"a": "Pending"}, False, "Evicted is so"),
+        (["Evicted"], {"a": "Pending"}, False, ""),
+    ],
+)
+def test_a_check_that_has_yet_to_answer_says_why_quota_that_is_reserved_starts_no_pod(
+    true: list[str], checks: dict[str, str], checked: bool, said: str
+) -> None:
+    found = read(*true, checks=checks)
+    assert (found.checked, found.said) == (checked, said)

@@ -8,8 +8,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.act.writer import Outdated, Writer
-from mpijob_elastic.capabilities.kueue import bodies as workload_bodies
-from mpijob_elastic.capabilities.kueue import wire as workloads
+from mpijob_elastic.capabilities.kueue import actions as of_kueue
+from mpijob_elastic.capabilities.kueue import facts as workloads
 from mpijob_elastic.capabilities.kueue.actions import (
     ClearWorkload,
     CreateWorkload,
@@ -17,8 +17,7 @@ from mpijob_elastic.capabilities.kueue.actions import (
     FinishWorkload,
     MarkReady,
 )
-from mpijob_elastic.capabilities.kueue.api import WORKLOAD_PRIORITIES, WORKLOADS
-from mpijob_elastic.capabilities.kueue.facts import Workload
+from mpijob_elastic.capabilities.kueue.facts import WORKLOAD_PRIORITIES, WORKLOADS, Workload
 from mpijob_elastic.capabilities.kueue.live import Workloads
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import PodSet, Ungate
@@ -171,7 +170,7 @@ def workload(*conditions: Object) -> Object:
 def test_a_workload_asks_for_what_a_pod_needs_with_init_containers_and_overhead() -> None:
     sets = (PodSet(name="workers", count=3, like=ref("j-worker-0")),)
     action = CreateWorkload(name="j-launcher", queue="team", pods=sets, priority_class="high")
-    made = workload_bodies.created(job(), action, pods=[POD], priority=1000)
+    made = of_kueue.created(job(), action, pods=[POD], priority=1000)
     assert made["apiVersion"] == "kueue.x-k8s.io/v1beta2"
     assert made["spec"]["queueName"] == "team"
     assert made["spec"]["priority"] == 1000
@@ -196,7 +195,7 @@ def test_a_reservation_is_cleared_with_the_complete_list_of_conditions() -> None
         condition("Evicted", "True", "Preempted", "for b"),
         condition("Theirs", "True"),
     )
-    patch = workload_bodies.marked(job(), ClearWorkload(workload=SEEN), before, now=AT)
+    patch = of_kueue.marked(job(), ClearWorkload(workload=SEEN), before, now=AT)
     assert patch["metadata"] == {"resourceVersion": "9"}
     assert patch["status"]["admission"] is None
     after = {one["type"]: (one["status"], one["reason"]) for one in patch["status"]["conditions"]}
@@ -209,36 +208,34 @@ def test_a_reservation_is_cleared_with_the_complete_list_of_conditions() -> None
         "Requeued": ("True", "Preempted"),
     }
     # What is evicted for another reason queues again when Kueue says so.
-    late = workload_bodies.marked(
+    late = of_kueue.marked(
         job(), ClearWorkload(workload=SEEN), workload(condition("Evicted", "True", "PodsReadyTimeout")), now=AT
     )
     assert [one["status"] for one in late["status"]["conditions"] if one["type"] == "Requeued"] == ["False"]
 
 
 def test_conditions_are_added_beside_those_of_kueue() -> None:
-    ready = workload_bodies.marked(job(), MarkReady(workload=SEEN), workload(condition("Admitted", "True")), now=AT)
+    ready = of_kueue.marked(job(), MarkReady(workload=SEEN), workload(condition("Admitted", "True")), now=AT)
     assert [one["type"] for one in ready["status"]["conditions"]] == ["Admitted", "PodsReady"]
     assert ready["status"]["conditions"][1]["lastTransitionTime"] == AT_TEXT
     assert "admission" not in ready["status"]
     for succeeded_at, reason in ((AT, "Succeeded"), (None, "Failed")):
         over = job(finished=True, succeeded_at=succeeded_at)
-        [finished] = workload_bodies.marked(over, FinishWorkload(workload=SEEN), workload(), now=AT)["status"][
-            "conditions"
-        ]
+        [finished] = of_kueue.marked(over, FinishWorkload(workload=SEEN), workload(), now=AT)["status"]["conditions"]
         assert (finished["type"], finished["reason"]) == ("Finished", reason)
 
 
 def test_a_pod_takes_what_its_flavors_and_checks_add_and_keeps_its_own() -> None:
     new = {"key": "spot", "operator": "Exists"}
-    flavor = workload_bodies.of_flavor(
+    flavor = of_kueue.of_flavor(
         {"spec": {"nodeLabels": {"pool": "other", "zone": "a"}, "tolerations": [*POD["spec"]["tolerations"], new]}}
     )
     check = {"name": "workers", "nodeSelector": {"zone": "b", "rack": "1"}, "annotations": {"request": "r"}}
     asked = {"status": {"admissionChecks": [{"podSetUpdates": [check, {"name": "launcher"}]}, {"name": "other"}]}}
-    assert workload_bodies.placed(POD, [flavor, *workload_bodies.updates(asked, "workers")]) == [
+    assert of_kueue.placed(POD, [flavor, *of_kueue.updates(asked, "workers")]) == [
         {"op": "add", "path": "/metadata/annotations", "value": {"request": "r"}},
         {"op": "add", "path": "/spec/nodeSelector", "value": {"pool": "gpu", "zone": "b", "rack": "1"}},
         {"op": "add", "path": "/spec/tolerations", "value": [{"key": "gpu", "operator": "Exists"}, new]},
     ]
-    assert workload_bodies.placed(POD, [workload_bodies.of_flavor({"spec": {"nodeLabels": {"pool": "gpu"}}})]) == []
-    assert workload_bodies.placed(POD, [{}]) == []
+    assert of_kueue.placed(POD, [of_kueue.of_flavor({"spec": {"nodeLabels": {"pool": "gpu"}}})]) == []
+    assert of_kueue.placed(POD, [{}]) == []

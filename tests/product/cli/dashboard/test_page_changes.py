@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue.api import WORKLOADS
+from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from tests.browser import needs_browser, opened
 from tests.doubles.api import TinyApi

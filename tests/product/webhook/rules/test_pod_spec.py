@@ -9,7 +9,7 @@ import pytest
 from lab.operator import objects
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.admission import KueueAdmission
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from tests.product.webhook.answers import patched
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, launcher_pod, mpi_job, worker_pod

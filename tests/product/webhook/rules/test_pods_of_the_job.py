@@ -6,7 +6,7 @@ import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.gangs.admission import GangAdmission
-from mpijob_elastic.capabilities.gangs.api import GANG
+from mpijob_elastic.capabilities.gangs.facts import GANG
 from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
 from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
 from mpijob_elastic.capabilities.suspension import SUSPEND

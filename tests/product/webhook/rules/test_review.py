@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.capabilities.kueue.api import LABEL_QUEUE
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.model import bounds
 from tests.builders import but
 from tests.product.webhook.answers import NOTHING

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic.capabilities.kube_queue import wire
+from mpijob_elastic.capabilities.kube_queue import facts
 from mpijob_elastic.capabilities.kube_queue.facts import QueueUnit
 
 OWNER = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "j", "uid": "u", "controller": True}
@@ -23,7 +23,7 @@ def whose(found: QueueUnit) -> tuple[str, str, int, str]:
 
 
 def test_a_unit_of_ours() -> None:
-    found = wire.read(
+    found = facts.read(
         unit(
             spec={"consumerRef": CONSUMER, "queue": "team"},
             status={"phase": "Enqueued", "message": "x " * 1000},
@@ -51,4 +51,4 @@ TF_JOB = {"consumerRef": {**CONSUMER, "kind": "TFJob", "name": "t"}}
     ],
 )
 def test_other_units_are_known_by_the_job_that_they_queue_or_whose_name_they_have(given: bytes, job: str) -> None:
-    assert whose(wire.read(given)) == (job, "", 0, "")
+    assert whose(facts.read(given)) == (job, "", 0, "")
