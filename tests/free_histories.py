@@ -6,7 +6,7 @@ A job in a queue parks no workers, so these jobs begin without a queue. They may
 from typing import ClassVar
 
 from mpijob_elastic.capabilities.parking import PARKED
-from mpijob_elastic.capabilities.sizes.facts import SIZES
+from mpijob_elastic.capabilities.sizes import SIZES
 from tests.queued_histories import History
 
 SLOW = 40.0  # seconds between the starts of two pods: shorter than what counts as rest

@@ -14,8 +14,7 @@ from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.parking import PARKED, Parking
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.capabilities.run_policy import Runs
-from mpijob_elastic.capabilities.sizes import Sizes
-from mpijob_elastic.capabilities.sizes.facts import SIZES
+from mpijob_elastic.capabilities.sizes import SIZES, Sizes
 from mpijob_elastic.capabilities.suspension import SUSPEND, Suspension
 from mpijob_elastic.decide.wishes import Capability
 from mpijob_elastic.model import job_facts, mpijob, policy

@@ -5,20 +5,16 @@ from collections.abc import Callable
 from mpijob_elastic.capabilities.autoscaling.admission import AutoscalingAdmission
 from mpijob_elastic.capabilities.disruption.hook import Evictions
 from mpijob_elastic.capabilities.gangs.admission import GangAdmission
-from mpijob_elastic.capabilities.kube_queue.admission import KubeQueueAdmission
 from mpijob_elastic.capabilities.kueue.admission import KueueAdmission
 from mpijob_elastic.capabilities.parking.admission import ParkingAdmission
 from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
 from mpijob_elastic.capabilities.sizes.admission import SizesAdmission
-from mpijob_elastic.capabilities.suspension.admission import SuspensionAdmission
 from mpijob_elastic.kube.writer import ApiWriter
 from webhook.rules.context import Hook, ReviewContext
 from webhook.rules.optional import Admission
 
 ALL: tuple[Admission, ...] = (
-    SuspensionAdmission(),
     RunPolicyAdmission(),
-    KubeQueueAdmission(),
     KueueAdmission(),
     GangAdmission(),
     AutoscalingAdmission(),

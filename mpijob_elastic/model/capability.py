@@ -3,7 +3,13 @@
 The core sees only that it is there; see decide.wishes for what it wants.
 """
 
-from collections.abc import Collection, Sequence
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mpijob_elastic.model.job_facts import JobFacts
 
 
 class Known:
@@ -24,3 +30,7 @@ class Known:
     resizes: bool = False
     queued: bool = False
     size_cause: str = ""
+
+    def findings(self, _job: JobFacts) -> Iterable[str]:
+        """Yield what the webhook warns of, because what is asked for has no effect, or a bad one."""
+        return ()

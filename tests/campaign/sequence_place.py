@@ -20,7 +20,7 @@ from kubernetes.aio.client import Configuration
 from lab.install import Installed
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption.signs import Signs
-from mpijob_elastic.capabilities.sizes.facts import parse
+from mpijob_elastic.capabilities.sizes import parse
 from mpijob_elastic.controller.process import Controller
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.lease import LeaseTimes

@@ -7,7 +7,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
-from mpijob_elastic.capabilities.kube_queue import actions as of_kube_queue
+from mpijob_elastic.capabilities.kube_queue import wishes as of_kube_queue
 from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, Held
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.model import owners

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from random import Random
 
-from mpijob_elastic.capabilities.sizes.facts import Allowed
+from mpijob_elastic.capabilities.sizes import Allowed
 from mpijob_elastic.model.job import JobView
 from tests.builders import but
 from tests.room_words import ByType, Words

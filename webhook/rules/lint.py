@@ -52,6 +52,8 @@ def _findings(job: MPIJob, about: JobFacts, rooms: Sequence[Admission]) -> Itera
         yield from _name(about)
     elif asks and about.policy.enabled is not False:
         yield f"this job is not elastic: {_reason(about.launch)}"
+    for known in about.asked:
+        yield from known.findings(about)
     for one in rooms:
         yield from one.findings(job, about)
 

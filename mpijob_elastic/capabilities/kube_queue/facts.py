@@ -4,6 +4,7 @@ https://github.com/kube-queue/api/blob/main/pkg/apis/scheduling/v1alpha1/type.go
 https://github.com/koordinator-sh/koord-queue/blob/main/pkg/apis/scheduling/v1alpha1/type.go
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -12,6 +13,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model.capability import Known
+from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.wire import Owned, Wire, owned, owning_pods
 
 # On an MPIJob, written by users and by KubeQueue: holds new pods back.
@@ -46,6 +48,11 @@ class Held(Known):
 
     gate = names.GATE_SUSPENDED
     queued = True
+
+    def findings(self, job: JobFacts) -> Iterable[str]:
+        """Yield that a job which another queue has as well gets no QueueUnit."""
+        if job.elastic and any(known.rations for known in job.asked):
+            yield f"{KUBEQUEUE_SUSPEND} holds a job with a queue of Kueue for ever: it gets no QueueUnit"
 
 
 class QueueUnit(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -14,7 +14,6 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.act.own import LiveWrites, check_size
 from mpijob_elastic.capabilities.kube_queue import KubeQueue, facts
-from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit, MarkRunning, ReleaseJob
 from mpijob_elastic.capabilities.kube_queue.facts import (
     ENQUEUED,
     GRANTED,
@@ -27,6 +26,7 @@ from mpijob_elastic.capabilities.kube_queue.facts import (
     UNIT_WORKERS,
     QueueUnit,
 )
+from mpijob_elastic.capabilities.kube_queue.wishes import CreateUnit, MarkRunning, ReleaseJob
 from mpijob_elastic.decide.actions import Action
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS, Resource

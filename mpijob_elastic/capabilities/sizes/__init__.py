@@ -1,30 +1,91 @@
 """Sizes: only those that make sense, because a batch has to be divided, or a ring wants powers of two.
 
-The core keeps to them (JobFacts.sizes): it publishes no others, but for what a loss leaves.
+The annotation says which: "2,4,8", or "*4" for multiples of 4. The core keeps to them (JobFacts.sizes): it publishes no
+others, but for what a loss leaves.
 """
 
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from mpijob_elastic.capabilities.sizes import facts
-from mpijob_elastic.capabilities.sizes.facts import SIZES, Allowed
+from mpijob_elastic import names
 from mpijob_elastic.decide.actions import Note, warning
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability
+from mpijob_elastic.model import policy
+from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
-from mpijob_elastic.model.policy import Policy, Problem
+from mpijob_elastic.model.policy import Annotation, Policy, Problem
+
+# On an MPIJob, written by users.
+SIZES = f"{names.PREFIX}sizes"
+# So many sizes can be listed: who wants more wants multiples.
+MOST_LISTED = 100
+
+_NUMBER = r"[1-9][0-9]{0,4}"
+_LIST, _MULTIPLES = re.compile(rf"{_NUMBER}(?:, ?{_NUMBER})*"), re.compile(rf"\*({_NUMBER})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowed(Known):
+    """The sizes that the annotation allows within the bounds of the job, in order; `text`: the annotation itself."""
+
+    sizes: Sequence[int]
+    text: str
+
+    def findings(self, job: JobFacts) -> Iterable[str]:
+        """Yield that they have no effect, or that a launcher would start without hosts."""
+        least = job.policy.min_replicas
+        if not job.elastic:
+            yield f"{SIZES} has no effect: this job is not elastic"
+        elif least and least not in job.sizes:
+            few = f"{names.MIN_REPLICAS} ({least})"
+            yield f"a launcher that starts with {few} workers has no hosts until {job.size_at_least(least)} are Ready"
+
+
+def parse(text: str) -> Sequence[int] | None:
+    """Return the sizes in order; None if the annotation cannot be read."""
+    if found := _MULTIPLES.fullmatch(text):
+        step = int(found[1])
+        return range(step, MOST_WORKERS + 1, step) or None
+    if not _LIST.fullmatch(text):
+        return None
+    listed = sorted({int(size) for size in text.split(",")})
+    return tuple(listed) if len(listed) <= MOST_LISTED and listed[-1] <= MOST_WORKERS else None
+
+
+_ANNOTATION = Annotation(
+    SIZES, parse, f'"2,4,8" (these; at most {MOST_LISTED}, each from 1 to {MOST_WORKERS}) or "*4" (multiples of 4)'
+)
+
+
+def near(job: JobFacts, size: int) -> str:
+    """Return the neighbours of a size that a job may not have, in words."""
+    return " or ".join(str(other) for other in (job.size_at_most(size), job.size_at_least(size)) if other)
 
 
 class Sizes(Capability):
     """A job that may have some sizes only."""
 
-    annotations = (facts.ANNOTATION,)
+    annotations = (_ANNOTATION,)
 
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:
         """Return the sizes that it may have."""
-        return facts.asked(job, known)
+        values, problems = policy.read(job.metadata.annotations, {"sizes": _ANNOTATION})
+        every: Sequence[int] | None = values.get("sizes")
+        if every is None:
+            return None, problems
+        low, high = known.min_replicas or 1, known.max_replicas or MOST_WORKERS
+        text = job.metadata.annotations[SIZES]
+        if sizes := every[bisect_left(every, low) : bisect_right(every, high)]:
+            return Allowed(sizes=sizes, text=text[:64]), problems
+        within = f"sizes of which one lies between {names.MIN_REPLICAS} ({low}) and {names.MAX_REPLICAS} ({high})"
+        return None, [policy.problem(SIZES, text, within)]
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
@@ -36,10 +97,11 @@ class Sizes(Capability):
         job, asked = state.view.facts, state.view.facts.of(Allowed)
         if not (asked and state.view.elastic and job.sizes and job.replicas) or job.workers in job.sizes:
             return
-        most, near = job.size_at_most(job.workers), facts.near(job, job.workers)
+        most = job.size_at_most(job.workers)
         trains = f"only {most} of them train" if most else "all of them train"
         yield warning(
             "SizeNotAllowed",
-            f"{job.workers} workers are none of {SIZES} ({asked.text}): {trains}. Set Worker.replicas to {near}",
+            f"{job.workers} workers are none of {SIZES} ({asked.text}): {trains}. Set Worker.replicas to "
+            f"{near(job, job.workers)}",
             next_step=f"kubectl -n {state.view.namespace} edit mpijob {state.view.name}",
         )

@@ -4,11 +4,9 @@ An HPA computes any size and asks for it again and again, so it gets the next la
 the job rests, whichever it had before.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from mpijob_elastic import names
-from mpijob_elastic.capabilities.sizes import facts
-from mpijob_elastic.capabilities.sizes.facts import SIZES, Allowed
+from mpijob_elastic.capabilities.sizes import SIZES, Allowed, near
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules import size
@@ -33,8 +31,7 @@ class SizesAdmission(Admission):
         asked = job.of(Allowed)
         if not asked or not job.sizes or replicas in job.sizes or size.excess(replicas, job):
             return
-        near = facts.near(job, replicas)
-        message = f"{replicas} is none of metadata.annotations[{SIZES}] ({asked.text}); use {near}"
+        message = f"{replicas} is none of metadata.annotations[{SIZES}] ({asked.text}); use {near(job, replicas)}"
         yield Refusal(field=field, message=message)
 
     def scaled(self, job: JobFacts, replicas: int, *, user: str) -> int:
@@ -42,13 +39,3 @@ class SizesAdmission(Admission):
         if user not in SCALERS:
             return replicas
         return job.size_at_least(replicas) or job.size_at_most(replicas)
-
-    def findings(self, _job: MPIJob, about: JobFacts) -> Iterable[str]:
-        """Yield that they have no effect, or that a launcher would start without hosts."""
-        least = about.policy.min_replicas
-        if about.of(Allowed) and not about.elastic:
-            yield f"{SIZES} has no effect: this job is not elastic"
-        elif least and about.sizes and least not in about.sizes:
-            near = about.size_at_least(least)
-            few = f"{names.MIN_REPLICAS} ({least})"
-            yield f"a launcher that starts with {few} workers has no hosts until {near} are Ready"

@@ -2,8 +2,8 @@
 
 from lab.operator.objects import PLAIN, Object, mpi_job
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kube_queue.actions import DeleteUnit
 from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND
+from mpijob_elastic.capabilities.kube_queue.wishes import DeleteUnit
 from tests.product.webhook.answers import answer, running, verdict
 
 HELD, FREED = ({KUBEQUEUE_SUSPEND: said} for said in ("true", "false"))

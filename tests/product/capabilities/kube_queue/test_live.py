@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue import facts as queue_units
-from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit, MarkRunning, ReleaseJob
 from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS, QueueUnit
 from mpijob_elastic.capabilities.kube_queue.live import QueueUnits, created
+from mpijob_elastic.capabilities.kube_queue.wishes import CreateUnit, MarkRunning, ReleaseJob
 from mpijob_elastic.decide.actions import PodSet
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
-from mpijob_elastic.capabilities.kube_queue.actions import CreateUnit
 from mpijob_elastic.capabilities.kube_queue.facts import QueueUnit
+from mpijob_elastic.capabilities.kube_queue.wishes import CreateUnit
 from mpijob_elastic.capabilities.kueue.facts import Workload
 from mpijob_elastic.decide import decide, derive
 from mpijob_elastic.decide.actions import Note

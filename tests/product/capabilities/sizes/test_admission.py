@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from lab.operator.objects import Object
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.sizes import facts as of_sizes
-from mpijob_elastic.capabilities.sizes.facts import SIZES
+from mpijob_elastic.capabilities import sizes as of_sizes
+from mpijob_elastic.capabilities.sizes import SIZES
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job_facts import JobFacts
 from tests.product.webhook.answers import facts, knowing, running, verdict
