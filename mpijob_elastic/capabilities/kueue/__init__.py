@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue import facts, wishes, words
 from mpijob_elastic.capabilities.kueue.facts import MULTIKUEUE_ORIGIN, WORKLOADS, Asked, Queue, Workload
+from mpijob_elastic.decide import demand
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Holding, Reading, See, Turn, Wish
@@ -72,13 +73,8 @@ class Kueue(Capability):
     def state_word(self, state: JobState) -> str:
         """Return that the job is queued, while nothing of it may run."""
         base = self.queue.base(state.view.name) if self.queue else None
-        is_queued = (
-            base
-            and (base.waits or base.checked)
-            and all(pod.facts.gates for pod in state.view.pods)
-            and not state.wishes.stop
-        )
-        return QUEUED if is_queued else ""
+        waits = base is not None and (base.waits or base.checked)
+        return QUEUED if waits and demand.nothing_runs(state.view) and not state.wishes.stop else ""
 
     def phase_word(self, pod: Launcher | Worker) -> str:
         """Return that a pod is queued."""

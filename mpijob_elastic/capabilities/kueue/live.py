@@ -98,9 +98,8 @@ class Workloads(LiveWrites):
 
     async def check(self, view: JobView, action: Ungate) -> None:
         """Read live whether the quota by which these pods start is still theirs. Raises Outdated where it is not."""
-        known = view.of(Kueue)
-        queue = known.queue if known else None
-        if queue is None or not queue.name:
+        queue = _queue(view)
+        if not queue.name:
             return
         starting = {gated.ref.name for gated in action.pods}
         found = (workload_of(view, queue, pod) for pod in view.pods if pod.ref.name in starting)
@@ -124,8 +123,8 @@ class Workloads(LiveWrites):
         ]
 
     async def _updates(self, view: JobView, pod: Identity) -> list[Object]:
-        known, mine = view.of(Kueue), view.worker(pod.name) or view.launcher
-        found = workload_of(view, known.queue, mine) if known and known.queue and mine else None
+        mine = view.worker(pod.name) or view.launcher
+        found = workload_of(view, _queue(view), mine) if mine else None
         if found is None or mine is None or not found.updates:
             return []
         return actions.updates(await self._read(WORKLOADS, found.metadata.name, view.namespace), set_of(mine))
@@ -148,3 +147,8 @@ class Workloads(LiveWrites):
     async def _read(self, resource: Resource, name: str, namespace: str | None = None) -> Object:
         found: Object = msgspec.json.decode(await self.client.get(resource.path(namespace, name)))
         return found
+
+
+def _queue(view: JobView) -> Queue:
+    known = view.of(Kueue)
+    return (known and known.queue) or facts.NO_QUEUE

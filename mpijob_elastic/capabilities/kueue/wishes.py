@@ -29,7 +29,7 @@ from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.wishes import Hold, How, Keep, Leave, Manage, Place, Ration, Relaunch, Stop, Wish
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.pod import NOT_STARTED, Launcher, LauncherPhase, Worker
+from mpijob_elastic.model.pod import NOT_STARTED, Launcher, Worker
 
 # Seconds that a pod which missed the queue is left alone: Kueue may admit it, or the scheduler find a node.
 MISSED_AFTER = 5.0
@@ -96,10 +96,12 @@ def due(state: JobState, queue: Queue) -> Iterator[Action]:
             kept = base if cleared or queue.prebuilt else None  # without MultiKueue's own it would send the job again
             yield from (DeleteWorkload(ref=found.metadata) for found in workloads if found is not kept)
     elif base is None:
-        yield from _base(view, queue)
+        # Pods that run already, because the webhook was away or the label is new, ask as well, and go on meanwhile.
+        if pods := demand.pod_sets(view, workers=asked(view)):
+            name = names.launcher(view.name)
+            yield CreateWorkload(name=name, queue=queue.name, priority_class=queue.priority_class, pods=pods)
     else:
-        if base.granted and not base.ready and _runs(view, base):
-            yield MarkReady(workload=base)
+        yield from _started(view, base)
         yield from _owned(view, queue, base)
         yield from _extras(view, queue, base)
         yield from _given_back(view, queue, base)
@@ -197,15 +199,18 @@ def _wanted_back(view: JobView, queue: Queue, *, now: float) -> Iterator[Wish]:
     """Yield who leaves because quota is wanted back, or was never asked for."""
     if why := queue.suspends(view.name) or _outgrown(view, queue):
         yield Stop(why=why)
-    for worker in view.workers:
-        if is_taken_back(view, queue, worker):
-            yield Leave(pod=worker.name, how=How.END, why="Kueue wants its quota back")
-        elif worker.unscheduled and _missed(view, queue, worker):
-            yield Leave(pod=worker.name, how=How.REPLACE, why="to wait for quota", after=_missed_until(worker, now=now))
-    launcher = view.launcher
-    if launcher and _missed(view, queue, launcher):
-        why = "was created without a gate for its queue while the webhook was down"
-        yield Relaunch(why=why, after=_missed_until(launcher, now=now))
+    for pod in view.pods:
+        after = honest(pod.facts.created_at, now=now) + MISSED_AFTER
+        # No node has taken it: its successor can wait.
+        is_missed = queue.name and is_outside(view, queue, pod) and not pod.facts.node
+        if isinstance(pod, Launcher):
+            if is_missed:
+                why = "was created without a gate for its queue while the webhook was down"
+                yield Relaunch(why=why, after=after)
+        elif is_taken_back(view, queue, pod):
+            yield Leave(pod=pod.name, how=How.END, why="Kueue wants its quota back")
+        elif is_missed and pod.unscheduled:
+            yield Leave(pod=pod.name, how=How.REPLACE, why="to wait for quota", after=after)
 
 
 def _outgrown(view: JobView, queue: Queue) -> str:
@@ -221,31 +226,19 @@ def _outgrown(view: JobView, queue: Queue) -> str:
     return f"Kueue (quota for {base.workers} workers, and it starts with {needed})"
 
 
-def _missed(view: JobView, queue: Queue, pod: Launcher | Worker) -> bool:
-    """Tell whether a pod should wait for quota and does not, but no node has taken it: its successor can wait."""
-    return bool(queue.name) and is_outside(view, queue, pod) and not pod.facts.node
-
-
-def _missed_until(pod: Launcher | Worker, *, now: float) -> float:
-    return honest(pod.facts.created_at, now=now) + MISSED_AFTER
-
-
-def _base(view: JobView, queue: Queue) -> Iterator[CreateWorkload]:
-    """Yield the base, once there are pods from which it can be told what they need.
-
-    Pods that run already, because the webhook was away or the label is new, ask as well, and go on meanwhile.
-    """
-    if pods := demand.pod_sets(view, workers=asked(view)):
-        name = names.launcher(view.name)
-        yield CreateWorkload(name=name, queue=queue.name, priority_class=queue.priority_class, pods=pods)
-
-
 def _finished(view: JobView, queue: Queue) -> Iterator[FinishWorkload]:
     """Yield the Workloads whose pods have ended."""
     used = {found.metadata.name for pod in demand.ending(view) if (found := workload_of(view, queue, pod))}
     for found in queue.workloads.values():
         if not found.finished and found.metadata.name not in used:
             yield FinishWorkload(workload=found)
+
+
+def _started(view: JobView, base: Workload) -> Iterator[MarkReady]:
+    least = min(base.workers, view.replicas)
+    runs = view.driver_running and sum(worker.ready for worker in view.workers if worker.index < least) >= least
+    if base.granted and not base.ready and runs:
+        yield MarkReady(workload=base)
 
 
 def _owned(view: JobView, queue: Queue, base: Workload) -> Iterator[AdoptWorkload]:
@@ -296,9 +289,3 @@ def _is_stale(view: JobView, queue: Queue, base: Workload) -> bool:
     if base.reserved or base.queue != queue.name:
         return not base.reserved
     return base.waits and base.workers != asked(view) and not queue.prebuilt and demand.nothing_runs(view)
-
-
-def _runs(view: JobView, base: Workload) -> bool:
-    started = view.launcher is not None and view.launcher.phase is LauncherPhase.STARTED
-    least = min(base.workers, view.replicas)
-    return started and sum(worker.ready for worker in view.workers if worker.index < least) >= least
