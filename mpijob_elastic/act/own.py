@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -78,3 +78,8 @@ class LiveWrites(Own):
     seen: Seen
     events: Events
     now: Callable[[], float]
+
+    async def read(self, resource: Resource, name: str, namespace: str | None = None) -> dict[str, Any]:
+        """Return an object as it is now; namespace: None for a cluster-wide one. Raises errors.KubeError."""
+        found: dict[str, Any] = msgspec.json.decode(await self.client.get(resource.path(namespace, name)))
+        return found

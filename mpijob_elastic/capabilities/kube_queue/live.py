@@ -9,8 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from mpijob_elastic import names
 from mpijob_elastic.act.own import LiveWrites, check_size
 from mpijob_elastic.capabilities.kube_queue import KubeQueue, facts
@@ -29,7 +27,7 @@ from mpijob_elastic.capabilities.kube_queue.facts import (
 from mpijob_elastic.capabilities.kube_queue.wishes import CreateUnit, MarkRunning, ReleaseJob
 from mpijob_elastic.decide.actions import Action
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.resources import MPI_JOBS, PODS, Resource
+from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.model import requests
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.owners import controller, owner
@@ -57,10 +55,7 @@ class QueueUnits(LiveWrites):
     kinds = (CreateUnit, MarkRunning, ReleaseJob)
 
     async def perform(self, view: JobView, action: Action) -> None:
-        """Carry out an action.
-
-        Raises errors.KubeError or NotLeader; it is then unknown whether anything has changed.
-        """
+        """Carry out an action; see `Own`."""
         match action:
             case CreateUnit():
                 await self._create(view, action)
@@ -70,8 +65,8 @@ class QueueUnits(LiveWrites):
                 await self._release(view, action)
 
     async def _create(self, view: JobView, action: CreateUnit) -> None:
-        job = await self._read(MPI_JOBS, view, view.name)
-        pods = [await self._read(PODS, view, like.like.name) for like in action.pods]
+        job = await self.read(MPI_JOBS, view.name, view.namespace)
+        pods = [await self.read(PODS, like.like.name, view.namespace) for like in action.pods]
         body = created(view, action, job=job, pods=pods, now=self.now())
         check_size(body)
         answer = await self.gate.create_object(QUEUE_UNITS, namespace=view.namespace, body=body)
@@ -91,18 +86,14 @@ class QueueUnits(LiveWrites):
         return self.seen.see_gone(QUEUE_UNITS, view.namespace, found)
 
     async def _release(self, view: JobView, action: ReleaseJob) -> None:
-        live = await self._read(QUEUE_UNITS, view, action.unit.metadata.name)
-        if (live.get("status") or {}).get("phase") not in GRANTED:
+        raw = await self.client.get(QUEUE_UNITS.path(view.namespace, action.unit.metadata.name))
+        if facts.read(raw).phase not in GRANTED:
             # A former leader has seen the job run since then, and somebody holds it again.
-            return self.seen.see(QUEUE_UNITS, msgspec.json.encode(live))
+            return self.seen.see(QUEUE_UNITS, raw)
         body = {"metadata": {"uid": view.ref.uid, "annotations": {KUBEQUEUE_SUSPEND: None}}}
         answer = await self.gate.patch_object(MPI_JOBS, namespace=view.namespace, name=view.name, body=body)
         self.seen.see(MPI_JOBS, answer)
         return self.events.emit(view, action.note)
-
-    async def _read(self, resource: Resource, view: JobView, name: str) -> Object:
-        found: Object = msgspec.json.decode(await self.client.get(resource.path(view.namespace, name)))
-        return found
 
 
 def created(view: JobView, action: CreateUnit, *, job: Object, pods: Sequence[Object], now: float) -> Object:
@@ -116,13 +107,9 @@ def created(view: JobView, action: CreateUnit, *, job: Object, pods: Sequence[Ob
     asked = requests.total(
         (requests.of_pod(pod["spec"]), like.count) for like, pod in zip(action.pods, pods, strict=True)
     )
+    kind = {"apiVersion": MPI_JOBS.api_version, "kind": MPI_JOBS.kind}
     spec: Object = {
-        "consumerRef": {
-            "apiVersion": MPI_JOBS.api_version,
-            "kind": MPI_JOBS.kind,
-            "namespace": view.namespace,
-            "name": view.name,
-        },
+        "consumerRef": {**kind, "namespace": view.namespace, "name": view.name},
         "queue": next((annotations[key] for key in KUBEQUEUE_QUEUES if key in annotations), None),
         "priority": pods[-1]["spec"].get("priority"),
         "priorityClassName": pods[-1]["spec"].get("priorityClassName"),

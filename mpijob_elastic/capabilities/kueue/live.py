@@ -31,7 +31,6 @@ from mpijob_elastic.capabilities.kueue.wishes import set_of, workload_of
 from mpijob_elastic.decide.actions import Action, Ungate
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.meta import Identity
-from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.watching import ByJob, JobKey, Watching
 
@@ -77,7 +76,7 @@ class Workloads(LiveWrites):
                 await self._mark(view, action)
 
     async def _create(self, view: JobView, action: CreateWorkload) -> None:
-        pods = [await self._read(resources.PODS, like.like.name, view.namespace) for like in action.pods]
+        pods = [await self.read(resources.PODS, like.like.name, view.namespace) for like in action.pods]
         priority = await self._priority(view, action.priority_class) if action.priority_class else action.priority
         body = actions.created(view, action, pods=pods, priority=priority)
         check_size(body)
@@ -86,7 +85,7 @@ class Workloads(LiveWrites):
 
     async def _priority(self, view: JobView, name: str) -> int:
         try:
-            found = await self._read(WORKLOAD_PRIORITIES, name)
+            found = await self.read(WORKLOAD_PRIORITIES, name)
         except errors.NotFound:
             if self.missing.get((view.namespace, view.name)) != name:  # each try would make another Event
                 self.events.emit(view, words.no_class(view, name))
@@ -113,9 +112,9 @@ class Workloads(LiveWrites):
         """Return what binds a pod to the nodes of its flavors, and what AdmissionChecks add to it."""
         if not action.adds:
             return []
-        added = [actions.of_flavor(await self._read(FLAVORS, name)) for name in action.adds]
+        added = [actions.of_flavor(await self.read(FLAVORS, name)) for name in action.adds]
         added += await self._updates(view, pod)
-        live = await self._read(resources.PODS, pod.name, view.namespace)
+        live = await self.read(resources.PODS, pod.name, view.namespace)
         return [
             {"op": "test", "path": "/metadata/uid", "value": pod.uid},
             {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
@@ -127,7 +126,7 @@ class Workloads(LiveWrites):
         found = workload_of(view, _queue(view), mine) if mine else None
         if found is None or mine is None or not found.updates:
             return []
-        return actions.updates(await self._read(WORKLOADS, found.metadata.name, view.namespace), set_of(mine))
+        return actions.updates(await self.read(WORKLOADS, found.metadata.name, view.namespace), set_of(mine))
 
     async def _mark(self, view: JobView, action: MarkReady | ClearWorkload | FinishWorkload) -> None:
         found = action.workload.metadata
@@ -143,10 +142,6 @@ class Workloads(LiveWrites):
             WORKLOADS, namespace=view.namespace, name=found.name, subresource="status", body=body
         )
         return self.seen.see(WORKLOADS, answer)
-
-    async def _read(self, resource: Resource, name: str, namespace: str | None = None) -> Object:
-        found: Object = msgspec.json.decode(await self.client.get(resource.path(namespace, name)))
-        return found
 
 
 def _queue(view: JobView) -> Queue:
