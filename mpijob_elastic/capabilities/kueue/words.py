@@ -31,35 +31,35 @@ def notes(state: JobState, queue: Queue) -> Iterator[Note]:
     if base.queue != queue.name and base.reserved:
         message = f"{view.name} keeps its quota of queue {base.queue}; {queue.name} holds for the next job"
         yield normal("QueueUnchanged", message)
-    if note := _unchanged(state, queue, base):
-        yield note
+    yield from _unchanged(state, queue, base)
     if base.preempted and not state.wishes.stop:
         yield _stays(view.name, base)
-    elif (base.checked or not base.reserved) and base.said:
+    elif _lacks(base):
         yield _waiting(view, queue, "Queued", f"{view.name} waits", base)
     if outside := [pod.ref.name for pod in view.pods if wishes.is_outside(view, queue, pod)]:
         why = "created while the webhook was away, or before the job had its label"
         yield warning("OutsideQuota", f"{listed(outside)} running without quota of queue {base.queue}: {why}")
-    pairs = [
-        (worker, wishes.workload_of(view, queue, worker))
-        for worker in view.workers
-        if wishes.is_extra(view, base, worker)
-    ]
-    waiting = [
+    extras = [
         (worker, found)
-        for worker, found in pairs
-        if found and (found.checked or not found.reserved) and found.said and worker.facts.held_back
+        for worker in view.workers
+        if wishes.is_extra(view, base, worker) and (found := queue.workloads.get(worker.name))
     ]
+    waiting = [(worker.name, found) for worker, found in extras if _lacks(found) and worker.facts.held_back]
     if base.granted and waiting:
-        pods = listed(worker.ref.name for worker, _ in waiting)
+        pods = listed(name for name, _ in waiting)
         yield _waiting(view, queue, "WorkersQueued", f"{pods} waiting", waiting[0][1])
-    if taken := [(worker, found) for worker, found in pairs if found and wishes.is_taken_back(view, queue, worker)]:
-        yield _wanted(view, listed(worker.ref.name for worker, _ in taken), taken[0][1])
+    if taken := [(worker.name, found) for worker, found in extras if wishes.is_taken_back(view, queue, worker)]:
+        yield _wanted(view, listed(name for name, _ in taken), taken[0][1])
 
 
 def no_class(view: JobView, name: str) -> Note:
     """Return the Event on a priority class that does not exist."""
     return warning("PriorityClassMissing", f"{view.name} is not queued: WorkloadPriorityClass {name} does not exist")
+
+
+def _lacks(found: Workload) -> bool:
+    """Tell whether a Workload says why its pods may not start yet."""
+    return found.said != "" and (found.checked or not found.reserved)
 
 
 def _waiting(view: JobView, queue: Queue, reason: str, who: str, found: Workload) -> Note:
@@ -82,16 +82,15 @@ def _wanted(view: JobView, workers: str, found: Workload) -> Note:
     return normal("QuotaWanted", f"{workers} leaving: Kueue wants the quota for others{_said(found)}")
 
 
-def _unchanged(state: JobState, queue: Queue, base: Workload) -> Note | None:
-    """Return the notice on a least size that is not that of the quota; without min-replicas only on a smaller one."""
+def _unchanged(state: JobState, queue: Queue, base: Workload) -> Iterator[Note]:
+    """Yield the notice on a least size that is not that of the quota; without min-replicas only on a smaller one."""
     view = state.view
     least = wishes.asked(view) if view.policy.min_replicas else min(view.replicas, base.workers)
     is_kept = base.granted and view.facts.elastic and not (state.wishes.stop or queue.prebuilt)
-    if not is_kept or least == base.workers:
-        return None
-    risk = ": Kueue may take back those above" if least > base.workers else ""
-    kept = f"{view.name} keeps its quota for {base.workers} workers as the least size, which is {least} now"
-    return normal("LeastUnchanged", f"{kept}{risk}; to ask again, suspend and resume the job")
+    if is_kept and least != base.workers:
+        risk = ": Kueue may take back those above" if least > base.workers else ""
+        kept = f"{view.name} keeps its quota for {base.workers} workers as the least size, which is {least} now"
+        yield normal("LeastUnchanged", f"{kept}{risk}; to ask again, suspend and resume the job")
 
 
 def _said(workload: Workload) -> str:
