@@ -7,20 +7,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.gangs import facts as gang
-from mpijob_elastic.capabilities.gangs.facts import (
-    COSCHEDULING,
-    COSCHEDULING_GROUP,
-    GANG,
-    KOORDINATOR,
-    KOORDINATOR_GANG,
-    KOORDINATOR_GROUP,
-    KUBERNETES,
-    VOLCANO,
-    VOLCANO_GROUP,
-    VOLCANO_QUEUE,
-    VOLCANO_QUEUES,
-    Gang,
-)
+from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job_facts import JobFacts
@@ -31,17 +18,17 @@ from webhook.rules.mutate import Pod, role_of
 from webhook.rules.optional import Admission, Lookup
 from webhook.rules.review import Refusal
 
-GANG_FIELD = f"metadata.annotations[{GANG}]"
-QUEUE_FIELD = f"metadata.annotations[{VOLCANO_QUEUE}]"
+GANG_FIELD = f"metadata.annotations[{gang.GANG}]"
+QUEUE_FIELD = f"metadata.annotations[{gang.VOLCANO_QUEUE}]"
 _CLOSED = ("Closed", "Closing")
 # What the API server writes into a pod whose template names no scheduler.
 _NO_SCHEDULER = ("", None, "default-scheduler")
 # By these labels and annotations gang schedulers know their pods.
 _MARKS = {
-    VOLCANO_GROUP: VOLCANO,
-    COSCHEDULING_GROUP: COSCHEDULING,
-    KOORDINATOR_GROUP: KOORDINATOR,
-    KOORDINATOR_GANG: KOORDINATOR,
+    gang.VOLCANO_GROUP: gang.VOLCANO,
+    gang.COSCHEDULING_GROUP: gang.COSCHEDULING,
+    gang.KOORDINATOR_GROUP: gang.KOORDINATOR,
+    gang.KOORDINATOR_GANG: gang.KOORDINATOR,
 }
 
 
@@ -64,7 +51,7 @@ read_queue = msgspec.json.Decoder(Queue).decode
 class GangAdmission(Admission):
     """What the webhook does for a gang."""
 
-    watches: ClassVar = {VOLCANO_QUEUES: read_queue}
+    watches: ClassVar = {gang.VOLCANO_QUEUES: read_queue}
 
     def patched(self, pod: Pod, job: JobFacts) -> Patch:
         """Return a patch that gives a launcher or worker the marks of its gang; what its template says stays."""
@@ -105,25 +92,25 @@ class GangAdmission(Admission):
             return
         roles, asked = (names.ROLE_LAUNCHER, names.ROLE_WORKER), new.of(Gang)
         scheduler = asked.scheduler if asked else ""
-        if asked is None and any(job.pod(role).scheduler_name == VOLCANO for role in roles):
+        if asked is None and any(job.pod(role).scheduler_name == gang.VOLCANO for role in roles):
             yield (
-                f'schedulerName is volcano without {GANG}: "volcano": each pod is a gang of its own, unless '
+                f'schedulerName is volcano without {gang.GANG}: "volcano": each pod is a gang of its own, unless '
                 "mpi-operator runs with --gang-scheduling"
             )
-        if scheduler == COSCHEDULING and job.pod(names.ROLE_WORKER).scheduler_name in _NO_SCHEDULER:
+        if scheduler == gang.COSCHEDULING and job.pod(names.ROLE_WORKER).scheduler_name in _NO_SCHEDULER:
             yield "no schedulerName in the templates: they are a gang only if the default scheduler runs Coscheduling"
-        if scheduler == KUBERNETES and len({job.pod(role).scheduler_name or "" for role in roles}) > 1:
+        if scheduler == gang.KUBERNETES and len({job.pod(role).scheduler_name or "" for role in roles}) > 1:
             yield "launcher and workers name different schedulers: Kubernetes then starts no pod of the gang"
         if asked and asked.queue:
             try:
-                lookup.named(VOLCANO_QUEUES, asked.queue)
+                lookup.named(gang.VOLCANO_QUEUES, asked.queue)
             except LookupError:
                 yield f"queue {asked.queue} could not be checked: the queues of Volcano cannot be read"
 
 
 def _queue(name: str, lookup: Lookup) -> Iterator[Refusal]:
     try:
-        found = lookup.named(VOLCANO_QUEUES, name)
+        found = lookup.named(gang.VOLCANO_QUEUES, name)
     except LookupError:
         return  # see `warnings`
     if found is None:

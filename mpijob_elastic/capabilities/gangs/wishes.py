@@ -16,15 +16,7 @@ from collections.abc import Iterator
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.gangs import facts as gang
 from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
-from mpijob_elastic.capabilities.gangs.facts import (
-    KOORDINATOR,
-    KUBERNETES,
-    KUBERNETES_GATES,
-    KUBERNETES_POD_GROUPS,
-    VOLCANO,
-    Gang,
-    PodGroup,
-)
+from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
 from mpijob_elastic.decide.actions import Note, normal, warning
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.wishes import How, Leave, Relaunch
@@ -67,7 +59,7 @@ def of(view: JobView, group: PodGroup, *, now: float) -> Iterator[Leave | Relaun
                 yield Leave(pod=worker.name, how=How.REPLACE, why=why, after=_left_until(worker, now=now))
     may_start = launcher.facts.grouped and not (launcher.facts.node or launcher.facts.gates)
     placed = sum(bool(worker.facts.node) for worker in view.workers)
-    if asked.scheduler == KOORDINATOR and may_start and 0 < group.min_member <= placed:
+    if asked.scheduler == gang.KOORDINATOR and may_start and 0 < group.min_member <= placed:
         why = "was left out when its gang started, and its scheduler does not try it again"
         yield Relaunch(why=why, after=_left_until(launcher, now=now))
 
@@ -78,14 +70,14 @@ def notes(view: JobView, group: PodGroup | None, *, serves: bool | None) -> Iter
     if asked and serves is False:
         missing = f"the cluster serves no PodGroups of {asked.scheduler}"
         begin = f"{view.name} asks for a gang, but {missing}: "
-        if asked.scheduler == KUBERNETES:  # and drops their mark
-            follows = f"its pods start one by one. Kubernetes 1.36 serves them with {KUBERNETES_GATES}"
+        if asked.scheduler == gang.KUBERNETES:  # and drops their mark
+            follows = f"its pods start one by one. Kubernetes 1.36 serves them with {gang.KUBERNETES_GATES}"
             yield warning("GangUnavailable", begin + follows)
             return
         yield warning("GangUnavailable", begin + "until it does, no pod starts")
     most = 1 + view.replicas
     if group and group.min_member > most and _is_fixed(view):
-        theirs = f"podgroup.{KUBERNETES_POD_GROUPS.group} {view.name} -n {view.namespace}"
+        theirs = f"podgroup.{gang.KUBERNETES_POD_GROUPS.group} {view.name} -n {view.namespace}"
         unprotected = '{"metadata":{"finalizers":null}}'
         yield warning(
             "GangUnchanged",
@@ -124,7 +116,7 @@ def _lower(state: JobState, group: PodGroup) -> LowerPodGroup | None:
 
 def _is_fixed(view: JobView) -> bool:
     asked = view.facts.of(Gang)
-    return asked is not None and asked.scheduler == KUBERNETES
+    return asked is not None and asked.scheduler == gang.KUBERNETES
 
 
 def _tune(view: JobView, group: PodGroup, asked: Gang) -> TunePodGroup | None:
@@ -133,11 +125,11 @@ def _tune(view: JobView, group: PodGroup, asked: Gang) -> TunePodGroup | None:
     Koordinator starts the job's pods together, and then each further pod alone.
     """
     queue = ""
-    if asked.scheduler == VOLCANO:
+    if asked.scheduler == gang.VOLCANO:
         queue, annotations = asked.queue or group.queue, asked.annotations
         is_due = queue != group.queue or not annotations.items() <= group.annotations.items()
         how = f"queue {queue}, and the task topology of the job's annotations"
-    elif asked.scheduler == KOORDINATOR:
+    elif asked.scheduler == gang.KOORDINATOR:
         steps = (gang.TOGETHER, gang.ONE_BY_ONE)
         before, annotations = steps if view.driver_running else reversed(steps)
         is_due = before.items() <= group.annotations.items()  # else somebody wants it otherwise

@@ -12,18 +12,7 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.act.own import LiveWrites, check_size
 from mpijob_elastic.capabilities.kube_queue import KubeQueue, facts
-from mpijob_elastic.capabilities.kube_queue.facts import (
-    ENQUEUED,
-    GRANTED,
-    KUBEQUEUE_ANNOTATIONS,
-    KUBEQUEUE_LABELS,
-    KUBEQUEUE_QUEUES,
-    KUBEQUEUE_SUSPEND,
-    QUEUE_UNITS,
-    RUNNING,
-    UNIT_WORKERS,
-    QueueUnit,
-)
+from mpijob_elastic.capabilities.kube_queue.facts import QUEUE_UNITS, QueueUnit
 from mpijob_elastic.capabilities.kube_queue.wishes import CreateUnit, MarkRunning, ReleaseJob
 from mpijob_elastic.decide.actions import Action
 from mpijob_elastic.kube import errors
@@ -74,7 +63,7 @@ class QueueUnits(LiveWrites):
 
     async def _mark(self, view: JobView, unit: QueueUnit) -> None:
         found = unit.metadata
-        status = {"phase": RUNNING, "message": "the job runs", "lastUpdateTime": timestamp(self.now())}
+        status = {"phase": facts.RUNNING, "message": "the job runs", "lastUpdateTime": timestamp(self.now())}
         body = {"metadata": {"resourceVersion": found.resource_version}, "status": status}
         kinds: tuple[str | None, ...] = ("status", None)  # KubeQueue before koord-queue has no subresource for it
         for kind in kinds:
@@ -87,10 +76,10 @@ class QueueUnits(LiveWrites):
 
     async def _release(self, view: JobView, action: ReleaseJob) -> None:
         raw = await self.client.get(QUEUE_UNITS.path(view.namespace, action.unit.metadata.name))
-        if facts.read(raw).phase not in GRANTED:
+        if facts.read(raw).phase not in facts.GRANTED:
             # A former leader has seen the job run since then, and somebody holds it again.
             return self.seen.see(QUEUE_UNITS, raw)
-        body = {"metadata": {"uid": view.ref.uid, "annotations": {KUBEQUEUE_SUSPEND: None}}}
+        body = {"metadata": {"uid": view.ref.uid, "annotations": {facts.KUBEQUEUE_SUSPEND: None}}}
         answer = await self.gate.patch_object(MPI_JOBS, namespace=view.namespace, name=view.name, body=body)
         self.seen.see(MPI_JOBS, answer)
         return self.events.emit(view, action.note)
@@ -110,7 +99,7 @@ def created(view: JobView, action: CreateUnit, *, job: Object, pods: Sequence[Ob
     kind = {"apiVersion": MPI_JOBS.api_version, "kind": MPI_JOBS.kind}
     spec: Object = {
         "consumerRef": {**kind, "namespace": view.namespace, "name": view.name},
-        "queue": next((annotations[key] for key in KUBEQUEUE_QUEUES if key in annotations), None),
+        "queue": next((annotations[key] for key in facts.KUBEQUEUE_QUEUES if key in annotations), None),
         "priority": pods[-1]["spec"].get("priority"),
         "priorityClassName": pods[-1]["spec"].get("priorityClassName"),
         "resource": asked,
@@ -119,12 +108,12 @@ def created(view: JobView, action: CreateUnit, *, job: Object, pods: Sequence[Ob
     metadata = {
         "name": action.name,
         "labels": {
-            **{key: text for key, text in labels.items() if key.startswith(KUBEQUEUE_LABELS)},
+            **{key: text for key, text in labels.items() if key.startswith(facts.KUBEQUEUE_LABELS)},
             names.LABEL_MANAGED_BY: names.PROGRAM,
         },
         "annotations": {
-            **{key: text for key, text in annotations.items() if key.startswith(KUBEQUEUE_ANNOTATIONS)},
-            UNIT_WORKERS: str(action.workers),
+            **{key: text for key, text in annotations.items() if key.startswith(facts.KUBEQUEUE_ANNOTATIONS)},
+            facts.UNIT_WORKERS: str(action.workers),
         },
         "ownerReferences": [controller(view.ref), *(owner(PODS, like.like) for like in action.pods)],
     }
@@ -134,5 +123,5 @@ def created(view: JobView, action: CreateUnit, *, job: Object, pods: Sequence[Ob
         "metadata": metadata,
         "spec": {key: value for key, value in spec.items() if value is not None},
         # Dropped where the status is a subresource.
-        "status": {"phase": ENQUEUED, "message": "made for the job", "lastUpdateTime": timestamp(now)},
+        "status": {"phase": facts.ENQUEUED, "message": "made for the job", "lastUpdateTime": timestamp(now)},
     }

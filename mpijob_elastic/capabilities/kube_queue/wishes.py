@@ -8,17 +8,8 @@ then, which tells it from one whose turn has come; nothing runs any more, so it 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mpijob_elastic.capabilities.kube_queue.facts import (
-    GRANTED,
-    KUBEQUEUE_SUSPEND,
-    OVER,
-    QUEUE_UNITS,
-    RUNNING,
-    TAKEN_BACK,
-    Held,
-    QueueUnit,
-    queue_unit_name,
-)
+from mpijob_elastic.capabilities.kube_queue import facts
+from mpijob_elastic.capabilities.kube_queue.facts import Held, QueueUnit
 from mpijob_elastic.decide import demand
 from mpijob_elastic.decide.actions import (
     Action,
@@ -60,7 +51,7 @@ class DeleteUnit(Delete):
     rechecked = True
     at_version = False
 
-    resource: Resource = QUEUE_UNITS
+    resource: Resource = facts.QUEUE_UNITS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +60,7 @@ class AdoptUnit(Adopt):
 
     words = "make the job and its pods the owners of the QueueUnit {self.ref.name}"
 
-    resource: Resource = QUEUE_UNITS
+    resource: Resource = facts.QUEUE_UNITS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +83,7 @@ class ReleaseJob(Noted):
 class HoldJob(Noted, Annotate):
     """Put KubeQueue's annotation back on a job whose quota is wanted back."""
 
-    key: str = KUBEQUEUE_SUSPEND
+    key: str = facts.KUBEQUEUE_SUSPEND
     resource: Resource = MPI_JOBS
     text: str = "true"
 
@@ -117,7 +108,7 @@ def due(state: JobState, unit: QueueUnit | None, rivals: Sequence[str], *, is_he
 def notes(view: JobView, unit: QueueUnit | None, rivals: Sequence[str]) -> Iterator[Note]:
     """Yield what a job that is held waits for. Not in KubeQueue's words: its numbers change with every try."""
     if rivals:
-        why = f"{listed(rivals)} queues it already, so mpijob-elastic does not take {KUBEQUEUE_SUSPEND} away"
+        why = f"{listed(rivals)} queues it already, so mpijob-elastic does not take {facts.KUBEQUEUE_SUSPEND} away"
         yield warning("KubeQueueYields", f"{view.name} gets no QueueUnit: {why}")
     elif unit and unit.waits:
         step = f"kubectl -n {view.namespace} describe queueunit {unit.metadata.name}"
@@ -125,26 +116,26 @@ def notes(view: JobView, unit: QueueUnit | None, rivals: Sequence[str]) -> Itera
 
 
 def _while_it_waits(view: JobView, unit: QueueUnit) -> DeleteUnit | ReleaseJob | None:
-    if unit.phase in OVER or unit.workers != view.replicas:
+    if unit.phase in facts.OVER or unit.workers != view.replicas:
         return DeleteUnit(ref=unit.metadata)
     note = normal("Dequeued", f"{view.name} is released: {unit.words}")
-    return ReleaseJob(unit=unit, note=note) if unit.phase in GRANTED else None
+    return ReleaseJob(unit=unit, note=note) if unit.phase in facts.GRANTED else None
 
 
 def _while_it_runs(state: JobState, unit: QueueUnit, *, is_held: bool) -> HoldJob | DeleteUnit | MarkRunning | None:
-    if unit.phase in TAKEN_BACK:
+    if unit.phase in facts.TAKEN_BACK:
         if state.view.facts.of(Held):  # a job that is suspended as well gives its quota back, too
             return DeleteUnit(ref=unit.metadata) if _waits(state.view) else None
         why = f"{unit.words}{': ' if unit.said else ''}{unit.said}"
         return HoldJob(ref=state.view.ref, note=warning("QuotaWanted", f"{state.view.name} stops: {why}"))
-    is_started = unit.phase in GRANTED if is_held else state.view.driver_running
-    return MarkRunning(unit=unit) if is_started and unit.phase != RUNNING else None
+    is_started = unit.phase in facts.GRANTED if is_held else state.view.driver_running
+    return MarkRunning(unit=unit) if is_started and unit.phase != facts.RUNNING else None
 
 
 def _adopted(view: JobView, unit: QueueUnit) -> AdoptUnit | None:
     """Return the write by which pods made since the job started own its unit as well, or None."""
     pods = tuple(pod.ref for pod in demand.firsts(view) if pod)
-    is_due = unit.phase == RUNNING and any(pod.uid not in unit.pods for pod in pods)
+    is_due = unit.phase == facts.RUNNING and any(pod.uid not in unit.pods for pod in pods)
     return AdoptUnit(ref=unit.metadata, job=view.ref, pods=pods) if is_due else None
 
 
@@ -154,7 +145,7 @@ def _asked(view: JobView) -> CreateUnit | None:
     All, not the least: once released, nothing holds the others back.
     """
     pods = demand.pod_sets(view, workers=view.replicas) if _waits(view) else ()
-    return CreateUnit(name=queue_unit_name(view.name), pods=pods, workers=view.replicas) if pods else None
+    return CreateUnit(name=facts.queue_unit_name(view.name), pods=pods, workers=view.replicas) if pods else None
 
 
 def _waits(view: JobView) -> bool:

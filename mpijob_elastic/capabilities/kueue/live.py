@@ -19,14 +19,7 @@ from mpijob_elastic.capabilities.kueue.actions import (
     MarkReady,
     Object,
 )
-from mpijob_elastic.capabilities.kueue.facts import (
-    FLAVORS,
-    WORKLOAD_PRIORITIES,
-    WORKLOADS,
-    Asked,
-    Queue,
-    Workload,
-)
+from mpijob_elastic.capabilities.kueue.facts import WORKLOADS, Asked, Queue, Workload
 from mpijob_elastic.capabilities.kueue.wishes import set_of, workload_of
 from mpijob_elastic.decide.actions import Action, Ungate
 from mpijob_elastic.kube import errors, resources
@@ -85,7 +78,7 @@ class Workloads(LiveWrites):
 
     async def _priority(self, view: JobView, name: str) -> int:
         try:
-            found = await self.read(WORKLOAD_PRIORITIES, name)
+            found = await self.read(facts.WORKLOAD_PRIORITIES, name)
         except errors.NotFound:
             if self.missing.get((view.namespace, view.name)) != name:  # each try would make another Event
                 self.events.emit(view, words.no_class(view, name))
@@ -112,7 +105,7 @@ class Workloads(LiveWrites):
         """Return what binds a pod to the nodes of its flavors, and what AdmissionChecks add to it."""
         if not action.adds:
             return []
-        added = [actions.of_flavor(await self.read(FLAVORS, name)) for name in action.adds]
+        added = [actions.of_flavor(await self.read(facts.FLAVORS, name)) for name in action.adds]
         added += await self._updates(view, pod)
         live = await self.read(resources.PODS, pod.name, view.namespace)
         return [
