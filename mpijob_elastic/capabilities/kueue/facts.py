@@ -161,11 +161,6 @@ class Queue:
         """Return the Workload of the launcher and the least workers."""
         return self.workloads.get(names.launcher(job))
 
-    def suspends(self, job: str) -> str:
-        """Return why the whole job has to stop, in Kueue's words; "" if it need not."""
-        base = self.base(job)
-        return f"Kueue ({base.line})" if base and base.preempted else ""
-
 
 NO_QUEUE = Queue()
 

@@ -197,7 +197,8 @@ def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
 
 def _wanted_back(view: JobView, queue: Queue, *, now: float) -> Iterator[Wish]:
     """Yield who leaves because quota is wanted back, or was never asked for."""
-    if why := queue.suspends(view.name) or _outgrown(view, queue):
+    base = queue.base(view.name)
+    if why := f"Kueue ({base.line})" if base and base.preempted else _outgrown(view, queue):
         yield Stop(why=why)
     for pod in view.pods:
         after = honest(pod.facts.created_at, now=now) + MISSED_AFTER

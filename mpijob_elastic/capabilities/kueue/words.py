@@ -33,7 +33,7 @@ def notes(state: JobState, queue: Queue) -> Iterator[Note]:
         yield normal("QueueUnchanged", message)
     yield from _unchanged(state, queue, base)
     if base.preempted and not state.wishes.stop:
-        yield _stays(view.name, base)
+        yield _wanted(view.name, base, leaves=False)
     elif _lacks(base):
         yield _waiting(view, queue, "Queued", f"{view.name} waits", base)
     if outside := [pod.ref.name for pod in view.pods if wishes.is_outside(view, queue, pod)]:
@@ -49,7 +49,7 @@ def notes(state: JobState, queue: Queue) -> Iterator[Note]:
         pods = listed(name for name, _ in waiting)
         yield _waiting(view, queue, "WorkersQueued", f"{pods} waiting", waiting[0][1])
     if taken := [(worker.name, found) for worker, found in extras if wishes.is_taken_back(view, queue, worker)]:
-        yield _wanted(view, listed(name for name, _ in taken), taken[0][1])
+        yield _wanted(listed(name for name, _ in taken), taken[0][1], leaves=view.elastic)
 
 
 def no_class(view: JobView, name: str) -> Note:
@@ -72,14 +72,11 @@ def _waiting(view: JobView, queue: Queue, reason: str, who: str, found: Workload
     return normal(reason, message, next_step=step, detail="; ".join(detail))
 
 
-def _stays(whose: str, found: Workload) -> Note:
-    return warning("QuotaWanted", f"Kueue wants the quota of {whose} for others{_said(found)}")
-
-
-def _wanted(view: JobView, workers: str, found: Workload) -> Note:
-    if not view.elastic:
-        return _stays(workers, found)
-    return normal("QuotaWanted", f"{workers} leaving: Kueue wants the quota for others{_said(found)}")
+def _wanted(whose: str, found: Workload, *, leaves: bool) -> Note:
+    said = f": {found.line}" if found.said else ""
+    if leaves:
+        return normal("QuotaWanted", f"{whose} leaving: Kueue wants the quota for others{said}")
+    return warning("QuotaWanted", f"Kueue wants the quota of {whose} for others{said}")
 
 
 def _unchanged(state: JobState, queue: Queue, base: Workload) -> Iterator[Note]:
@@ -91,7 +88,3 @@ def _unchanged(state: JobState, queue: Queue, base: Workload) -> Iterator[Note]:
         risk = ": Kueue may take back those above" if least > base.workers else ""
         kept = f"{view.name} keeps its quota for {base.workers} workers as the least size, which is {least} now"
         yield normal("LeastUnchanged", f"{kept}{risk}; to ask again, suspend and resume the job")
-
-
-def _said(workload: Workload) -> str:
-    return f": {workload.line}" if workload.said else ""
