@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from mpijob_elastic.capabilities.gangs import Gangs
-from mpijob_elastic.capabilities.gangs import actions as of_gangs
-from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
+from mpijob_elastic.capabilities.gangs import wishes as of_gangs
 from mpijob_elastic.capabilities.gangs.facts import VOLCANO_POD_GROUPS, Gang, PodGroup
+from mpijob_elastic.capabilities.gangs.wishes import LowerPodGroup, MakePodGroup, TunePodGroup
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.model.job import JobView
 from tests.builders import but, ref

@@ -11,17 +11,19 @@ individually (https://github.com/volcano-sh/volcano/blob/master/docs/design/elas
 minCount of a PodGroup of Kubernetes cannot change. The user is told how to delete it, and it is made with fewer.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.gangs import facts as gang
-from mpijob_elastic.capabilities.gangs.actions import LowerPodGroup, MakePodGroup, TunePodGroup
 from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
-from mpijob_elastic.decide.actions import Note, normal, warning
+from mpijob_elastic.decide.actions import Action, Create, Note, Noted, Object, Patch, SetSize, normal, warning
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.wishes import How, Leave, Relaunch
+from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.owners import controller
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker
 
@@ -31,9 +33,47 @@ CHANGED_WITHIN = 5.0
 LEFT_FOR = 5.0
 
 
-def write(
-    state: JobState, group: PodGroup | None, *, serves: bool | None
-) -> MakePodGroup | LowerPodGroup | TunePodGroup | None:
+class LowerPodGroup(SetSize):
+    """Let a gang scheduler wait for fewer pods of the job: `after` instead of `before`."""
+
+    def change(self) -> Object:
+        """Return the new count."""
+        return {"spec": {"minMember": self.after}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MakePodGroup(Noted, Create):
+    """Create the PodGroup of a job, controlled by it."""
+
+    job: Identity
+    min_member: int
+    gang: Gang
+
+    def content(self) -> Object:
+        """Return the PodGroup as its scheduler knows it."""
+        metadata: dict[str, object] = {"name": self.job.name, "ownerReferences": [controller(self.job)]}
+        spec: dict[str, object] = {"schedulingPolicy": {"gang": {"minCount": self.min_member}}}
+        if self.resource != gang.KUBERNETES_POD_GROUPS:
+            asked = self.gang
+            metadata["annotations"] = dict(asked.annotations)
+            spec = {"minMember": self.min_member, "queue": asked.queue, "priorityClassName": asked.priority_class}
+        return {"metadata": metadata, "spec": {key: value for key, value in spec.items() if value}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunePodGroup(Noted, Patch):
+    """Give a PodGroup the queue ("" for the one that it has) and annotations of its job."""
+
+    queue: str
+    annotations: Mapping[str, str]
+
+    def change(self) -> Object:
+        """Return the queue and the annotations."""
+        spec = {"queue": self.queue} if self.queue else {}
+        return {"metadata": {"annotations": dict(self.annotations)}, "spec": spec}
+
+
+def write(state: JobState, group: PodGroup | None, *, serves: bool | None) -> Action | None:
     """Return the write that is due, or None. serves: the API serves PodGroups; None while that is not known."""
     view, asked = state.view, state.view.facts.of(Gang)
     if group is None:

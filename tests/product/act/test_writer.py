@@ -19,8 +19,8 @@ from mpijob_elastic.capabilities.autoscaling.autoscaler import (
 from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALERS
 from mpijob_elastic.capabilities.autoscaling.size import Fill, RollBack
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
-from mpijob_elastic.capabilities.gangs.actions import MakePodGroup
 from mpijob_elastic.capabilities.gangs.facts import KUBERNETES_POD_GROUPS, VOLCANO_POD_GROUPS, Gang
+from mpijob_elastic.capabilities.gangs.wishes import MakePodGroup
 from mpijob_elastic.capabilities.kueue.actions import DeleteWorkload
 from mpijob_elastic.capabilities.run_policy import DeleteJob
 from mpijob_elastic.decide import decide

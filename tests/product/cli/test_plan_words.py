@@ -6,7 +6,7 @@ import pytest
 
 from mpijob_elastic.capabilities import run_policy as of_runs
 from mpijob_elastic.capabilities.autoscaling import autoscaler, size
-from mpijob_elastic.capabilities.gangs import actions as of_gangs
+from mpijob_elastic.capabilities.gangs import wishes as of_gangs
 from mpijob_elastic.capabilities.gangs.facts import VOLCANO_POD_GROUPS, Gang
 from mpijob_elastic.capabilities.kueue import actions as of_kueue
 from mpijob_elastic.decide import actions, derive, plan_words

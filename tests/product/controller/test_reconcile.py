@@ -11,8 +11,8 @@ import pytest
 
 from mpijob_elastic.act.gate import Altered
 from mpijob_elastic.act.writer import Outdated
-from mpijob_elastic.capabilities.gangs.actions import MakePodGroup
 from mpijob_elastic.capabilities.gangs.facts import Gang
+from mpijob_elastic.capabilities.gangs.wishes import MakePodGroup
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, MarkReady
 from mpijob_elastic.controller import refusals
 from mpijob_elastic.controller.reconcile import Reconciler

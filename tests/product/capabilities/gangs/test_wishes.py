@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.capabilities.gangs import Gangs
-from mpijob_elastic.capabilities.gangs.actions import TunePodGroup
 from mpijob_elastic.capabilities.gangs.facts import TOGETHER, Gang, PodGroup
+from mpijob_elastic.capabilities.gangs.wishes import TunePodGroup
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.model.job import JobView
