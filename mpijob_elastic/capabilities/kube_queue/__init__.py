@@ -92,7 +92,7 @@ class KubeQueue(Capability):
     def turn(self, state: JobState) -> Turn | None:
         """Return the queue in which the job waits."""
         unit = self.waiting(state)
-        return Turn(unit.queue or "KubeQueue", waiting=unit.metadata.name, says=unit.said) if unit else None
+        return Turn(unit.shown_queue, waiting=unit.metadata.name, says=unit.said) if unit else None
 
     @classmethod
     def _see(cls, view: JobView, mine: Collection[QueueUnit]) -> Capability | None:

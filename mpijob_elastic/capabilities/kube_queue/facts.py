@@ -74,6 +74,11 @@ class QueueUnit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.phase not in GRANTED | OVER
 
     @property
+    def shown_queue(self) -> str:
+        """Its queue, or who it waits for where it names none."""
+        return self.queue or "KubeQueue"
+
+    @property
     def words(self) -> str:
         """Its name and phase."""
         return f"QueueUnit {self.metadata.name} is {self.phase or ENQUEUED}"
