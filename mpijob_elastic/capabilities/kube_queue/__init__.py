@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue import facts, wishes
 from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, HELD, KUBEQUEUE_SUSPEND, QUEUE_UNITS, Held, QueueUnit
-from mpijob_elastic.decide.actions import Action, Note
+from mpijob_elastic.decide.actions import Action, Note, normal, warning
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Holding, Reading, Stop, Turn, Wish
 from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.policy import Policy, Problem
 
 
@@ -67,8 +68,16 @@ class KubeQueue(Capability):
         return filter(None, wishes.due(state, self.unit, self._rivals(state), is_held=self._holds(state)))
 
     def notes(self, state: JobState) -> Iterable[Note]:
-        """Yield what a held job waits for."""
-        return wishes.notes(state.view, self.unit, self._rivals(state)) if self.known and self._holds(state) else ()
+        """Yield what a held job waits for. Not in KubeQueue's words: its numbers change with every try."""
+        view, unit, rivals = state.view, self.unit, self._rivals(state)
+        if not (self.known and self._holds(state)):
+            return
+        if rivals:
+            why = f"{listed(rivals)} queues it already, so mpijob-elastic does not take {KUBEQUEUE_SUSPEND} away"
+            yield warning("KubeQueueYields", f"{view.name} gets no QueueUnit: {why}")
+        elif unit and unit.waits:
+            step = f"kubectl -n {view.namespace} describe queueunit {unit.metadata.name}"
+            yield normal("Enqueued", f"{view.name} waits in KubeQueue: {unit.words}", next_step=step, detail=unit.said)
 
     def waits_for(self, state: JobState) -> str:
         """Return that the job waits for its turn, if it does."""

@@ -16,7 +16,6 @@ from mpijob_elastic.decide.actions import (
     Adopt,
     Annotate,
     Delete,
-    Note,
     Noted,
     PodSet,
     normal,
@@ -25,7 +24,6 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.phrases import listed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,16 +101,6 @@ def due(state: JobState, unit: QueueUnit | None, rivals: Sequence[str], *, is_he
     else:
         yield _while_it_runs(state, unit, is_held=is_held)
         yield _adopted(view, unit)
-
-
-def notes(view: JobView, unit: QueueUnit | None, rivals: Sequence[str]) -> Iterator[Note]:
-    """Yield what a job that is held waits for. Not in KubeQueue's words: its numbers change with every try."""
-    if rivals:
-        why = f"{listed(rivals)} queues it already, so mpijob-elastic does not take {facts.KUBEQUEUE_SUSPEND} away"
-        yield warning("KubeQueueYields", f"{view.name} gets no QueueUnit: {why}")
-    elif unit and unit.waits:
-        step = f"kubectl -n {view.namespace} describe queueunit {unit.metadata.name}"
-        yield normal("Enqueued", f"{view.name} waits in KubeQueue: {unit.words}", next_step=step, detail=unit.said)
 
 
 def _while_it_waits(view: JobView, unit: QueueUnit) -> DeleteUnit | ReleaseJob | None:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, Asked
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules.optional import Admission
 
 
@@ -13,11 +12,6 @@ class KueueAdmission(Admission):
     """What the webhook says of it, and leaves to Kueue's own, which has run before."""
 
     taken = ("kueue.x-k8s.io/",)
-
-    def findings(self, _job: MPIJob, about: JobFacts) -> Iterator[str]:
-        """Yield that workers which stay run without quota."""
-        if (about.of(Asked) or Asked()).queue and about.clean_pod_policy not in ("Running", "All"):
-            yield "workers stay when this job has ended, but others get its quota; set spec.cleanPodPolicy to Running"
 
     def edits(self, new: JobFacts, old: JobFacts) -> Iterator[str]:
         """Yield what an edit does to its quota."""

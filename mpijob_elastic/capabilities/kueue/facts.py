@@ -75,6 +75,11 @@ class Asked(Known):
         """True if it is in a queue here."""
         return self.queue != ""
 
+    def findings(self, job: JobFacts) -> Iterable[str]:
+        """Yield that workers which stay run without quota."""
+        if self.queue and job.clean_pod_policy not in ("Running", "All"):
+            yield "workers stay when this job has ended, but others get its quota; set spec.cleanPodPolicy to Running"
+
 
 def asked(job: MPIJob) -> Asked | None:
     """Return what an MPIJob asks for."""
