@@ -156,7 +156,6 @@ class Queue:
 
     name: str = ""
     ignored: str = ""
-    priority_class: str = ""
     workloads: Mapping[str, Workload] = field(default_factory=dict)
     prebuilt: bool = False
     elsewhere: bool = False
@@ -184,7 +183,6 @@ def of(job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workload
     )
     return Queue(
         name=asked.queue,
-        priority_class=asked.priority_class,
         workloads={one.metadata.name: one for one in named(mine, all_known)},
         prebuilt=bool(asked.prebuilt),
         elsewhere=asked.elsewhere,

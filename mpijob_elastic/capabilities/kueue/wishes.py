@@ -98,8 +98,8 @@ def due(state: JobState, queue: Queue) -> Iterator[Action]:
     elif base is None:
         # Pods that run already, because the webhook was away or the label is new, ask as well, and go on meanwhile.
         if pods := demand.pod_sets(view, workers=asked(view)):
-            name = names.launcher(view.name)
-            yield CreateWorkload(name=name, queue=queue.name, priority_class=queue.priority_class, pods=pods)
+            name, priority = names.launcher(view.name), (view.facts.of(Asked) or Asked()).priority_class
+            yield CreateWorkload(name=name, queue=queue.name, priority_class=priority, pods=pods)
     else:
         yield from _started(view, base)
         yield from _owned(view, queue, base)

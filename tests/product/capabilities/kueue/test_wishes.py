@@ -286,8 +286,10 @@ def test_what_is_done(view: JobView, plan: str) -> None:
 
 
 def test_it_asks_and_starts_in_kueues_terms() -> None:
-    [asked] = decide(waiting(4, policy=LEAST), now=NOW).actions[-1:]
+    high = Asked(queue="team", priority_class="high")
+    [asked] = decide(waiting(4, policy=LEAST, kueue=high), now=NOW).actions[-1:]
     assert isinstance(asked, CreateWorkload)
+    assert asked.priority_class == "high"
     assert (asked.name, asked.queue, [one.name for one in asked.pods]) == (BASE, "team", ["launcher", "workers"])
     started = decide(waiting(2, queue=queue(granted(), name="other")), now=NOW).actions[-1]
     assert isinstance(started, Ungate)
