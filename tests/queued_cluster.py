@@ -23,8 +23,8 @@ from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.capabilities import admission, live
-from mpijob_elastic.capabilities.parking import PARKED
 from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
+from mpijob_elastic.capabilities.parking import PARKED
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.refusals import Refusals

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from lab.operator import objects
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.parking import PARKED
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, WORKLOADS
+from mpijob_elastic.capabilities.parking import PARKED
 from mpijob_elastic.capabilities.sizes import SIZES
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS

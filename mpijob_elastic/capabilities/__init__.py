@@ -11,8 +11,8 @@ from mpijob_elastic.capabilities.gangs.facts import GANG
 from mpijob_elastic.capabilities.history import History
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
 from mpijob_elastic.capabilities.kueue import Kueue
-from mpijob_elastic.capabilities.parking import PARKED, Parking
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
+from mpijob_elastic.capabilities.parking import PARKED, Parking
 from mpijob_elastic.capabilities.run_policy import Runs
 from mpijob_elastic.capabilities.sizes import SIZES, Sizes
 from mpijob_elastic.capabilities.suspension import SUSPEND, Suspension

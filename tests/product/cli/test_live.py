@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs.live import Key, Live
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, WORKLOADS
+from mpijob_elastic.cli.jobs.live import Key, Live
 from mpijob_elastic.cli.jobs.snapshot import Selection
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.decide import derive

@@ -19,8 +19,8 @@ from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs.facts import Gang
-from mpijob_elastic.capabilities.run_policy import DeleteJob
 from mpijob_elastic.capabilities.gangs.wishes import LowerPodGroup, MakePodGroup, TunePodGroup
+from mpijob_elastic.capabilities.run_policy import DeleteJob
 from mpijob_elastic.capabilities.run_policy.facts import RunPolicy
 from mpijob_elastic.decide import decide, derive, drain
 from mpijob_elastic.decide.actions import (
