@@ -27,9 +27,7 @@ from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.capabilities.parking import PARKED
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
-from mpijob_elastic.controller.refusals import Refusals
-from mpijob_elastic.controller.scale_metrics import ScaleTimes
-from mpijob_elastic.controller.seen_times import SeenTimes
+from mpijob_elastic.controller.remembered import Refusals, ScaleTimes, SeenTimes
 from mpijob_elastic.decide.actions import LookIntoLauncher, Note, ProbeWorkers
 from mpijob_elastic.kube import cost, errors
 from mpijob_elastic.kube.queue import WorkQueue
@@ -333,7 +331,7 @@ class Leader:
                 gate,
                 self.caches,
                 recheck=recheck,
-                begin_to_end=self.execs.begin_to_end,
+                execs=self.execs,
                 events=events,
                 metrics=metrics,
                 own=live.writers(client, gate, self.caches, events, now),

@@ -1,14 +1,19 @@
-"""Look by exec into a launcher for the `kubectl exec`s that hold its ranks.
+"""Look by exec into a launcher for the `kubectl exec`s that hold its ranks, and end those that are frozen.
 
 The script prints only the name of the pod from a command line, because the rest contains a secret of Horovod. Looks are
 seldom (decide/frozen_execs), and a few at once (looks).
+
+An end lets a job go on after a loss while nobody watches it. It comes after a second decision from live objects, and
+only while the lease is held (`Writer`). The command checks that each process is still the process that was seen. It is
+a single command for all, in a turn of the looks, because a shell may hang. A failure is counted, and costs a try.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.looks import FairTurns, Job, Looks, look_into
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher
@@ -45,6 +50,26 @@ done
 """
 COMMAND = ["/bin/sh", "-c", SCRIPT]
 
+ENDED, GONE, FAILED = "ended", "gone", "error"
+
+# As the script of a look, for these processes: only a `kubectl exec` into that pod may be killed.
+END_SCRIPT = """\
+set -f
+for found in "$@"; do
+  pid=${found%% *} pod=${found##* } line= stat=
+  read -r line 2>/dev/null < "/proc/$pid/cmdline"
+  read -r stat 2>/dev/null < "/proc/$pid/stat"
+  case $line in
+    "/opt/kube/kubectlexec$pod--/bin/sh"*) ;;
+    "/opt/kube/kubectlexec$pod--container"*--/bin/sh*) ;;
+    *) echo gone; continue ;;
+  esac
+  set -- ${stat##*) }
+  [ "$pid ${20} $pod" = "$found" ] || { echo gone; continue; }
+  kill "$pid" && echo ended || echo error
+done
+"""
+
 # Tries to end execs; returns each with True if it is gone.
 End = Callable[[], Awaitable[Mapping[Exec, bool]]]
 
@@ -54,7 +79,7 @@ _MAIN = re.compile(r"main ([0-9]{1,18})\n")
 _LINE = re.compile(r"(?am)^(\d{1,18}) (\d{1,18}) ([a-z0-9.-]{1,253}-worker-\d{1,10})(?:--container[a-z0-9-]{1,63})?\n")
 
 
-class Execs(Looks[tuple[str, Held]]):
+class Execs(Looks[dict[str, Held]]):
     """Looks and remembers, by job: the uid of its launcher, and what that holds."""
 
     def __init__(self, client: ApiReader, *, now: Callable[[], float], wake: Callable[[str, str], None]) -> None:
@@ -63,13 +88,12 @@ class Execs(Looks[tuple[str, Held]]):
 
     def held(self, job: Job, uid: str) -> Held:
         """Return the result of looks into the launcher with this uid."""
-        known, held = self.jobs.get(job, ("", Held()))
-        return held if known == uid else Held()
+        return self.jobs.get(job, {}).get(uid, Held())
 
     def begin(self, view: JobView, action: LookIntoLauncher) -> None:
         """Look into a launcher, unless a look is under way."""
         uid, job = action.launcher.ref.uid, (view.namespace, view.name)
-        self.jobs[job] = uid, self.held(job, uid)
+        self.jobs[job] = {uid: self.held(job, uid)}
         self._begin(uid, job, self._turns, partial(self._ask, view, action))
 
     def begin_to_end(self, view: JobView, action: EndExecs, end: End) -> None:
@@ -80,40 +104,54 @@ class Execs(Looks[tuple[str, Held]]):
         uid, job = action.launcher.ref.uid, (view.namespace, view.name)
         held, tried = self.held(job, uid), {*action.execs}
         still = tuple(found for found in held.frozen if found not in tried)
-        self.jobs[job] = uid, replace(held, frozen=still, tried_at=max(self._now(), held.asked_at))
+        self.jobs[job] = {uid: replace(held, frozen=still, tried_at=max(self._now(), held.asked_at))}
         self._begin(f"end {uid}", job, self._turns, partial(self._end, job, uid, end))
 
     async def _ask(self, view: JobView, action: LookIntoLauncher) -> bool:
-        uid, job = action.launcher.ref.uid, (view.namespace, view.name)
         asked_at = self._now()
         found = await look(self._client, view, action.launcher, timeout=LOOK_TIMEOUT)
-        known, before = self.jobs.get(job, ("", Held()))  # not earlier: execs may have been ended meanwhile
-        if known != uid:
-            return False  # it was forgotten
-        after = replace(before, asked_at=asked_at, about=action.about)
+        # Read after the look: execs may have been ended, or the job forgotten, meanwhile.
+        known, uid = self.jobs.get((view.namespace, view.name), {}), action.launcher.ref.uid
+        before = known.get(uid)
+        if before is None:
+            return False
+        known[uid] = replace(before, asked_at=asked_at, about=action.about)
         if found is not None:
             suspects, suspected = frozen_execs.cut_off(view, found, now=asked_at), {*before.suspects}
-            after = Held(
+            known[uid] = Held(
                 asked_at=asked_at,
                 about=action.about,
                 suspects=suspects,
                 frozen=tuple(suspect for suspect in suspects if suspect in suspected),
                 tries={suspect: before.tries[suspect] for suspect in suspects if suspect in before.tries},
             )
-        self.jobs[job] = uid, after
         return True
 
     async def _end(self, job: Job, uid: str, end: End) -> bool:
         ended = await end()
-        known, held = self.jobs.get(job, ("", Held()))
-        if known != uid:
+        known = self.jobs.get(job, {})
+        held = known.get(uid)
+        if held is None:
             return False  # it was forgotten
         tries = {found: MOST_TRIES if done else held.tries.get(found, 0) + 1 for found, done in ended.items()}
         frozen = {*held.frozen, *ended}
         still = tuple(found for found in held.suspects if found in frozen and not ended.get(found))
         tried_at = max(self._now(), held.asked_at)
-        self.jobs[job] = uid, replace(held, frozen=still, tries={**held.tries, **tries}, tried_at=tried_at)
+        known[uid] = replace(held, frozen=still, tries={**held.tries, **tries}, tried_at=tried_at)
         return True
+
+
+def end_command(execs: Sequence[Exec]) -> list[str]:
+    """Return the command that ends execs in their launcher, and prints "ended", "gone" or "error" for each."""
+    return ["/bin/sh", "-c", END_SCRIPT, "sh", *(f"{found.pid} {found.ticks} {found.pod}" for found in execs)]
+
+
+async def end(gate: Gate, namespace: str, launcher: Launcher, execs: Sequence[Exec]) -> Mapping[Exec, str]:
+    """End execs; return the outcome of each, none without an answer of the command. Raises as `Gate.execute` does."""
+    result = await gate.execute(namespace, launcher.ref.name, container=launcher.container, command=end_command(execs))
+    answers = result.stdout.split()
+    is_ours = result.exit_code == 0 and len(answers) == len(execs) and {*answers} <= {ENDED, GONE, FAILED}
+    return dict(zip(execs, answers, strict=True)) if is_ours else {}
 
 
 async def look(

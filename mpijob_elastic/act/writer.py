@@ -8,7 +8,7 @@ it. A refusal is raised, and the queue has the job looked at again.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -16,10 +16,10 @@ from typing import Any, Protocol
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.act import end_execs
+from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Altered, Gate, for_each
-from mpijob_elastic.act.launcher_execs import End
+from mpijob_elastic.act.gate import Altered, Gate, NotLeader, for_each
+from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.own import Own, Seen
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import (
@@ -48,9 +48,6 @@ from mpijob_elastic.model.pod import Refusal
 from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
-
-# Begins to end execs of a launcher, beside the other writes.
-BeginToEnd = Callable[[JobView, EndExecs, End], None]
 
 # Deletions of one job under way: a large scale-in waits for fewer answers, and still opens few connections.
 DELETIONS_AT_ONCE = 4
@@ -91,7 +88,7 @@ class Writer:
         seen: Seen,
         *,
         recheck: Recheck,
-        begin_to_end: BeginToEnd,
+        execs: Execs,
         events: Events,
         metrics: Metrics,
         own: Sequence[Own] = (),
@@ -99,7 +96,7 @@ class Writer:
         self._gate = gate
         self._seen = seen
         self._recheck = recheck
-        self._begin_to_end = begin_to_end
+        self._execs = execs
         self._events = events
         self._metrics = metrics
         self._own = own
@@ -156,7 +153,7 @@ class Writer:
             case Ungate():
                 await self._free(view, action)
             case EndExecs():
-                self._begin_to_end(view, action, partial(self._end_execs, view, action))
+                self._execs.begin_to_end(view, action, partial(self._end_execs, view, action))
 
     async def _patch(self, view: JobView, action: Patch) -> None:
         answer = await self._gate.patch_object(
@@ -221,10 +218,19 @@ class Writer:
             self._done(view, resources.PODS, answer)
 
     async def _end_execs(self, view: JobView, action: EndExecs) -> Mapping[Exec, bool]:
-        outcomes = await end_execs.end(self._gate, view, action, recheck=self._recheck.execs, metrics=self._metrics)
-        if ended := [found for found, outcome in outcomes.items() if outcome == end_execs.ENDED]:
+        """Try to end execs; return each with True if it is gone."""
+        outcomes: dict[Exec, str] = {}
+        try:
+            if frozen := await self._recheck.execs(view, action):
+                outcomes = dict.fromkeys(frozen, launcher_execs.FAILED)
+                outcomes |= await launcher_execs.end(self._gate, view.namespace, action.launcher, frozen)
+        except (errors.KubeError, NotLeader) as error:
+            log.warning("frozen execs of %s/%s not ended: %s", view.namespace, action.launcher.ref.name, error)
+        for outcome in outcomes.values():
+            self._metrics.ended_execs.labels(outcome).inc()
+        if ended := [found for found, outcome in outcomes.items() if outcome == launcher_execs.ENDED]:
             self._events.emit(view, frozen_execs.ended(view, ended))
-        return {found: outcome != end_execs.FAILED for found, outcome in outcomes.items()}
+        return {found: outcomes.get(found, launcher_execs.FAILED) != launcher_execs.FAILED for found in action.execs}
 
     async def _refresh(self, view: JobView, action: RefreshLauncher) -> None:
         """Touch the launcher. A refusal is remembered and not raised, so that it holds up nothing else."""

@@ -1,18 +1,30 @@
-"""The controller process: its caches are always warm, it works only while it leads, and it hands over at its end."""
+"""The controller process: its caches are always warm, it works only while it leads, and it hands over at its end.
+
+It serves /healthz, /readyz and /metrics over plain HTTP. Healthy: the watches give signs of life. Ready: the caches
+have been filled once. A standby is ready too, because it can take over at once.
+"""
 
 import asyncio
 import logging
 import signal
 import time
 from asyncio import sslproto
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from random import Random
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from aiohttp import web
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
 
 from mpijob_elastic import __version__, names
 from mpijob_elastic.act.events import Events
@@ -21,15 +33,15 @@ from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.capabilities import live
-from mpijob_elastic.controller import health, namespaces
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
-from mpijob_elastic.controller.scale_metrics import ScaleTimes
-from mpijob_elastic.controller.seen_times import SeenTimes
+from mpijob_elastic.controller.remembered import ScaleTimes, SeenTimes
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import Lease, LeaseTimes
 from mpijob_elastic.kube.queue import WorkQueue, work
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.taints import Signs
@@ -45,6 +57,10 @@ log = logging.getLogger(__name__)
 CONNECTION_BUFFER = 64 * 2**10
 # Seconds that Events may still take when the leader stops.
 FLUSH_TIME = 2.0
+# Seconds. Well above the 75 s after which a dead watch is replaced, and the backoff after that.
+DEAD_AFTER = 300.0
+# Seconds between two questions whether a namespace is open.
+ASK_EVERY = 60.0
 # Caches that lag cause these for a moment; the next try succeeds, so they are worth no warning.
 _EXPECTED = (errors.Conflict, Outdated, NotLeader)
 
@@ -82,16 +98,42 @@ async def run(settings: ControllerSettings) -> None:
         loop.add_signal_handler(number, stop.set)
     user_agent = f"mpijob-elastic-controller/{__version__}"
     async with await connect(user_agent=user_agent, kubeconfig=settings.kubeconfig, context=settings.context) as client:
-        closed = await namespaces.closed(client, settings.jobs_namespaces)
+        closed = await closed_to(client, settings.jobs_namespaces)
         others = tuple(namespace for namespace in settings.jobs_namespaces if namespace not in closed)
         if closed and others:
             log.error("no rights in %s: gone, or `mpijob-elastic install` is to be run again", listed(closed))
             settings = replace(settings, jobs_namespaces=others)
-        ending = asyncio.create_task(namespaces.end_once_open(client, closed, stop))
+        ending = asyncio.create_task(end_once_open(client, closed, stop))
         try:
             await Controller(client, settings).run(stop)
         finally:
             ending.cancel()
+
+
+async def closed_to(client: ApiReader, namespaces: Sequence[str]) -> list[str]:
+    """Return the namespaces in which we may not list jobs: a namespace that is deleted takes our Role along.
+
+    A watch there never lists, and must not keep the jobs of all others waiting when a controller starts.
+    """
+    found = []
+    for namespace in namespaces:
+        try:
+            await client.get(MPI_JOBS.path(namespace), query={"limit": "1"})
+        except errors.Forbidden:
+            found.append(namespace)
+        except errors.KubeError:
+            break  # whatever else is wrong, the watches wait until it has passed
+    return found
+
+
+async def end_once_open(
+    client: ApiReader, namespaces: Sequence[str], stop: asyncio.Event, *, every: float = ASK_EVERY
+) -> None:
+    """Set `stop` once one of these namespaces is open: a new process watches it from its start."""
+    while True:
+        await asyncio.sleep(every)
+        if len(await closed_to(client, namespaces)) < len(namespaces):
+            stop.set()
 
 
 def spare_memory() -> None:
@@ -150,7 +192,7 @@ class Controller:
                 is_gone=self._caches.is_node_gone,
                 now=now,
             ),
-            begin_to_end=self._execs.begin_to_end,
+            execs=self._execs,
             events=self._events,
             metrics=self._metrics,
             own=live.writers(client, gate, self._caches, self._events, now, options=settings.components),
@@ -169,16 +211,7 @@ class Controller:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Follow the cluster, lead while the lease is held, end when `stop` is set."""
-        async with (
-            health.serving(
-                host=self._settings.health_host,
-                port=self._settings.health_port,
-                caches=self._caches,
-                registry=self._metrics.registry,
-                before_scrape=self._gauges,
-            ) as port,
-            asyncio.TaskGroup() as group,
-        ):
+        async with self._serving() as port, asyncio.TaskGroup() as group:
             log.info("%s serves health and metrics on port %d", self._settings.identity, port)
             watching = group.create_task(self._caches.run())
             leading = group.create_task(self._lead_when_synced())
@@ -188,6 +221,36 @@ class Controller:
             leading.cancel()
             await asyncio.wait({leading})
             watching.cancel()
+
+    @asynccontextmanager
+    async def _serving(self) -> AsyncIterator[int]:
+        """Serve health and metrics while the context lasts; yield the port. Raises OSError if the port is taken."""
+
+        async def healthz(_: web.Request) -> web.Response:
+            silent = {name: age for name, age in self._caches.ages().items() if age > DEAD_AFTER}
+            if silent:
+                return web.Response(status=503, text=f"no sign of life of the watches of {', '.join(silent)}\n")
+            return web.Response(text="ok\n")
+
+        async def readyz(_: web.Request) -> web.Response:
+            if not self._caches.is_synced():
+                return web.Response(status=503, text="the first lists are not complete\n")
+            return web.Response(text="ok\n")
+
+        async def metrics(_: web.Request) -> web.Response:
+            self._gauges()
+            text = generate_latest(self._metrics.registry)
+            return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+        app = web.Application()
+        app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)])
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, self._settings.health_host, self._settings.health_port).start()
+            yield int(runner.addresses[0][1])
+        finally:
+            await runner.cleanup()
 
     async def _lead_when_synced(self) -> None:
         await self._caches.synced()

@@ -7,7 +7,7 @@
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -15,22 +15,14 @@ from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
-from mpijob_elastic.controller import left_behind
-from mpijob_elastic.controller.refusals import Refusals
-from mpijob_elastic.controller.scale_metrics import ScaleTimes
-from mpijob_elastic.controller.seen_times import SeenTimes
+from mpijob_elastic.controller.remembered import Refusals, ScaleTimes, SeenTimes
 from mpijob_elastic.decide import derive, plan
-from mpijob_elastic.decide.actions import (
-    Action,
-    Plan,
-    ProbeWorkers,
-    TellUser,
-    needs_notice,
-)
+from mpijob_elastic.decide.actions import Action, Plan, ProbeWorkers, TellUser, needs_notice
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe.caches import Caches
 from mpijob_elastic.observe.watching import JobKey
 
@@ -42,6 +34,10 @@ MOST_ROUNDS = 16
 UNDONE_PAUSE = 5.0
 # Seconds to the next look at least while a write is refused.
 REFUSED_PAUSE = 1.0
+# Seconds: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
+DEFAULT_GRACE = 30.0
+# Seconds until ranks of a job that is gone are ended once more.
+END_AGAIN = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +62,7 @@ class Reconciler:
         """
         for _ in range(MOST_ROUNDS):
             state = self._see(key)
-            wait = left_behind.end_ranks(key, self.caches.left_behind(key), self.prober, now=self.now())
+            wait = end_ranks(key, self.caches.left_behind(key), self.prober, now=self.now())
             if wait is not None:
                 self.queue.put_after(key, wait)
             if state is None:
@@ -82,7 +78,7 @@ class Reconciler:
     def forget(self, key: JobKey) -> None:
         """Forget a job that is gone."""
         self.scales.forget(key)
-        self.drains.forget(key.namespace, key.name)
+        self.drains.forget(key)
         self.writer.forget(key.namespace, key.name)
         self.prober.forget(key.namespace, key.name)
         self.execs.forget(key.namespace, key.name)
@@ -137,16 +133,13 @@ class Reconciler:
             is_conflict = isinstance(error, errors.Conflict) and not isinstance(error, errors.AlreadyExists)
             if errors.is_away(error) or is_conflict:
                 raise
-            self._refused(key, view, action, error)
+            note = self.refusals.add(key, action, error)
+            log.log(logging.WARNING if note else logging.INFO, "%s: %s: %s", key, type(action).__name__, error)
+            if note and note.line not in view.facts.notices:
+                self.events.emit(view, note)
             return False
         self.refusals.done(key, action)
         return True
-
-    def _refused(self, key: JobKey, view: JobView, action: Action, error: errors.KubeError) -> None:
-        note = self.refusals.add(key, action, error)
-        log.log(logging.WARNING if note else logging.INFO, "%s: %s: %s", key, type(action).__name__, error)
-        if note and note.line not in view.facts.notices:
-            self.events.emit(view, note)
 
     def _rest(self, key: JobKey, state: JobState, due: Plan) -> None:
         self.prober.tidy(state.view)
@@ -156,3 +149,23 @@ class Reconciler:
             times = [again, *(max(REFUSED_PAUSE, wait) for wait in times)]
         if times:
             self.queue.put_after(key, min(times))
+
+
+def end_ranks(key: JobKey, pods: Iterable[PodFacts], prober: Prober, *, now: float) -> float | None:
+    """End the ranks of these pods that had their time; return the seconds to the next look, None if none is needed.
+
+    These workers are being deleted, and their job is gone or has finished. A rank outlives the exec that started it,
+    and its driver has ended, so nobody tells it to leave. The grace period that our webhook gives a worker
+    (webhook/rules/worker_grace) would keep its GPUs for the drain-timeout, so such ranks are ended after the period
+    that Kubernetes would have given.
+    """
+    waits = []
+    for pod in pods:
+        if pod.ends_at is None or pod.grace is None or pod.grace <= DEFAULT_GRACE:
+            continue
+        wait = pod.ends_at - pod.grace + DEFAULT_GRACE - now
+        if wait <= 0:
+            prober.end(key.namespace, key.name, pod)
+            wait = END_AGAIN
+        waits.append(wait)
+    return min(waits, default=None)

@@ -11,7 +11,7 @@ from lab.errors import LabError
 from lab.install import Installed
 from lab.operator.objects import Object
 from mpijob_elastic import names
-from mpijob_elastic.act import end_execs, launcher_execs
+from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.act.worker_probes import END as END_RANKS
 from mpijob_elastic.act.worker_probes import SCRIPT, TELL
 from mpijob_elastic.kube import errors
@@ -66,10 +66,10 @@ pytestmark = [pytest.mark.lab, needs("ValidatingAdmissionPolicy")]
 PROBE, TOLD, ENDED = (["/bin/sh", "-c", script] for script in (SCRIPT, TELL, END_RANKS))
 # No process has so high a number.
 NO_EXEC = Exec(pid=4_194_305, ticks=5000, pod=WORKER, started_at=0.0)
-END = end_execs.command([NO_EXEC, NO_EXEC])
+END = launcher_execs.end_command([NO_EXEC, NO_EXEC])
 # Other words in its places.
 NOT_TO_END = (
-    (2, f"{end_execs.SCRIPT}id\n"),
+    (2, f"{launcher_execs.END_SCRIPT}id\n"),
     (3, "$(id)"),
     (4, f"0 8 {WORKER}"),
     (5, f"-1 8 {WORKER}"),

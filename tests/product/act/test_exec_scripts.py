@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mpijob_elastic.act import end_execs, launcher_execs
 from mpijob_elastic.cli.jobs import exec_probes
+from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.explain.spawned_ranks import Spawn
 from mpijob_elastic.model.kubexec import Exec
 from tests.builders import NOW, but
@@ -22,7 +22,7 @@ RANK = f"cd /data > /dev/null 2>&1 ; HOROVOD_HOSTNAME={POD}.r2 HOROVOD_RANK=12 H
 
 
 def answers(shell: list[str], *execs: Exec) -> list[str]:
-    command = [*shell, *end_execs.command(execs)[1:]]
+    command = [*shell, *launcher_execs.end_command(execs)[1:]]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return done.stdout.splitlines()

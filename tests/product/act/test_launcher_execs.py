@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from mpijob_elastic.act import end_execs
-from mpijob_elastic.act.launcher_execs import Execs
+from mpijob_elastic.act.launcher_execs import Execs, end_command
 from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.decide import derive, frozen_execs
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher
@@ -242,7 +241,7 @@ async def end(
             gate,
             Taken(),
             recheck=Recheck(frozen),
-            begin_to_end=found.execs.begin_to_end,
+            execs=found.execs,
             events=told,
             metrics=metrics,
         )
@@ -293,6 +292,6 @@ async def end(
     ],
 )
 async def test_execs_are_ended(how: dict[str, Any], ended: list[bool], tried: int, said: bool) -> None:
-    commands = [end_execs.command((DEAD, LATER)[:tried])] if tried else []
+    commands = [end_command((DEAD, LATER)[:tried])] if tried else []
     assert await end(**how) == (ended, commands, ["FrozenExecEnded"] * said)
-    assert end_execs.command((DEAD, LATER))[3:] == ["sh", "41 5000 j-worker-2", "43 5000 j-worker-3"]
+    assert end_command((DEAD, LATER))[3:] == ["sh", "41 5000 j-worker-2", "43 5000 j-worker-3"]

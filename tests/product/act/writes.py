@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.launcher_execs import End
+from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.own import Own
 from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.decide.actions import Action, DeleteWorkers, EndExecs, Note, Removal, Ungate
@@ -108,14 +108,11 @@ def gate_of(client: ApiWriter, metrics: Metrics, *, time_left: float = math.inf)
 
 
 def writer_of(client: ApiWriter, taken: Taken, recheck: Nothing, *, own: Sequence[Own] = ()) -> Writer:
-    """Return a writer whose Events are kept, and that ends no exec."""
+    """Return a writer whose Events are kept, and that is to end no exec."""
     metrics = Metrics(CollectorRegistry())
     gate = gate_of(client, metrics)
-
-    def ends_nothing(_view: JobView, _action: EndExecs, _end: End) -> None:
-        """No exec is to be ended."""
-
-    return Writer(gate, taken, recheck=recheck, begin_to_end=ends_nothing, events=Told(gate), metrics=metrics, own=own)
+    execs = Execs(client, now=lambda: NOW, wake=lambda *_: None)
+    return Writer(gate, taken, recheck=recheck, execs=execs, events=Told(gate), metrics=metrics, own=own)
 
 
 def is_there(api: TinyApi, path: str) -> None:

@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from typer.testing import CliRunner
 
 from mpijob_elastic import __version__, names
-from mpijob_elastic.act import end_execs, launcher_execs, worker_probes
 from mpijob_elastic.capabilities.autoscaling.facts import SCALE_TIMEOUT
+from mpijob_elastic.act import launcher_execs, worker_probes
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.cli import app
 from mpijob_elastic.decide import frozen_execs
@@ -100,8 +100,8 @@ def test_looks_and_words_to_a_pod_are_the_commands_that_the_policy_lets_through(
 def test_what_ends_an_exec_is_the_command_that_the_policy_lets_through() -> None:
     expressions = "".join(validations("mpijob-elastic-exec"))
     one_of_it = Exec(pid=41, ticks=5000, pod="j-worker-1", started_at=0.0)
-    assert end_execs.command([one_of_it])[2] == end_execs.SCRIPT
-    assert f"object.command[2] == r'''{end_execs.SCRIPT}'''" in expressions
+    assert launcher_execs.end_command([one_of_it])[2] == launcher_execs.END_SCRIPT
+    assert f"object.command[2] == r'''{launcher_execs.END_SCRIPT}'''" in expressions
     assert f"object.command.size() <= {4 + frozen_execs.MOST_AT_A_TIME}" in expressions
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from mpijob_elastic.act.worker_probes import Prober
-from mpijob_elastic.controller import left_behind
+from mpijob_elastic.controller.reconcile import end_ranks
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import Owned
 from mpijob_elastic.observe.watching import JobKey
@@ -51,5 +51,5 @@ def test_ranks_get_the_time_that_kubernetes_gives_by_default(
     grace: int, after: float, wait: float | None, *, ended: bool
 ) -> None:
     prober, pod = Ended(), worker(grace=grace)
-    assert left_behind.end_ranks(KEY, [pod], prober, now=DELETED_AT + after) == wait
+    assert end_ranks(KEY, [pod], prober, now=DELETED_AT + after) == wait
     assert prober.pods == [("n/train", pod)] * ended

@@ -12,8 +12,13 @@ import pytest
 
 from bench import jobs
 from mpijob_elastic import names
-from mpijob_elastic.controller import namespaces
-from mpijob_elastic.controller.process import Controller, ControllerSettings, spare_memory
+from mpijob_elastic.controller.process import (
+    Controller,
+    ControllerSettings,
+    closed_to,
+    end_once_open,
+    spare_memory,
+)
 from mpijob_elastic.kube.lease import LeaseTimes
 from mpijob_elastic.kube.resources import LEASES, MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
@@ -98,14 +103,14 @@ async def test_only_a_refusal_closes_a_namespace(proxy: FaultProxy, client: ApiW
         proxy.inject(Reset(), on=lambda request: of("b", request)),
         proxy.inject(Answer(status=503), on=lambda request: of("c", request)),
     ):
-        assert await namespaces.closed(client, ["a", "b", "c", "d"]) == ["a"]
-    assert await namespaces.closed(client, ["a"]) == []
+        assert await closed_to(client, ["a", "b", "c", "d"]) == ["a"]
+    assert await closed_to(client, ["a"]) == []
 
 
 async def test_the_process_ends_once_a_namespace_is_open(proxy: FaultProxy, client: ApiWriter) -> None:
     stop = asyncio.Event()
     with proxy.inject(Answer(status=403, reason="Forbidden")):
-        waiting = asyncio.create_task(namespaces.end_once_open(client, ["a"], stop, every=0.01))
+        waiting = asyncio.create_task(end_once_open(client, ["a"], stop, every=0.01))
         await eventually(lambda: len(proxy.requests) >= 3)
         assert not stop.is_set()
     async with asyncio.timeout(60):

@@ -14,9 +14,9 @@ from mpijob_elastic.act.writer import Outdated
 from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.capabilities.gangs.wishes import MakePodGroup
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, MarkReady
-from mpijob_elastic.controller import refusals
+from mpijob_elastic.controller import remembered
 from mpijob_elastic.controller.reconcile import Reconciler
-from mpijob_elastic.controller.refusals import Refusals
+from mpijob_elastic.controller.remembered import Refusals
 from mpijob_elastic.decide.actions import DeleteLauncher, DeleteWorkers, TellUser, WriteConfig, WriteRole
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.queue import WorkQueue
@@ -115,7 +115,7 @@ async def test_what_is_refused_is_tried_ever_later_and_told_once() -> None:
         api.clock += waits[-1]
     assert waits[0] <= 1.0
     assert waits[:5] == sorted(waits[:5])
-    assert refusals.RETRY.longest / 2 <= waits[-1] <= refusals.RETRY.longest
+    assert remembered.RETRY.longest / 2 <= waits[-1] <= remembered.RETRY.longest
     [said] = api.said
     assert said.startswith("Refused: not done: ask queue team for quota with the Workload")
     assert "a policy says no" in said

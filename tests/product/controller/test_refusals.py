@@ -1,6 +1,6 @@
 """Writes that are refused: what is told of them."""
 
-from mpijob_elastic.controller.refusals import Refusals
+from mpijob_elastic.controller.remembered import Refusals
 from mpijob_elastic.decide.actions import DeleteWorkers, Removal, normal
 from mpijob_elastic.decide.retries import REFUSED_OFTEN
 from mpijob_elastic.kube.errors import Forbidden

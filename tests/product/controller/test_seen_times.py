@@ -2,12 +2,13 @@
 
 import pytest
 
-from mpijob_elastic.controller.seen_times import SeenTimes
+from mpijob_elastic.controller.remembered import SeenTimes
 from mpijob_elastic.decide import derive, drain, host_list
 from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.model.pod import Probe
+from mpijob_elastic.observe.watching import JobKey
 from tests.builders import NOW, but, config, job, pods, shown, worker
 
 POD = "j-worker-2"
@@ -90,7 +91,7 @@ def test_what_is_over_is_forgotten() -> None:
     clocks.look(job(2))
     assert clocks.drains() == {}
     clocks.look(DRAINING)
-    clocks.times.forget("default", "j")
+    clocks.times.forget(JobKey("default", "j"))
     assert clocks.drains() == {}
 
 

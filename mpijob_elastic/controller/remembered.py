@@ -1,0 +1,203 @@
+"""What a process remembers of each job between two looks: times that it saw, refused writes, changes of size.
+
+In memory alone: after a change of the leader a refused write is tried at once, a wait may take longer but never less
+than its time, and a change of size is not measured.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from mpijob_elastic import names
+from mpijob_elastic.decide import drain
+from mpijob_elastic.decide.actions import Action, Note, Occasion, Plan, WriteRole, occasion, warning
+from mpijob_elastic.decide.notices import LONGEST_REASON, REFUSED
+from mpijob_elastic.decide.retries import REFUSED_OFTEN
+from mpijob_elastic.decide.state import SETTLE, JobState
+from mpijob_elastic.kube.queue import Backoff
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.observe.watching import JobKey
+from mpijob_elastic.telemetry.metrics import Metrics
+
+# Each try costs a write and what the API server asks for it, and what a policy refuses may stay refused.
+RETRY = Backoff(first=1.0, longest=30.0)
+
+
+class SeenTimes:
+    """Since when this process has seen each drain, missing pod, and host list; `clock` returns monotonic seconds.
+
+    A drain begins, and a list changes, at a time that some leader wrote down. The wall clock of this process may be
+    ahead of that leader's, or step forward meanwhile, so the wall clock alone ends no drain, and lets no change follow
+    another.
+    """
+
+    def __init__(self, *, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._first: dict[tuple[str, str], dict[tuple[str, float], float]] = {}
+        # By job: the times of the list's last changes, its touch, and when they were first seen.
+        self._lists: dict[tuple[str, str], tuple[tuple[float, float, str], float]] = {}
+
+    def timed(self, view: JobView) -> JobView:
+        """Return the view with the times for which its drains, missing pods and new list have been seen."""
+        now = self._clock()
+        list_seen = self._list_seen(view, now)
+        if not view.memory.left and not view.missing and list_seen is None:
+            return view  # nothing waits, as at most looks
+        first = self._first.get((view.namespace, view.name), {})
+        return replace(view, drains_seen={found: now - at for found, at in first.items()}, list_seen=list_seen)
+
+    def watch(self, state: JobState) -> None:
+        """Note drains and missing pods of a job as it is now; any other drain of it is over."""
+        key = state.view.namespace, state.view.name
+        before, now = self._first.pop(key, {}), self._clock()
+        if begun := drain.begun(state) | {(pod, 0.0) for pod in state.view.missing}:
+            self._first[key] = {found: before.get(found, now) for found in begun}
+
+    def forget(self, key: JobKey) -> None:
+        """Forget a job that is gone."""
+        self._first.pop(key, None)
+        self._lists.pop(key, None)
+
+    def _list_seen(self, view: JobView, now: float) -> float | None:
+        memory = view.memory
+        if not (memory.added_at or memory.removed_at):
+            return None
+        touch = (view.launcher.facts.refreshed or "") if view.launcher else ""
+        change = memory.added_at, memory.removed_at, touch.partition("+")[0]  # a repeated touch shows nothing new
+        job = view.namespace, view.name
+        if job not in self._lists or self._lists[job][0] != change:
+            self._lists[job] = change, now
+        seen = now - self._lists[job][1]
+        return seen if seen < SETTLE else None
+
+
+@dataclass
+class _Refused:
+    count: int = 0
+    again_at: float = 0.0
+    words: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusals:
+    """Refused writes, by job and by what is written: each is tried again ever later, by itself, and told to the user.
+
+    clock: seconds that never step.
+    """
+
+    random: Random = field(default_factory=Random)
+    clock: Callable[[], float] = time.monotonic
+    _found: dict[JobKey, dict[Occasion, _Refused]] = field(default_factory=dict)
+
+    def keep(self, key: JobKey, due: Sequence[Action]) -> None:
+        """Forget refusals of what is not due any more."""
+        if found := self._found.get(key):
+            wanted = {occasion(action) for action in due}
+            self._found[key] = {what: refused for what, refused in found.items() if what in wanted}
+
+    def waits(self, key: JobKey, action: Action) -> bool:
+        """Tell whether it is too early to try a write again."""
+        refused = self._found.get(key, {}).get(occasion(action))
+        return refused is not None and self.clock() < refused.again_at
+
+    def add(self, key: JobKey, action: Action, error: Exception) -> Note | None:
+        """Remember a refusal; return what to tell of it, once it has come often."""
+        refused = self._found.setdefault(key, {}).setdefault(occasion(action), _Refused())
+        refused.count += 1
+        refused.again_at = self.clock() + RETRY.delay(refused.count, self.random)
+        if refused.count != REFUSED_OFTEN:
+            return None
+        what, _, _ = action.says().partition("\n")
+        note = warning(
+            REFUSED, f"not done: {what[:LONGEST_REASON]}. {str(error)[:LONGEST_REASON]}. Everything else goes on"
+        )
+        refused.words = note.message
+        return note
+
+    def done(self, key: JobKey, action: Action) -> None:
+        """Note that a write was taken."""
+        self._found.get(key, {}).pop(occasion(action), None)
+
+    def seen(self, key: JobKey) -> Mapping[type, str]:
+        """Return what is refused, by the kind of the action, with what to say of it: the first that is to be told."""
+        words: dict[type, str] = {}
+        for (kind, _), refused in self._found.get(key, {}).items():
+            words[kind] = words.get(kind) or refused.words
+        return words
+
+    def again_in(self, key: JobKey) -> float | None:
+        """Return the seconds until the next write may be tried again; None if none is refused."""
+        times = [refused.again_at for refused in self._found.get(key, {}).values()]
+        return max(0.0, min(times) - self.clock()) if times else None
+
+    def forget(self, key: JobKey) -> None:
+        """Forget a job that is gone."""
+        self._found.pop(key, None)
+
+
+@dataclass
+class _Scale:
+    size: int
+    started: float | None = None  # None while no change of size is under way
+    reached: set[str] = field(default_factory=set)
+
+
+class ScaleTimes:
+    """The metrics of jobs: their workers, and the time that changes of size take; `clock` returns monotonic seconds."""
+
+    def __init__(self, metrics: Metrics, *, clock: Callable[[], float]) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._scales: dict[JobKey, _Scale] = {}
+
+    def watch(self, key: JobKey, state: JobState, plan: Plan) -> None:
+        """Note the state of a job and the plan for it."""
+        view = state.view
+        if not view.elastic or view.facts.finished:
+            return self.forget(key)
+        if self._scales.setdefault(key, _Scale(view.replicas)).size != view.replicas:
+            self._scales[key] = _Scale(view.replicas, started=self._clock())
+        counts = (
+            view.replicas,
+            sum(worker.ready for worker in state.workers),
+            len(view.published_pods),
+            sum(worker.drain is not None and not worker.wanted for worker in state.workers),
+            sum(names.GATE_QUEUED in worker.pod.facts.gates for worker in state.workers),
+        )
+        for gauge, count in zip(self._metrics.of_jobs, counts, strict=True):
+            gauge.labels(*key).set(count)
+        return self._advance(self._scales[key], state, plan)
+
+    def forget(self, key: JobKey) -> None:
+        """Forget a job that has ended or is gone."""
+        if self._scales.pop(key, None):
+            for gauge in self._metrics.of_jobs:
+                gauge.remove(*key)
+
+    def clear(self) -> None:
+        """Forget all jobs: another process leads."""
+        for key in list(self._scales):
+            self.forget(key)
+
+    def _advance(self, scale: _Scale, state: JobState, plan: Plan) -> None:
+        """Note which phases of a change of size have been reached."""
+        if scale.started is None:
+            return
+        belong = [
+            worker
+            for worker in state.workers
+            if worker.published and worker.wanted and worker.ready and not worker.leaves
+        ]
+        published = len(belong) == len(state.view.host_of) == state.view.replicas
+        phases = {
+            "role": not any(isinstance(action, WriteRole) for action in plan.actions),
+            "published": published,
+            "settled": published and not state.view.surplus and not plan.actions,
+        }
+        for phase, is_reached in phases.items():
+            if is_reached and phase not in scale.reached:
+                scale.reached.add(phase)
+                self._metrics.scale.labels(phase).observe(self._clock() - scale.started)
+        if "settled" in scale.reached:
+            scale.started = None
