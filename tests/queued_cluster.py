@@ -328,8 +328,8 @@ class Leader:
             caches=self.caches,
             queue=WorkQueue[JobKey](random=random),
             writer=Writer(
-                gate,
-                self.caches,
+                gate=gate,
+                seen=self.caches,
                 recheck=recheck,
                 execs=self.execs,
                 events=events,
@@ -356,7 +356,7 @@ class Leader:
     def remembered(self) -> set[tuple[str, str]]:
         """Return the jobs of which anything is kept in memory beside the caches."""
         reconciler = self.reconciler
-        kept = (self.prober.jobs, self.execs.jobs, self.drains._first, self.drains._lists, reconciler.scales._sizes)
+        kept = (self.prober.jobs, self.execs.jobs, self.drains._first, self.drains._lists, reconciler.scales._scales)
         return {(key[0], key[1]) for found in kept for key in found}
 
     def _take_in(self) -> None:

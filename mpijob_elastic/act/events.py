@@ -8,6 +8,8 @@ sending it again after a lost answer creates no second Event.
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from random import Random
 from uuid import uuid4
 
@@ -32,15 +34,18 @@ ATTEMPTS = 6
 BACKOFF = Backoff(first=0.5, longest=8.0)
 
 
+@dataclass(eq=False)
 class Events:
     """Takes notes at once, and sends them one after the other in `run`."""
 
-    def __init__(self, gate: Gate, *, instance: str, now: Callable[[], float], random: Random) -> None:
-        self._gate = gate
-        self._instance = instance
-        self._now = now
-        self._random = random
-        self._waiting: asyncio.Queue[tuple[str, dict[str, object]]] = asyncio.Queue(MOST_WAITING)
+    gate: Gate
+    _: KW_ONLY
+    instance: str
+    now: Callable[[], float]
+    random: Random
+    _waiting: asyncio.Queue[tuple[str, dict[str, object]]] = field(
+        default_factory=partial(asyncio.Queue, MOST_WAITING), init=False
+    )
 
     def emit(self, view: JobView, note: Note) -> None:
         """Queue `note` as an Event on the job."""
@@ -71,18 +76,18 @@ class Events:
     async def _send(self, namespace: str, event: dict[str, object]) -> None:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                await self._gate.create_object(EVENTS, namespace=namespace, body=event)
+                await self.gate.create_object(EVENTS, namespace=namespace, body=event)
             except errors.AlreadyExists:
                 return
             except errors.KubeError as error:
                 if attempt == ATTEMPTS or not errors.may_pass(error):
                     raise
-                await asyncio.sleep(BACKOFF.delay(attempt, self._random))
+                await asyncio.sleep(BACKOFF.delay(attempt, self.random))
             else:
                 return
 
     def _event(self, resource: Resource, ref: Identity, note: Note) -> dict[str, object]:
-        at = timestamp(self._now())
+        at = timestamp(self.now())
         message = note.message if len(note.message) <= LONGEST_MESSAGE else note.message[: LONGEST_MESSAGE - 1] + "…"
         return {
             "apiVersion": EVENTS.api_version,
@@ -100,7 +105,7 @@ class Events:
             "message": message,
             "source": {"component": names.PROGRAM},
             "reportingComponent": names.PROGRAM,
-            "reportingInstance": self._instance,
+            "reportingInstance": self.instance,
             "firstTimestamp": at,
             "lastTimestamp": at,
             "count": 1,

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from typing import TypeVar
 
 from mpijob_elastic.kube import errors
@@ -42,18 +43,19 @@ async def for_each(things: Iterable[T], write: Callable[[T], Awaitable[None]]) -
         raise refused
 
 
+@dataclass(frozen=True, eq=False)
 class Gate:
     """Sends writes. `time_left` gives the seconds until another may lead, 0 where the lease is not held."""
 
-    def __init__(self, client: ApiWriter, *, time_left: Callable[[], float], metrics: Metrics) -> None:
-        self._client = client
-        self._time_left = time_left
-        self._metrics = metrics
+    client: ApiWriter
+    _: KW_ONLY
+    time_left: Callable[[], float]
+    metrics: Metrics
 
     async def create_object(self, resource: Resource, *, namespace: str, body: object) -> bytes:
         """Create an object. Raises NotLeader, or as `ApiWriter` does."""
         with self._sending("POST", resource.plural, f"{namespace}/") as limits:
-            return await self._client.create_object(resource.path(namespace), query=MANAGED, body=body, limits=limits)
+            return await self.client.create_object(resource.path(namespace), query=MANAGED, body=body, limits=limits)
 
     async def patch_object(
         self,
@@ -67,7 +69,7 @@ class Gate:
         """Change an object by a merge patch (a mapping) or a JSON patch. Raises NotLeader, or as `ApiWriter` does."""
         kind = "/".join(filter(None, (resource.plural, subresource)))
         with self._sending("PATCH", kind, f"{namespace}/{name}") as limits:
-            return await self._client.patch_object(
+            return await self.client.patch_object(
                 resource.path(namespace, name, subresource),
                 query=MANAGED,
                 body=body,
@@ -91,7 +93,7 @@ class Gate:
         Raises NotLeader, or as `ApiWriter` does.
         """
         with self._sending("DELETE", resource.plural, f"{namespace}/{name}") as limits:
-            return await self._client.delete_object(
+            return await self.client.delete_object(
                 resource.path(namespace, name),
                 uid=uid,
                 resource_version=resource_version,
@@ -103,13 +105,13 @@ class Gate:
         """Run a command that changes something. Raises NotLeader, or what `exec_in_pod` raises."""
         with self._sending("CONNECT", "pods/exec", f"{namespace}/{pod}") as limits:
             return await exec_in_pod(
-                self._client, namespace, pod, container=container, command=command, timeout=limits.attempt
+                self.client, namespace, pod, container=container, command=command, timeout=limits.attempt
             )
 
     @contextmanager
     def _sending(self, verb: str, kind: str, name: str) -> Iterator[Timeouts]:
         """Yield the limits of a write, and count its outcome."""
-        left = self._time_left()
+        left = self.time_left()
         if left <= 0:
             raise NotLeader(f"{verb} {kind} {name} not sent: the lease is not held")
         outcome = "ok"
@@ -124,4 +126,4 @@ class Gate:
             outcome = "unreachable"
             raise
         finally:
-            self._metrics.writes.labels(verb, kind, outcome).inc()
+            self.metrics.writes.labels(verb, kind, outcome).inc()

@@ -10,7 +10,7 @@ a single command for all, in a turn of the looks, because a shell may hang. A fa
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from mpijob_elastic.act.gate import Gate
@@ -79,11 +79,12 @@ _MAIN = re.compile(r"main ([0-9]{1,18})\n")
 _LINE = re.compile(r"(?am)^(\d{1,18}) (\d{1,18}) ([a-z0-9.-]{1,253}-worker-\d{1,10})(?:--container[a-z0-9-]{1,63})?\n")
 
 
+@dataclass(eq=False)
 class Execs(Looks[dict[str, Held]]):
     """Looks and remembers, by job: the uid of its launcher, and what that holds."""
 
-    def __init__(self, client: ApiReader, *, now: Callable[[], float], wake: Callable[[str, str], None]) -> None:
-        super().__init__(client, now=now, wake=wake)
+    def __post_init__(self) -> None:
+        """Make the turns of its looks."""
         self._turns = FairTurns(at_once=MOST_AT_ONCE, a_second=MOST_A_SECOND)
 
     def held(self, job: Job, uid: str) -> Held:
@@ -104,12 +105,12 @@ class Execs(Looks[dict[str, Held]]):
         uid, job = action.launcher.ref.uid, (view.namespace, view.name)
         held, tried = self.held(job, uid), {*action.execs}
         still = tuple(found for found in held.frozen if found not in tried)
-        self.jobs[job] = {uid: replace(held, frozen=still, tried_at=max(self._now(), held.asked_at))}
+        self.jobs[job] = {uid: replace(held, frozen=still, tried_at=max(self.now(), held.asked_at))}
         self._begin(f"end {uid}", job, self._turns, partial(self._end, job, uid, end))
 
     async def _ask(self, view: JobView, action: LookIntoLauncher) -> bool:
-        asked_at = self._now()
-        found = await look(self._client, view, action.launcher, timeout=LOOK_TIMEOUT)
+        asked_at = self.now()
+        found = await look(self.client, view, action.launcher, timeout=LOOK_TIMEOUT)
         # Read after the look: execs may have been ended, or the job forgotten, meanwhile.
         known, uid = self.jobs.get((view.namespace, view.name), {}), action.launcher.ref.uid
         before = known.get(uid)
@@ -136,7 +137,7 @@ class Execs(Looks[dict[str, Held]]):
         tries = {found: MOST_TRIES if done else held.tries.get(found, 0) + 1 for found, done in ended.items()}
         frozen = {*held.frozen, *ended}
         still = tuple(found for found in held.suspects if found in frozen and not ended.get(found))
-        tried_at = max(self._now(), held.asked_at)
+        tried_at = max(self.now(), held.asked_at)
         known[uid] = replace(held, frozen=still, tries={**held.tries, **tries}, tried_at=tried_at)
         return True
 

@@ -13,6 +13,7 @@ import sys
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Generic, TypeVar
 
 from mpijob_elastic.kube import errors
@@ -118,20 +119,23 @@ class FairTurns:
         return turn
 
 
+@dataclass(eq=False)
 class Looks(Generic[Kept]):
-    """Looks under way, a single look for each key at most, and what is kept of them; `wake` is called at news."""
+    """Looks under way, a single look for each key at most, and what is kept of them; `wake` is called at news.
 
-    def __init__(self, client: ApiReader, *, now: Callable[[], float], wake: Callable[[str, str], None]) -> None:
-        self._client = client
-        self._now = now
-        self._wake = wake
-        self._asking: dict[str, asyncio.Task[bool]] = {}
-        # Whoever drops a job here has the answers dropped that are still to come.
-        self.jobs: dict[Job, Kept] = {}
+    Whoever drops a job from `jobs` has the answers dropped that are still to come.
+    """
 
-    def forget(self, namespace: str, name: str) -> None:
+    client: ApiReader
+    _: KW_ONLY
+    now: Callable[[], float]
+    wake: Callable[[str, str], None]
+    jobs: dict[Job, Kept] = field(default_factory=dict, init=False)
+    _asking: dict[str, asyncio.Task[bool]] = field(default_factory=dict, init=False)
+
+    def forget(self, job: Job) -> None:
         """Forget a job that is gone."""
-        self.jobs.pop((namespace, name), None)
+        self.jobs.pop(job, None)
 
     async def close(self) -> None:
         """Stop every look, and wait until all have ended."""
@@ -154,7 +158,7 @@ class Looks(Generic[Kept]):
             del self._asking[key]
             # Not before: the next look may be due already, and would be dropped while this look is under way.
             if not task.cancelled() and task.result():
-                self._wake(*job)
+                self.wake(*job)
 
         turns.asked.take(*job)
         self._asking[key] = asyncio.create_task(look_in_turn())

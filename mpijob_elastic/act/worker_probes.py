@@ -6,7 +6,6 @@ worker. A restart costs another probe, and perhaps a number in a host name (deci
 """
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,7 +13,7 @@ from mpijob_elastic import names
 from mpijob_elastic.act.looks import FairTurns, Job, Looks, look_into
 from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.kube import errors, resources, wire
-from mpijob_elastic.kube.reader import ApiReader, Timeouts
+from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import pod_fingerprint, pod_key
 from mpijob_elastic.model.pod import PodFacts, Probe
@@ -96,22 +95,17 @@ class _Look:
         return f"{self.key} {self.occasion}"
 
 
+@dataclass(eq=False, kw_only=True)
 class Prober(Looks[dict[str, tuple[str, Probe]]]):
     """Probes and remembers, by job and pod: the last occasion on which it was asked, and what is known of that.
 
     An answer about any other occasion comes too late.
     """
 
-    def __init__(
-        self,
-        client: ApiReader,
-        *,
-        metrics: Metrics,
-        now: Callable[[], float],
-        wake: Callable[[str, str], None],
-    ) -> None:
-        super().__init__(client, now=now, wake=wake)
-        self._metrics = metrics
+    metrics: Metrics
+
+    def __post_init__(self) -> None:
+        """Make the turns of its looks."""
         self._leaving = FairTurns(at_once=LEAVING_AT_ONCE, a_second=LEAVING_A_SECOND)
         self._published = FairTurns(
             at_once=PUBLISHED_AT_ONCE, a_second=PUBLISHED_A_SECOND, together=PUBLISHED_TOGETHER, most=MOST_WATCHED
@@ -174,9 +168,9 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
         self._begin(look.name, look.job, self._published if look.published else self._leaving, partial(self._ask, look))
 
     async def _ask(self, look: _Look) -> bool:
-        asked_at = self._now()
+        asked_at = self.now()
         outcome = await self._answer(look)
-        self._metrics.probes.labels("published" if look.published else "draining", outcome).inc()
+        self.metrics.probes.labels("published" if look.published else "draining", outcome).inc()
         pods = self.jobs.get(look.job, {})
         occasion, before = pods.get(look.key, ("", Probe()))
         if occasion != look.occasion:
@@ -192,7 +186,7 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
         answer = ""
         for container in look.containers:  # idle only if all of them are
             result = await look_into(
-                self._client,
+                self.client,
                 look.job[0],
                 look.pod,
                 container=container,
@@ -209,7 +203,7 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
     async def _is_there(self, look: _Look) -> bool:
         """Tell whether exec leads to this pod: it goes by the name, and our watch may lag behind a successor."""
         try:
-            found = await self._client.find(resources.PODS.path(look.job[0], look.pod), limits=_CHECK)
+            found = await self.client.find(resources.PODS.path(look.job[0], look.pod), limits=_CHECK)
         except errors.KubeError as error:
             log.debug("no second look at %s/%s: %s", look.job[0], look.pod, error)
             return False

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Altered, Gate, NotLeader, for_each
 from mpijob_elastic.act.launcher_execs import Execs
+from mpijob_elastic.act.looks import Job
 from mpijob_elastic.act.own import Own, Seen
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import (
@@ -79,29 +80,19 @@ class Recheck(Protocol):
         """Tell whether an own write of a capability is still due."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Writer:
     """Carries out actions."""
 
-    def __init__(
-        self,
-        gate: Gate,
-        seen: Seen,
-        *,
-        recheck: Recheck,
-        execs: Execs,
-        events: Events,
-        metrics: Metrics,
-        own: Sequence[Own] = (),
-    ) -> None:
-        self._gate = gate
-        self._seen = seen
-        self._recheck = recheck
-        self._execs = execs
-        self._events = events
-        self._metrics = metrics
-        self._own = own
-        # By namespace and name of the job. In memory alone: after a restart the touch is tried again at once.
-        self._refused: dict[tuple[str, str], Refusal] = {}
+    gate: Gate
+    seen: Seen
+    recheck: Recheck
+    execs: Execs
+    events: Events
+    metrics: Metrics
+    own: Sequence[Own] = ()
+    # By job. In memory alone: after a restart the touch is tried again at once.
+    _refused: dict[Job, Refusal] = field(default_factory=dict, init=False)
 
     def informed(self, view: JobView) -> JobView:
         """Return the view, with the refusal of the launcher's last touch if that was for the same change."""
@@ -110,25 +101,25 @@ class Writer:
             return view
         return replace(view, launcher=replace(launcher, refused=found))
 
-    def forget(self, namespace: str, name: str) -> None:
+    def forget(self, job: Job) -> None:
         """Forget a job that is gone."""
-        self._refused.pop((namespace, name), None)
-        for one in self._own:
-            one.forget(namespace, name)
+        self._refused.pop(job, None)
+        for one in self.own:
+            one.forget(*job)
 
-    async def jobless(self, namespace: str, name: str) -> None:
+    async def jobless(self, job: Job) -> None:
         """Do what is due for a job that is not there. Raises errors.KubeError or NotLeader."""
-        for one in self._own:
-            await one.jobless(namespace, name)
+        for one in self.own:
+            await one.jobless(*job)
 
     async def perform(self, view: JobView, action: Action) -> None:
         """Carry out an action.
 
         Raises errors.KubeError, NotLeader or Outdated; it is then unknown whether anything has changed.
         """
-        if action.rechecked and not await self._recheck.due(view, action):
+        if action.rechecked and not await self.recheck.due(view, action):
             raise Outdated(f"{view.namespace}/{view.name}: {action.says()}: not due any more")
-        for one in self._own:
+        for one in self.own:
             if isinstance(action, one.kinds):
                 return await one.perform(view, action)
         return await self._perform(view, action)
@@ -153,10 +144,10 @@ class Writer:
             case Ungate():
                 await self._free(view, action)
             case EndExecs():
-                self._execs.begin_to_end(view, action, partial(self._end_execs, view, action))
+                self.execs.begin_to_end(view, action, partial(self._end_execs, view, action))
 
     async def _patch(self, view: JobView, action: Patch) -> None:
-        answer = await self._gate.patch_object(
+        answer = await self.gate.patch_object(
             action.resource,
             namespace=view.namespace,
             name=action.ref.name,
@@ -166,54 +157,51 @@ class Writer:
         self._took(view, action, answer)
 
     async def _create(self, view: JobView, action: Create) -> None:
-        answer = await self._gate.create_object(action.resource, namespace=view.namespace, body=action.body())
+        answer = await self.gate.create_object(action.resource, namespace=view.namespace, body=action.body())
         self._took(view, action, answer)
 
     def _took(self, view: JobView, action: Patch | Create, answer: bytes) -> None:
-        self._seen.see(action.resource, answer)
+        self.seen.see(action.resource, answer)
         if not _holds(msgspec.json.decode(answer), action.kept()):
             raise Altered(f"an admission plugin changes what is written to the {action.resource.kind}")
         for note in action.notes:
-            self._events.emit_on(*(action.told_on or (resources.MPI_JOBS, view.ref)), note)
+            self.events.emit_on(*(action.told_on or (resources.MPI_JOBS, view.ref)), note)
 
     async def _write_config(self, view: JobView, action: WriteConfig) -> None:
+        ref = action.ref
         data = {names.KEY_DISCOVER_HOSTS: action.script, names.KEY_HOSTFILE: action.hostfile}
         if action.kubexec is not None:
             data[names.KEY_KUBEXEC] = action.kubexec
         annotations = {names.MEMORY: render_memory(action.memory)}
-        for one in self._own:
+        for one in self.own:
             annotations |= await one.beside(view, action)
-        metadata = {
-            "uid": action.ref.uid,
-            "resourceVersion": action.ref.resource_version,
-            "annotations": annotations,
-        }
+        metadata = {"uid": ref.uid, "resourceVersion": ref.resource_version, "annotations": annotations}
         patch = {"metadata": metadata, "data": data}
-        answer = await self._gate.patch_object(
-            resources.CONFIG_MAPS, namespace=view.namespace, name=action.ref.name, body=patch
+        answer = await self.gate.patch_object(
+            resources.CONFIG_MAPS, namespace=view.namespace, name=ref.name, body=patch
         )
-        self._metrics.lost_workers.inc(len(action.lost))
+        self.metrics.lost_workers.inc(len(action.lost))
         self._done(view, resources.CONFIG_MAPS, answer, *action.notes)
 
     async def _free(self, view: JobView, action: Ungate) -> None:
-        if not await self._recheck.free(view, action):
+        if not await self.recheck.free(view, action):
             raise Outdated(f"{view.namespace}/{view.name}: its MPIJob holds its pods back again")
-        for one in self._own:
+        for one in self.own:
             await one.check(view, action)
         await for_each(action.pods, partial(self._ungate, view, action))
         self._tell(view, action.note)
 
     async def _ungate(self, view: JobView, action: Ungate, gated: Gated) -> None:
         kept = [{"name": gate} for gate in gated.kept]
-        placed = [operation for one in self._own for operation in await one.place(view, gated.ref, action)]
+        placed = [operation for one in self.own for operation in await one.place(view, gated.ref, action)]
         first = placed or [_at_version(gated.ref)]
         patch = [*first, {"op": "replace", "path": "/spec/schedulingGates", "value": kept}]
         try:
-            answer = await self._gate.patch_object(
+            answer = await self.gate.patch_object(
                 resources.PODS, namespace=view.namespace, name=gated.ref.name, body=patch
             )
         except errors.NotFound:
-            self._seen.see_gone(resources.PODS, view.namespace, gated.ref)
+            self.seen.see_gone(resources.PODS, view.namespace, gated.ref)
         else:
             self._done(view, resources.PODS, answer)
 
@@ -221,15 +209,15 @@ class Writer:
         """Try to end execs; return each with True if it is gone."""
         outcomes: dict[Exec, str] = {}
         try:
-            if frozen := await self._recheck.execs(view, action):
+            if frozen := await self.recheck.execs(view, action):
                 outcomes = dict.fromkeys(frozen, launcher_execs.FAILED)
-                outcomes |= await launcher_execs.end(self._gate, view.namespace, action.launcher, frozen)
+                outcomes |= await launcher_execs.end(self.gate, view.namespace, action.launcher, frozen)
         except (errors.KubeError, NotLeader) as error:
             log.warning("frozen execs of %s/%s not ended: %s", view.namespace, action.launcher.ref.name, error)
         for outcome in outcomes.values():
-            self._metrics.ended_execs.labels(outcome).inc()
+            self.metrics.ended_execs.labels(outcome).inc()
         if ended := [found for found, outcome in outcomes.items() if outcome == launcher_execs.ENDED]:
-            self._events.emit(view, frozen_execs.ended(view, ended))
+            self.events.emit(view, frozen_execs.ended(view, ended))
         return {found: outcomes.get(found, launcher_execs.FAILED) != launcher_execs.FAILED for found in action.execs}
 
     async def _refresh(self, view: JobView, action: RefreshLauncher) -> None:
@@ -246,15 +234,15 @@ class Writer:
             self._refused[view.namespace, view.name] = refused
 
     def _done(self, view: JobView, resource: resources.Resource, answer: bytes, *notes: Note) -> None:
-        self._seen.see(resource, answer)
+        self.seen.see(resource, answer)
         self._tell(view, *notes)
 
     def _tell(self, view: JobView, *notes: Note) -> None:
         for note in notes:
-            self._events.emit(view, note)
+            self.events.emit(view, note)
 
     async def _delete_launcher(self, view: JobView, action: DeleteLauncher) -> None:
-        if action.suspends and not await self._recheck.suspended(view):
+        if action.suspends and not await self.recheck.suspended(view):
             raise Outdated(f"{view.namespace}/{view.name} is not suspended any more")
         await self._delete(view, resources.PODS, action.launcher.ref, grace=0)
         self._tell(view, action.note)
@@ -265,7 +253,7 @@ class Writer:
         clock = asyncio.get_running_loop().time
         while left:
             began = clock()
-            sure = deque(await self._recheck.removals(view, DeleteWorkers(removals=tuple(left))))
+            sure = deque(await self.recheck.removals(view, DeleteWorkers(removals=tuple(left))))
             changed += len(left) - len(sure)
             left, read = sure, clock()
             refused += await self._delete_until(view, left, at=read + max(SURE_FOR, read - began))
@@ -300,10 +288,10 @@ class Writer:
             await self._delete(view, resources.PODS, removal.worker.ref, grace=removal.grace)
         except errors.Unreachable:
             # The pod may be gone: two Events are better than none.
-            self._events.emit(view, removal.note)
+            self.events.emit(view, removal.note)
             raise
-        self._metrics.deleted_workers.labels(removal.outcome).inc()
-        self._events.emit(view, removal.note)
+        self.metrics.deleted_workers.labels(removal.outcome).inc()
+        self.events.emit(view, removal.note)
 
     async def _delete(
         self,
@@ -316,7 +304,7 @@ class Writer:
     ) -> None:
         """Delete an object; without its version it counts as gone, whatever holds it."""
         try:
-            answer = await self._gate.delete_object(
+            answer = await self.gate.delete_object(
                 resource,
                 namespace=view.namespace,
                 name=ref.name,
@@ -325,12 +313,12 @@ class Writer:
                 grace=grace,
             )
         except errors.NotFound:
-            self._seen.see_gone(resource, view.namespace, ref)
+            self.seen.see_gone(resource, view.namespace, ref)
             return
         if at_version and _is_there(resource, answer):
-            self._seen.see(resource, answer)
+            self.seen.see(resource, answer)
         else:
-            self._seen.see_gone(resource, view.namespace, ref)
+            self.seen.see_gone(resource, view.namespace, ref)
 
 
 def _at_version(ref: Identity) -> dict[str, object]:

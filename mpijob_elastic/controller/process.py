@@ -180,8 +180,8 @@ class Controller:
         self._execs = Execs(client, now=now, wake=self._wake)
         drains = SeenTimes(clock=time.monotonic)
         writer = Writer(
-            gate,
-            self._caches,
+            gate=gate,
+            seen=self._caches,
             recheck=LiveRecheck(
                 client,
                 probes=self._prober.seen,

@@ -5,6 +5,7 @@ See safety rule 2.
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 
 from mpijob_elastic.act.writer import Outdated
@@ -23,36 +24,28 @@ from mpijob_elastic.observe import live, views
 JOBS_AT_ONCE = 16
 
 
+@dataclass(eq=False)
 class LiveRecheck:
     """Decides again.
 
-    now: returns seconds since the epoch. probes: answers of a job's pods. judge: as live.view takes it. timed: adds how
-    long each drain has been seen. read: how JSON is read. told: adds the capabilities, as far as they rest on other
-    objects as these were last seen. is_gone: reads live if a node is gone.
+    probes: answers of a job's pods. timed: adds how long each drain has been seen. read: how JSON is read. told: adds
+    the capabilities, as far as they rest on other objects as these were last seen. is_gone: reads live if a node is
+    gone. now: returns seconds since the epoch.
     """
 
-    def __init__(
-        self,
-        client: ApiReader,
-        *,
-        probes: Callable[[tuple[str, str], str, str], Probe],
-        judge: live.Judge,
-        timed: Callable[[JobView], JobView],
-        read: views.Read,
-        told: Callable[[JobView], JobView],
-        is_gone: Callable[[str], Awaitable[bool]],
-        now: Callable[[], float],
-    ) -> None:
-        self._client = client
-        self._probes = probes
-        self._judge = judge
-        self._timed = timed
-        self._read = read
-        self._told = told
-        self._is_gone = is_gone
-        self._now = now
-        # The last few, each with all own writes that are due: a plan for a large scale-in in a queue has hundreds.
-        self._decided: deque[tuple[JobView, tuple[Action, ...]]] = deque(maxlen=JOBS_AT_ONCE)
+    client: ApiReader
+    _: KW_ONLY
+    probes: Callable[[tuple[str, str], str, str], Probe]
+    judge: live.Judge
+    timed: Callable[[JobView], JobView]
+    read: views.Read
+    told: Callable[[JobView], JobView]
+    is_gone: Callable[[str], Awaitable[bool]]
+    now: Callable[[], float]
+    # The last few, each with all own writes that are due: a plan for a large scale-in in a queue has hundreds.
+    _decided: deque[tuple[JobView, tuple[Action, ...]]] = field(
+        default_factory=partial(deque, maxlen=JOBS_AT_ONCE), init=False
+    )
 
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
         """Return the deletions that still hold, at their live versions. Raises Outdated if the job is not ours."""
@@ -72,7 +65,7 @@ class LiveRecheck:
     async def free(self, view: JobView, action: Ungate) -> bool:
         """Tell whether these pods may start as the MPIJob is now; each is changed at its own version."""
         try:
-            facts = self._read.job(await self._client.get(MPI_JOBS.path(view.namespace, view.name)))
+            facts = self.read.job(await self.client.get(MPI_JOBS.path(view.namespace, view.name)))
         except errors.NotFound:
             return False
         if facts.metadata.uid != view.ref.uid:
@@ -100,7 +93,7 @@ class LiveRecheck:
 
     async def _there(self, nodes: Iterable[str]) -> set[str]:
         """Return the nodes that are said to be gone and are not."""
-        return {node for node in {*nodes} if not await self._is_gone(node)}
+        return {node for node in {*nodes} if not await self.is_gone(node)}
 
     async def _ours(self, view: JobView) -> JobState | None:
         state = await self._fresh(view)
@@ -108,12 +101,12 @@ class LiveRecheck:
 
     async def _fresh(self, view: JobView) -> JobState | None:
         fresh = await live.view(
-            self._client,
+            self.client,
             namespace=view.namespace,
             job=view.name,
-            read=self._read,
-            probes=partial(self._probes, (view.namespace, view.name)),
-            judge=self._judge,
+            read=self.read,
+            probes=partial(self.probes, (view.namespace, view.name)),
+            judge=self.judge,
         )
         if fresh is None or fresh.ref.uid != view.ref.uid:
             return None
@@ -121,7 +114,7 @@ class LiveRecheck:
 
     def _derived(self, view: JobView) -> JobState:
         """Decide what follows; what is not a pod's or the job's own may be as the caches have it."""
-        return derive(self._timed(self._told(view)), now=self._now())
+        return derive(self.timed(self.told(view)), now=self.now())
 
 
 def _launcher(view: JobView) -> tuple[str, float | None] | None:

@@ -67,7 +67,7 @@ class Reconciler:
                 self.queue.put_after(key, wait)
             if state is None:
                 self.forget(key)
-                return await self.writer.jobless(key.namespace, key.name)
+                return await self.writer.jobless(key)
             due = plan(state)
             if not await self._do(key, state, due):
                 return self._rest(key, state, due)
@@ -77,12 +77,8 @@ class Reconciler:
 
     def forget(self, key: JobKey) -> None:
         """Forget a job that is gone."""
-        self.scales.forget(key)
-        self.drains.forget(key)
-        self.writer.forget(key.namespace, key.name)
-        self.prober.forget(key.namespace, key.name)
-        self.execs.forget(key.namespace, key.name)
-        self.refusals.forget(key)
+        for memory in (self.scales, self.drains, self.writer, self.prober, self.execs, self.refusals):
+            memory.forget(key)
 
     def _see(self, key: JobKey) -> JobState | None:
         self.queue.caught_up(key)

@@ -6,7 +6,7 @@ than its time, and a change of size is not measured.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from random import Random
 
 from mpijob_elastic import names
@@ -24,6 +24,7 @@ from mpijob_elastic.telemetry.metrics import Metrics
 RETRY = Backoff(first=1.0, longest=30.0)
 
 
+@dataclass(eq=False, kw_only=True)
 class SeenTimes:
     """Since when this process has seen each drain, missing pod, and host list; `clock` returns monotonic seconds.
 
@@ -32,15 +33,14 @@ class SeenTimes:
     another.
     """
 
-    def __init__(self, *, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._first: dict[tuple[str, str], dict[tuple[str, float], float]] = {}
-        # By job: the times of the list's last changes, its touch, and when they were first seen.
-        self._lists: dict[tuple[str, str], tuple[tuple[float, float, str], float]] = {}
+    clock: Callable[[], float]
+    _first: dict[tuple[str, str], dict[tuple[str, float], float]] = field(default_factory=dict, init=False)
+    # By job: the times of the list's last changes, its touch, and when they were first seen.
+    _lists: dict[tuple[str, str], tuple[tuple[float, float, str], float]] = field(default_factory=dict, init=False)
 
     def timed(self, view: JobView) -> JobView:
         """Return the view with the times for which its drains, missing pods and new list have been seen."""
-        now = self._clock()
+        now = self.clock()
         list_seen = self._list_seen(view, now)
         if not view.memory.left and not view.missing and list_seen is None:
             return view  # nothing waits, as at most looks
@@ -50,7 +50,7 @@ class SeenTimes:
     def watch(self, state: JobState) -> None:
         """Note drains and missing pods of a job as it is now; any other drain of it is over."""
         key = state.view.namespace, state.view.name
-        before, now = self._first.pop(key, {}), self._clock()
+        before, now = self._first.pop(key, {}), self.clock()
         if begun := drain.begun(state) | {(pod, 0.0) for pod in state.view.missing}:
             self._first[key] = {found: before.get(found, now) for found in begun}
 
@@ -143,13 +143,14 @@ class _Scale:
     reached: set[str] = field(default_factory=set)
 
 
+@dataclass(eq=False)
 class ScaleTimes:
     """The metrics of jobs: their workers, and the time that changes of size take; `clock` returns monotonic seconds."""
 
-    def __init__(self, metrics: Metrics, *, clock: Callable[[], float]) -> None:
-        self._metrics = metrics
-        self._clock = clock
-        self._scales: dict[JobKey, _Scale] = {}
+    metrics: Metrics
+    _: KW_ONLY
+    clock: Callable[[], float]
+    _scales: dict[JobKey, _Scale] = field(default_factory=dict, init=False)
 
     def watch(self, key: JobKey, state: JobState, plan: Plan) -> None:
         """Note the state of a job and the plan for it."""
@@ -157,7 +158,7 @@ class ScaleTimes:
         if not view.elastic or view.facts.finished:
             return self.forget(key)
         if self._scales.setdefault(key, _Scale(view.replicas)).size != view.replicas:
-            self._scales[key] = _Scale(view.replicas, started=self._clock())
+            self._scales[key] = _Scale(view.replicas, started=self.clock())
         counts = (
             view.replicas,
             sum(worker.ready for worker in state.workers),
@@ -165,14 +166,14 @@ class ScaleTimes:
             sum(worker.drain is not None and not worker.wanted for worker in state.workers),
             sum(names.GATE_QUEUED in worker.pod.facts.gates for worker in state.workers),
         )
-        for gauge, count in zip(self._metrics.of_jobs, counts, strict=True):
+        for gauge, count in zip(self.metrics.of_jobs, counts, strict=True):
             gauge.labels(*key).set(count)
         return self._advance(self._scales[key], state, plan)
 
     def forget(self, key: JobKey) -> None:
         """Forget a job that has ended or is gone."""
         if self._scales.pop(key, None):
-            for gauge in self._metrics.of_jobs:
+            for gauge in self.metrics.of_jobs:
                 gauge.remove(*key)
 
     def clear(self) -> None:
@@ -198,6 +199,6 @@ class ScaleTimes:
         for phase, is_reached in phases.items():
             if is_reached and phase not in scale.reached:
                 scale.reached.add(phase)
-                self._metrics.scale.labels(phase).observe(self._clock() - scale.started)
+                self.metrics.scale.labels(phase).observe(self.clock() - scale.started)
         if "settled" in scale.reached:
             scale.started = None

@@ -201,10 +201,10 @@ async def test_what_cannot_be_ended_is_told_and_tried_again_so_often() -> None:
 async def test_a_job_that_is_gone_is_forgotten_even_during_a_look() -> None:
     async with looks(GONE) as found:
         await found.look()
-        found.execs.forget("n", "other")
+        found.execs.forget(("n", "other"))
         assert found.held.suspects
         found.begin()
-        found.execs.forget("n", "j")
+        found.execs.forget(("n", "j"))
         assert found.held == Held()
         await found.done()
         assert (found.execs.jobs, len(found.woken)) == ({}, 1)
@@ -238,8 +238,8 @@ async def end(
         gate = gate_of(found.client, metrics, time_left=time_left)
         told = Told(gate)
         writer = Writer(
-            gate,
-            Taken(),
+            gate=gate,
+            seen=Taken(),
             recheck=Recheck(frozen),
             execs=found.execs,
             events=told,

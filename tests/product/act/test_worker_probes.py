@@ -215,7 +215,7 @@ async def test_what_was_seen_goes_with_the_pod_its_occasion_or_the_job(world: Wo
     assert world.seen(published).busy_seen
     world.prober.tidy(LEAVING)
     assert not world.seen(published).busy_seen
-    world.prober.forget("default", "j")
+    world.prober.forget(("default", "j"))
     assert not world.seen(published, FIRST).busy_seen
 
 
@@ -224,7 +224,7 @@ async def test_a_look_that_ends_after_its_job_is_forgotten_or_its_pod_is_tidied_
     world: World, tidied: bool
 ) -> None:
     world.begin()
-    world.prober.tidy(but(GONE, config=config(pods(0)))) if tidied else world.prober.forget("default", "j")
+    world.prober.tidy(but(GONE, config=config(pods(0)))) if tidied else world.prober.forget(("default", "j"))
     await world.done()
     assert world.asked() == [SECOND]
     assert not world.prober.jobs

@@ -346,7 +346,7 @@ async def test_a_refusal_is_of_one_launcher_and_one_change_of_the_list_and_ends_
     after = job(known=False, config=config(pods(0, 1)))
     assert writer.informed(after) == after
     assert writer.informed(VIEW) != VIEW
-    writer.forget(VIEW.namespace, VIEW.name)
+    writer.forget((VIEW.namespace, VIEW.name))
     assert writer.informed(VIEW) == VIEW
 
 

@@ -112,7 +112,7 @@ def writer_of(client: ApiWriter, taken: Taken, recheck: Nothing, *, own: Sequenc
     metrics = Metrics(CollectorRegistry())
     gate = gate_of(client, metrics)
     execs = Execs(client, now=lambda: NOW, wake=lambda *_: None)
-    return Writer(gate, taken, recheck=recheck, execs=execs, events=Told(gate), metrics=metrics, own=own)
+    return Writer(gate=gate, seen=taken, recheck=recheck, execs=execs, events=Told(gate), metrics=metrics, own=own)
 
 
 def is_there(api: TinyApi, path: str) -> None:

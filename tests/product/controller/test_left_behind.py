@@ -1,7 +1,5 @@
 """When the ranks of a worker whose job is gone are ended."""
 
-from dataclasses import dataclass, field
-
 import pytest
 
 from mpijob_elastic.act.worker_probes import Prober
@@ -13,11 +11,11 @@ from mpijob_elastic.observe.watching import JobKey
 KEY, DELETED_AT = JobKey("n", "train"), 1000.0
 
 
-@dataclass
 class Ended(Prober):
     """Remembers whose ranks were to be ended."""
 
-    pods: list[tuple[str, PodFacts]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.pods: list[tuple[str, PodFacts]] = []
 
     def end(self, namespace: str, job: str, pod: PodFacts) -> None:
         self.pods.append((f"{namespace}/{job}", pod))
