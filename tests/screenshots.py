@@ -13,7 +13,7 @@ from aiohttp import web
 from playwright.async_api import Page
 
 from mpijob_elastic import names
-from mpijob_elastic.kube.lease_record import micro_time
+from mpijob_elastic.kube.lease import micro_time
 from mpijob_elastic.kube.resources import EVENTS, LEASES, PODS
 from mpijob_elastic.model.memory import Memory, Scale
 from tests.browser import opened

@@ -13,8 +13,7 @@ from typing import Any
 from mpijob_elastic.install import Refused, objects
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.kube import errors, wire
-from mpijob_elastic.kube.list import list_objects
-from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import DEPLOYMENTS, PODS, Resource
 
 KNOWN = (0, 2, 3)

@@ -7,8 +7,7 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.install import Refused, installer, server
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.kube import errors, wire
-from mpijob_elastic.kube.list import list_objects
-from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import operator_types

@@ -16,9 +16,8 @@ from mpijob_elastic.install import ATTEMPTS
 from mpijob_elastic.install.objects import Say
 from mpijob_elastic.install.preflight import Right, check_rights
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.meta import Identity
-from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
 from mpijob_elastic.model import kubexec, mpijob

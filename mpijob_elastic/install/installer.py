@@ -15,8 +15,7 @@ from mpijob_elastic.install.objects import Manifest, Say, identity, read
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS, Applier
-from mpijob_elastic.kube.list import list_objects
-from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import DEPLOYMENTS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import listed

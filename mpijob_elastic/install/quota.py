@@ -14,8 +14,7 @@ from mpijob_elastic.install import server
 from mpijob_elastic.install.objects import Change, Identity, Outcome, Say
 from mpijob_elastic.install.preflight import check_rights
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.list import list_objects
-from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import PODS, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import listed

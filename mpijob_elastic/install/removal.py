@@ -12,9 +12,8 @@ from mpijob_elastic.install.objects import Change, Identity, Outcome, Say
 from mpijob_elastic.install.server import Found, Server
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import listed

@@ -11,7 +11,7 @@ from mpijob_elastic.install import NotInTime
 from mpijob_elastic.install.objects import Identity, Say
 from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.list import list_objects
+from mpijob_elastic.kube.reader import list_objects
 from mpijob_elastic.kube.resources import PODS
 
 POLL = 0.5  # seconds

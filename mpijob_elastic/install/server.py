@@ -17,9 +17,8 @@ from mpijob_elastic.install import overlays
 from mpijob_elastic.install.objects import Identity, Manifest, identity, read
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.kube import wire
-from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import Resource
 
 # The oldest minor version of Kubernetes 1 that can be installed into: the first whose webhooks have matchConditions.

@@ -8,11 +8,13 @@ A 429 is retried for every verb, because the server has done nothing yet
 
 import asyncio
 import inspect
+import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Self
+from types import MappingProxyType
+from typing import Self, TypeVar
 from urllib.parse import urlencode
 
 import aiohttp
@@ -20,12 +22,19 @@ import msgspec
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
-from mpijob_elastic.kube import errors
+from mpijob_elastic.kube import errors, wire
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 JSON = "application/json"
 
 # Seconds to wait after a 429 that does not say how long.
 DEFAULT_RETRY_AFTER = 1.0
+# Objects of a page of a list. Each may be 1.5 MiB, and a page takes 1.3 times its size: with 500 in a page, 300 of them
+# took the controller above the limit of its Deployment, at each start.
+PAGE = 50
 # A header as the API server sends it: 299 - "text" (RFC 7234, section 5.5).
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 WEBSOCKET_TIMEOUT = aiohttp.ClientWSTimeout(ws_close=2.0)
@@ -216,6 +225,43 @@ class ApiReader:
         except (config.ConfigException, OSError) as error:
             raise errors.Unreachable(f"no credentials for {self.host}: {_describe(error)}") from error
         return {"Authorization": token} if token else {}
+
+
+async def pages(
+    client: ApiReader, path: str, *, query: Mapping[str, str], size: int = PAGE, limits: Timeouts = USUAL
+) -> AsyncIterator[wire.Page]:
+    """Give the pages of a list, `size` objects each; `query` selects. Raises as `ApiReader.get` does, for each page."""
+    asked = {**query, "limit": str(size)}
+    while True:
+        page = await wire.read_page(await client.get(path, query=asked, limits=limits))
+        yield page
+        if not page.metadata.continue_:
+            return
+        asked["continue"] = page.metadata.continue_
+
+
+async def list_objects(
+    client: ApiReader,
+    path: str,
+    read: Callable[[bytes], T],
+    *,
+    selector: str = "",
+    query: Mapping[str, str] = MappingProxyType({}),
+) -> list[T]:
+    """Return every object at `path` that matches the label `selector` and `query`. Raises as `ApiReader.get` does.
+
+    An object that `read` refuses is logged and left out: its author must not stop what concerns others.
+    """
+    asked = {**query, "labelSelector": selector} if selector else query
+    found = []
+    async for page in pages(client, path, query=asked):
+        for raw in page.items or ():
+            try:
+                found.append(read(raw))
+            except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this object alone
+                meta = await wire.read_identity(raw)
+                log.warning("%s: left out %s/%s, which cannot be read: %s", path, meta.namespace, meta.name, error)
+    return found
 
 
 async def _answer(

@@ -14,8 +14,7 @@ import msgspec
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.kube.watch import WatchCache
-from mpijob_elastic.kube.watches import Watches
+from mpijob_elastic.kube.watch import WatchCache, Watches
 
 log = logging.getLogger(__name__)
 

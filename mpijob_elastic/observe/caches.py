@@ -20,8 +20,7 @@ from mpijob_elastic.kube.meta import Identity, KubeObject
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.served import WhileServed
-from mpijob_elastic.kube.watch import WatchCache
-from mpijob_elastic.kube.watches import Watches, watches
+from mpijob_elastic.kube.watch import WatchCache, Watches, watches
 from mpijob_elastic.model import bounds
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts

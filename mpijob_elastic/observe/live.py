@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors, resources
-from mpijob_elastic.kube.list import list_objects
-from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe import facts_config, views

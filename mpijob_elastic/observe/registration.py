@@ -10,8 +10,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.list import list_objects
-from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import ENDPOINT_SLICES, MUTATING_WEBHOOKS
 
 Registration = Mapping[str, Any]

@@ -6,7 +6,7 @@ from mpijob_elastic.act.own import LiveWrites
 from mpijob_elastic.capabilities.et_operator import EtOperator, facts, wishes
 from mpijob_elastic.capabilities.et_operator.facts import FAILED, TRAINING_JOBS, Request
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.list import list_objects
+from mpijob_elastic.kube.reader import list_objects
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.served import serves
 from mpijob_elastic.model.job import JobView

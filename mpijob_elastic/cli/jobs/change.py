@@ -23,7 +23,7 @@ from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.explain.findings import Level
 from mpijob_elastic.install import ATTEMPTS, Refused
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.list import list_objects
+from mpijob_elastic.kube.reader import list_objects
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from mpijob_elastic.model import durations

@@ -14,8 +14,7 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.cli.jobs.snapshot import Seeing, SeenJob, SeenPod, Selection, Snapshot, Source, grouped, snapshots
 from mpijob_elastic.decide.wishes import Capability, Reading
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.list import list_objects
-from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.wire import Fact
 

@@ -20,9 +20,8 @@ from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.wishes import See
 from mpijob_elastic.explain.facts import Pod, Stuck
 from mpijob_elastic.kube import errors, resources
-from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.meta import KubeObject
-from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model import mpijob, phrases
 from mpijob_elastic.model.job import ConfigFacts, JobView, Role

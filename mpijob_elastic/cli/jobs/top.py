@@ -15,9 +15,8 @@ from mpijob_elastic.cli.jobs.snapshot import SeenPod
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import exec_in_pod
-from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import PODS, Resource
 from mpijob_elastic.model.containers import of_driver
 from mpijob_elastic.model.requests import readable

@@ -13,7 +13,7 @@ from aiohttp import web
 from mpijob_elastic.cli.jobs import explain, show
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube.client import connect
-from mpijob_elastic.kube.lease_record import micro_time
+from mpijob_elastic.kube.lease import micro_time
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.kubeconfig import write_plain
 from tests.product.cli import worlds

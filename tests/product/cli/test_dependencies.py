@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from mpijob_elastic.cli.jobs import dependencies
-from mpijob_elastic.kube.lease_record import LeaseObject, LeaseSpec, micro_time
+from mpijob_elastic.kube.lease import LeaseObject, LeaseSpec, micro_time
 from mpijob_elastic.kube.meta import ObjectMeta
 from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, forbidden, reaching

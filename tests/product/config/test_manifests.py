@@ -15,7 +15,7 @@ from mpijob_elastic.cli import app
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.overlays import Overlay
-from mpijob_elastic.kube.list import PAGE
+from mpijob_elastic.kube.reader import PAGE
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.telemetry.metrics import Metrics

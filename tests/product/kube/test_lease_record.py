@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from mpijob_elastic.kube.lease_record import LeaseObject, LeaseSpec, Rivals, claim, release
+from mpijob_elastic.kube.lease import LeaseObject, LeaseSpec, Rivals, claim, release
 from mpijob_elastic.kube.meta import ObjectMeta
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

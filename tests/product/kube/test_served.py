@@ -12,8 +12,7 @@ from mpijob_elastic.capabilities.gangs.facts import VOLCANO_POD_GROUPS, PodGroup
 from mpijob_elastic.kube import served
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.served import WhileServed
-from mpijob_elastic.kube.watch import WatchCache
-from mpijob_elastic.kube.watches import Watches, watches
+from mpijob_elastic.kube.watch import WatchCache, Watches, watches
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request, lists
