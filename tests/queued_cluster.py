@@ -30,6 +30,7 @@ from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.remembered import Refusals, ScaleTimes, SeenTimes
 from mpijob_elastic.decide.actions import LookIntoLauncher, Note, ProbeWorkers
 from mpijob_elastic.kube import cost, errors
+from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
 from mpijob_elastic.kube.store import StaleList
@@ -288,7 +289,7 @@ class _Execs(Execs):
 
 
 class _Silent(Events):
-    def emit(self, view: JobView, note: Note) -> None:
+    def emit_on(self, resource: Resource, ref: Identity, note: Note) -> None:
         """Nothing."""
 
 

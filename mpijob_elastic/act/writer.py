@@ -31,7 +31,6 @@ from mpijob_elastic.decide.actions import (
     DeleteWorkers,
     EndExecs,
     Gated,
-    Note,
     Object,
     Operations,
     Patch,
@@ -122,7 +121,10 @@ class Writer:
         for one in self.own:
             if isinstance(action, one.kinds):
                 return await one.perform(view, action)
-        return await self._perform(view, action)
+        await self._perform(view, action)
+        for note in action.notes:
+            self.events.emit_on(*(action.told_on or (resources.MPI_JOBS, view.ref)), note)
+        return None
 
     async def _perform(self, view: JobView, action: Action) -> None:
         match action:
@@ -134,7 +136,6 @@ class Writer:
                 await self._create(view, action)
             case Delete():
                 await self._delete(view, action.resource, action.ref, at_version=action.at_version)
-                self._tell(view, *action.notes)
             case WriteConfig():
                 await self._write_config(view, action)
             case DeleteWorkers():
@@ -154,18 +155,16 @@ class Writer:
             subresource=action.subresource,
             body=action.body(),
         )
-        self._took(view, action, answer)
+        self._took(action, answer)
 
     async def _create(self, view: JobView, action: Create) -> None:
         answer = await self.gate.create_object(action.resource, namespace=view.namespace, body=action.body())
-        self._took(view, action, answer)
+        self._took(action, answer)
 
-    def _took(self, view: JobView, action: Patch | Create, answer: bytes) -> None:
+    def _took(self, action: Patch | Create, answer: bytes) -> None:
         self.seen.see(action.resource, answer)
         if not _holds(msgspec.json.decode(answer), action.kept()):
             raise Altered(f"an admission plugin changes what is written to the {action.resource.kind}")
-        for note in action.notes:
-            self.events.emit_on(*(action.told_on or (resources.MPI_JOBS, view.ref)), note)
 
     async def _write_config(self, view: JobView, action: WriteConfig) -> None:
         ref = action.ref
@@ -181,7 +180,7 @@ class Writer:
             resources.CONFIG_MAPS, namespace=view.namespace, name=ref.name, body=patch
         )
         self.metrics.lost_workers.inc(len(action.lost))
-        self._done(view, resources.CONFIG_MAPS, answer, *action.notes)
+        self.seen.see(resources.CONFIG_MAPS, answer)
 
     async def _free(self, view: JobView, action: Ungate) -> None:
         if not await self.recheck.free(view, action):
@@ -189,13 +188,12 @@ class Writer:
         for one in self.own:
             await one.check(view, action)
         await for_each(action.pods, partial(self._ungate, view, action))
-        self._tell(view, action.note)
 
     async def _ungate(self, view: JobView, action: Ungate, gated: Gated) -> None:
         kept = [{"name": gate} for gate in gated.kept]
         placed = [operation for one in self.own for operation in await one.place(view, gated.ref, action)]
-        first = placed or [_at_version(gated.ref)]
-        patch = [*first, {"op": "replace", "path": "/spec/schedulingGates", "value": kept}]
+        same = {"op": "replace", "path": "/metadata/resourceVersion", "value": gated.ref.resource_version}
+        patch = [*(placed or [same]), {"op": "replace", "path": "/spec/schedulingGates", "value": kept}]
         try:
             answer = await self.gate.patch_object(
                 resources.PODS, namespace=view.namespace, name=gated.ref.name, body=patch
@@ -203,7 +201,7 @@ class Writer:
         except errors.NotFound:
             self.seen.see_gone(resources.PODS, view.namespace, gated.ref)
         else:
-            self._done(view, resources.PODS, answer)
+            self.seen.see(resources.PODS, answer)
 
     async def _end_execs(self, view: JobView, action: EndExecs) -> Mapping[Exec, bool]:
         """Try to end execs; return each with True if it is gone."""
@@ -233,19 +231,10 @@ class Writer:
             refused = Refusal(change=change, tries=action.tries, reason=error.message)
             self._refused[view.namespace, view.name] = refused
 
-    def _done(self, view: JobView, resource: resources.Resource, answer: bytes, *notes: Note) -> None:
-        self.seen.see(resource, answer)
-        self._tell(view, *notes)
-
-    def _tell(self, view: JobView, *notes: Note) -> None:
-        for note in notes:
-            self.events.emit(view, note)
-
     async def _delete_launcher(self, view: JobView, action: DeleteLauncher) -> None:
         if action.suspends and not await self.recheck.suspended(view):
             raise Outdated(f"{view.namespace}/{view.name} is not suspended any more")
         await self._delete(view, resources.PODS, action.launcher.ref, grace=0)
-        self._tell(view, action.note)
 
     async def _delete_workers(self, view: JobView, action: DeleteWorkers) -> None:
         left, changed = deque(action.removals), 0
@@ -319,11 +308,6 @@ class Writer:
             self.seen.see(resource, answer)
         else:
             self.seen.see_gone(resource, view.namespace, ref)
-
-
-def _at_version(ref: Identity) -> dict[str, object]:
-    """Return the operation that makes the API server refuse a JSON patch if the object has another version."""
-    return {"op": "replace", "path": "/metadata/resourceVersion", "value": ref.resource_version}
 
 
 def _holds(found: Any, kept: Object | Operations) -> bool:

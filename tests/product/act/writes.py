@@ -98,7 +98,7 @@ class Told(Events):
         super().__init__(gate, instance="test", now=lambda: NOW, random=Random(1))
         self.notes: list[str] = []
 
-    def emit(self, view: JobView, note: Note) -> None:
+    def emit_on(self, resource: Resource, ref: Identity, note: Note) -> None:
         self.notes.append(note.reason)
 
 
