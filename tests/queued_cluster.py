@@ -279,7 +279,7 @@ class _Prober(Prober):
                 found = replace(found, idle_at=now, idle_since=before.idle_since or now)
             self.jobs.setdefault((view.namespace, view.name), {})[worker.key] = occasion, found
 
-    def end(self, namespace: str, job: str, pod: PodFacts) -> None:
+    def end(self, job: tuple[str, str], pod: PodFacts) -> None:
         """Nothing: a pod of this cluster takes its ranks with it."""
 
 

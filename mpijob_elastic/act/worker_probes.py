@@ -7,12 +7,13 @@ worker. A restart costs another probe, and perhaps a number in a host name (deci
 
 import logging
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from mpijob_elastic import names
 from mpijob_elastic.act.looks import FairTurns, Job, Looks, look_into
 from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.kube import errors, resources, wire
+from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import pod_fingerprint, pod_key
@@ -81,18 +82,16 @@ class _Look:
     """A worker to look into, the containers that may hold its ranks, and the occasion (`Config.occasion`)."""
 
     job: Job
-    pod: str
-    key: str
-    uid: str
+    pod: Identity
     containers: tuple[str, ...]
     occasion: str
-    published: bool
     script: str
+    published: bool = False
 
-    @property
-    def name(self) -> str:
-        """Return what a single look may be under way for: a worker that leaves does not wait as a published worker."""
-        return f"{self.key} {self.occasion}"
+    @cached_property
+    def key(self) -> str:
+        """`Worker.key`."""
+        return pod_key(self.pod.name, pod_fingerprint(self.pod.uid))
 
 
 @dataclass(eq=False, kw_only=True)
@@ -122,33 +121,22 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
             # Keep no view: a look may wait for its turn, and the views of a large job would fill the memory.
             look = _Look(
                 job=(view.namespace, view.name),
-                pod=worker.name,
-                key=worker.key,
-                uid=worker.ref.uid,
+                pod=worker.ref,
                 containers=worker.containers,
                 occasion=view.config.occasion(worker.name) if view.config else "",
-                published=action.published,
                 script=TELL if action.drained else SCRIPT,
+                published=action.published,
             )
             if look.occasion:
                 before = self.seen(look.job, look.key, look.occasion)
                 self.jobs.setdefault(look.job, {})[look.key] = look.occasion, before
                 self._look(look)
 
-    def end(self, namespace: str, job: str, pod: PodFacts) -> None:
+    def end(self, job: Job, pod: PodFacts) -> None:
         """End the ranks of a worker, unless that is under way. The main process tells which container has them."""
         for container in pod.containers:
-            look = _Look(
-                job=(namespace, job),
-                pod=pod.metadata.name,
-                key=pod_key(pod.metadata.name, pod_fingerprint(pod.metadata.uid)),
-                uid=pod.metadata.uid,
-                containers=(container,),
-                occasion=f"end of {container}",
-                published=False,
-                script=END,
-            )
-            self._look(look)
+            occasion = f"end of {container}"
+            self._look(_Look(job=job, pod=pod.metadata, containers=(container,), occasion=occasion, script=END))
 
     def tidy(self, view: JobView) -> None:
         """Forget pods of a job that are gone and not in its memory, and results of past occasions."""
@@ -165,7 +153,9 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
             self.jobs[view.namespace, view.name] = kept
 
     def _look(self, look: _Look) -> None:
-        self._begin(look.name, look.job, self._published if look.published else self._leaving, partial(self._ask, look))
+        turns = self._published if look.published else self._leaving
+        # A worker that leaves does not wait as a published worker: that is another occasion.
+        self._begin(f"{look.key} {look.occasion}", look.job, turns, partial(self._ask, look))
 
     async def _ask(self, look: _Look) -> bool:
         asked_at = self.now()
@@ -188,7 +178,7 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
             result = await look_into(
                 self.client,
                 look.job[0],
-                look.pod,
+                look.pod.name,
                 container=container,
                 command=["/bin/sh", "-c", look.script],
                 timeout=PROBE_TIMEOUT / len(look.containers),
@@ -203,11 +193,11 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
     async def _is_there(self, look: _Look) -> bool:
         """Tell whether exec leads to this pod: it goes by the name, and our watch may lag behind a successor."""
         try:
-            found = await self.client.find(resources.PODS.path(look.job[0], look.pod), limits=_CHECK)
+            found = await self.client.find(resources.PODS.path(look.job[0], look.pod.name), limits=_CHECK)
         except errors.KubeError as error:
-            log.debug("no second look at %s/%s: %s", look.job[0], look.pod, error)
+            log.debug("no second look at %s/%s: %s", look.job[0], look.pod.name, error)
             return False
-        return found is not None and wire.read_stub(found).metadata.uid == look.uid
+        return found is not None and wire.read_stub(found).metadata.uid == look.pod.uid
 
 
 def _with(probe: Probe, outcome: str, *, asked_at: float) -> Probe:

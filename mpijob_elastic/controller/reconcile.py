@@ -161,7 +161,7 @@ def end_ranks(key: JobKey, pods: Iterable[PodFacts], prober: Prober, *, now: flo
             continue
         wait = pod.ends_at - pod.grace + DEFAULT_GRACE - now
         if wait <= 0:
-            prober.end(key.namespace, key.name, pod)
+            prober.end(key, pod)
             wait = END_AGAIN
         waits.append(wait)
     return min(waits, default=None)

@@ -27,17 +27,12 @@ class Metrics:
             ["phase"],
         )
         of_job = partial(gauge, labelnames=["namespace", "job"])
-        self.desired_workers = of_job("mpijob_elastic_desired_workers", "Workers that an elastic job asks for.")
-        self.ready_workers = of_job("mpijob_elastic_ready_workers", "Ready workers of an elastic job.")
-        self.published_hosts = of_job("mpijob_elastic_published_hosts", "Hosts in discover_hosts.sh of an elastic job.")
-        self.draining_workers = of_job("mpijob_elastic_draining_workers", "Draining workers of an elastic job.")
-        self.queued_workers = of_job("mpijob_elastic_queued_workers", "Workers of an elastic job that wait for quota.")
         self.of_jobs = (
-            self.desired_workers,
-            self.ready_workers,
-            self.published_hosts,
-            self.draining_workers,
-            self.queued_workers,
+            of_job("mpijob_elastic_desired_workers", "Workers that an elastic job asks for."),
+            of_job("mpijob_elastic_ready_workers", "Ready workers of an elastic job."),
+            of_job("mpijob_elastic_published_hosts", "Hosts in discover_hosts.sh of an elastic job."),
+            of_job("mpijob_elastic_draining_workers", "Draining workers of an elastic job."),
+            of_job("mpijob_elastic_queued_workers", "Workers of an elastic job that wait for quota."),
         )
         self.lost_workers = counter(
             "mpijob_elastic_lost_workers_total", "Published workers whose rank died, or that were not Ready or gone."
@@ -77,12 +72,9 @@ class Metrics:
             "mpijob_elastic_unreadable_objects", "Objects that are ignored because they cannot be read.", ["resource"]
         )
         self.leader = gauge("mpijob_elastic_leader", "1 while this process is the leader.")
-        for metric, values in (
-            (self.scale, _PHASES),
-            (self.deleted_workers, _DELETED),
-            (self.ended_execs, _ENDED),
-        ):
-            for value in values:  # from 0 on: Prometheus sees no increase in a series that begins with 1
+        # From 0 on: Prometheus sees no increase in a series that begins with 1.
+        for metric, values in ((self.scale, _PHASES), (self.deleted_workers, _DELETED), (self.ended_execs, _ENDED)):
+            for value in values:
                 metric.labels(value)
         for of, outcomes in _PROBED.items():
             for outcome in outcomes:

@@ -244,12 +244,12 @@ async def test_a_worker_that_leaves_does_not_wait_for_its_look_as_a_published_wo
 async def test_ranks_are_ended_in_each_container_of_that_very_pod_and_nobody_is_told(world: World) -> None:
     world.says(first="told")
     for _ in range(2):
-        world.prober.end("default", "j", msgspec.structs.replace(worker(0).facts, containers=("proxy", "main")))
+        world.prober.end(("default", "j"), msgspec.structs.replace(worker(0).facts, containers=("proxy", "main")))
     await world.done()
     assert sorted(world.containers()) == ["main", "proxy"]
     assert world.scripts() == [worker_probes.END] * 2
     world.shells.uids[FIRST] = "of a successor"
-    world.prober.end("default", "j", worker(0).facts)
+    world.prober.end(("default", "j"), worker(0).facts)
     await world.done()
     assert len(world.scripts()) == 2
     assert world.woken == []

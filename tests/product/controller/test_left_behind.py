@@ -17,8 +17,8 @@ class Ended(Prober):
     def __init__(self) -> None:
         self.pods: list[tuple[str, PodFacts]] = []
 
-    def end(self, namespace: str, job: str, pod: PodFacts) -> None:
-        self.pods.append((f"{namespace}/{job}", pod))
+    def end(self, job: tuple[str, str], pod: PodFacts) -> None:
+        self.pods.append(("/".join(job), pod))
 
 
 def worker(*, grace: int) -> PodFacts:
