@@ -317,12 +317,10 @@ class Leader:
         self.execs, self.drains = _Execs(client, now=now, wake=lambda *_: None), SeenTimes(clock=now)
         recheck = LiveRecheck(
             client,
+            self.caches,
             probes=self.prober.seen,
-            judge=self.caches.judge,
             timed=self.drains.timed,
             read=live.READ,
-            told=self.caches.told,
-            is_gone=self.caches.is_node_gone,
             now=now,
         )
         self.reconciler = Reconciler(

@@ -184,12 +184,10 @@ class Controller:
             seen=self._caches,
             recheck=LiveRecheck(
                 client,
+                self._caches,
                 probes=self._prober.seen,
-                judge=self._caches.judge,
                 timed=drains.timed,
                 read=live.READ,
-                told=self._caches.told,
-                is_gone=self._caches.is_node_gone,
                 now=now,
             ),
             execs=self._execs,

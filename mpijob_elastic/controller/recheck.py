@@ -4,7 +4,7 @@ See safety rule 2.
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 
@@ -19,6 +19,7 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.observe import live, views
+from mpijob_elastic.observe.caches import Caches
 
 # Jobs whose writes are under way at the same time, usually.
 JOBS_AT_ONCE = 16
@@ -28,19 +29,16 @@ JOBS_AT_ONCE = 16
 class LiveRecheck:
     """Decides again.
 
-    probes: answers of a job's pods. timed: adds how long each drain has been seen. read: how JSON is read. told: adds
-    the capabilities, as far as they rest on other objects as these were last seen. is_gone: reads live if a node is
-    gone. now: returns seconds since the epoch.
+    caches: nodes, and what capabilities know by other objects, as last seen. probes: answers of a job's pods. timed:
+    adds how long each drain has been seen. read: how JSON is read. now: returns seconds since the epoch.
     """
 
     client: ApiReader
+    caches: Caches
     _: KW_ONLY
     probes: Callable[[tuple[str, str], str, str], Probe]
-    judge: live.Judge
     timed: Callable[[JobView], JobView]
     read: views.Read
-    told: Callable[[JobView], JobView]
-    is_gone: Callable[[str], Awaitable[bool]]
     now: Callable[[], float]
     # The last few, each with all own writes that are due: a plan for a large scale-in in a queue has hundreds.
     _decided: deque[tuple[JobView, tuple[Action, ...]]] = field(
@@ -93,7 +91,7 @@ class LiveRecheck:
 
     async def _there(self, nodes: Iterable[str]) -> set[str]:
         """Return the nodes that are said to be gone and are not."""
-        return {node for node in {*nodes} if not await self.is_gone(node)}
+        return {node for node in {*nodes} if not await self.caches.is_node_gone(node)}
 
     async def _ours(self, view: JobView) -> JobState | None:
         state = await self._fresh(view)
@@ -106,7 +104,7 @@ class LiveRecheck:
             job=view.name,
             read=self.read,
             probes=partial(self.probes, (view.namespace, view.name)),
-            judge=self.judge,
+            judge=self.caches.judge,
         )
         if fresh is None or fresh.ref.uid != view.ref.uid:
             return None
@@ -114,7 +112,7 @@ class LiveRecheck:
 
     def _derived(self, view: JobView) -> JobState:
         """Decide what follows; what is not a pod's or the job's own may be as the caches have it."""
-        return derive(self.timed(self.told(view)), now=self.now())
+        return derive(self.timed(self.caches.told(view)), now=self.now())
 
 
 def _launcher(view: JobView) -> tuple[str, float | None] | None:

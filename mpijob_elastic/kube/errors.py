@@ -108,9 +108,6 @@ def from_response(status: int, body: bytes, retry_after: str | None) -> ApiError
     except msgspec.DecodeError:
         parsed = _Status(message=body[:200].decode(errors="replace"))
     kind = AlreadyExists if parsed.reason == "AlreadyExists" else _BY_STATUS.get(status, ApiError)
-    return kind(status=status, reason=parsed.reason, message=parsed.message, retry_after=_seconds(retry_after))
-
-
-def _seconds(retry_after: str | None) -> float | None:
     # An HTTP date is allowed too; the API server sends whole seconds only.
-    return float(retry_after) if retry_after and retry_after.isdigit() else None
+    seconds = float(retry_after) if retry_after and retry_after.isdigit() else None
+    return kind(status=status, reason=parsed.reason, message=parsed.message, retry_after=seconds)

@@ -23,7 +23,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from random import Random
 from typing import Generic, Never, TypeVar
 
@@ -62,6 +62,7 @@ class WatchTimes:
     page: int = PAGE
 
 
+@dataclass(eq=False)
 class WatchCache(Generic[T]):
     """The objects of one resource that match the selectors, as last seen.
 
@@ -73,35 +74,28 @@ class WatchCache(Generic[T]):
       called with it and the reason, and with "" once it can be read or is gone.
     """
 
-    def __init__(  # noqa: PLR0913 - everything that varies is handed in
-        self,
-        client: ApiReader,
-        resource: Resource,
-        *,
-        decode: Callable[[bytes], T],
-        on_change: Callable[[T | None, T | None], None] = lambda _old, _new: None,
-        on_unread: Callable[[OwnedIdentity, str], None] = lambda _meta, _why: None,
-        random: Random,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        times: WatchTimes = WatchTimes(),
-    ) -> None:
+    client: ApiReader
+    resource: Resource
+    _: KW_ONLY
+    decode: Callable[[bytes], T]
+    random: Random
+    on_change: Callable[[T | None, T | None], None] = lambda _old, _new: None
+    on_unread: Callable[[OwnedIdentity, str], None] = lambda _meta, _why: None
+    namespace: str | None = None
+    label_selector: str | None = None
+    field_selector: str | None = None
+    clock: Callable[[], float] = time.monotonic
+    times: WatchTimes = WatchTimes()
+
+    def __post_init__(self) -> None:
+        """Begin without any object."""
         self.synced = asyncio.Event()
-        self._client = client
-        self._plural = resource.plural
-        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        self.store: Store[T] = Store(self.on_change)
+        selectors = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
         self._selectors = {name: value for name, value in selectors.items() if value}
-        self._decode = decode
-        self._on_unread = on_unread
-        self.store: Store[T] = Store(on_change)
-        self._random = random
-        self._clock = clock
-        self._times = times
-        self._alive = clock()
+        self._path = self.resource.path(self.namespace)
+        self._alive = self.clock()
         self._barren = 0
-        self._path = resource.path(namespace)
         self._must_list = True
         self._unreadable: dict[Key, OwnedIdentity] = {}
 
@@ -121,15 +115,15 @@ class WatchCache(Generic[T]):
         Old news is no proof: the age also grows after the server's data was reset to an earlier state (an etcd restored
         from a backup). Only a new process helps then, so this is for a health check.
         """
-        return self._clock() - self._alive
+        return self.clock() - self._alive
 
     async def run(self) -> Never:
         """List and watch for ever; cancel to stop."""
         failures = 0
         while True:
-            started = self._clock()
+            started = self.clock()
             problem = await self._round()
-            healthy = self._clock() - started >= self._times.healthy
+            healthy = self.clock() - started >= self.times.healthy
             failures = 0 if healthy else failures + 1
             delay = self._delay(failures, problem)
             log.log(
@@ -143,12 +137,12 @@ class WatchCache(Generic[T]):
 
     def _delay(self, failures: int, problem: Exception | None) -> float:
         asked = problem.retry_after if isinstance(problem, errors.ApiError) else None
-        ours = self._times.retry.delay(failures, self._random) if failures else 0.0
+        ours = self.times.retry.delay(failures, self.random) if failures else 0.0
         return max(asked or 0.0, ours)
 
     async def _round(self) -> Exception | None:
         try:
-            if self._must_list or self._barren >= self._times.barren_streams:
+            if self._must_list or self._barren >= self.times.barren_streams:
                 await self._list()
             await self._watch()
         except (errors.Gone, errors.Invalid) as error:
@@ -161,24 +155,24 @@ class WatchCache(Generic[T]):
     async def _list(self) -> None:
         listing = self.store.begin_list()
         before, self._unreadable = self._unreadable, {}
-        limits = Timeouts(attempt=self._times.list_timeout, throttled=0)
-        found = pages(self._client, self._path, query=self._selectors, size=self._times.page, limits=limits)
+        limits = Timeouts(attempt=self.times.list_timeout, throttled=0)
+        found = pages(self.client, self._path, query=self._selectors, size=self.times.page, limits=limits)
         async for page in found:
             version = page.metadata.resource_version
             self.store.list_page(listing, version, ())
             for raw in page.items or ():  # one by one: what may be kept of an object may depend on those before it
                 if (item := (await self._read(raw))[1]) is not None:
                     self.store.list_page(listing, version, [item])
-            self._alive = self._clock()
+            self._alive = self.clock()
         self.store.end_list(listing)
         for key in before.keys() - self._unreadable.keys():
-            self._on_unread(before[key], "")
+            self.on_unread(before[key], "")
         self._must_list = False
         self._barren = 0
         self.synced.set()
 
     async def _watch(self) -> None:
-        lifetime = self._random.uniform(self._times.shortest_stream, self._times.longest_stream)
+        lifetime = self.random.uniform(self.times.shortest_stream, self.times.longest_stream)
         query = {
             **self._selectors,
             "watch": "true",
@@ -186,7 +180,7 @@ class WatchCache(Generic[T]):
             "resourceVersion": str(self.store.position),
             "timeoutSeconds": str(int(lifetime)),
         }
-        opened = self._client.stream(self._path, query=query, silence=self._times.silence, opening=self._times.opening)
+        opened = self.client.stream(self._path, query=query, silence=self.times.silence, opening=self.times.opening)
         async with opened as lines:
             self._barren += 1
             async for line in lines:
@@ -206,25 +200,25 @@ class WatchCache(Generic[T]):
                 self._readable_again((meta.namespace, meta.name))
             current = self.store.event(meta, None if gone else item)
         if current:
-            self._alive = self._clock()
+            self._alive = self.clock()
 
     def _readable_again(self, key: Key) -> None:
         meta = self._unreadable.pop(key, None)
         if meta is not None:
-            self._on_unread(meta, "")
+            self.on_unread(meta, "")
 
     async def _read(self, raw: bytes) -> tuple[Identity, T | None]:
         try:
             cost.check(raw)
-            item = self._decode(raw)
+            item = self.decode(raw)
         except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this object alone
             meta = await wire.read_identity(raw)
             key = (meta.namespace, meta.name)
             # Said once a list, because its author may edit it all day.
             level = logging.DEBUG if key in self._unreadable else logging.WARNING
             self._unreadable[key] = meta = meta.shortened()
-            self._on_unread(meta, str(error))
-            log.log(level, "ignoring %s %s/%s: %s", self._plural, *key, error)
+            self.on_unread(meta, str(error))
+            log.log(level, "ignoring %s %s/%s: %s", self.resource.plural, *key, error)
             return meta, None
         return item.metadata, item
 

@@ -314,7 +314,7 @@ class Stage:
             whole = _identified(document)
             self._kinds.append((cache, texts.spots(whole, KEEPS)))
             for known in (whole, _identified({"metadata": {"name": NEIGHBOUR}})):
-                cache.store.put(cache._decode(texts.compact(known).replace(VERSION, b'"1"')))
+                cache.store.put(cache.decode(texts.compact(known).replace(VERSION, b'"1"')))
 
     async def line(self, random: Random) -> None:
         """Feed a line, or a page, with a spoiled object."""

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -59,16 +61,10 @@ def rechecking(
     async def is_gone(node: str) -> bool:
         return cut[node]
 
-    return LiveRecheck(
-        client,
-        probes=lambda _job, _pod, _at: Probe(),
-        judge=judge,
-        timed=timed,
-        read=READ,
-        told=lambda view: capabilities.told(view, seen=seen),
-        is_gone=is_gone,
-        now=lambda: NOW,
+    caches: Any = SimpleNamespace(
+        judge=judge, told=lambda view: capabilities.told(view, seen=seen), is_node_gone=is_gone
     )
+    return LiveRecheck(client, caches, probes=lambda _job, _pod, _at: Probe(), timed=timed, read=READ, now=lambda: NOW)
 
 
 def twin() -> World:
