@@ -336,10 +336,8 @@ class Leader:
                 own=live.writers(client, gate, self.caches, events, now),
             ),
             prober=self.prober,
-            execs=self.execs,
             scales=ScaleTimes(metrics, clock=now),
             drains=self.drains,
-            events=events,
             now=now,
             refusals=Refusals(clock=now),
         )

@@ -1,6 +1,6 @@
 """Who does the own writes of a capability, and what it adds to those of the core."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -8,15 +8,12 @@ import msgspec
 
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.decide.actions import Action, Ungate, WriteConfig
+from mpijob_elastic.decide.actions import Action, Operations, Ungate, WriteConfig
 from mpijob_elastic.kube import cost, errors
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job import JobView
-
-# An operation of a JSON patch.
-Operation = Mapping[str, object]
 
 # Fields of an object as we make it: the API server notes beside most who manages them, and others add a status.
 _MOST_VALUES = cost.MOST_VALUES // 3
@@ -46,10 +43,7 @@ class Own:
     kinds: tuple[type, ...] = ()
 
     async def perform(self, view: JobView, action: Action) -> None:
-        """Carry out a write of these kinds.
-
-        Raises errors.KubeError or NotLeader; it is then unknown whether anything has changed.
-        """
+        """Carry out a write of these kinds. Raises errors.KubeError or NotLeader: it may have changed something."""
 
     def forget(self, namespace: str, name: str) -> None:
         """Forget a job that is gone."""
@@ -60,7 +54,7 @@ class Own:
     async def check(self, view: JobView, action: Ungate) -> None:
         """Read live whether these pods may start. Raises act.writer.Outdated where they may not."""
 
-    async def place(self, _view: JobView, _pod: Identity, _action: Ungate) -> Sequence[Operation]:
+    async def place(self, _view: JobView, _pod: Identity, _action: Ungate) -> Operations:
         """Return what a pod gets beside the loss of its gates, first its precondition; nothing if that is not ours."""
         return []
 

@@ -112,10 +112,7 @@ class Writer:
             await one.jobless(*job)
 
     async def perform(self, view: JobView, action: Action) -> None:
-        """Carry out an action.
-
-        Raises errors.KubeError, NotLeader or Outdated; it is then unknown whether anything has changed.
-        """
+        """Carry out an action. Raises errors.KubeError, NotLeader or Outdated: it may have changed something."""
         if action.rechecked and not await self.recheck.due(view, action):
             raise Outdated(f"{view.namespace}/{view.name}: {action.says()}: not due any more")
         for one in self.own:

@@ -200,10 +200,8 @@ class Controller:
             queue=self._queue,
             writer=writer,
             prober=self._prober,
-            execs=self._execs,
             scales=ScaleTimes(self._metrics, clock=time.monotonic),
             drains=drains,
-            events=self._events,
             now=now,
         )
 

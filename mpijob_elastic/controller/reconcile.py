@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.controller.remembered import Refusals, ScaleTimes, SeenTimes
@@ -48,10 +46,8 @@ class Reconciler:
     queue: WorkQueue[JobKey]
     writer: Writer
     prober: Prober
-    execs: Execs
     scales: ScaleTimes
     drains: SeenTimes
-    events: Events
     now: Callable[[], float]
     refusals: Refusals = field(default_factory=Refusals)
 
@@ -77,12 +73,12 @@ class Reconciler:
 
     def forget(self, key: JobKey) -> None:
         """Forget a job that is gone."""
-        for memory in (self.scales, self.drains, self.writer, self.prober, self.execs, self.refusals):
+        for memory in (self.scales, self.drains, self.writer, self.prober, self.writer.execs, self.refusals):
             memory.forget(key)
 
     def _see(self, key: JobKey) -> JobState | None:
         self.queue.caught_up(key)
-        view = self.caches.view(key, probes=partial(self.prober.seen, key), holds=partial(self.execs.held, key))
+        view = self.caches.view(key, probes=partial(self.prober.seen, key), holds=partial(self.writer.execs.held, key))
         if view is None:
             return None
         if refused := self.refusals.seen(key):
@@ -114,7 +110,7 @@ class Reconciler:
             if isinstance(look, ProbeWorkers):
                 self.prober.begin(state.view, look)
             else:
-                self.execs.begin(state.view, look)
+                self.writer.execs.begin(state.view, look)
         if outdated:
             raise outdated
         return written
@@ -132,7 +128,7 @@ class Reconciler:
             note = self.refusals.add(key, action, error)
             log.log(logging.WARNING if note else logging.INFO, "%s: %s: %s", key, type(action).__name__, error)
             if note and note.line not in view.facts.notices:
-                self.events.emit(view, note)
+                self.writer.events.emit(view, note)
             return False
         self.refusals.done(key, action)
         return True

@@ -71,6 +71,7 @@ class Api:
         anything: Any = SimpleNamespace(
             watch=ignore, forget=ignore, tidy=ignore, seen=ignore, held=ignore, timed=lambda view: view
         )
+        anything.execs = anything.events = anything
         anything.informed, anything.begin = anything.timed, lambda _, look: self.looks.append(look)
         anything.perform, anything.jobless = self._perform, self._jobless
         anything.view, anything.left_behind = lambda *_, **__: self.view, lambda _: ()
@@ -80,10 +81,8 @@ class Api:
             queue=self.pauses,
             writer=anything,
             prober=anything,
-            execs=anything,
             scales=anything,
             drains=anything,
-            events=anything,
             now=lambda: NOW,
             refusals=Refusals(clock=lambda: self.clock),
         )
