@@ -369,7 +369,7 @@ class Leader:
             if taken > cache.store.position:
                 listing = cache.store.begin_list()
                 with suppress(StaleList):
-                    cache.store.list_page(listing, str(taken), readable(cache._decode, texts))
+                    cache.store.list_page(listing, str(taken), readable(cache.decode, texts))
                     cache.store.end_list(listing)
 
 
