@@ -1,6 +1,9 @@
 """The door for every write on behalf of a job: it lets a write pass only while this process surely leads."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+import asyncio
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import TypeVar
@@ -29,18 +32,29 @@ class Altered(errors.KubeError):
     """Another admission plugin changes what we write."""
 
 
-async def for_each(things: Iterable[T], write: Callable[[T], Awaitable[None]]) -> None:
-    """Write for each; raise the first refusal after all others, and at once what means that the server is away."""
-    refused: errors.KubeError | None = None
-    for thing in things:
-        try:
-            await write(thing)
-        except errors.KubeError as error:
-            if errors.is_away(error):
-                raise
-            refused = refused or error
-    if refused:
-        raise refused
+async def for_each(
+    things: deque[T], write: Callable[[T], Awaitable[None]], *, at_once: int = 1, until: float = math.inf
+) -> list[errors.KubeError]:
+    """Write for each from the front of `things` until that time of the loop; return what was refused.
+
+    Raises at once what means that the server is away, or that we may not write.
+    """
+    refused: list[errors.KubeError] = []
+
+    async def write_in_turn() -> None:
+        while things and asyncio.get_running_loop().time() < until:
+            try:
+                await write(things.popleft())
+            except errors.KubeError as error:
+                if errors.is_away(error):
+                    raise
+                refused.append(error)
+
+    # Await each even if another fails, so that nothing is under way at the next look at the job.
+    outcomes = await asyncio.gather(*(write_in_turn() for _ in range(at_once)), return_exceptions=True)
+    for failure in filter(None, outcomes):
+        raise failure
+    return refused
 
 
 @dataclass(frozen=True, eq=False)

@@ -184,7 +184,8 @@ class Writer:
             raise Outdated(f"{view.namespace}/{view.name}: its MPIJob holds its pods back again")
         for one in self.own:
             await one.check(view, action)
-        await for_each(action.pods, partial(self._ungate, view, action))
+        for refused in await for_each(deque(action.pods), partial(self._ungate, view, action)):
+            raise refused
 
     async def _ungate(self, view: JobView, action: Ungate, gated: Gated) -> None:
         kept = [{"name": gate} for gate in gated.kept]
@@ -242,32 +243,14 @@ class Writer:
             sure = deque(await self.recheck.removals(view, DeleteWorkers(removals=tuple(left))))
             changed += len(left) - len(sure)
             left, read = sure, clock()
-            refused += await self._delete_until(view, left, at=read + max(SURE_FOR, read - began))
+            until = read + max(SURE_FOR, read - began)
+            delete = partial(self._delete_worker, view)
+            refused += await for_each(left, delete, at_once=DELETIONS_AT_ONCE, until=until)
         for error in refused:
             if not isinstance(error, errors.Conflict):
                 raise error
         if changed or refused:
             raise Outdated(f"{changed + len(refused)} workers may not be deleted any more")
-
-    async def _delete_until(self, view: JobView, left: deque[Removal], *, at: float) -> list[errors.KubeError]:
-        """Delete workers from the front of `left` until that time of the loop; return what was refused."""
-        refused: list[errors.KubeError] = []
-
-        async def delete_in_turn() -> None:
-            while left and asyncio.get_running_loop().time() < at:
-                try:
-                    await self._delete_worker(view, left.popleft())
-                except errors.KubeError as error:
-                    if errors.is_away(error):
-                        raise
-                    refused.append(error)
-
-        # Await each even if another fails, so that nothing is under way at the next look at the job.
-        lanes = (delete_in_turn() for _ in range(DELETIONS_AT_ONCE))
-        outcomes = await asyncio.gather(*lanes, return_exceptions=True)
-        for failure in filter(None, outcomes):
-            raise failure
-        return refused
 
     async def _delete_worker(self, view: JobView, removal: Removal) -> None:
         try:
