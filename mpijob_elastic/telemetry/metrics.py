@@ -27,12 +27,17 @@ class Metrics:
             ["phase"],
         )
         of_job = partial(gauge, labelnames=["namespace", "job"])
+        self.desired_workers = of_job("mpijob_elastic_desired_workers", "Workers that an elastic job asks for.")
+        self.ready_workers = of_job("mpijob_elastic_ready_workers", "Ready workers of an elastic job.")
+        self.published_hosts = of_job("mpijob_elastic_published_hosts", "Hosts in discover_hosts.sh of an elastic job.")
+        self.draining_workers = of_job("mpijob_elastic_draining_workers", "Draining workers of an elastic job.")
+        self.queued_workers = of_job("mpijob_elastic_queued_workers", "Workers of an elastic job that wait for quota.")
         self.of_jobs = (
-            of_job("mpijob_elastic_desired_workers", "Workers that an elastic job asks for."),
-            of_job("mpijob_elastic_ready_workers", "Ready workers of an elastic job."),
-            of_job("mpijob_elastic_published_hosts", "Hosts in discover_hosts.sh of an elastic job."),
-            of_job("mpijob_elastic_draining_workers", "Draining workers of an elastic job."),
-            of_job("mpijob_elastic_queued_workers", "Workers of an elastic job that wait for quota."),
+            self.desired_workers,
+            self.ready_workers,
+            self.published_hosts,
+            self.draining_workers,
+            self.queued_workers,
         )
         self.lost_workers = counter(
             "mpijob_elastic_lost_workers_total", "Published workers whose rank died, or that were not Ready or gone."
