@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import ExecResult, exec_in_pod
+from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
@@ -92,25 +93,17 @@ class Gate:
             )
 
     async def delete_object(
-        self,
-        resource: Resource,
-        *,
-        namespace: str,
-        name: str,
-        uid: str,
-        resource_version: str | None = None,
-        grace: int | None = None,
+        self, resource: Resource, *, namespace: str, ref: Identity, at_version: bool, grace: int | None = None
     ) -> bytes:
-        """Delete an object if it is exactly this one, at this version if given.
+        """Delete an object if it is exactly this one, perhaps at this version; grace: seconds to end, None for its own.
 
-        grace: seconds to end, None for its own.
         Raises NotLeader, or as `ApiWriter` does.
         """
-        with self._sending("DELETE", resource.plural, f"{namespace}/{name}") as limits:
+        with self._sending("DELETE", resource.plural, f"{namespace}/{ref.name}") as limits:
             return await self.client.delete_object(
-                resource.path(namespace, name),
-                uid=uid,
-                resource_version=resource_version,
+                resource.path(namespace, ref.name),
+                uid=ref.uid,
+                resource_version=ref.resource_version if at_version else None,
                 options=None if grace is None else {"gracePeriodSeconds": grace},
                 limits=limits,
             )

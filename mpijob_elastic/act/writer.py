@@ -274,16 +274,10 @@ class Writer:
         """Delete an object; without its version it counts as gone, whatever holds it."""
         try:
             answer = await self.gate.delete_object(
-                resource,
-                namespace=view.namespace,
-                name=ref.name,
-                uid=ref.uid,
-                resource_version=ref.resource_version if at_version else None,
-                grace=grace,
+                resource, namespace=view.namespace, ref=ref, at_version=at_version, grace=grace
             )
         except errors.NotFound:
-            self.seen.see_gone(resource, view.namespace, ref)
-            return
+            answer = b"{}"  # as where it went at once
         if at_version and _is_there(resource, answer):
             self.seen.see(resource, answer)
         else:
