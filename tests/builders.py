@@ -12,8 +12,7 @@ import msgspec
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.decide import config_map, next_memory
-from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role
+from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role, parse_script
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.memory import Host, Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, PodFacts, Probe, Worker

@@ -34,8 +34,7 @@ from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
 from mpijob_elastic.kube.store import StaleList
-from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job import JobView, parse_script
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import timestamp
 from mpijob_elastic.observe.caches import Caches

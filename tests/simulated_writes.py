@@ -24,8 +24,7 @@ from mpijob_elastic.decide.actions import (
     WriteRole,
     WriteSelector,
 )
-from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import Config, JobView, Role
+from mpijob_elastic.model.job import Config, JobView, Role, parse_script
 from mpijob_elastic.model.memory import parse_memory, render_memory
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Probe, Worker
 from tests.builders import but

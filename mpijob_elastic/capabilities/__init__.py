@@ -18,11 +18,10 @@ from mpijob_elastic.capabilities.sizes import SIZES, Sizes
 from mpijob_elastic.capabilities.suspension import SUSPEND, Suspension
 from mpijob_elastic.decide.wishes import Capability
 from mpijob_elastic.model import job_facts, mpijob, policy
-from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.job_facts import JobFacts, Known
 from mpijob_elastic.model.mpijob import MPIJob
-from mpijob_elastic.model.taints import Signs
+from mpijob_elastic.model.pod import Signs
 
 __all__ = ["ALL", "GROUPS", "KEYS", "POD_MARKS", "node_signs", "of", "read", "told"]
 # Those of their annotations and labels that a command writes.

@@ -17,8 +17,7 @@ from mpijob_elastic.decide.actions import Note, RefreshLauncher, WriteConfig, no
 from mpijob_elastic.decide.retries import TOUCHED
 from mpijob_elastic.decide.state import JobState, WorkerState
 from mpijob_elastic.model import durations, kubexec
-from mpijob_elastic.model.hosts import hostfile_slots
-from mpijob_elastic.model.job import Config
+from mpijob_elastic.model.job import Config, hostfile_slots
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.phrases import listed
 

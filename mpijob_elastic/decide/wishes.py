@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.job_facts import JobFacts, Known
 from mpijob_elastic.model.mpijob import MPIJob
-from mpijob_elastic.model.pod import Launcher, Worker
+from mpijob_elastic.model.pod import Launcher, Signs, Worker
 from mpijob_elastic.model.policy import Annotation, Policy, Problem
-from mpijob_elastic.model.taints import Signs
 from mpijob_elastic.model.wire import Fact, Owned
 
 if TYPE_CHECKING:

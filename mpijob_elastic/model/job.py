@@ -5,6 +5,7 @@ Times are seconds since the epoch.
 
 import hashlib
 import math
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,9 +17,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model.bounds import FEWEST_EXECS, MOST_EXECS, MOST_WORKERS
-from mpijob_elastic.model.capability import Known
-from mpijob_elastic.model.hosts import Published
-from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.job_facts import JobFacts, Known
 from mpijob_elastic.model.kubexec import is_mapped, mapped
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Probe, Worker
@@ -26,6 +25,37 @@ from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.wire import Owned
 
 K = TypeVar("K", bound=Known)
+
+# A pod's name and an int32.
+_LINE = re.compile(r"echo (?P<host>[a-z0-9][a-z0-9.-]{0,252}):(?P<slots>[1-9][0-9]{0,9})\n")
+_SLOTS = re.compile(r" slots=([1-9][0-9]{0,9})$", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """The content of discover_hosts.sh: host names in its order, each of another pod, and the slots of each."""
+
+    hosts: tuple[str, ...] = ()
+    slots: int = 1
+
+
+def hostfile_slots(hostfile: str) -> int | None:
+    """Return the slots of the first host in a hostfile; None if it names none."""
+    found = _SLOTS.search(hostfile)
+    return int(found[1]) if found else None
+
+
+def parse_script(script: str) -> Published | None:
+    """Return the hosts of a discover_hosts.sh that we wrote; None for any other, so that an edit by hand is noticed."""
+    if script.count("\n") > MOST_WORKERS + 1:
+        return None
+    found = [(match["host"], int(match["slots"])) for match in _LINE.finditer(script)]
+    hosts = tuple(host for host, _ in found)
+    slots = found[0][1] if found else 1
+    pods = {names.pod_of(host) for host in hosts}
+    # Writing the list again shows any difference that reading missed.
+    is_ours = len(pods) == len(hosts) and names.discover_hosts(list(hosts), slots=slots) == script
+    return Published(hosts=hosts, slots=slots) if is_ours else None
 
 
 def script_fingerprint(script: str) -> str:

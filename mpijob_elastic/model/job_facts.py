@@ -8,16 +8,42 @@ from typing import TypeVar
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.model import bounds, containers, horovodrun, mpijob, policy, requests
-from mpijob_elastic.model.capability import Known
+from mpijob_elastic.model import bounds, horovodrun, mpijob, policy, requests
 from mpijob_elastic.model.horovodrun import Launch
-from mpijob_elastic.model.mpijob import Container, MPIJob
+from mpijob_elastic.model.mpijob import Container, MPIJob, Profile
 from mpijob_elastic.model.policy import Policy, Problem
 from mpijob_elastic.model.wire import Owned, owned, seconds
 
 _ROLES = (names.ROLE_LAUNCHER, names.ROLE_WORKER)
-K = TypeVar("K", bound=Known)
 GLOO_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
+
+
+class Known:
+    """What an optional capability knows of a job, immutable and comparable; None where it has nothing to do with it.
+
+    The core sees only this part; see decide.wishes for what a capability wants.
+    gate: the scheduling gate (names.GATES) that new pods of the job get for what its MPIJob asks. rations: its workers
+    start one by one, as somebody else allows. sized: what its MPIJob asks for needs an elastic job. sizes: those that
+    an elastic job may have, in order; none where it may have any. skips: indices of workers that an elastic job does
+    without. resizes: what it asks for changes its size. queued: a queue says when its pods may start, and that gate
+    holds them until then. size_cause: why it sets the size, in a word for the history.
+    """
+
+    gate: str = ""
+    rations: bool = False
+    sized: bool = False
+    sizes: Sequence[int] = ()
+    skips: Collection[int] = frozenset()
+    resizes: bool = False
+    queued: bool = False
+    size_cause: str = ""
+
+    def findings(self, _job: "JobFacts") -> Iterable[str]:
+        """Yield what the webhook warns of, because what is asked for has no effect, or a bad one."""
+        return ()
+
+
+K = TypeVar("K", bound=Known)
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +89,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     lacks_selector: bool
     size_manager: str
     pod_labels: Mapping[str, Mapping[str, str]]
-    seccomp_profiles: Mapping[str, Mapping[str, containers.Profile]]
+    seccomp_profiles: Mapping[str, Mapping[str, Profile]]
     place: str
     worker_counts: Mapping[str, int]
     asked: tuple[Known, ...] = ()
@@ -196,7 +222,7 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
         lacks_selector=job.lacks_selector,
         size_manager=job.size_manager,
         pod_labels={role: job.pod_labels(role) for role in _ROLES},
-        seccomp_profiles={role: containers.seccomp_profiles(job.pod(role)) for role in _ROLES},
+        seccomp_profiles={role: job.pod(role).seccomp_profiles for role in _ROLES},
         place=job.place,
         worker_counts=job.worker_counts,
         asked=tuple(known for known, _ in asked if known is not None),

@@ -5,7 +5,7 @@
 `status.conditions: null` itself. Fields and defaults: pkg/apis/kubeflow/v1/types.go and default.go.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,10 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import requests
 from mpijob_elastic.model.bounds import MOST_INT32
 from mpijob_elastic.model.wire import Wire, seconds
+
+Profile = Mapping[str, str]
+# Characters of a container's name, which is a DNS label, and of a profile's path: what is kept of a job is bounded.
+_LONGEST_NAME, _LONGEST_PATH = 63, 253
 
 
 class EnvVar(Wire, frozen=True):
@@ -41,7 +45,7 @@ class Container(Wire, frozen=True):
     args: list[str | None] | None = None
     env: list[EnvVar | None] | None = None
     resources: Resources | None = None
-    security_context: Any = None  # any value, see model/containers
+    security_context: Any = None  # any value
 
     def words(self) -> list[str]:
         """Return command and arguments as one list."""
@@ -68,6 +72,28 @@ class PodSpec(Wire, frozen=True):
     scheduler_name: str | None = None
     node_name: str | None = None
     node_selector: dict[str, str | None] | None = None
+
+    @property
+    def seccomp_profiles(self) -> Mapping[str, Profile]:
+        """The profile of each container by its name, and the pod's own under "".
+
+        [operator] It drops them, as the types of Kubernetes 1.15 lack the field.
+        """
+        containers = (one for one in (*(self.init_containers or ()), *(self.containers or ())) if one)
+        contexts = {**{one.name or "": one.security_context for one in containers}, "": self.security_context}
+        found = ((name, _profile(context)) for name, context in contexts.items() if len(name) <= _LONGEST_NAME)
+        return {name: profile for name, profile in found if profile}
+
+
+def _profile(context: Any) -> Profile | None:
+    # The API server does not check an MPIJob's templates, and would refuse a pod with a malformed profile.
+    match context:
+        case {"seccompProfile": {"type": "RuntimeDefault" | "Unconfined" as kind}}:
+            return {"type": kind}
+        case {"seccompProfile": {"type": "Localhost", "localhostProfile": str(path)}}:
+            descends = len(path) <= _LONGEST_PATH and not path.startswith("/") and ".." not in path.split("/")
+            return {"type": "Localhost", "localhostProfile": path} if descends else None
+    return None
 
 
 class TemplateMeta(Wire, frozen=True):

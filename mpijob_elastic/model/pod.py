@@ -1,8 +1,10 @@
-"""A pod of a job: its facts as decoded, and what a controller knows of it besides.
+"""A pod of a job: its facts as decoded, what a controller knows of it besides, and by which taints it goes.
 
 Times are seconds since the epoch. https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
+https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -15,8 +17,61 @@ from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model.bounds import MOST_CONTAINERS
 from mpijob_elastic.model.kubexec import Held
 from mpijob_elastic.model.memory import Tries, pod_fingerprint, pod_key
-from mpijob_elastic.model.taints import Toleration
-from mpijob_elastic.model.wire import Owned
+from mpijob_elastic.model.wire import Owned, Wire
+
+NO_EXECUTE = "NoExecute"
+# https://kubernetes.io/docs/reference/labels-annotations-taints/: set by Kubernetes itself and by cloud providers.
+_BUILT_IN = re.compile(r"node(?:\.cloudprovider)?\.kubernetes\.io/.*")
+
+
+class Taint(Wire, frozen=True, gc=False):
+    """A taint of a node."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Toleration(Wire, frozen=True, gc=False):
+    """A toleration of a pod. effect: "" means any; seconds: None means for ever."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+    seconds: int | None = msgspec.field(default=None, name="tolerationSeconds")
+
+    @property
+    def may_last(self) -> bool:
+        """True if a pod may stay for ever, and not only while Kubernetes reports its node as lost."""
+        return self.seconds is None and self.effect in ("", NO_EXECUTE) and not is_built_in(self.key)
+
+    def lasts_against(self, taint: Taint) -> bool:
+        """Return True if a pod with this toleration stays in spite of the taint."""
+        everything = not self.key and self.operator == "Exists"
+        named = self.key == taint.key and (self.operator == "Exists" or self.value == taint.value)
+        return self.may_last and (everything or named)
+
+
+def is_built_in(key: str) -> bool:
+    """Return True if Kubernetes itself reports a node's state with that taint."""
+    return _BUILT_IN.fullmatch(key) is not None
+
+
+class Signs:
+    """By what is told that a node is about to go; by default by nothing."""
+
+    def names_taint(self, _key: str, _value: str, _effect: str) -> bool:
+        """Return True if that taint means the node's end, whatever a pod tolerates."""
+        return False
+
+    def names_condition(self, _kind: str) -> bool:
+        """Return True if a condition of that type does."""
+        return False
+
+    def evicts(self, _key: str, _effect: str) -> bool:
+        """Return True if that taint makes pods leave that do not tolerate it."""
+        return False
 
 
 class LauncherPhase(Enum):
@@ -96,6 +151,28 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def held_back(self) -> bool:
         """True if a gate of ours keeps it from the scheduler, whatever for."""
         return not names.GATES.isdisjoint(self.gates)
+
+    def rank_containers(self, named: str | None, *, main: str) -> tuple[str, ...]:
+        """Return each container of a worker in which ranks may be started.
+
+        named: by kubexec.sh (kubexec.container). main: spec.mainContainer, with which the operator wrote the script
+        once. Kubectl follows the pod's annotation since v1.21; kubectl-delivery v0.2.3 has v1.15 and takes the first.
+        """
+        if named in self.containers:
+            return (named,)
+        if named == "" and self.default_container not in self.containers:
+            return self.containers[:1]
+        possible = {*self.mounting, self.default_container, main}
+        return tuple(name for name in self.containers if name in possible) or self.containers[:1]
+
+
+def of_driver(containers: tuple[str, ...], *, mounting: tuple[str, ...]) -> str:
+    """Return the launcher's container with kubectl and kubexec.sh.
+
+    [operator] A template's first container gets the mount of J-config. A sidecar injector may put another before it, as
+    Istio's holdApplicationUntilProxyStarts does; it has no such mount.
+    """
+    return next((name for name in containers if name in mounting), containers[0] if containers else "")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Parts of every object that is read from the API: its struct's base, owner, times, and parts of a pod."""
+"""Parts of every object of a job: its struct's base, owner, times, and parts of a pod."""
 
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import msgspec
 
 from mpijob_elastic.kube.meta import Identity, ObjectMeta, OwnedIdentity
-from mpijob_elastic.kube.resources import MPI_JOBS, PODS
+from mpijob_elastic.kube.resources import MPI_JOBS, PODS, Resource
 
 
 class Wire(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
@@ -104,18 +104,32 @@ class Fact(Protocol):
 
 def owned(metadata: OwnedIdentity) -> Owned:
     """Return the metadata with its owner."""
-    owner = metadata.shortened().controller  # the API server bounds no text of a reference
-    is_job = owner is not None and owner.kind == MPI_JOBS.kind and owner.api_version.startswith(MPI_JOBS.group + "/")
+    by = metadata.shortened().controller  # the API server bounds no text of a reference
+    is_job = by is not None and by.kind == MPI_JOBS.kind and by.api_version.startswith(MPI_JOBS.group + "/")
     # The objects of a job share these texts.
     return Owned(
         namespace=shared(metadata.namespace),
         name=metadata.name,
         uid=metadata.uid,
         resource_version=metadata.resource_version,
-        job=shared(owner.name) if owner and is_job else "",
-        job_uid=shared(owner.uid) if owner and is_job else "",
-        api_version=shared(owner.api_version) if owner and is_job else "",
+        job=shared(by.name) if by and is_job else "",
+        job_uid=shared(by.uid) if by and is_job else "",
+        api_version=shared(by.api_version) if by and is_job else "",
     )
+
+
+def controller(job: Identity) -> dict[str, object]:
+    """Return the reference by which an MPIJob controls an object that we create for it.
+
+    blockOwnerDeletion would take the right to change finalizers of MPIJobs where OwnerReferencesPermissionEnforcement
+    is on, as on OpenShift.
+    """
+    return {**owner(MPI_JOBS, job), "controller": True}
+
+
+def owner(resource: Resource, ref: Identity) -> dict[str, object]:
+    """Return the reference to an owner among others."""
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "name": ref.name, "uid": ref.uid}
 
 
 def owning_pods(metadata: ObjectMeta) -> tuple[str, ...]:

@@ -24,8 +24,7 @@ from mpijob_elastic.kube.watch import WatchCache, Watches, watches
 from mpijob_elastic.model import bounds
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.pod import PodFacts
-from mpijob_elastic.model.taints import Signs
+from mpijob_elastic.model.pod import PodFacts, Signs
 from mpijob_elastic.model.wire import Fact, is_news
 from mpijob_elastic.observe import facts_config, views
 from mpijob_elastic.observe.nodes import Nodes

@@ -9,8 +9,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import bounds, policy
-from mpijob_elastic.model.containers import of_driver
-from mpijob_elastic.model.pod import NO_MARKS, LauncherPhase, PodFacts
+from mpijob_elastic.model.pod import NO_MARKS, LauncherPhase, PodFacts, of_driver
 from mpijob_elastic.model.wire import ConfigMapVolume, owned, seconds, shared
 from mpijob_elastic.observe.pod import Condition, ContainerStatus, Detail, Pod, PodStatus, Spec, decode, ends
 

@@ -20,8 +20,7 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import NODES
 from mpijob_elastic.kube.watch import WatchCache
-from mpijob_elastic.model.pod import PodFacts
-from mpijob_elastic.model.taints import Signs, Taint, Toleration
+from mpijob_elastic.model.pod import PodFacts, Signs, Taint, Toleration
 from mpijob_elastic.model.wire import Owned, Wire, owned
 from mpijob_elastic.observe.pod import Condition
 

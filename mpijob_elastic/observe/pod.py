@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.model.taints import Toleration
+from mpijob_elastic.model.pod import Toleration
 from mpijob_elastic.model.wire import Lifecycle, SchedulingGate, SchedulingGroup, Volume, Wire
 
 

@@ -12,12 +12,12 @@ from typing import NamedTuple, TypeVar
 from msgspec import structs
 
 from mpijob_elastic import names
-from mpijob_elastic.model import containers, hosts, kubexec
-from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role
+from mpijob_elastic.model import kubexec
+from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role, parse_script
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.kubexec import Held
 from mpijob_elastic.model.memory import parse_memory, pod_key
-from mpijob_elastic.model.pod import Launcher, LauncherPhase, PodFacts, Probe, Worker
+from mpijob_elastic.model.pod import Launcher, LauncherPhase, PodFacts, Probe, Worker, of_driver
 from mpijob_elastic.observe import facts_pod, operators
 from mpijob_elastic.observe.packing import unpacked
 
@@ -133,10 +133,8 @@ def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes:
     for pod in pods:
         index = names.worker_index(pod.metadata.name, job=job.metadata.name)
         if pod.role == names.ROLE_WORKER and index is not None:
-            of_ranks = containers.of_ranks(
-                named, pod.containers, mounting=pod.mounting, default=pod.default_container, main=job.main_container
-            )
-            worker = Worker(facts=pod, index=index, containers=of_ranks)
+            own = pod.rank_containers(named, main=job.main_container)
+            worker = Worker(facts=pod, index=index, containers=own)
             when = config.occasion(worker.name) if config else ""
             found.append(replace(worker, probe=probes(worker.key, when)) if when else worker)
     return tuple(sorted(found, key=lambda worker: worker.index))
@@ -167,7 +165,7 @@ def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | N
         return None
     return Launcher(
         facts=pod,
-        container=containers.of_driver(pod.containers, mounting=pod.mounting),
+        container=of_driver(pod.containers, mounting=pod.mounting),
         ended_at=None if job.retries and pod.phase == "Failed" else pod.ended_at,
         held=holds(pod.metadata.uid),
     )
@@ -176,7 +174,7 @@ def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | N
 def _config(config: ConfigFacts) -> Config:
     found = Config(
         facts=config,
-        published=hosts.parse_script(config.script) if config.script is not None else None,
+        published=parse_script(config.script) if config.script is not None else None,
         memory=parse_memory(config.memory),
     )
     # Whom somebody else's list names, in our form, need not exist: then it is no better than garbage.

@@ -21,7 +21,7 @@ import msgspec
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.hosts import parse_script
+from mpijob_elastic.model.job import parse_script
 from mpijob_elastic.model.job_facts import JobFacts
 from tests import rules
 

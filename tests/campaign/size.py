@@ -26,7 +26,7 @@ from lab.processes import await_start, spawn
 from lab.replicas import Replica
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
-from mpijob_elastic.model.hosts import parse_script
+from mpijob_elastic.model.job import parse_script
 from tests.campaign.part import Options, Outcome, above, say
 from tests.campaign.size_fleet import WORKERS, Fleet, FleetApi, place
 from tests.campaign.size_stored import stored

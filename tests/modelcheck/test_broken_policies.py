@@ -19,8 +19,7 @@ from mpijob_elastic.decide.actions import (
     WriteRole,
 )
 from mpijob_elastic.decide.state import Standing
-from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job import JobView, parse_script
 from mpijob_elastic.model.pod import Worker
 from tests.builders import LONG_AGO, NOW, but
 from tests.modelcheck import explore

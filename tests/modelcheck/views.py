@@ -14,8 +14,7 @@ from mpijob_elastic.decide import config_map, derive, frozen_execs, lost_ranks, 
 from mpijob_elastic.model import job as model
 from mpijob_elastic.model import kubexec, memory
 from mpijob_elastic.model import pod as pod_facts
-from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import ConfigFacts
+from mpijob_elastic.model.job import ConfigFacts, parse_script
 from mpijob_elastic.model.kubexec import Held
 from mpijob_elastic.model.pod import PodFacts
 from tests.builders import FACTS, JOB, KUBEXEC, NOW, but, pods, ref, role

@@ -10,7 +10,7 @@ from mpijob_elastic.capabilities.et_operator.actions import OwnRequest, SayPhase
 from mpijob_elastic.capabilities.et_operator.facts import FAILED, PENDING, SCALE_INS, SCALING, UNDONE, Request, Scaled
 from mpijob_elastic.decide.actions import normal
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.owners import controller
+from mpijob_elastic.model.wire import controller
 from tests.builders import NOW, but, ref
 from tests.product.capabilities.et_operator.requests import scale_in, scale_out, started
 from tests.room_words import Words, short

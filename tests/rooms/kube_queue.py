@@ -10,8 +10,8 @@ from mpijob_elastic.capabilities.kube_queue import KubeQueue
 from mpijob_elastic.capabilities.kube_queue import wishes as of_kube_queue
 from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, Held
 from mpijob_elastic.decide.actions import Note
-from mpijob_elastic.model import owners
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.wire import controller
 from tests.builders import but, ref
 from tests.product.capabilities.kube_queue.units import queued, unit
 from tests.product.properties.gated import gated
@@ -67,7 +67,7 @@ WORDS = Words(
         (
             of_kube_queue.AdoptUnit(ref=ref("x"), job=ref("j")),
             {},
-            {"metadata": {"ownerReferences": [owners.controller(ref("j"))]}},
+            {"metadata": {"ownerReferences": [controller(ref("j"))]}},
         ),
     ),
     done={of_kube_queue.AdoptUnit: _adopted},

@@ -7,8 +7,8 @@ import msgspec
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue import actions as of_kueue
 from mpijob_elastic.capabilities.kueue.facts import Asked
-from mpijob_elastic.model import owners
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.wire import controller
 from tests.builders import but, ref
 from tests.room_words import Words, asked_of, short
 
@@ -52,7 +52,7 @@ WORDS = Words(
         (
             of_kueue.AdoptWorkload(ref=ref("x"), job=ref("j")),
             {},
-            {"metadata": {"ownerReferences": [owners.controller(ref("j"))]}},
+            {"metadata": {"ownerReferences": [controller(ref("j"))]}},
         ),
     ),
     done={of_kueue.ClearWorkload: _cleared, of_kueue.AdoptWorkload: _adopted},

@@ -16,7 +16,7 @@ from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube.meta import Identity, ObjectMeta
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.owners import controller
+from mpijob_elastic.model.wire import controller
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.wire import Owned, Wire, owned
 

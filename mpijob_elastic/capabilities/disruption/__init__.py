@@ -8,7 +8,7 @@ from mpijob_elastic.decide.actions import Note, warning
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, How, Leave, Release, Wish
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.taints import Signs
+from mpijob_elastic.model.pod import Signs
 
 
 class Disruption(Capability):

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mpijob_elastic.model import taints
-from mpijob_elastic.model.taints import NO_EXECUTE, is_built_in
+from mpijob_elastic.model import pod
+from mpijob_elastic.model.pod import NO_EXECUTE, is_built_in
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _CONDITION = "condition:"
@@ -53,7 +53,7 @@ class Sign:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Signs(taints.Signs):
+class Signs(pod.Signs):
     """The signs that count. ignored: keys of taints and types of conditions that never count."""
 
     named: tuple[Sign, ...]

@@ -8,8 +8,7 @@ from mpijob_elastic.capabilities.et_operator.facts import FAILED, SCALING, SUCCE
 from mpijob_elastic.decide.actions import Note, Object, Operations, Patch, SetSize, normal, put, warning
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
-from mpijob_elastic.model.owners import controller
-from mpijob_elastic.model.wire import timestamp
+from mpijob_elastic.model.wire import controller, timestamp
 
 # The reason of the condition is this word after `ScalingIn` or `ScalingOut`.
 _ENDS = {SUCCEEDED: "Succeeded", FAILED: "Failed"}

@@ -15,7 +15,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.model.capability import Known
+from mpijob_elastic.model.job_facts import Known
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Annotation
 from mpijob_elastic.model.wire import Owned, Wire, owned

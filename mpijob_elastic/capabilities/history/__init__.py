@@ -10,8 +10,8 @@ from mpijob_elastic.decide import phase
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Wish
 from mpijob_elastic.model import history
-from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job_facts import Known
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
 from mpijob_elastic.model.wire import shared

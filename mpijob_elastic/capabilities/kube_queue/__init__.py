@@ -9,9 +9,8 @@ from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, HELD, KUBEQUE
 from mpijob_elastic.decide.actions import Action, Note, normal, warning
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Holding, Reading, Stop, Turn, Wish
-from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.job_facts import JobFacts, Known
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.policy import Policy, Problem

@@ -10,9 +10,8 @@ from mpijob_elastic.decide import demand
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Holding, Reading, See, Turn, Wish
-from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.job_facts import JobFacts, Known
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import Launcher, Worker
 from mpijob_elastic.model.policy import Policy, Problem

@@ -17,8 +17,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide.demand import WORKERS
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.model.capability import Known
-from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.job_facts import JobFacts, Known
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.wire import Owned, Wire, owned, owning_pods, seconds
 

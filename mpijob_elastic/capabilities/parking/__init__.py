@@ -16,8 +16,8 @@ from mpijob_elastic.decide.wishes import Capability
 from mpijob_elastic.kube.resources import PODS, Resource
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.bounds import MOST_WORKERS
-from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job_facts import Known
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Worker

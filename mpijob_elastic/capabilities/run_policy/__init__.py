@@ -16,8 +16,8 @@ from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, End, Stop, Wish
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model import durations, policy
-from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job_facts import Known
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import LauncherPhase
 from mpijob_elastic.model.policy import Annotation, Policy, Problem

@@ -11,7 +11,7 @@ from typing import Any
 
 from mpijob_elastic import names
 from mpijob_elastic.model.bounds import MOST_INT32
-from mpijob_elastic.model.capability import Known
+from mpijob_elastic.model.job_facts import Known
 from mpijob_elastic.model.policy import Problem
 
 # On an MPIJob, written by users: asks us to act on the field.

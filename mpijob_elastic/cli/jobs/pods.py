@@ -18,8 +18,7 @@ from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
-from mpijob_elastic.model.containers import of_driver
-from mpijob_elastic.model.pod import Launcher, LauncherPhase
+from mpijob_elastic.model.pod import Launcher, LauncherPhase, of_driver
 from mpijob_elastic.observe.pod import ContainerStatus, State, decode
 
 # On a terminal, so that the shell is no rank (act/worker_probes).

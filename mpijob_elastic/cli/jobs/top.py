@@ -18,7 +18,7 @@ from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import PODS, Resource
-from mpijob_elastic.model.containers import of_driver
+from mpijob_elastic.model.pod import of_driver
 from mpijob_elastic.model.requests import readable
 from mpijob_elastic.telemetry.terminal import say
 

@@ -40,9 +40,9 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model import owners
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Tries
+from mpijob_elastic.model.wire import controller
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW, but, config, job, launcher, pods, ref, worker
 from tests.doubles.api import Object, TinyApi, merged
@@ -152,7 +152,7 @@ VOLCANO = Gang(scheduler="volcano", queue="team", annotations={"a": "b"})
 SIZED = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}}
 RULES = {"rules": [{"resources": ["configmaps"]}, {"resources": ["pods/exec"], "resourceNames": ["j-worker-0"]}]}
 COUNTED = {"status": {"replicaStatuses": {"Worker": {"active": 3}}}}
-OWNED = {"ownerReferences": [owners.controller(ref("j"))]}
+OWNED = {"ownerReferences": [controller(ref("j"))]}
 DIGEST = {"annotations": {SPEC_DIGEST: autoscale.digest({"maxReplicas": 4})}}
 # Each patch, the object that is there, and what of the object then is another.
 AT_VERSION: list[tuple[Patch, Object, Object]] = [

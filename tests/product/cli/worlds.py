@@ -16,8 +16,7 @@ from mpijob_elastic.cli.jobs.snapshot import Snapshot, snapshots
 from mpijob_elastic.decide import next_memory
 from mpijob_elastic.decide.config_map import mark
 from mpijob_elastic.model import kubexec
-from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import Config
+from mpijob_elastic.model.job import Config, parse_script
 from mpijob_elastic.model.memory import Host, Memory, parse_memory, pod_fingerprint, render_memory
 from mpijob_elastic.observe import facts_config
 from tests.builders import KUBEXEC

@@ -22,8 +22,8 @@ from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Gated, Remova
 from mpijob_elastic.kube.cost import MOST_VALUES
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.capability import Known
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job_facts import Known
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.memory import Memory, render_memory
 from mpijob_elastic.model.pod import PodFacts, Probe

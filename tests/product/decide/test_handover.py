@@ -10,8 +10,7 @@ from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.decide import decide, derive
 from mpijob_elastic.decide.actions import Plan
 from mpijob_elastic.model import bounds
-from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job import JobView, parse_script
 from mpijob_elastic.model.memory import Memory, Mended
 from tests.builders import NOW, Story, config, job, launcher, pods
 from tests.product.decide.plans import change, does, note, notes, removals, written

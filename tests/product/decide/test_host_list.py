@@ -9,8 +9,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide import decide, host_list, side_objects
 from mpijob_elastic.decide.state import SETTLE, honest
 from mpijob_elastic.model.bounds import MOST_WORKERS
-from mpijob_elastic.model.hosts import Published, parse_script
-from mpijob_elastic.model.job import JobView, Role
+from mpijob_elastic.model.job import JobView, Published, Role, parse_script
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mpijob_elastic import names
 from mpijob_elastic.model.bounds import MOST_WORKERS
-from mpijob_elastic.model.hosts import Published, parse_script
+from mpijob_elastic.model.job import Published, parse_script
 from mpijob_elastic.model.pod import LauncherPhase
 from mpijob_elastic.model.policy import Policy
 from tests.builders import but, config, failed, job, launcher, pending, pods, worker

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from mpijob_elastic import capabilities
-from mpijob_elastic.model import containers, mpijob
+from mpijob_elastic.model import mpijob
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.wire import seconds
 from tests.product.webhook.objects import mpi_job
@@ -126,7 +126,7 @@ def test_who_edited_it_last_is_neither_the_controller_nor_who_sets_the_status(ot
 def profiles(spec: Any) -> Any:
     job = mpi_job()
     job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"] = spec
-    return containers.seccomp_profiles(mpijob.decode(json.dumps(job).encode()).pod("worker"))
+    return mpijob.decode(json.dumps(job).encode()).pod("worker").seccomp_profiles
 
 
 def with_profile(profile: Any, **more: Any) -> Any:

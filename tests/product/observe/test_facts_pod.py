@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.capabilities.live import READ
-from mpijob_elastic.model.pod import LauncherPhase, PodFacts
-from mpijob_elastic.model.taints import Toleration
+from mpijob_elastic.model.pod import LauncherPhase, PodFacts, Toleration
 from mpijob_elastic.observe import facts_pod
 
 LAUNCHER = {"group-name": "kubeflow.org", "mpi-job-name": "j", "mpi-job-role": "launcher"}

@@ -10,8 +10,7 @@ import pytest
 from mpijob_elastic.capabilities.disruption.signs import signs
 from mpijob_elastic.kube.resources import NODES
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.pod import PodFacts
-from mpijob_elastic.model.taints import Toleration
+from mpijob_elastic.model.pod import PodFacts, Toleration
 from mpijob_elastic.observe import facts_pod, nodes
 from mpijob_elastic.observe.nodes import NodeFacts, Nodes
 from tests.builders import NOW

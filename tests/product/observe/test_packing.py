@@ -11,7 +11,7 @@ import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.model import bounds
-from mpijob_elastic.model.hosts import hostfile_slots, parse_script
+from mpijob_elastic.model.job import hostfile_slots, parse_script
 from mpijob_elastic.model.memory import Host, Left, Memory, Tries, parse_memory, render_memory
 from mpijob_elastic.observe.facts_config import read_config, read_role
 from mpijob_elastic.observe.packing import packed, unpacked

@@ -40,8 +40,7 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.decide.state import SETTLE, SKEW, Standing
 from mpijob_elastic.decide.wishes import How
 from mpijob_elastic.model import kubexec
-from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job import JobView, parse_script
 from mpijob_elastic.model.memory import Left, parse_memory, render_memory
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from tests import rules

@@ -19,8 +19,7 @@ from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue
 from mpijob_elastic.decide import config_map, decide, derive, frozen_execs, next_memory
 from mpijob_elastic.model import kubexec
-from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import Config, JobView, Role
+from mpijob_elastic.model.job import Config, JobView, Role, parse_script
 from mpijob_elastic.model.kubexec import Exec, Held
 from mpijob_elastic.model.memory import Host, Left, Memory, Mended, Tries, pod_fingerprint
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Probe, Worker
