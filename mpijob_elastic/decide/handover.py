@@ -1,6 +1,6 @@
 """Handover: whose a job is, when somebody else writes its discover_hosts.sh too.
 
-A writer with the marks of an elastic operator (observe.operators) will not give way, so we do: the job gets a notice
+A writer with the marks of an elastic operator (observe.views) will not give way, so we do: the job gets a notice
 and no further write. An operator may stop. So once it has been silent for a while, a single write puts our list in the
 place of its list. If it lives, it replaces that at once, and the next try comes after twice as long; if our list stays
 for a minute, the job is ours again. The time to wait is in the notice, which an operator leaves alone. It is doubled

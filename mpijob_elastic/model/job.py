@@ -68,7 +68,7 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     writer: field manager that last changed the script, "" if unknown; written_at: its last write, by the API server's
     clock (seconds since the epoch), 0 if unknown. cut: keys of texts that are too long to keep, and are nobody's now.
-    packed: all of this, compressed; metadata alone is beside it (observe.packing).
+    packed: all of this, compressed; metadata alone is beside it (observe.facts_config).
     """
 
     metadata: Owned

@@ -27,12 +27,10 @@ from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.pod import PodFacts, Signs
 from mpijob_elastic.model.wire import Fact, is_news
 from mpijob_elastic.observe import facts_config, views
+from mpijob_elastic.observe.facts_config import packed
+from mpijob_elastic.observe.kept import PodTexts, Unread, WorkerEnds
 from mpijob_elastic.observe.nodes import Nodes
-from mpijob_elastic.observe.packing import packed
-from mpijob_elastic.observe.pod_texts import PodTexts
-from mpijob_elastic.observe.unread import Unread
 from mpijob_elastic.observe.watching import ByJob, JobKey, See, Watching, unseen
-from mpijob_elastic.observe.worker_ends import WorkerEnds
 
 T = TypeVar("T", bound=KubeObject)
 F = TypeVar("F", bound=Fact)

@@ -1,7 +1,11 @@
-"""The facts of a job's ConfigMap and Role, as the operator made them."""
+"""The facts of a job's ConfigMap and Role, as the operator made them, and how they are kept: long texts compressed.
+
+A host list of 1,000 workers is 140 KiB of text that differs in its numbers alone, and takes 7 KiB.
+"""
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -11,7 +15,13 @@ from mpijob_elastic.model import bounds
 from mpijob_elastic.model.job import ConfigFacts, Role
 from mpijob_elastic.model.memory import expanded
 from mpijob_elastic.model.wire import Wire, owned, seconds
-from mpijob_elastic.observe import packing
+
+F = TypeVar("F", ConfigFacts, Role)
+
+# Bytes that are kept as they are: so much a job of 100 workers has, and most are smaller.
+PLAIN = 16 * 2**10
+# Three times as fast as the usual level, for a tenth more bytes.
+_LEVEL = 1
 
 
 class _Fields(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -85,7 +95,7 @@ def _too_long(job: str, texts: Mapping[str, str]) -> tuple[str, ...]:
     left = bounds.most_of_config(max(text.count(named) for text in plain.values())) - 2 * bounds.LONGEST_KUBEXEC
     cut = []
     for key, text in texts.items():
-        if (size := packing.size(text)) > left:
+        if (size := packed_size(text)) > left:
             cut.append(key)
         else:
             left -= size
@@ -124,6 +134,24 @@ def _kept(job: str, pods: Sequence[str]) -> tuple[str, ...]:
     if sum(map(len, pods)) <= bounds.LARGEST_FACTS // 4:
         return tuple(pods)
     own = {pod: index for pod in pods if (index := names.worker_index(pod, job=job)) is not None}
-    if packing.size(*pods) <= bounds.most_of_config(len(own)):
+    if packed_size(*pods) <= bounds.most_of_config(len(own)):
         return tuple(pods)
     return tuple(pod for pod, index in own.items() if index < bounds.MOST_WORKERS)
+
+
+def packed(facts: F) -> F:
+    """Return the facts as they are kept."""
+    plain = msgspec.msgpack.encode(facts)
+    if len(plain) <= PLAIN:
+        return facts
+    return type(facts)(metadata=facts.metadata, packed=zlib.compress(plain, _LEVEL))
+
+
+def unpacked(facts: F) -> F:
+    """Return the facts as they were read."""
+    return msgspec.msgpack.decode(zlib.decompress(facts.packed), type=type(facts)) if facts.packed else facts
+
+
+def packed_size(*texts: str) -> int:
+    """Return the bytes that texts take when they are packed."""
+    return len(zlib.compress("".join(texts).encode(), _LEVEL))

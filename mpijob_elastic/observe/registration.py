@@ -1,19 +1,32 @@
-"""The webhook as the API server knows it: registered, trusted, with replicas that are ready.
+"""The webhook and MPIJobs as the API server knows them: registered, trusted, with replicas that are ready.
 
 Where this user may not read an object, nothing is wrong with it as far as can be told.
+The selector of workers in the status is useful only if the definition's subresource scale reads it, and stays only if
+no schema prunes it.
+https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
 """
 
+import asyncio
+import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Never
 
 import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader, list_objects
-from mpijob_elastic.kube.resources import ENDPOINT_SLICES, MUTATING_WEBHOOKS
+from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, ENDPOINT_SLICES, MPI_JOBS, MUTATING_WEBHOOKS
+from mpijob_elastic.observe.caches import Caches
+
+log = logging.getLogger(__name__)
 
 Registration = Mapping[str, Any]
+
+# Seconds between two reads: a definition changes with an upgrade, and a minute is soon enough then.
+EVERY = 60.0
+SELECTOR = ("status", "replicaStatuses", "Worker", "selector")
+_PATH = CUSTOM_RESOURCE_DEFINITIONS.path(name=f"{MPI_JOBS.plural}.{MPI_JOBS.group}")
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -58,3 +71,34 @@ async def _is_ready(client: ApiReader, namespace: str, service: str) -> bool:
     # An absent condition means ready.
     ends = [end for part in slices for end in part.get("endpoints") or ()]
     return any(end.get("conditions", {}).get("ready") is not False for end in ends)
+
+
+async def follow_definition(client: ApiReader, caches: Caches) -> Never:
+    """Read at once and then every minute, until cancelled; a failed read changes nothing."""
+    while True:
+        try:
+            caches.see_definition(keeps_selector=keeps_selector(await client.get(_PATH)))
+        except (errors.KubeError, msgspec.DecodeError) as error:
+            log.warning("the MPIJob definition cannot be read, so selectors are left to the webhook: %s", error)
+        await asyncio.sleep(EVERY)
+
+
+def keeps_selector(raw: bytes) -> bool:
+    """Return True if this CustomResourceDefinition keeps it. Raises msgspec.DecodeError if it is no JSON object."""
+    spec = msgspec.json.decode(raw, type=dict[str, Any]).get("spec", {})
+    version: dict[str, Any] = next(
+        (found for found in spec.get("versions", ()) if found["name"] == MPI_JOBS.version), {}
+    )
+    scale = version.get("subresources", {}).get("scale", {})
+    if scale.get("labelSelectorPath") != "." + ".".join(SELECTOR):
+        return False
+    return bool(spec.get("preserveUnknownFields")) or _keeps(version.get("schema", {}).get("openAPIV3Schema", {}))
+
+
+def _keeps(schema: Mapping[str, Any]) -> bool:
+    for name in SELECTOR:
+        child = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
+        if not isinstance(child, Mapping):
+            return bool(child or schema.get("x-kubernetes-preserve-unknown-fields"))
+        schema = child
+    return True

@@ -2,26 +2,38 @@
 
 Only objects that this MPIJob controls (by uid) take part. A foreign pod with the operator's labels, or an object of a
 deleted job of the same name, is never seen (safety rule 5).
+
+[v0.3.0] [training-operator] An operator that is elastic itself (mpi-operator v0.3.0 and later, v2beta1,
+training-operator) puts a ConfigMap of its own making in place of the whole one, so our annotation goes with its first
+write, and its discover_hosts.sh has another form than ours (getOrCreateConfigMap and updateDiscoverHostsInConfigMap in
+their mpi_job_controller.go). It does so at each change of the ConfigMap, so where our list stays, none is at work. The
+name of its program alone is no mark, because v0.2.3 has the same.
 """
 
+import math
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from msgspec import structs
 
 from mpijob_elastic import names
+from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role, parse_script
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.kubexec import Held
 from mpijob_elastic.model.memory import parse_memory, pod_key
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, PodFacts, Probe, Worker, of_driver
-from mpijob_elastic.observe import facts_pod, operators
-from mpijob_elastic.observe.packing import unpacked
+from mpijob_elastic.model.wire import Owned
+from mpijob_elastic.observe import facts_pod
+from mpijob_elastic.observe.facts_config import unpacked
 
 F = TypeVar("F", ConfigFacts, Role)
+# Field managers: client-go sends the program's name (`/opt/mpi-operator.v1` in the release's manifests).
+_ELASTIC_OPERATORS = ("mpi-operator", "training-operator")
 # Returns what exec has shown of a pod (`Worker.key`) since an occasion (`Config.occasion`).
 Probes = Callable[[str, str], Probe]
 # Returns what exec has shown of a launcher, by its uid.
@@ -81,13 +93,13 @@ def view(
 ) -> JobView:
     """Return the job's view. pods: marked by their nodes (see `nodes`).
 
-    keeps_selector: the MPIJob definition keeps a selector (see `definition`).
+    keeps_selector: the MPIJob definition keeps a selector (see `registration`).
     """
     mine = [pod for pod in pods if pod.metadata.job_uid == job.metadata.uid]
     config, role = _owned(config, job), _owned(role, job)
     seen = _config(config) if config else None
     placeholders, workers = _placed(_workers(job, mine, seen, probes))
-    foreign, foreign_at = operators.marks(job, pods=mine, config=seen, owner=config.metadata if config else None)
+    foreign, foreign_at = _foreign(job, pods=mine, config=seen, owner=config.metadata if config else None)
     launcher = _launcher(job, mine, holds)
     return JobView(
         facts=_honest(job, launcher),
@@ -181,3 +193,40 @@ def _config(config: ConfigFacts) -> Config:
     job = config.metadata.job
     strangers = not found.signed and any(names.worker_index(pod, job=job) is None for pod in found.host_of)
     return replace(found, published=None) if strangers else found
+
+
+def _foreign(
+    job: JobFacts, *, pods: Collection[PodFacts], config: Config | None, owner: Owned | None
+) -> tuple[str, float]:
+    """Return why another, elastic operator manages the job, and its last sign of life; "" if none does.
+
+    The sign is a time in seconds since the epoch; infinite if it lasts as long as the objects. owner: of `config`.
+    """
+    versions = {each.api_version for each in (*(pod.metadata for pod in pods), *([owner] if owner else []))}
+    if versions := versions - {MPI_JOBS.api_version}:
+        return f"its objects belong to {', '.join(sorted(versions))}", math.inf
+    if any(pod.of_training_operator for pod in pods):
+        return "its pods carry labels of training-operator", math.inf
+    made_at = max((pod.created_at for pod in pods if pod.foreign), default=None)
+    memory = config and config.memory
+    if (
+        config
+        and config.facts.script is not None
+        and not config.signed
+        and _has_their_form(config.facts.script, job.metadata.name)
+    ):
+        by_name = config.facts.writer.startswith(_ELASTIC_OPERATORS)
+        if by_name or memory is None or made_at is not None:
+            who = config.facts.writer or "another operator"
+            why = f"its {names.KEY_DISCOVER_HOSTS} is written by {who}, in the form of an elastic operator"
+            return why, max(config.facts.written_at, made_at or 0.0)
+    if made_at is not None and memory is None:
+        return "its pods carry labels of an operator newer than v0.2.3", made_at
+    return "", math.inf
+
+
+def _has_their_form(script: str, job: str) -> bool:
+    """Tell whether an elastic operator wrote a script: no newline at its end; with GPUs also its launcher is a host."""
+    launcher, worker = re.escape(names.launcher(job)), rf"{re.escape(job)}-worker-[0-9]+"
+    slots = "[1-9][0-9]*"
+    return bool(re.fullmatch(rf"#!/bin/sh(\necho {launcher}:{slots}\n)?(\necho {worker}:{slots})*", script))

@@ -16,7 +16,7 @@ from webhook.rules.mutate import Pod, role_of
 
 # For any POSIX shell; kubexec.sh needs one too. It blocks without a child, which a probe would take for a rank:
 # nothing ever comes from an unused terminal. After SIGTERM it waits until no process but shells (probes), the dead,
-# and what has a terminal (somebody's shell) is seen twice, and says so to the controller (observe/worker_ends). A
+# and what has a terminal (somebody's shell) is seen twice, and says so to the controller (observe/kept). A
 # rank that leaves has heard of the list, and so has its driver. Where none was seen, a driver with the old list may
 # still start one, so it lets 5 s pass. If the controller knows that the worker has drained, it writes the last words
 # itself (act/worker_probes), and the wait ends. It cannot tell a deletion from a reboot or a liveness probe, after

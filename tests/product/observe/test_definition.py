@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic.observe import definition
+from mpijob_elastic.observe import registration
 
 PRESERVE = {"x-kubernetes-preserve-unknown-fields": True}
 PATH = ".status.replicaStatuses.Worker.selector"
@@ -25,7 +25,7 @@ def keeps(schema: dict[str, Any] | None, *, selector: str | None = PATH, **spec:
         subresources["scale"] = {"specReplicasPath": ".x", "statusReplicasPath": ".y", "labelSelectorPath": selector}
     version = {"name": "v1", "subresources": subresources, "schema": {"openAPIV3Schema": schema or {}}}
     older = {"name": "v1alpha2"}
-    return definition.keeps_selector(msgspec.json.encode({"spec": {"versions": [older, version], **spec}}))
+    return registration.keeps_selector(msgspec.json.encode({"spec": {"versions": [older, version], **spec}}))
 
 
 @pytest.mark.parametrize(
@@ -53,4 +53,4 @@ def test_a_scale_that_reads_it_is_needed_and_what_is_missing_means_no() -> None:
         assert not keeps(PRESERVE, selector=selector)
         assert not keeps(None, selector=selector, preserveUnknownFields=True)
     for spec in ({}, {"versions": [{"name": "v1alpha2"}]}, {"versions": [{"name": "v1"}]}):
-        assert definition.keeps_selector(msgspec.json.encode({"spec": spec} if spec else {})) is False
+        assert registration.keeps_selector(msgspec.json.encode({"spec": spec} if spec else {})) is False

@@ -13,8 +13,7 @@ from mpijob_elastic import names
 from mpijob_elastic.model import bounds
 from mpijob_elastic.model.job import hostfile_slots, parse_script
 from mpijob_elastic.model.memory import Host, Left, Memory, Tries, parse_memory, render_memory
-from mpijob_elastic.observe.facts_config import read_config, read_role
-from mpijob_elastic.observe.packing import packed, unpacked
+from mpijob_elastic.observe.facts_config import packed, read_config, read_role, unpacked
 from tests.builders import NOW
 
 # As long as the label `mpi-job-name` may be, and for 10,000 workers as long as list and hostfile fit into 1 MiB.

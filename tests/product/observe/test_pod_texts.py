@@ -114,7 +114,7 @@ def test_a_pod_that_moves_to_another_job_takes_its_texts_along() -> None:
     assert not see(seen, raw(0, **alike), raw(1, **alike), moved)
     for pod in [*seen.pods.store.values()]:
         seen.see_gone(PODS, "n", pod.metadata)
-    assert (seen._texts._kept, seen._texts._pods, seen._texts._bytes) == ({}, {}, {})
+    assert seen._texts._of == {}
 
 
 def test_room_is_free_again_once_a_pod_is_gone() -> None:

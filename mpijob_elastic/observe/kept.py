@@ -1,0 +1,156 @@
+"""What is kept of a job beside its objects: texts that its pods share, what cannot be read, and ends of workers."""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from msgspec import structs
+
+from mpijob_elastic import names
+from mpijob_elastic.kube.cost import TooLarge
+from mpijob_elastic.kube.meta import OwnedIdentity
+from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.model import bounds
+from mpijob_elastic.model.memory import pod_fingerprint, pod_key
+from mpijob_elastic.model.pod import PodFacts, Probe
+from mpijob_elastic.model.wire import owned
+from mpijob_elastic.observe.views import Probes
+from mpijob_elastic.observe.watching import JobKey
+
+# Characters of the reason why an object cannot be read.
+LONGEST_REASON = 200
+
+# What a field of `PodFacts` has from the pod's template.
+_Text = tuple[object, ...] | str
+# Nobody can change these later but for the default container, so our own writes are never refused.
+_texts: Callable[[PodFacts], tuple[_Text, ...]] = attrgetter(
+    "containers", "mounting", "default_container", "tolerations"
+)
+
+
+@dataclass(kw_only=True, slots=True)
+class _OfJob:
+    """The texts of a job's pods: by each the first that is equal, and how many pods have it; the bytes of all."""
+
+    texts: dict[_Text, tuple[_Text, int]] = field(default_factory=dict)
+    bytes: int = 0
+
+    def count(self, text: _Text, change: int) -> None:
+        first, pods = self.texts.get(text, (text, 0))
+        if not pods:
+            self.bytes += bounds.size(text)
+        if pods + change:
+            self.texts[text] = first, pods + change
+        else:
+            del self.texts[text]
+            self.bytes -= bounds.size(text)
+
+
+_NONE = _OfJob()
+
+
+class PodTexts:
+    """The texts that pods have from their templates: the workers of a job have one, so what they share is kept once.
+
+    Anybody who may create pods could otherwise give each of a job's 10,000 pods texts of its own.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[JobKey, _OfJob] = defaultdict(_OfJob)
+
+    def shared(self, pod: PodFacts) -> PodFacts:
+        """Return the pod with the texts that a pod of its job has already. Raises `TooLarge`: see bounds."""
+        mine, texts = self._of.get(_key(pod), _NONE), _texts(pod)
+        new = {text for text in texts if text not in mine.texts}
+        if new and mine.bytes + sum(map(bounds.size, new)) > bounds.LARGEST_FACTS:
+            raise TooLarge(
+                f"the pods of its job have more than {bounds.LARGEST_FACTS:,} bytes of containers and tolerations that "
+                "differ; give them the same, and delete this pod"
+            )
+        containers, mounting, default, tolerations = [mine.texts.get(text, (text, 0))[0] for text in texts]
+        return structs.replace(
+            pod, containers=containers, mounting=mounting, default_container=default, tolerations=tolerations
+        )
+
+    def see(self, old: PodFacts | None, new: PodFacts | None) -> None:
+        """Take in that a pod is kept in the place of another; None if there is none."""
+        if old is not None and new is not None and _key(old) == _key(new) and _texts(old) == _texts(new):
+            return
+        for pod, change in ((new, 1), (old, -1)):
+            if pod is not None:
+                mine = self._of[_key(pod)]
+                for text in _texts(pod):
+                    mine.count(text, change)
+                if not mine.texts:
+                    del self._of[_key(pod)]
+
+
+def _key(pod: PodFacts) -> JobKey:
+    """Return its job's key; pods without a job have one in each namespace."""
+    return JobKey(pod.metadata.namespace, pod.metadata.job)
+
+
+class Unread:
+    """Objects of jobs that exist and cannot be read: they cost too much, or have more text than may be kept.
+
+    A job says so of its objects, whatever their kind: only here what a bound leaves out becomes known. `wake` is called
+    with the key of a job of which such an object comes or goes.
+    """
+
+    def __init__(self, wake: Callable[[JobKey], None]) -> None:
+        self._wake = wake
+        # An object is known by its kind, namespace and name; the MPIJob that controls it by its uid.
+        self._job_of: dict[tuple[str, str, str], JobKey] = {}
+        self._of: dict[JobKey, dict[tuple[str, str, str], tuple[str, str]]] = defaultdict(dict)
+
+    def put(self, resource: Resource, metadata: OwnedIdentity, why: str) -> None:
+        """Take in why an object cannot be read, "" if it can or is gone."""
+        one = (resource.kind, metadata.namespace, metadata.name)
+        if before := self._job_of.pop(one, None):
+            del self._of[before][one]
+            if not self._of[before]:
+                del self._of[before]
+            self._wake(before)
+        owner = owned(metadata)
+        if why and owner.job:
+            key = JobKey(owner.namespace, owner.job)
+            self._job_of[one] = key
+            self._of[key][one] = owner.job_uid, why[:LONGEST_REASON]
+            self._wake(key)
+
+    def of(self, key: JobKey, *, uid: str) -> Mapping[str, str]:
+        """Return the reasons by kind and name of the objects that the MPIJob of this uid controls."""
+        found = sorted(self._of.get(key, {}).items())
+        return {f"{kind} {name}": why for (kind, _, name), (owner, why) in found if owner == uid}
+
+
+class WorkerEnds:
+    """The last end of each worker whose main process saw that no rank was left: it outlives the pod, as a probe would.
+
+    The webhook gives workers that main process (webhook/rules/worker_grace). A pod is often gone before a probe sees
+    that it is empty. now: returns seconds since the epoch.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._ends: dict[Hashable, dict[str, tuple[str, Probe]]] = defaultdict(dict)
+
+    def see(self, job: Hashable, pod: PodFacts) -> None:
+        """Keep what the main process said, if it has."""
+        if not pod.last_words:
+            return
+        name, left = pod.metadata.name, pod.last_words == names.RANKS_LEFT
+        key = pod_key(name, pod_fingerprint(pod.metadata.uid))
+        if self._ends[job].get(name, ("",))[0] != key:
+            now = self._now()
+            self._ends[job][name] = key, Probe(busy_seen=left, left=left, idle_at=now, asked_at=now, idle_since=now)
+
+    def forget(self, job: Hashable) -> None:
+        """Forget a job that is gone."""
+        self._ends.pop(job, None)
+
+    def over(self, job: Hashable, probes: Probes) -> Probes:
+        """Return probes that know these ends as well."""
+        ends = dict(self._ends[job].values()) if job in self._ends else {}
+        return (lambda pod, occasion: ends.get(pod) or probes(pod, occasion)) if ends else probes
