@@ -19,7 +19,7 @@ from mpijob_elastic.kube.resources import PODS, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.wire import Owned, owned
-from mpijob_elastic.observe import pod
+from mpijob_elastic.observe import facts_pod as pod
 
 # What gives back the quota of jobs that have ended since.
 AGAIN = "`mpijob-elastic uninstall`"

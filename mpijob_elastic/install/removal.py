@@ -17,7 +17,7 @@ from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import listed
-from mpijob_elastic.observe import pod
+from mpijob_elastic.observe import facts_pod as pod
 
 STAYS = (
     f"Jobs, their pods and their ConfigMaps stay as they are. The annotations {names.PREFIX}* and the key "

@@ -22,7 +22,7 @@ from mpijob_elastic.kube.resources import NODES
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.pod import PodFacts, Signs, Taint, Toleration
 from mpijob_elastic.model.wire import Owned, Wire, owned
-from mpijob_elastic.observe.pod import Condition
+from mpijob_elastic.observe.facts_pod import Condition
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, of_driver
-from mpijob_elastic.observe.pod import ContainerStatus, State, decode
+from mpijob_elastic.observe.facts_pod import ContainerStatus, State, decode
 
 # On a terminal, so that the shell is no rank (act/worker_probes).
 SHELL = ("/bin/sh", "-c", "command -v bash > /dev/null && exec bash; exec sh")

@@ -11,7 +11,7 @@ from mpijob_elastic.capabilities import live
 from mpijob_elastic.kube.cost import TooLarge
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.model import bounds
-from mpijob_elastic.observe import facts_config, facts_pod, pod
+from mpijob_elastic.observe import facts_config, facts_pod
 from tests.counted import calls
 from webhook.rules import quota
 
@@ -115,7 +115,7 @@ def test_a_further_container_of_a_launcher_costs_few_calls() -> None:
     """A pod of 100 KiB may have 8,000, and is not kept after it was read."""
 
     def cost_of(count: int) -> int:
-        found = pod.decode(raw(metadata={"labels": LAUNCHER}, spec={"containers": [{"name": "a"}] * count}))
+        found = facts_pod.decode(raw(metadata={"labels": LAUNCHER}, spec={"containers": [{"name": "a"}] * count}))
         with calls() as counted:
             facts_pod.of(found)
         return counted.total()
