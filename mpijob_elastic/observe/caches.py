@@ -8,11 +8,11 @@ and Roles carry only `app: JOB`.
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
@@ -34,27 +34,6 @@ from mpijob_elastic.observe.watching import ByJob, JobKey, See, Watching, unseen
 
 T = TypeVar("T", bound=KubeObject)
 F = TypeVar("F", bound=Fact)
-
-
-class _ByJob(Generic[F]):
-    """Objects by their job, while their resource is served."""
-
-    def __init__(
-        self, served: WhileServed, cache: WatchCache[F] | Watches[F], index: dict[JobKey, dict[str, F]]
-    ) -> None:
-        self._served = served
-        self._cache = cache
-        self._index = index
-
-    @property
-    def known(self) -> bool | None:
-        return self._served.known
-
-    def of(self, key: JobKey) -> Mapping[str, F]:
-        return self._index.get(key, {})
-
-    def values(self) -> Collection[F]:
-        return self._cache.store.values()
 
 
 class Caches:
@@ -84,14 +63,12 @@ class Caches:
         self._ends = WorkerEnds(now)
         self._texts = PodTexts()
         self._keeps_selector = False
-        self._written: dict[Resource, Callable[[bytes], None]] = {}
-        self._gone: dict[Resource, Callable[[str, str, str], None]] = {}
-
+        # How each watched resource is read.
+        self._watched: dict[Resource, tuple[WatchCache[Any] | Watches[Any], Callable[[bytes], Any]]] = {}
         self._client = client
         self._namespaces = namespaces
         self._random = random
-        self._served: list[WhileServed] = []
-        self._indexed: list[Mapping[JobKey, object]] = []
+        self._by_job: list[ByJob[Any]] = []
 
         owned = names.LABEL_APP
         self.jobs = self._watch(resources.MPI_JOBS, read.job, self._on_job)
@@ -101,19 +78,16 @@ class Caches:
         read_config, read_role = facts_config.read_config, facts_config.read_role
         self.configs = self._watch(resources.CONFIG_MAPS, lambda raw: packed(read_config(raw)), self._on_owned, owned)
         self.roles = self._watch(resources.ROLES, lambda raw: packed(read_role(raw)), self._on_owned, owned)
-        self._required: dict[str, WatchCache[Any] | Watches[Any]] = {
-            "mpijobs": self.jobs,
-            "pods": self.pods,
-            "configmaps": self.configs,
-            "roles": self.roles,
-        }
+        # Capabilities add others, which the cluster may not serve.
+        self._required = {resource.plural: cache for resource, (cache, _) in self._watched.items()}
         self._see_capabilities = capabilities(self)
         self._nodes = Nodes(client, signs=signs, on_change=self._on_node, random=random, now=now) if signs else None
 
     async def run(self) -> None:
         """Watch for ever; cancel to stop."""
         async with asyncio.TaskGroup() as group:
-            for cache in (*self._required.values(), *self._served, *([self._nodes] if self._nodes else ())):
+            served = (found.served for found in self._by_job)
+            for cache in (*self._required.values(), *served, *([self._nodes] if self._nodes else ())):
                 group.create_task(cache.run())
 
     async def synced(self) -> None:
@@ -130,7 +104,8 @@ class Caches:
     def ages(self) -> dict[str, float]:
         """Return the seconds since the last sign of life, by resource; of others than those needed once listed."""
         ages = {resource: cache.age() for resource, cache in self._required.items()}
-        ages |= {one.resource.plural: one.cache.age() for one in self._served if one.known}
+        served = (found.served for found in self._by_job)
+        ages |= {one.resource.plural: one.cache.age() for one in served if one.known}
         of_nodes = self._nodes.age() if self._nodes else None
         return ages if of_nodes is None else ages | {"nodes": of_nodes}
 
@@ -141,7 +116,7 @@ class Caches:
     def job_keys(self) -> Iterable[JobKey]:
         """Return the keys of all jobs, and of those that objects of capabilities are about."""
         jobs = (JobKey(job.metadata.namespace, job.metadata.name) for job in self.jobs.store.values())
-        return {*jobs}.union(*self._indexed)
+        return {*jobs}.union(*(found.index for found in self._by_job))
 
     def view(self, key: JobKey, *, probes: views.Probes, holds: views.Holds = views.never_looked) -> JobView | None:
         """Return the job as last seen; None if it is gone."""
@@ -183,10 +158,9 @@ class Caches:
         """Watch a resource while it is served, and wake the job of each object that changes."""
         index: dict[JobKey, dict[str, F]] = defaultdict(dict)
         cache = self._watch(resource, lambda raw: bounds.kept(read(raw)), partial(self._on_indexed, index), selector)
-        served = WhileServed(self._client, resource, cache, on_change=self._wake_all)
-        self._served.append(served)
-        self._indexed.append(index)
-        return _ByJob(served, cache, index)
+        found = ByJob(served=WhileServed(self._client, resource, cache, on_change=self._wake_all), index=index)
+        self._by_job.append(found)
+        return found
 
     def unplaced(self) -> Iterator[tuple[JobFacts, Mapping[str, PodFacts]]]:
         """Yield each job with those of its pods that the scheduler has found no node for."""
@@ -226,18 +200,19 @@ class Caches:
             label_selector=selector,
         )
         cache = watches(make, self._namespaces)
-        self._written[resource] = lambda raw: cache.store.written(read(raw))
-        self._gone[resource] = cache.store.forget
+        self._watched[resource] = cache, read
         return cache
 
     def see(self, resource: Resource, raw: bytes) -> None:
         """Store an object from the API server's answer to our own write."""
-        if store := self._written.get(resource):
-            store(raw)
+        if resource in self._watched:
+            cache, read = self._watched[resource]
+            cache.store.written(read(raw))
 
     def see_gone(self, resource: Resource, namespace: str, ref: Identity) -> None:
         """Remove an object that no longer exists."""
-        self._gone[resource](namespace, ref.name, ref.uid)
+        cache, _ = self._watched[resource]
+        cache.store.forget(namespace, ref.name, ref.uid)
 
     def _on_job(self, old: JobFacts | None, new: JobFacts | None) -> None:
         fact = new or old

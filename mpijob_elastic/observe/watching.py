@@ -1,16 +1,17 @@
 """What a capability may watch: objects that belong to jobs, of a resource that the cluster serves or not."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import Fact
 
 F = TypeVar("F", bound=Fact)
-F_co = TypeVar("F_co", bound=Fact, covariant=True)
 
 
 class JobKey(NamedTuple):
@@ -23,18 +24,25 @@ class JobKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-class ByJob(Protocol, Generic[F_co]):
-    """Objects of one resource; known: True once they are listed, False where they are not served, None before."""
+@dataclass(frozen=True, kw_only=True)
+class ByJob(Generic[F]):
+    """Objects of one resource while it is served; index: by their job and name."""
+
+    served: WhileServed
+    index: Mapping[JobKey, Mapping[str, F]]
 
     @property
     def known(self) -> bool | None:
-        """Whether they are known."""
+        """True once they are listed, False where they are not served, None before."""
+        return self.served.known
 
-    def of(self, key: JobKey) -> Mapping[str, F_co]:
+    def of(self, key: JobKey) -> Mapping[str, F]:
         """Return those of a job by name."""
+        return self.index.get(key, {})
 
-    def values(self) -> Collection[F_co]:
+    def values(self) -> Collection[F]:
         """Return all of them."""
+        return self.served.cache.store.values()
 
 
 class Watching(Protocol):

@@ -300,7 +300,7 @@ class Stage:
             role["template"]["metadata"] = {"labels": {"team": "a"}}
         job = {**new, "status": {**COUNTED["status"], "startTime": "2026-01-01T00:00:00Z"}}
         pods = [objects.launcher(JOB), *(objects.worker(JOB, index) for index in range(3))]
-        workloads = next(one.cache for one in caches._served if one.resource == WORKLOADS)
+        workloads = next(one.served.cache for one in caches._by_job if one.served.resource == WORKLOADS)
         self._kinds: list[tuple[WatchCache[Any], Spots]] = []
         kinds: list[tuple[Any, Object]] = [
             *((caches.jobs, one) for one in (job, new)),
