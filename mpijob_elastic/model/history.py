@@ -5,8 +5,7 @@ again completes it and never doubles it. Who owns the ConfigMap may write anythi
 history.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import count
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -74,14 +73,12 @@ def merged(text: str, changes: Iterable[Change]) -> str:
     """Return the annotation with these changes, which complete those that it has; the oldest go."""
     known = {change.key: change for change in (*entries(text), *changes)}
     kept = list(known.values())[-MOST:]
-    return next(words for start in count() if len((words := _rendered(kept[start:])).encode()) <= LARGEST)
+    while len(words := msgspec.json.encode(kept)) > LARGEST:
+        del kept[0]
+    return words.decode()
 
 
 def short(text: str, *, most: int) -> str:
     """Return a text of at most so many bytes, also as JSON."""
     plain = "".join(letter for letter in " ".join(text.split()) if letter.isprintable() and letter not in '"\\')
     return plain.encode(errors="ignore")[:most].decode(errors="ignore")
-
-
-def _rendered(changes: Sequence[Change]) -> str:
-    return msgspec.json.encode(changes).decode()

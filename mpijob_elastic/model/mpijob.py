@@ -16,7 +16,7 @@ from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import requests
 from mpijob_elastic.model.bounds import MOST_INT32
-from mpijob_elastic.model.wire import Wire, seconds
+from mpijob_elastic.model.wire import Managed, Wire
 
 Profile = Mapping[str, str]
 # Characters of a container's name, which is a DNS label, and of a profile's path: what is kept of a job is bounded.
@@ -169,42 +169,11 @@ class Metadata(ObjectMeta, frozen=True):
     managed_fields: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _OfWorkers(msgspec.Struct, frozen=True):
-    replicas: msgspec.Raw = msgspec.field(name="f:replicas", default=msgspec.Raw())
-
-
-class _OfReplicas(msgspec.Struct, frozen=True):
-    worker: _OfWorkers = msgspec.field(name="f:Worker", default=_OfWorkers())
-
-
-class _OfSpec(msgspec.Struct, frozen=True):
-    replicas: _OfReplicas = msgspec.field(name="f:mpiReplicaSpecs", default=_OfReplicas())
-
-
-class _Fields(msgspec.Struct, frozen=True):
-    spec: _OfSpec = msgspec.field(name="f:spec", default=_OfSpec())
-    status: msgspec.Raw = msgspec.field(name="f:status", default=msgspec.Raw())
-
-
-class _Managed(Wire, frozen=True):
-    """Who manages the size, or the status; other fields are skipped."""
-
-    manager: str = ""
-    subresource: str = ""
-    time: str | None = None
-    fields_v1: _Fields = _Fields()
-
-    @property
-    def at(self) -> float:
-        """When it wrote last: seconds since the epoch, 0 if nobody knows."""
-        return seconds(self.time) or 0.0
-
-
 # Containers of a worker whose resources are added up.
 _MOST_COUNTED = 8
 # GitOps tools, by the names under which they write: Argo CD, and Flux's kustomize-controller and helm-controller.
 _GITOPS = ("argocd-controller", "kustomize-controller", "helm-controller")
-_managed = msgspec.json.Decoder(list[_Managed] | None)
+_managed = msgspec.json.Decoder(list[Managed] | None)
 
 
 class MPIJob(Wire, frozen=True, dict=True, gc=True):
@@ -291,7 +260,7 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
         return next((entry.manager for entry in self._size_managers if entry.manager in _GITOPS), "")
 
     @property
-    def sized(self) -> _Managed | None:
+    def sized(self) -> Managed | None:
         """Who was the last to set the size, None if nobody knows; `at` is later if that has set another field since."""
         return max(self._size_managers, key=lambda entry: entry.at, default=None)
 
@@ -310,11 +279,11 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
         return self.sized.at if self.sized else 0.0
 
     @property
-    def _size_managers(self) -> list[_Managed]:
+    def _size_managers(self) -> list[Managed]:
         return [entry for entry in self._managers if bytes(entry.fields_v1.spec.replicas.worker.replicas)]
 
     @cached_property
-    def _managers(self) -> list[_Managed]:
+    def _managers(self) -> list[Managed]:
         try:
             return _managed.decode(self.metadata.managed_fields) or []
         except msgspec.DecodeError:

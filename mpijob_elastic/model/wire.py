@@ -56,6 +56,41 @@ class Volume(Wire, frozen=True):
     config_map: ConfigMapVolume | None = None
 
 
+class _OfWorkers(msgspec.Struct, frozen=True):
+    replicas: msgspec.Raw = msgspec.field(name="f:replicas", default=msgspec.Raw())
+
+
+class _OfReplicas(msgspec.Struct, frozen=True):
+    worker: _OfWorkers = msgspec.field(name="f:Worker", default=_OfWorkers())
+
+
+class _OfSpec(msgspec.Struct, frozen=True):
+    replicas: _OfReplicas = msgspec.field(name="f:mpiReplicaSpecs", default=_OfReplicas())
+
+
+class _Fields(msgspec.Struct, frozen=True):
+    spec: _OfSpec = msgspec.field(name="f:spec", default=_OfSpec())
+    status: msgspec.Raw = msgspec.field(name="f:status", default=msgspec.Raw())
+    data: dict[str, msgspec.Raw] = msgspec.field(name="f:data", default_factory=dict)
+
+
+class Managed(Wire, frozen=True):
+    """Who manages the size or the status of an MPIJob, or texts of a ConfigMap; other fields are skipped.
+
+    https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
+    """
+
+    manager: str = ""
+    subresource: str = ""
+    time: str | None = None
+    fields_v1: _Fields = _Fields()
+
+    @property
+    def at(self) -> float:
+        """When it wrote last: seconds since the epoch, 0 if nobody knows."""
+        return seconds(self.time) or 0.0
+
+
 def seconds(text: str | None) -> float | None:
     """Return an RFC 3339 time as seconds since the epoch; None if there is none or it is unreadable."""
     if not text:

@@ -4,7 +4,7 @@ A host list of 1,000 workers is 140 KiB of text that differs in its numbers alon
 """
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -14,7 +14,7 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import bounds
 from mpijob_elastic.model.job import ConfigFacts, Role
 from mpijob_elastic.model.memory import expanded
-from mpijob_elastic.model.wire import Wire, owned, seconds
+from mpijob_elastic.model.wire import Managed, Wire, owned
 
 F = TypeVar("F", ConfigFacts, Role)
 
@@ -24,20 +24,8 @@ PLAIN = 16 * 2**10
 _LEVEL = 1
 
 
-class _Fields(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    data: dict[str, msgspec.Raw] = msgspec.field(name="f:data", default_factory=dict)
-
-
-class _Managed(Wire, frozen=True):
-    """https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management."""
-
-    manager: str = ""
-    time: str | None = None
-    fields_v1: _Fields = _Fields()
-
-
 class _Metadata(ObjectMeta, frozen=True, gc=False):
-    managed_fields: tuple[_Managed, ...] | None = None
+    managed_fields: tuple[Managed, ...] | None = None
 
 
 class _ConfigMap(Wire, frozen=True):
@@ -67,7 +55,9 @@ def read_config(raw: bytes) -> ConfigFacts:
     if not metadata.job or metadata.name != names.config_map(metadata.job):
         return ConfigFacts(metadata=metadata)  # no view shows it, and its data may be large
     data = _texts.decode(config.data) or {}
-    written_at, writer = max(_writers(config.metadata), default=(0.0, ""))
+    managers = config.metadata.managed_fields or ()
+    writers = [(one.at, one.manager) for one in managers if f"f:{names.KEY_DISCOVER_HOSTS}" in one.fields_v1.data]
+    written_at, writer = max(writers, default=(0.0, ""))
     memory, kubexec = config.metadata.annotations.get(names.MEMORY), data.get(names.KEY_KUBEXEC)
     # In this order: what must survive a restart first.
     long = {names.MEMORY: memory, **{key: data.get(key) for key in (names.KEY_DISCOVER_HOSTS, names.KEY_HOSTFILE)}}
@@ -109,12 +99,6 @@ def _plain(text: str) -> str:
     except (ValueError, zlib.error):
         return ""
     return plain if isinstance(plain, str) else plain.decode(errors="replace")
-
-
-def _writers(metadata: _Metadata) -> Iterator[tuple[float, str]]:
-    for entry in metadata.managed_fields or ():
-        if f"f:{names.KEY_DISCOVER_HOSTS}" in entry.fields_v1.data:
-            yield seconds(entry.time) or 0.0, entry.manager
 
 
 def read_role(raw: bytes) -> Role:

@@ -117,11 +117,7 @@ class Nodes:
         # When each was seen to be deleted, by name.
         self._gone: dict[str, float] = {}
         self._cache: WatchCache[NodeFacts] = WatchCache(
-            client,
-            NODES,
-            decode=reading(signs),
-            on_change=self._changed,
-            random=random,
+            client, NODES, decode=reading(signs), on_change=self._changed, random=random
         )
 
     async def run(self) -> Never:
@@ -164,15 +160,13 @@ class Nodes:
 
     def _changed(self, old: NodeFacts | None, new: NodeFacts | None) -> None:
         node = new or old
-        self._note(old, new)
-        # A node without signs that appears is no news; a deleted node always is.
-        if node is not None and (new is None or new.signs != (old.signs if old else ("", ()))):
-            self._on_change(node.metadata.name)
-
-    def _note(self, old: NodeFacts | None, new: NodeFacts | None) -> None:
-        if new is not None:
-            self._gone.pop(new.metadata.name, None)
-        elif old is not None:
-            self._gone[old.metadata.name] = self._now()
+        if node is None:
+            return
+        self._gone.pop(node.metadata.name, None)
+        if new is None:
+            self._gone[node.metadata.name] = self._now()
             if len(self._gone) > MOST_GONE:
                 del self._gone[next(iter(self._gone))]
+        # A node without signs that appears is no news; a deleted node always is.
+        if new is None or new.signs != (old.signs if old else ("", ())):
+            self._on_change(node.metadata.name)
