@@ -193,6 +193,7 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
     ended_at = seconds(status.completion_time) if job.finished else None
     # [operator] Only the first container of a launcher gets kubectl and the hostfile.
     launch = horovodrun.parse(launcher[0].words()) if launcher else None
+    said = launch or Launch(program="")
     elastic = policy.names_discovery(texts) if policy_.enabled is None else policy_.enabled
     return JobFacts(
         metadata=owned(job.metadata),
@@ -205,11 +206,11 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
         policy=policy_,
         problems=(*problems, *(fault for _, faults in asked for fault in faults)),
         launch=launch,
-        np_workers=_workers(launch.np if launch else None, job.slots),
-        min_np_workers=_workers(launch.effective_min_np if launch else None, job.slots),
-        max_np_workers=_workers(launch.max_np if launch else None, job.slots),
-        counts_resets=launch is not None and launch.reset_limit is not None,
-        gloo_timeout=_gloo_timeout(launch, [*launcher[:1], *job.containers(names.ROLE_WORKER)]),
+        np_workers=_workers(said.np, job.slots),
+        min_np_workers=_workers(said.effective_min_np, job.slots),
+        max_np_workers=_workers(said.max_np, job.slots),
+        counts_resets=said.reset_limit is not None,
+        gloo_timeout=_gloo_timeout(said, [*launcher[:1], *job.containers(names.ROLE_WORKER)]),
         clean_pod_policy=spec.clean_pod_policy or "None",
         deleting=job.metadata.deleting,
         reported=bool(status.conditions),
@@ -254,9 +255,9 @@ def _workers(slots: int | None, each: int) -> int:
     return -(-(slots or 0) // each)
 
 
-def _gloo_timeout(launch: Launch | None, containers: Iterable[Container]) -> int:
+def _gloo_timeout(launch: Launch, containers: Iterable[Container]) -> int:
     """Return the timeout; horovodrun hands its option, else the launcher's variable, on to all ranks (gloo_run.py)."""
-    if launch and launch.gloo_timeout is not None:
+    if launch.gloo_timeout is not None:
         return launch.gloo_timeout
     said = (container.variable(GLOO_TIMEOUT) for container in containers)
     return horovodrun.number(next((text for text in said if text is not None), None)) or 0

@@ -8,6 +8,7 @@ import base64
 import hashlib
 import zlib
 from collections.abc import Mapping
+from itertools import islice
 from typing import Annotated
 
 import msgspec
@@ -132,17 +133,19 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 def parse_memory(text: str | None) -> Memory | None:
     """Return the memory in an annotation's value; None if there is none or it is unreadable."""
+    if text is None:
+        return None
     try:
-        plain = expanded(text) if text is not None else None
-        memory = _decoder.decode(plain) if plain is not None else None
+        plain = expanded(text)
+        memory = _decoder.decode(plain)
     except (msgspec.DecodeError, RecursionError, ValueError, zlib.error):
         return None
-    parts = (memory.left, memory.replaced, memory.moved, memory.hosts, memory.renamed, memory.elders) if memory else ()
-    if memory is None or any(len(part) > MOST_WORKERS for part in parts):
+    parts = (memory.left, memory.replaced, memory.moved, memory.hosts, memory.renamed, memory.elders)
+    if any(len(part) > MOST_WORKERS for part in parts):
         return None
-    own = {name: bytes(raw) for name, raw in _parts.decode(plain or b"{}").items() if name not in _FIELDS}
-    own = {name: raw for name, raw in own.items() if len(raw) <= LARGEST_OWN}
-    return msgspec.structs.replace(memory, own=dict(list(own.items())[:MOST_OWN])) if own else memory
+    own = ((name, bytes(raw)) for name, raw in _parts.decode(plain).items() if name not in _FIELDS)
+    kept = dict(islice(((name, raw) for name, raw in own if len(raw) <= LARGEST_OWN), MOST_OWN))
+    return msgspec.structs.replace(memory, own=kept) if kept else memory
 
 
 def render_memory(memory: Memory) -> str:

@@ -13,7 +13,6 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import bounds, policy
 from mpijob_elastic.model.pod import NO_MARKS, LauncherPhase, PodFacts, Toleration, of_driver
 from mpijob_elastic.model.wire import (
-    ConfigMapVolume,
     Lifecycle,
     SchedulingGate,
     SchedulingGroup,
@@ -165,9 +164,13 @@ def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NON
     ended = list(ends(status.container_statuses or ()))
     created_at = seconds(pod.metadata.creation_timestamp) or 0.0
     containers = tuple(shared(container.name) for container in spec.containers or ())
-    mounting, default = (_mounting(spec), annotations.get(names.DEFAULT_CONTAINER, "")) if containers[1:] else ((), "")
+    mounting, default = tuple[str, ...](), ""
+    if containers[1:]:
+        mounts = (one.name for one in spec.containers or () if _CONFIG_MOUNT in bytes(one.volume_mounts))
+        mounting, default = tuple(map(shared, mounts)), annotations.get(names.DEFAULT_CONTAINER, "")
     statuses = {container.name: container for container in status.container_statuses or () if launcher}
     driver = statuses.get(of_driver(containers, mounting=mounting), ContainerStatus())
+    running = driver.state.running if driver.state else None
     return PodFacts(
         metadata=owned(pod.metadata),
         # Many pods share these texts, and each is kept once: this and `owned` save a third of the memory of a pod.
@@ -187,9 +190,9 @@ def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NON
         names_discovery=launcher and _names_discovery(spec),
         refreshed=_marks(annotations, _TOUCH).get(names.REFRESHED) if launcher else None,
         delivering_since=_delivering_since(status) if launcher else None,
-        started_at=_started_at(driver),
+        started_at=seconds(running.started_at) if running else None,
         ended_at=_ended_at(status, created_at) if launcher else None,
-        failures=_failures(driver),
+        failures=0 if running else next((driver.restart_count + 1 for _, end in ends([driver]) if end.exit_code), 0),
         deadline=spec.active_deadline_seconds if launcher else None,
         node=shared(spec.node_name),
         obstacle=_obstacle(conditions),
@@ -201,7 +204,7 @@ def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NON
         out_of_memory=any(end.reason == "OOMKilled" for _, end in ended),
         pre_stop=_has_pre_stop(spec),
         gates=tuple(shared(gate.name) for gate in spec.scheduling_gates or ()),
-        grouped=_is_grouped(pod.metadata, spec, groups),
+        grouped=not (groups.isdisjoint(labels) and groups.isdisjoint(annotations)) or spec.scheduling_group is not None,
         marks=NO_MARKS if launcher else _marks(annotations, marks),
         last_words=_last_words(status) if pod.metadata.deleting else "",
     )
@@ -209,11 +212,6 @@ def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NON
 
 def _marks(annotations: Mapping[str, str], marks: frozenset[str]) -> Mapping[str, str]:
     return {key: annotations[key][:_LONGEST_MARK] for key in marks if key in annotations} or NO_MARKS
-
-
-def _is_grouped(metadata: ObjectMeta, spec: Spec, groups: frozenset[str]) -> bool:
-    has_mark = not (groups.isdisjoint(metadata.labels) and groups.isdisjoint(metadata.annotations))
-    return has_mark or spec.scheduling_group is not None
 
 
 def _last_words(status: PodStatus) -> str:
@@ -275,16 +273,6 @@ def _delivering_since(status: PodStatus) -> float | None:
     return None
 
 
-def _mounting(spec: Spec) -> tuple[str, ...]:
-    found = (container.name for container in spec.containers or () if _CONFIG_MOUNT in bytes(container.volume_mounts))
-    return tuple(map(shared, found))
-
-
-def _started_at(driver: ContainerStatus) -> float | None:
-    running = driver.state.running if driver.state else None
-    return seconds(running.started_at) if running else None
-
-
 def _ended_at(status: PodStatus, created_at: float) -> float | None:
     """[operator] An evicted launcher is no end, because another follows it."""
     if status.phase not in ("Succeeded", "Failed") or status.reason == "Evicted":
@@ -295,27 +283,22 @@ def _ended_at(status: PodStatus, created_at: float) -> float | None:
     return max((at for at in map(seconds, times) if at is not None), default=created_at)
 
 
-def _failures(driver: ContainerStatus) -> int:
-    if driver.state and driver.state.running:
-        return 0
-    return next((driver.restart_count + 1 for _, last in ends([driver]) if last.exit_code), 0)
-
-
 def _mounts_discovery(spec: Spec) -> bool:
     """Return True if the launcher was created to read the host list.
 
     The webhook mounts the file only in launchers that are elastic at their creation, as an item that must be there. Of
     any other mount that shows the file the command must say that it is read.
     """
-    found = (volume.config_map for volume in spec.volumes or () if volume.name == names.CONFIG_VOLUME)
-    shown = next((volume for volume in found if volume and _shows_discovery(volume)), None)
-    return shown is not None and (bool(shown.items and not shown.optional) or _names_discovery(spec))
+    for volume in spec.volumes or ():
+        config, key = volume.config_map, names.KEY_DISCOVER_HOSTS
+        if volume.name == names.CONFIG_VOLUME and config:
+            if not config.items:
+                return _names_discovery(spec)
+            if any(item.key == item.path == key for item in config.items):
+                return not config.optional or _names_discovery(spec)
+    return False
 
 
 def _names_discovery(spec: Spec) -> bool:
     words = (part for each in spec.containers or () for part in (each.command, each.args, each.env))
     return policy.names_discovery([b"\n".join(words).decode()])
-
-
-def _shows_discovery(volume: ConfigMapVolume) -> bool:
-    return not volume.items or any(item.key == item.path == names.KEY_DISCOVER_HOSTS for item in volume.items)

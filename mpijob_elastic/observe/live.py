@@ -22,10 +22,9 @@ async def view(
     probes: views.Probes = views.never_asked,
     judge: Judge = list,
 ) -> JobView | None:
-    """Return the job's view as the API server has its objects now (three reads); None if the job is gone.
+    """Return the job's view as the API server has its objects now; None if the job is gone.
 
-    read: how JSON is read. judge: marks the pods that go with their nodes (see `nodes`). The Role is left out: no
-    deletion depends on it.
+    judge: marks the pods that go with their nodes. The Role is left out: no deletion depends on it.
     """
     selector = f"{names.POD_SELECTOR},{names.LABEL_JOB_NAME}={job}"
     try:
@@ -36,9 +35,4 @@ async def view(
         )
     except errors.NotFound:
         return None
-    return views.view(
-        read.job(raw_job),
-        pods=judge(pods),
-        config=facts_config.read_config(raw_config),
-        probes=probes,
-    )
+    return views.view(read.job(raw_job), pods=judge(pods), config=facts_config.read_config(raw_config), probes=probes)

@@ -27,7 +27,6 @@ from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.kubexec import Held
 from mpijob_elastic.model.memory import parse_memory, pod_key
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, PodFacts, Probe, Worker, of_driver
-from mpijob_elastic.model.wire import Owned
 from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.facts_config import unpacked
 
@@ -91,15 +90,12 @@ def view(
     holds: Holds = never_looked,
     keeps_selector: bool = False,
 ) -> JobView:
-    """Return the job's view. pods: marked by their nodes (see `nodes`).
-
-    keeps_selector: the MPIJob definition keeps a selector (see `registration`).
-    """
+    """Return the job's view. pods: marked by their nodes. keeps_selector: the MPIJob definition keeps a selector."""
     mine = [pod for pod in pods if pod.metadata.job_uid == job.metadata.uid]
     config, role = _owned(config, job), _owned(role, job)
     seen = _config(config) if config else None
     placeholders, workers = _placed(_workers(job, mine, seen, probes))
-    foreign, foreign_at = _foreign(job, pods=mine, config=seen, owner=config.metadata if config else None)
+    foreign, foreign_at = _foreign(job, mine, seen)
     launcher = _launcher(job, mine, holds)
     return JobView(
         facts=_honest(job, launcher),
@@ -154,10 +150,10 @@ def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes:
 
 def _placed(workers: tuple[Worker, ...]) -> tuple[tuple[Worker, ...], tuple[Worker, ...]]:
     """Return the placeholders, and the others."""
-    if not any(names.GATE_PARKED in worker.facts.gates for worker in workers):
+    placeholders = tuple(worker for worker in workers if names.GATE_PARKED in worker.facts.gates)
+    if not placeholders:
         return (), workers
-    there = tuple(worker for worker in workers if names.GATE_PARKED in worker.facts.gates)
-    return there, tuple(worker for worker in workers if worker not in there)
+    return placeholders, tuple(worker for worker in workers if names.GATE_PARKED not in worker.facts.gates)
 
 
 def _former(workers: Iterable[Worker], config: Config | None, probes: Probes) -> Mapping[str, Probe]:
@@ -184,37 +180,27 @@ def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | N
 
 
 def _config(config: ConfigFacts) -> Config:
-    found = Config(
-        facts=config,
-        published=parse_script(config.script) if config.script is not None else None,
-        memory=parse_memory(config.memory),
-    )
+    found = Config(facts=config, published=parse_script(config.script or ""), memory=parse_memory(config.memory))
     # Whom somebody else's list names, in our form, need not exist: then it is no better than garbage.
     job = config.metadata.job
     strangers = not found.signed and any(names.worker_index(pod, job=job) is None for pod in found.host_of)
     return replace(found, published=None) if strangers else found
 
 
-def _foreign(
-    job: JobFacts, *, pods: Collection[PodFacts], config: Config | None, owner: Owned | None
-) -> tuple[str, float]:
+def _foreign(job: JobFacts, pods: Collection[PodFacts], config: Config | None) -> tuple[str, float]:
     """Return why another, elastic operator manages the job, and its last sign of life; "" if none does.
 
-    The sign is a time in seconds since the epoch; infinite if it lasts as long as the objects. owner: of `config`.
+    The sign is a time in seconds since the epoch; infinite if it lasts as long as the objects.
     """
-    versions = {each.api_version for each in (*(pod.metadata for pod in pods), *([owner] if owner else []))}
-    if versions := versions - {MPI_JOBS.api_version}:
+    owned = [*(pod.metadata for pod in pods), *([config.facts.metadata] if config else [])]
+    if versions := {one.api_version for one in owned} - {MPI_JOBS.api_version}:
         return f"its objects belong to {', '.join(sorted(versions))}", math.inf
     if any(pod.of_training_operator for pod in pods):
         return "its pods carry labels of training-operator", math.inf
     made_at = max((pod.created_at for pod in pods if pod.foreign), default=None)
     memory = config and config.memory
-    if (
-        config
-        and config.facts.script is not None
-        and not config.signed
-        and _has_their_form(config.facts.script, job.metadata.name)
-    ):
+    script = config.facts.script if config and not config.signed else None
+    if config and script is not None and _has_their_form(script, job.metadata.name):
         by_name = config.facts.writer.startswith(_ELASTIC_OPERATORS)
         if by_name or memory is None or made_at is not None:
             who = config.facts.writer or "another operator"
