@@ -45,7 +45,6 @@ from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Signs
-from mpijob_elastic.observe import registration
 from mpijob_elastic.observe.caches import Caches
 from mpijob_elastic.observe.watching import JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -260,7 +259,7 @@ class Controller:
         sending = asyncio.create_task(self._events.run())
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(registration.follow_definition(self._client, self._caches))
+                group.create_task(self._caches.follow_definition())
                 for _ in range(self._settings.workers):
                     group.create_task(work(self._queue, self._handle, on_failure=self._failed))
         finally:

@@ -6,16 +6,19 @@ and Roles carry only `app: JOB`.
 """
 
 import asyncio
+import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Never, TypeVar
+
+import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.kube import resources
+from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.meta import Identity, KubeObject
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
@@ -26,12 +29,16 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.pod import PodFacts, Signs
 from mpijob_elastic.model.wire import Fact, is_news
-from mpijob_elastic.observe import facts_config, views
+from mpijob_elastic.observe import facts_config, registration, views
 from mpijob_elastic.observe.facts_config import packed
 from mpijob_elastic.observe.kept import PodTexts, Unread, WorkerEnds
 from mpijob_elastic.observe.nodes import Nodes
 from mpijob_elastic.observe.watching import ByJob, JobKey, See, Watching, unseen
 
+log = logging.getLogger(__name__)
+
+# Seconds between two reads: the definition changes with an upgrade, and a minute is soon enough then.
+DEFINITION_EVERY = 60.0
 T = TypeVar("T", bound=KubeObject)
 F = TypeVar("F", bound=Fact)
 
@@ -176,11 +183,18 @@ class Caches:
         """Ask the API server now if a node does not exist; False if the server cannot say."""
         return self._nodes is not None and await self._nodes.is_gone(name)
 
-    def see_definition(self, *, keeps_selector: bool) -> None:
-        """Store what the MPIJob definition says; a change wakes every job."""
-        if keeps_selector != self._keeps_selector:
-            self._keeps_selector = keeps_selector
-            self._wake_all()
+    async def follow_definition(self) -> Never:
+        """Read at once and then every minute what the MPIJob definition says; a change wakes every job."""
+        while True:
+            try:
+                keeps = registration.keeps_selector(await self._client.get(registration.DEFINITION_PATH))
+            except (errors.KubeError, msgspec.DecodeError) as error:
+                log.warning("the MPIJob definition cannot be read, so selectors are left to the webhook: %s", error)
+            else:
+                if keeps != self._keeps_selector:
+                    self._keeps_selector = keeps
+                    self._wake_all()
+            await asyncio.sleep(DEFINITION_EVERY)
 
     def _watch(
         self,

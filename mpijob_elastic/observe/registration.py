@@ -1,15 +1,10 @@
 """The webhook and MPIJobs as the API server knows them: registered, trusted, with replicas that are ready.
 
 Where this user may not read an object, nothing is wrong with it as far as can be told.
-The selector of workers in the status is useful only if the definition's subresource scale reads it, and stays only if
-no schema prunes it.
-https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
 """
 
-import asyncio
-import logging
 from collections.abc import Mapping
-from typing import Any, Never
+from typing import Any
 
 import msgspec
 
@@ -17,16 +12,11 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, ENDPOINT_SLICES, MPI_JOBS, MUTATING_WEBHOOKS
-from mpijob_elastic.observe.caches import Caches
-
-log = logging.getLogger(__name__)
 
 Registration = Mapping[str, Any]
 
-# Seconds between two reads: a definition changes with an upgrade, and a minute is soon enough then.
-EVERY = 60.0
 SELECTOR = ("status", "replicaStatuses", "Worker", "selector")
-_PATH = CUSTOM_RESOURCE_DEFINITIONS.path(name=f"{MPI_JOBS.plural}.{MPI_JOBS.group}")
+DEFINITION_PATH = CUSTOM_RESOURCE_DEFINITIONS.path(name=f"{MPI_JOBS.plural}.{MPI_JOBS.group}")
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -73,22 +63,15 @@ async def _is_ready(client: ApiReader, namespace: str, service: str) -> bool:
     return any(end.get("conditions", {}).get("ready") is not False for end in ends)
 
 
-async def follow_definition(client: ApiReader, caches: Caches) -> Never:
-    """Read at once and then every minute, until cancelled; a failed read changes nothing."""
-    while True:
-        try:
-            caches.see_definition(keeps_selector=keeps_selector(await client.get(_PATH)))
-        except (errors.KubeError, msgspec.DecodeError) as error:
-            log.warning("the MPIJob definition cannot be read, so selectors are left to the webhook: %s", error)
-        await asyncio.sleep(EVERY)
-
-
 def keeps_selector(raw: bytes) -> bool:
-    """Return True if this CustomResourceDefinition keeps it. Raises msgspec.DecodeError if it is no JSON object."""
+    """Return True if this CustomResourceDefinition keeps the selector of workers that its subresource scale reads.
+
+    No schema may prune it. Raises msgspec.DecodeError if this is no JSON object.
+    https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
+    """
     spec = msgspec.json.decode(raw, type=dict[str, Any]).get("spec", {})
-    version: dict[str, Any] = next(
-        (found for found in spec.get("versions", ()) if found["name"] == MPI_JOBS.version), {}
-    )
+    versions = {found["name"]: found for found in spec.get("versions", ())}
+    version: dict[str, Any] = versions.get(MPI_JOBS.version, {})
     scale = version.get("subresources", {}).get("scale", {})
     if scale.get("labelSelectorPath") != "." + ".".join(SELECTOR):
         return False
