@@ -57,9 +57,9 @@ def read_change(text: str) -> Change | None:
 
 
 def entries(text: str, *more: Change | None) -> list[Change]:
-    """Return the changes in the annotation, the newest last, and those that it lacks.
+    """Return the changes in the annotation, the newest last, and of `more` those that it lacks.
 
-    This is all that a command or a page needs: `more` is what the MPIJob says of the change that is under way.
+    `more` is what the MPIJob says of the change that is under way.
     """
     try:
         found = _changes.decode(text) if len(text) <= LARGEST else []

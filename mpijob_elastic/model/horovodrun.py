@@ -9,7 +9,7 @@ Options: horovod/runner/launch.py, parse_args, at v0.28.1.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 
 from mpijob_elastic.model.bounds import LONGEST_SCRIPT, MOST_WORDS
 
@@ -85,7 +85,7 @@ def parse(command: Sequence[str]) -> Launch | None:
 
 
 def _parse(words: Sequence[str], *, depth: int) -> Launch | None:
-    words = _without_wrappers(words)
+    words = list(dropwhile(lambda word: word in _WRAPPERS or _ASSIGNMENT.match(word), words))
     if not words or depth > _DEEPEST:
         return None
     program, *rest = words
@@ -99,13 +99,6 @@ def _parse(words: Sequence[str], *, depth: int) -> Launch | None:
         return None
     found = (_parse(simple, depth=depth + 1) for simple in _simple_commands(script))
     return next((launch for launch in found if launch), None)
-
-
-def _without_wrappers(words: Sequence[str]) -> Sequence[str]:
-    at = 0
-    while at < len(words) and (words[at] in _WRAPPERS or _ASSIGNMENT.match(words[at])):
-        at += 1
-    return words[at:]
 
 
 def _script(words: Sequence[str]) -> str | None:

@@ -1,7 +1,4 @@
-"""A job as it was seen: its MPIJob, ConfigMap and Role, with its pods; immutable, the only input of a decision.
-
-Times are seconds since the epoch.
-"""
+"""A job as it was seen, immutable, the only input of a decision. Times are seconds since the epoch."""
 
 import hashlib
 import math
@@ -83,9 +80,8 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Role(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The launcher's Role.
+    """The launcher's Role. exec_rule: index of the rule on pods/exec, whose resourceNames are `exec_names`; -1 without.
 
-    exec_rule: index of the rule on pods/exec, whose resourceNames are `exec_names`; -1 without.
     packed: as in `ConfigFacts`.
     """
 
@@ -130,10 +126,7 @@ class Config:
 
     @cached_property
     def digest(self) -> str:
-        """A name for this change of the launcher's mounted files.
-
-        It includes the times, because an earlier change may have led to the same hosts.
-        """
+        """A name for this change of the launcher's mounted files; an earlier one may have led to the same hosts."""
         memory = self.memory or Memory()
         content = [self.facts.script, self.facts.hostfile, str(memory.added_at), str(memory.removed_at)]
         if is_mapped(self.facts.kubexec):
@@ -153,21 +146,17 @@ class Config:
 class JobView:
     """A job and its objects.
 
-    replicas: the size asked for, less what the job does without, or, where the MPIJob says none, one that covers the
-    workers that are there.
-    foreign: why it is not ours to manage, "" if it is. foreign_at: last sign of life of the operator that manages it;
-    infinite if its silence means nothing.
-    refused: what the API server refuses to write, by the kind of the action: what to say of it, "" until it has been
-    refused often. selector_due: the MPIJob definition keeps a selector of the workers, and the status lacks it.
-    workers: in numeric order. placeholders: pods that only hold the place of a worker that is not wanted.
-    former: probes of pods that left the host list and are gone, by name.
+    replicas: the size asked for, less what the job does without; where the MPIJob says none, one that covers the
+    workers that are there. foreign: why it is not ours to manage, "" if it is; foreign_at: last sign of life of the
+    operator that manages it, infinite if its silence means nothing. refused: by the kind of an action that the API
+    server refuses, what to say of it, "" until that has been often. selector_due: the status lacks a selector of the
+    workers that the MPIJob definition keeps. workers: in numeric order. placeholders: pods that only hold the place of
+    a worker that is not wanted. former: probes of pods that left the host list and are gone, by name.
     drains_seen: for how many seconds the process that decides has seen each drain (by pod, and when it began), by a
-    clock that never steps; a drain that is missing is new. The same for each `missing` pod, as if that had begun at 0.
-    None: nobody measures, as in the command line.
-    list_seen: the same for the last change of the host list and the touch that shows it. None: longer than anything
-    waits for it, or nobody measures.
-    capabilities: what each optional capability knows of the job, in their order.
-    unread: its objects that exist and cannot be read, each with the reason.
+    clock that never steps; one that is missing is new. The same for each `missing` pod, as if that had begun at 0.
+    list_seen: the same for the last change of the host list and the touch that shows it; None: longer than anything
+    waits for it. Both None: nobody measures, as in the command line.
+    capabilities: what each knows of the job, in their order. unread: why its objects that exist cannot be read.
     """
 
     facts: JobFacts

@@ -84,18 +84,12 @@ class Mended(msgspec.Struct, frozen=True, kw_only=True):
 class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything remembered of a job; mappings are by pod name.
 
-    left: pods that left discover_hosts.sh, kept while the driver may still take a new pod for one of them.
-    added_at, removed_at: when hosts were last added to, removed from the script.
-    dropped_at: when a name was last removed from the hostfile before the launcher's main container had started.
-    scale: the last published change of size.
-    replaced: replacements of failed workers.
-    moved: workers moved away from a disruption.
-    hosts: host names given to workers.
-    renamed: host names given up because their rank was lost while the pod ran on.
-    launchers: launchers recreated because they cannot see the host list.
-    elders: pods that may be the host the driver has known for longest; empty if any may be.
-    mended: replacements of a discover_hosts.sh that somebody else wrote.
-    script: fingerprint of the discover_hosts.sh that this was written with.
+    left: pods that left discover_hosts.sh, kept while the driver may still take a new pod for one of them. added_at,
+    removed_at: when hosts were last added to, removed from the script. dropped_at: when a name was last removed from
+    the hostfile before the launcher's main container had started. replaced: replacements of failed workers. moved:
+    workers moved away from a disruption. renamed: host names given up because their rank was lost while the pod ran on.
+    launchers: launchers recreated because they cannot see the host list. elders: pods that may be the host the driver
+    has known for longest; empty if any may be. script: fingerprint of the discover_hosts.sh that this was written with.
     own: what capabilities remember, as JSON that only they read; in the text each stands beside the fields above.
     """
 

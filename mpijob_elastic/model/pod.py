@@ -197,10 +197,7 @@ class Probe:
 
 @dataclass(frozen=True, kw_only=True)
 class Worker:
-    """A worker pod owned by this MPIJob.
-
-    containers: those that may hold ranks. probe: what execs into it have shown.
-    """
+    """A worker pod of this MPIJob. containers: those that may hold ranks. probe: what execs into it have shown."""
 
     facts: PodFacts
     index: int
@@ -255,10 +252,7 @@ class Worker:
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """Touches of the launcher for one change that the API server refused in a row: the count, the last, and why.
-
-    change: `Config.digest`. reason: in the words of the API server.
-    """
+    """Touches of the launcher for one change (`Config.digest`) that the API server refused in a row, and its reason."""
 
     change: str
     tries: Tries
@@ -267,10 +261,9 @@ class Refusal:
 
 @dataclass(frozen=True, kw_only=True)
 class Launcher:
-    """The launcher pod.
+    """The launcher pod. container: the driver's. ended_at: when it ended, None unless it did, and the job with it.
 
-    container: the driver's. ended_at: when it ended, None unless it did, and the job with it. held: the execs by which
-    it holds its ranks, as execs into it have shown. refused: None unless its last touch was refused.
+    held: its execs that hold ranks, as execs into it have shown. refused: None unless its last touch was refused.
     """
 
     facts: PodFacts

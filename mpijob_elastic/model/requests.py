@@ -43,8 +43,7 @@ def total(parts: Iterable[tuple[Amounts, int]]) -> dict[str, str]:
     """Return so many times each of the amounts as quantities: whole ones, else rounded up to thousandths."""
     found = Amounts()
     for amounts, count in parts:
-        for name, amount in amounts.items():
-            found[name] += amount * count
+        found.update({name: amount * count for name, amount in amounts.items()})
     return {name: rendered(amount) for name, amount in sorted(found.items())}
 
 

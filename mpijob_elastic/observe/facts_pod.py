@@ -151,10 +151,9 @@ def read(raw: bytes, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = 
 
 
 def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NONE) -> PodFacts:
-    """Return the facts of a pod.
+    """Return a pod's facts. groups: labels and annotations by which schedulers know pods that start together.
 
-    groups: labels and annotations by which schedulers know pods that start together. marks: annotations of a worker
-    that are kept.
+    marks: annotations of a worker that are kept.
     """
     spec, status = pod.spec or Spec(), pod.status or PodStatus()
     labels, annotations = pod.metadata.labels, pod.metadata.annotations
@@ -227,8 +226,9 @@ def _has_pre_stop(spec: Spec) -> bool:
 
 def _ready_at(conditions: Mapping[str, Condition], created_at: float) -> float | None:
     ready = conditions.get("Ready")
-    is_ready = ready is not None and ready.status == "True"
-    return seconds(ready.last_transition_time) or created_at if ready and is_ready else None
+    if ready is None or ready.status != "True":
+        return None
+    return seconds(ready.last_transition_time) or created_at
 
 
 def _obstacle(conditions: Mapping[str, Condition]) -> str:
@@ -257,13 +257,10 @@ def _last_state(spec: Spec, status: PodStatus, ended: Iterable[tuple[str, Detail
 def _launcher_phase(status: PodStatus) -> LauncherPhase:
     if status.phase in ("Succeeded", "Failed"):
         return LauncherPhase.FINISHED
-    if status.phase == "Running" or any(_has_started(container) for container in status.container_statuses or ()):
+    states = (state for each in status.container_statuses or () for state in (each.state, each.last_state))
+    if status.phase == "Running" or any(state and (state.running or state.terminated) for state in states):
         return LauncherPhase.STARTED
     return LauncherPhase.WAITING if _delivering_since(status) is None else LauncherPhase.DELIVERING
-
-
-def _has_started(container: ContainerStatus) -> bool:
-    return any(state and (state.running or state.terminated) for state in (container.state, container.last_state))
 
 
 def _delivering_since(status: PodStatus) -> float | None:

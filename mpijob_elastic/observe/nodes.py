@@ -97,10 +97,7 @@ def _named(node: _Node, signs: Signs) -> Iterator[str]:
 
 
 class Nodes:
-    """Nodes as last seen; `on_change` gets the name of a node whose signs change or that is deleted.
-
-    now: returns seconds since the epoch.
-    """
+    """Nodes as last seen; `on_change` gets the name of a node whose signs change or that is deleted."""
 
     def __init__(
         self,
