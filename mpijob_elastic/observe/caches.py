@@ -229,22 +229,26 @@ class Caches:
         cache.store.forget(namespace, ref.name, ref.uid)
 
     def _on_job(self, old: JobFacts | None, new: JobFacts | None) -> None:
-        fact = new or old
-        if fact is not None and is_news(old, new):
-            self._enqueue(JobKey(fact.metadata.namespace, fact.metadata.name))
-        if fact is not None and new is None:
-            self._ends.forget(JobKey(fact.metadata.namespace, fact.metadata.name))
+        job = new or old
+        if job is None:
+            return
+        key = JobKey(job.metadata.namespace, job.metadata.name)
+        if is_news(old, new):
+            self._enqueue(key)
+        if new is None:
+            self._ends.forget(key)
 
     def _on_pod(self, old: PodFacts | None, new: PodFacts | None) -> None:
         self._texts.see(old, new)
-        key = _key(new)
-        if key is not None and new is not None:
-            self._ends.see(key, new)
         _index(self._unplaced_of, _unplaced(old), _unplaced(new))
         self._on_indexed(self._pods_of, old, new)
-        gone = _key(old) if new is None else None
-        if gone is not None and gone not in self._pods_of and self.jobs.store.get(*gone) is None:
-            self._ends.forget(gone)  # the pods of a deleted job end after it
+        key = _key(new or old)
+        if key is None:
+            return
+        if new is not None:
+            self._ends.see(key, new)
+        elif key not in self._pods_of and self.jobs.store.get(*key) is None:
+            self._ends.forget(key)  # the pods of a deleted job end after it
 
     def _on_indexed(self, index: dict[JobKey, dict[str, F]], old: F | None, new: F | None) -> None:
         _index(index, old, new)

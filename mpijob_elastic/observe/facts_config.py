@@ -58,16 +58,18 @@ def read_config(raw: bytes) -> ConfigFacts:
     managers = config.metadata.managed_fields or ()
     writers = [(one.at, one.manager) for one in managers if f"f:{names.KEY_DISCOVER_HOSTS}" in one.fields_v1.data]
     written_at, writer = max(writers, default=(0.0, ""))
-    memory, kubexec = config.metadata.annotations.get(names.MEMORY), data.get(names.KEY_KUBEXEC)
+    kubexec = data.get(names.KEY_KUBEXEC)
     # In this order: what must survive a restart first.
-    long = {names.MEMORY: memory, **{key: data.get(key) for key in (names.KEY_DISCOVER_HOSTS, names.KEY_HOSTFILE)}}
-    cut = _too_long(metadata.job, {key: text for key, text in long.items() if text is not None})
-    long |= {key: bounds.cut(long[key] or "") for key in cut}
+    found = {names.MEMORY: config.metadata.annotations.get(names.MEMORY)}
+    found |= {key: data.get(key) for key in (names.KEY_DISCOVER_HOSTS, names.KEY_HOSTFILE)}
+    texts = {key: text for key, text in found.items() if text is not None}
+    cut = _too_long(metadata.job, texts)
+    texts |= {key: bounds.cut(texts[key]) for key in cut}
     return ConfigFacts(
         metadata=metadata,
-        script=long[names.KEY_DISCOVER_HOSTS],
-        hostfile=long[names.KEY_HOSTFILE] or "",
-        memory=long[names.MEMORY],
+        script=texts.get(names.KEY_DISCOVER_HOSTS),
+        hostfile=texts.get(names.KEY_HOSTFILE, ""),
+        memory=texts.get(names.MEMORY),
         kubexec=kubexec and kubexec[: bounds.LONGEST_KUBEXEC + 1],  # a longer one is not read
         writer=writer[: bounds.LONGEST_MANAGER],
         written_at=written_at,
