@@ -8,7 +8,7 @@ watch that hangs has brought. A name can come back, so `is_gone` asks the API se
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from random import Random
 from typing import Never
@@ -58,15 +58,10 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """All signs, for comparison."""
         return self.named, self.evicting
 
-    def threat(self, tolerations: Iterable[Toleration]) -> str:
+    def threat(self, tolerations: Collection[Toleration]) -> str:
         """Return why a pod with these tolerations is about to go, "" if it stays."""
-        if self.named:
-            return self.named
-        lasting = list(tolerations)
-        for taint in self.evicting:
-            if not any(toleration.lasts_against(taint) for toleration in lasting):
-                return f"taint {taint.key}:{taint.effect}"
-        return ""
+        evicting = (taint for taint in self.evicting if not any(one.lasts_against(taint) for one in tolerations))
+        return self.named or next((f"taint {taint.key}:{taint.effect}" for taint in evicting), "")
 
 
 _decoder = msgspec.json.Decoder(_Node)
@@ -78,22 +73,17 @@ def reading(signs: Signs) -> Callable[[bytes], NodeFacts]:
     def read(raw: bytes) -> NodeFacts:
         node = _decoder.decode(raw)
         taints = (node.spec.taints if node.spec else None) or []
+        conditions = (node.status.conditions if node.status else None) or []
+        named = [f"taint {one.key}" for one in taints if signs.names_taint(one.key, one.value, one.effect)]
+        true = (one.type for one in conditions if one.status == "True")
+        named += [f"condition {kind}" for kind in true if signs.names_condition(kind)]
         return NodeFacts(
             metadata=owned(node.metadata),
-            named=next(_named(node, signs), ""),
+            named=next(iter(named), ""),
             evicting=tuple(taint for taint in taints if signs.evicts(taint.key, taint.effect)),
         )
 
     return read
-
-
-def _named(node: _Node, signs: Signs) -> Iterator[str]:
-    for taint in (node.spec.taints if node.spec else None) or ():
-        if signs.names_taint(taint.key, taint.value, taint.effect):
-            yield f"taint {taint.key}"
-    for condition in (node.status.conditions if node.status else None) or ():
-        if condition.status == "True" and signs.names_condition(condition.type):
-            yield f"condition {condition.type}"
 
 
 class Nodes:
