@@ -360,7 +360,7 @@ class Leader:
         by_resource: dict[Resource, Any] = {
             MPI_JOBS: caches.jobs, PODS: caches.pods, CONFIG_MAPS: caches.configs, ROLES: caches.roles,
         }  # fmt: skip
-        for served in caches._served:
+        for served in (found.served for found in caches._by_job):
             served.known = served.resource == self._cluster.ASKS
             by_resource[served.resource] = served.cache
         for resource, (taken, texts) in self._cluster.served.items():
