@@ -142,15 +142,15 @@ def owned(metadata: OwnedIdentity) -> Owned:
     by = metadata.shortened().controller  # the API server bounds no text of a reference
     is_job = by is not None and by.kind == MPI_JOBS.kind and by.api_version.startswith(MPI_JOBS.group + "/")
     # The objects of a job share these texts.
-    job, job_uid, api_version = map(shared, (by.name, by.uid, by.api_version)) if by and is_job else ("", "", "")
+    job, job_uid, api_version = (by.name, by.uid, by.api_version) if by and is_job else ("", "", "")
     return Owned(
         namespace=shared(metadata.namespace),
         name=metadata.name,
         uid=metadata.uid,
         resource_version=metadata.resource_version,
-        job=job,
-        job_uid=job_uid,
-        api_version=api_version,
+        job=shared(job),
+        job_uid=shared(job_uid),
+        api_version=shared(api_version),
     )
 
 

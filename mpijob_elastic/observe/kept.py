@@ -68,7 +68,7 @@ class PodTexts:
                 f"the pods of its job have more than {bounds.LARGEST_FACTS:,} bytes of containers and tolerations that "
                 "differ; give them the same, and delete this pod"
             )
-        containers, mounting, default, tolerations = [mine.texts.get(text, (text, 0))[0] for text in texts]
+        containers, mounting, default, tolerations = [text if text in new else mine.texts[text][0] for text in texts]
         return structs.replace(
             pod, containers=containers, mounting=mounting, default_container=default, tolerations=tolerations
         )
