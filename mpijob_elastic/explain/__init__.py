@@ -4,13 +4,11 @@ The job gets every finding that holds. Each worker gets the first cause that hol
 worker comes to train: its pod, the Role, the host list, the launcher, its rank.
 """
 
-from itertools import chain
-
 from mpijob_elastic import names
 from mpijob_elastic.decide import derive, host_list
-from mpijob_elastic.explain import jobs, pods, publication, ranks, surplus
-from mpijob_elastic.explain.case import Case
-from mpijob_elastic.explain.facts import Facts
+from mpijob_elastic.explain import jobs
+from mpijob_elastic.explain import workers as causes
+from mpijob_elastic.explain.facts import Case, Facts
 from mpijob_elastic.explain.findings import Explanation, Finding, Level, WorkerFinding
 from mpijob_elastic.model.job import JobView
 
@@ -22,20 +20,18 @@ def explain(view: JobView, facts: Facts, *, now: float, worker: str = "") -> Exp
     state = derive(view, now=now)
     following = host_list.following(state)
     job = Case(state=state, facts=facts, following=following, name=view.name)
-    over = jobs.over(job)
-    if over:
+    if over := jobs.over(job):
         return _explanation(job, (over,))
     wanted, present = frozenset(view.wanted_names), state.by_name.keys()
     chosen = {worker} if worker else wanted | present
     going = {found.name for found in state.workers if not found.wanted}  # a suspended job shrinks first
     workers = sorted(chosen, key=lambda pod: names.worker_index(pod, job=view.name) or 0)
-    causes = (_worker(job.of(pod), is_wanted=pod in wanted - going) for pod in workers)
-    return _explanation(job, tuple(jobs.findings(job)), *causes)
+    found = (_worker(job.of(pod), is_wanted=pod in wanted - going) for pod in workers)
+    return _explanation(job, tuple(jobs.findings(job)), *found)
 
 
 def _worker(case: Case, *, is_wanted: bool) -> WorkerFinding:
-    of_wanted = chain(pods.causes(case), publication.causes(case), ranks.causes(case))
-    cause = next(of_wanted if is_wanted else surplus.causes(case)).about(case.name)
+    cause = causes.cause(case, is_wanted=is_wanted).about(case.name)
     return WorkerFinding(name=case.name, host=case.view.host_of.get(case.name, ""), wanted=is_wanted, cause=cause)
 
 
@@ -52,7 +48,7 @@ def _explanation(job: Case, findings: tuple[Finding, ...], *workers: WorkerFindi
         desired=job.view.replicas if job.view.facts.size_known else None,
         training=None if unseen else training,
         all_train=None if unseen and may_all_train else may_all_train,
-        not_known=ranks.unseen(job.of(unseen[0])) if unseen else "",
+        not_known=causes.unseen(job.of(unseen[0])) if unseen else "",
         job=findings,
         workers=workers,
         notices=job.view.facts.notices.splitlines(),

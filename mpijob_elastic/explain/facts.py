@@ -1,14 +1,23 @@
-"""Facts that an explanation needs beside the controller's view. Times are seconds since the epoch.
+"""A job or a worker to explain, and all that is known of it. Times are seconds since the epoch.
 
-Every fact has a default that means "not known", because few users may read all of them.
+`Facts` stand beside the controller's view. Each has a default that means "not known", because few users may read all.
 """
 
+from __future__ import annotations
+
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mpijob_elastic import names
-from mpijob_elastic.explain.spawned_ranks import Spawned, Stall
+from mpijob_elastic.decide.actions import Note
+from mpijob_elastic.decide.host_list import Next
+from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.explain.findings import Finding, waiting, wrong
+from mpijob_elastic.explain.logged_ranks import Spawned, Stall
 from mpijob_elastic.model.horovodrun import Launch
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Launcher, Worker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,3 +80,76 @@ class Facts:
     looks: Mapping[str, Look] = field(default_factory=dict)
     stall: Stall | None = None
     spawned: Spawned | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A job, or the worker or launcher of that name in it. following: the next step of the host list."""
+
+    state: JobState
+    facts: Facts
+    following: Next
+    name: str
+
+    def of(self, name: str) -> Case:
+        """Return the case of a pod of the same job."""
+        return replace(self, name=name)
+
+    @property
+    def view(self) -> JobView:
+        """The job's view."""
+        return self.state.view
+
+    @property
+    def launcher(self) -> str:
+        """The launcher's name."""
+        return names.launcher(self.view.name)
+
+    @property
+    def pod(self) -> Launcher | Worker | None:
+        """The pod of that name."""
+        return self.view.launcher if self.name == self.launcher else self.view.worker(self.name)
+
+    @property
+    def gates(self) -> tuple[str, ...]:
+        """The scheduling gates of the pod."""
+        return self.pod.facts.gates if self.pod else ()
+
+    @property
+    def held_back(self) -> bool:
+        """True if it is meant to wait: only gates of ours hold it back."""
+        return bool(self.gates) and names.GATES.issuperset(self.gates)
+
+    @property
+    def seen(self) -> Pod:
+        """The pod's state in the words of scheduler and kubelet."""
+        return self.facts.pods.get(self.name, Pod())
+
+    def warned(self, name: str) -> str:
+        """Return the last warning on an object, as the end of a sentence; "" where there is none."""
+        event = self.facts.events.get(name)
+        return f". Its last warning: {event}" if event else ""
+
+    def noted(self, note: Note) -> Finding:
+        """Return a notice of the controller as a finding."""
+        cause = re.sub(r"(?<!^)(?=[A-Z])", "-", note.reason).lower()
+        said = f"{note.message}; {note.detail}" if note.detail else note.message
+        return (wrong if note.warning else waiting)(cause, said, note.next_step or self.on_job("describe"))
+
+    def kubectl(self, *words: str) -> str:
+        """Return a kubectl command for the job's namespace."""
+        return " ".join(("kubectl", "-n", self.view.namespace, *words))
+
+    def on_job(self, verb: str, *options: str) -> str:
+        """Return a kubectl command on the job."""
+        return self.kubectl(verb, "mpijob", self.view.name, *options)
+
+    @property
+    def describe(self) -> str:
+        """The command that describes the pod."""
+        return self.kubectl("describe pod", self.name)
+
+    @property
+    def controller_log(self) -> str:
+        """The command that prints the controller's log."""
+        return f"kubectl -n {self.facts.home} logs deployment/{names.CONTROLLER}"

@@ -8,6 +8,9 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
+# In the words of a worker's finding where a finding on the job, which stands above it, has the rest.
+ABOVE = " (see above)"
+
 
 class Level(StrEnum):
     """fine: as it should be; waiting: resolves by itself; wrong: somebody has to act; unknown: nobody could look."""
@@ -25,6 +28,11 @@ class Finding(msgspec.Struct, frozen=True, rename="camel"):
     says: str
     next_step: str = ""
     level: Level = Level.WRONG
+
+    @property
+    def alone(self) -> str:
+        """The sentence where nothing stands above it."""
+        return self.says.replace(ABOVE, "")
 
     def about(self, name: str) -> Finding:
         """Return the finding with the object's name in front of its words."""

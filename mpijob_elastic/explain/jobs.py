@@ -1,15 +1,19 @@
-"""Findings on the job as a whole, and so on each of its workers."""
+"""Findings on the job as a whole, and so on each of its workers: the launcher, or what the job depends on."""
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from mpijob_elastic import names
 from mpijob_elastic.decide import config_map, handover, notices
-from mpijob_elastic.decide.notices import REFRESH_REFUSED
-from mpijob_elastic.explain import launchers, stalled_ranks
-from mpijob_elastic.explain.case import Case
+from mpijob_elastic.explain import workers
+from mpijob_elastic.explain.facts import Case
 from mpijob_elastic.explain.findings import Finding, fine, waiting, wrong
-from mpijob_elastic.explain.pods import OPERATOR
+from mpijob_elastic.explain.logged_ranks import Spawned, Stall
+from mpijob_elastic.explain.workers import OPERATOR
 from mpijob_elastic.model import durations
+from mpijob_elastic.model.phrases import listed
+from mpijob_elastic.model.pod import Launcher, LauncherPhase
 
 # The operator writes a job's status within a second (seconds).
 SLOW = 30.0
@@ -30,22 +34,18 @@ def over(job: Case) -> Finding | None:
         return waiting("deleted", f"{job.name} is being deleted", next_step=job.on_job("get", "-o yaml"))
     if why := job.state.foreign:
         said = f"{job.name} is managed by another operator, so mpijob-elastic leaves it alone: {why}"
-        said = f"{said}. {handover.outlook(job.view)}"
-        return wrong("foreign", said, next_step=job.on_job("describe"))
-    if not job.view.facts.size_known:
-        return job.noted(notices.size_unknown(job.view))
-    return None
+        return wrong("foreign", f"{said}. {handover.outlook(job.view)}", next_step=job.on_job("describe"))
+    return None if job.view.facts.size_known else job.noted(notices.size_unknown(job.view))
 
 
 def findings(job: Case) -> Iterator[Finding]:
     """Yield the notices, and then every other finding that holds, in the order in which a job comes to train."""
-    facts, notes = job.facts, list(notices.of_job(job.state))
+    view, facts, notes = job.view, job.facts, list(notices.of_job(job.state))
     yield from map(job.noted, notes)
-    if not job.view.facts.reported:
+    if not view.facts.reported:
         age = job.state.now - facts.created_at
-        said = (
-            f"{job.name} was created {durations.render(round(age))} ago, and the operator has not reported its status"
-        )
+        since = f"{job.name} was created {durations.render(round(age))} ago"
+        said = f"{since}, and the operator has not reported its status"
         yield (wrong if age > SLOW else waiting)("no-operator", said, next_step=OPERATOR)
     yield from _former_size(job)
     if facts.controller:
@@ -55,26 +55,24 @@ def findings(job: Case) -> Iterator[Finding]:
         said = f"{facts.webhook}, so a launcher created now gets no {names.KEY_DISCOVER_HOSTS}"
         yield wrong("no-webhook", said, next_step=f"kubectl -n {facts.home} get pods,endpoints")
     yield from _edited(job)
-    if not (job.view.elastic or job.view.blind or any(note.reason == notices.NOT_ELASTIC for note in notes)):
+    if not (view.elastic or view.blind or any(note.reason == notices.NOT_ELASTIC for note in notes)):
         said = (
             f"{job.name} is not elastic: its launcher names neither {names.KEY_DISCOVER_HOSTS} nor "
             f'--host-discovery-script, or the job is annotated {names.ENABLED}="false"'
         )
         yield fine("not-elastic", said)
-    refused = next(
-        (line for line in job.view.facts.notices.splitlines() if line.startswith(f"{REFRESH_REFUSED}: ")), ""
-    )
-    if refused and job.state.launcher.refresh_due:
-        yield wrong("refresh-refused", refused.partition(": ")[2], next_step=job.controller_log)
-    yield from launchers.findings(job)
-    slots = len(job.view.published_pods) * job.view.facts.slots
+    if job.state.launcher.refresh_due:
+        told = (line.partition(": ") for line in view.facts.notices.splitlines())
+        if why := next((words for reason, _, words in told if reason == notices.REFRESH_REFUSED), ""):
+            yield wrong("refresh-refused", why, next_step=job.controller_log)
+    yield from _launcher(job)
+    slots = len(view.published_pods) * view.facts.slots
     needed = (facts.launch and facts.launch.effective_min_np) or 0
-    if job.view.elastic and job.view.driver_running and slots < needed:
-        said = (
-            f"{job.launcher} waits for {needed} slots (horovodrun's --min-np, or -np); published workers have {slots}"
-        )
-        yield wrong("below-min-np", said, next_step=job.on_job("edit"))
-    yield from stalled_ranks.finding(job)
+    if view.elastic and view.driver_running and slots < needed:
+        waits = f"{job.launcher} waits for {needed} slots (horovodrun's --min-np, or -np)"
+        yield wrong("below-min-np", f"{waits}; published workers have {slots}", next_step=job.on_job("edit"))
+    if facts.stall:
+        yield _missing_ranks(job, facts.stall)
 
 
 def _former_size(job: Case) -> Iterator[Finding]:
@@ -101,3 +99,61 @@ def _edited(job: Case) -> Iterator[Finding]:
         said = f"{job.name}: {handover.changed(config)}; the controller puts it right {when}"
         step = job.kubectl("get configmap", names.config_map(job.name), "--show-managed-fields -o yaml")
         yield waiting("edited", said, next_step=step)
+
+
+def _launcher(job: Case) -> Iterator[Finding]:
+    """Yield what keeps the launcher from starting."""
+    launcher, name, pod = job.view.launcher, job.launcher, job.of(job.launcher)
+    if launcher is None:
+        said = f"{name} does not exist yet: the operator creates it after the workers{job.warned(job.name)}"
+        yield waiting("no-launcher", said, next_step=job.on_job("describe"))
+    elif launcher.phase is LauncherPhase.DELIVERING:
+        yield _delivering(job, launcher)
+    elif launcher.phase is LauncherPhase.WAITING and pod.held_back:
+        turns = filter(None, (one.turn(job.state) for one in job.state.wishes.capabilities))
+        if not (job.state.wishes.stop or any(turn.says for turn in turns)):  # else a notice says it
+            why = job.state.wishes.held.get(name) or "ranks of the launcher before may still run"
+            yield waiting("launcher-held", f"{name} is held back: {why}", next_step=job.controller_log)
+    elif launcher.phase is LauncherPhase.WAITING:
+        if stuck := next(workers.startup(pod), None):
+            yield replace(stuck.about(name), cause="launcher-stuck")
+        else:
+            yield waiting("launcher-starting", f"{name} has not started yet", next_step=pod.describe)
+    elif launcher.phase is LauncherPhase.FINISHED:
+        said = f"{name} has ended; within seconds the operator reports whether the job has"
+        yield waiting("launcher-ended", said, next_step=job.kubectl("logs", name))
+
+
+def _delivering(job: Case, launcher: Launcher) -> Finding:
+    """[operator] kubectl-delivery waits until each pod of the hostfile has been seen Running."""
+    hosts = [line.split(" ")[0] for line in (job.view.config.facts.hostfile if job.view.config else "").splitlines()]
+    running = {worker.name for worker in job.view.workers if worker.running}
+    waits = [name for name in hosts if name not in running]
+    since = launcher.facts.delivering_since
+    age = f" for {durations.render(round(max(0.0, job.state.now - since)))}" if since else ""
+    until = ": every pod of its hostfile runs, so it starts in a moment"
+    if waits:
+        until = f" until these pods run: {listed(waits)}"
+    said = f"{job.launcher} waits in its init container{age}{until}"
+    return waiting("launcher-init", said, next_step=job.of(waits[0] if waits else job.launcher).describe)
+
+
+def _missing_ranks(job: Case, stall: Stall) -> Finding:
+    """Return that ranks are missing, with their workers and nodes as far as they can be told."""
+    spawned, first = job.facts.spawned, next(iter(stall.missing))
+    ranks = listed(f"{rank} ({_place(job, rank, spawned)})" for rank in stall.missing)
+    said = f"{job.name} does not go on: the other ranks have waited for more than {stall.seconds} s for rank {ranks}"
+    said += f", which must submit {stall.missing[first]} (from the launcher's log)"
+    pods = spawned.pods(first) if spawned else []
+    step = f"{names.PROGRAM} logs {job.name} -n {job.view.namespace} --tail 20"
+    return wrong("missing-ranks", said, next_step=f"{step} --worker {pods[0]}" if len(pods) == 1 else step)
+
+
+def _place(job: Case, rank: int, spawned: Spawned | None) -> str:
+    """Return the worker of a rank and its node, in words."""
+    pods = spawned.pods(rank) if spawned else []
+    if spawned is None or not pods:
+        return "its worker is not known"
+    nodes = {worker.name: worker.facts.node for worker in job.view.workers}
+    where = " or ".join(f"{pod} on node {nodes.get(pod) or 'unknown'}" for pod in pods)
+    return where if spawned.together else f"{where}, if ranks are as they were at the start of each"

@@ -15,11 +15,10 @@ from mpijob_elastic.cli.jobs import dependencies, exec_probes, table
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, fetch_job
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.explain import explain as find
-from mpijob_elastic.explain import stalled_ranks
+from mpijob_elastic.explain import logged_ranks
 from mpijob_elastic.explain.facts import Facts, Look
 from mpijob_elastic.explain.findings import Explanation, Finding, Level
-from mpijob_elastic.explain.spawned_ranks import Spawned, Stall
-from mpijob_elastic.explain.stalled_ranks import LATELY, MOST_LINES
+from mpijob_elastic.explain.logged_ranks import LATELY, MOST_LINES, Spawned, Stall
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import PODS
@@ -205,7 +204,7 @@ async def _stall(client: ApiReader, view: JobView, *, look: bool) -> tuple[Stall
     query = {"container": launcher.container, "sinceSeconds": str(LATELY), "tailLines": str(MOST_LINES)}
     with suppress(errors.KubeError):
         log = await client.get(PODS.path(view.namespace, launcher.ref.name, "log"), query=query)
-        stall = stalled_ranks.read(log.split(b"\n"))
+        stall = logged_ranks.stall(log.split(b"\n"))
         if stall and look:
             with suppress(errors.KubeError):
                 return stall, await exec_probes.ranks(client, view.namespace, launcher)

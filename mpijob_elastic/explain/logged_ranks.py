@@ -1,17 +1,25 @@
-"""Which worker Horovod's `[N]` in the launcher's log means. Pure.
+"""Ranks in the launcher's log: which worker Horovod's `[N]` means, and for which ranks the others wait. Pure.
 
 `[N]` is the rank with which a process was started. The process keeps it when ranks are dealt again, and a newcomer may
 be started with the same. So two workers may print the same number at a time.
+
+Rank 0 prints, while a stall lasts once in HOROVOD_STALL_CHECK_TIME_SECONDS (60), `Missing ranks:` and a line for each
+([horovod] horovod/common/stall_inspector.cc). These are ranks as they are dealt now, which are those of the start where
+no rank was dealt again since.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 # Seconds. A start is known by a time in whole seconds, so it looks too early by as much.
 TOGETHER = 5.0
+# Seconds of the log that are read, so that what has passed is not told; and the most lines.
+LATELY, MOST_LINES = 150, 500
 # horovodrun, perhaps with --prefix-output-with-timestamp; mpirun --tag-output has the number of the job before it.
-PREFIX = re.compile(rb"^(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})?\[(?:\d{1,9},)?(\d{1,9})\]<std(?:out|err)>:")
+_PREFIX = re.compile(rb"^(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})?\[(?:\d{1,9},)?(\d{1,9})\]<std(?:out|err)>:")
+_BEGINS = re.compile(rb"are waiting for remainder of ranks for more than (\d{1,9}) seconds")
+_MISSING = re.compile(rb"(\d{1,9})!?: \[(.*)\]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,5 +90,19 @@ class Lives:
 
 def printed_rank(line: bytes) -> int | None:
     """Return the number in Horovod's prefix of a line, None for the launcher's own lines."""
-    match = PREFIX.match(line)
+    match = _PREFIX.match(line)
     return int(match[1]) if match else None
+
+
+def stall(lines: Iterable[bytes]) -> Stall | None:
+    """Return the last stall that lines of a launcher's log tell of, None if they tell of none."""
+    seconds, missing, printed_by, goes_on = 0, dict[int, str](), None, False
+    for line in lines:
+        rank, text = printed_rank(line), _PREFIX.sub(b"", line, count=1)
+        if begins := _BEGINS.search(text):
+            seconds, missing, printed_by, goes_on = int(begins[1]), {}, rank, True
+        elif goes_on and rank == printed_by:
+            if found := _MISSING.fullmatch(text):
+                missing[int(found[1])] = found[2].decode(errors="replace")
+            goes_on = found is not None or text == b"Missing ranks:"
+    return Stall(seconds=seconds, missing=missing) if missing else None
