@@ -18,8 +18,7 @@ from mpijob_elastic.install import overlays
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.install.overlays import Overlay
-from mpijob_elastic.install.server import OPTIONAL_KINDS
-from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS
+from mpijob_elastic.install.server import HOOKS, OPTIONAL_KINDS, WORKLOADS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from lab.errors import LabError
 from lab.pki import LOOPBACK
 from mpijob_elastic import names
 from mpijob_elastic.install.installer import Plan
-from mpijob_elastic.install.server_side_apply import HOOKS
+from mpijob_elastic.install.server import HOOKS
 from mpijob_elastic.kube.resources import MPI_JOBS, VALIDATING_WEBHOOKS
 
 Manifest = dict[str, Any]

@@ -1,37 +1,48 @@
 """Remove everything that `install` brought, in an order in which no controller interferes.
 
-- webhook configurations, then controller and webhook; their pods end;
+- webhook configurations, so that no gone webhook is called, then controller and webhook; their pods end;
 - quota of jobs of which nothing runs;
 - on request our traces on jobs, which a controller would write again; the jobs run on meanwhile;
 - the definition of MPIJobs loses what we added;
-- everything else, with our namespace.
+- everything else. Objects in our namespace go with the namespace.
 
-Run an interrupted removal again to finish it.
+Jobs stay, with everything else that the controller wrote on their objects. Run an interrupted removal again to finish
+it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mpijob_elastic.install import Refused, quota, removal
-from mpijob_elastic.install.objects import Say
-from mpijob_elastic.install.quota import Quota
-from mpijob_elastic.install.server import Found, Server
+from mpijob_elastic import names
+from mpijob_elastic.install import Refused, removal, rollout, server
+from mpijob_elastic.install.objects import Identity, Say
+from mpijob_elastic.install.preflight import check_deletions
+from mpijob_elastic.install.removal import Quota
+from mpijob_elastic.install.server import HOOKS, WORKLOADS, Found
 from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from upgrade import canary, scale, traces
 from upgrade.traces import Traces
 
+STAYS = (
+    f"Jobs, their pods and their ConfigMaps stay as they are. The annotations {names.PREFIX}* and the key "
+    f"{names.KEY_DISCOVER_HOSTS} on them do no harm. A change of replicas no longer affects a running launcher."
+)
+_FIRST = (*HOOKS, *WORKLOADS)
+_AGAIN = "`kubectl describe` says why. Run the same command again"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Uninstallation:
-    """found: our objects. takes_scale: True to take the scale subresource back. traces: None to leave them on jobs.
+    """found: our objects, in the order in which they go. takes_scale: True to take the scale subresource back.
 
-    quota: of queued jobs.
+    traces: None to leave them on jobs. quota: of queued jobs.
     """
 
     client: ApiWriter
-    server: Server
     found: list[Found]
     takes_scale: bool
     traces: Traces | None
@@ -39,7 +50,7 @@ class Uninstallation:
 
     @classmethod
     async def prepare(cls, client: ApiWriter, *, takes_scale: bool, takes_traces: bool) -> Uninstallation:
-        """Find what is there; whatever can fail fails before anything is deleted. Raises as `removal.prepare` does."""
+        """Find what is there; whatever can fail fails before anything is deleted. Raises `Refused` and KubeError."""
         try:
             return await cls._prepared(client, takes_scale=takes_scale, takes_traces=takes_traces)
         except errors.Forbidden as error:
@@ -48,18 +59,20 @@ class Uninstallation:
 
     @classmethod
     async def _prepared(cls, client: ApiWriter, *, takes_scale: bool, takes_traces: bool) -> Uninstallation:
-        server, found = await removal.prepare(client)
+        _, everything = await server.look(client)
+        found = sorted((one for one in everything if not _goes_with_namespace(one)), key=_order)
+        await check_deletions(client, found)
+        if found:
+            removal.check_none_waits(await removal.held(client))
+        if _holds_namespace(found):
+            await _check_no_jobs(client)
         takes_scale = takes_scale and await _can_take_scale(client)
-        held = await quota.look(client)
-        await quota.check(client, held)
-        return cls(
-            client=client,
-            server=server,
-            found=found,
-            takes_scale=takes_scale,
-            traces=await _find_traces(client) if takes_traces else None,
-            quota=held,
-        )
+        quota = await removal.quota(client)
+        await check_deletions(client, quota.unused)
+        if takes_traces:
+            await traces.check(client)
+        left = await traces.look(client) if takes_traces else None
+        return cls(client=client, found=found, takes_scale=takes_scale, traces=left, quota=quota)
 
     @property
     def is_empty(self) -> bool:
@@ -68,21 +81,65 @@ class Uninstallation:
 
     def stays(self) -> list[str]:
         """Return what stays and why, for people."""
-        jobs = [removal.STAYS] if self.traces is None else self.traces.lines()
+        jobs = [STAYS] if self.traces is None else self.traces.lines()
         return [*jobs, *self.quota.lines()]
 
     async def run(self, *, seconds: float, say: Say) -> list[str]:
         """Remove it; wait at most `seconds` for each step. Return what is left to do. Raises as `prepare` does."""
+        client = self.client
         if self.traces is not None:
-            await canary.remove_all(self.client)
-        await removal.stop(self.client, self.server, self.found, seconds=seconds, say=say)
-        left = [*await removal.left_waiting(self.client), *await quota.give_back(self.client, seconds=seconds, say=say)]
+            await canary.remove_all(client)
+        if self.found:  # a job may have been suspended since the question was asked
+            removal.check_none_waits(await removal.held(client))
+        await removal.delete(client, [one for one in self.found if one.resource.kind in _FIRST], say)
+
+        async def pods() -> str:
+            count = len(await server.metadata(client, PODS.path(names.NAMESPACE), server.SELECTOR))
+            return f"{count} pods in {names.NAMESPACE} are still ending" if count else ""
+
+        await rollout.wait(pods, seconds=seconds, say=say, advice=_AGAIN)
+        left = await removal.left_waiting(client)
+        left += await removal.give_back(client, seconds=seconds, say=say)
         if self.traces is not None:
-            await traces.sweep(self.client, say=say)
+            await traces.sweep(client, say=say)
         if self.takes_scale:
-            await scale.take_back(self.client, dry_run=False, say=say)
-        await removal.clear(self.client, self.server, self.found, seconds=seconds, say=say)
+            await scale.take_back(client, dry_run=False, say=say)
+        await removal.delete(client, [one for one in self.found if one.resource.kind not in _FIRST], say)
+
+        async def namespace() -> str:
+            there = await client.find(NAMESPACES.path(name=names.NAMESPACE))
+            return f"namespace {names.NAMESPACE} is still ending" if there else ""
+
+        if _holds_namespace(self.found):
+            await rollout.wait(namespace, seconds=seconds, say=say, advice=_AGAIN)
         return left
+
+
+def _goes_with_namespace(one: Found) -> bool:
+    """Return True for objects that go when our namespace is deleted, and need no deletion of their own."""
+    return one.namespace == names.NAMESPACE and one.resource.kind not in WORKLOADS
+
+
+def _holds_namespace(found: list[Found]) -> bool:
+    return any(one.resource.kind == NAMESPACES.kind for one in found)
+
+
+def _order(one: Found) -> tuple[int, Identity]:
+    """Return a sort key: the reverse of the order in which objects are applied."""
+    return -server.order(one.resource.kind), one.identity
+
+
+async def _check_no_jobs(client: ApiReader) -> None:
+    """Raise `Refused` if our namespace holds MPIJobs, which would go with it."""
+    try:
+        jobs = await server.metadata(client, MPI_JOBS.path(names.NAMESPACE))
+    except errors.NotFound:
+        return
+    if jobs:
+        raise Refused(
+            f"namespace {names.NAMESPACE} holds MPIJobs that would go with it: {', '.join(job.name for job in jobs)}. "
+            "Delete them, or create them elsewhere, first"
+        )
 
 
 async def _can_take_scale(client: ApiWriter) -> bool:
@@ -92,8 +149,3 @@ async def _can_take_scale(client: ApiWriter) -> bool:
     except Refused as error:
         raise Refused(f"{error}; or leave the definition of MPIJobs as it is: --no-scale") from error
     return recorded
-
-
-async def _find_traces(client: ApiWriter) -> Traces:
-    await traces.check(client)
-    return await traces.look(client)

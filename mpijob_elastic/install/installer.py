@@ -10,12 +10,11 @@
 from dataclasses import dataclass, replace
 
 from mpijob_elastic import __version__, names
-from mpijob_elastic.install import Refused, overlays, preflight, removal, rollout, server, server_side_apply
+from mpijob_elastic.install import Refused, overlays, preflight, removal, rollout, server
 from mpijob_elastic.install.objects import Manifest, Say, identity, read
 from mpijob_elastic.install.overlays import Overlay
-from mpijob_elastic.install.server import Server
-from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS, Applier
 from mpijob_elastic.kube.reader import ApiReader, list_objects
+from mpijob_elastic.install.server import HOOKS, WORKLOADS, Applier, Server
 from mpijob_elastic.kube.resources import DEPLOYMENTS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import listed
@@ -47,7 +46,7 @@ class Plan:
             manifests = overlays.with_image(manifests, self.image)
         if self.jobs_namespaces:
             manifests = overlays.for_jobs_in(manifests, self.jobs_namespaces)
-        return sorted(manifests, key=lambda manifest: server_side_apply.order(manifest["kind"]))
+        return sorted(manifests, key=lambda manifest: server.order(manifest["kind"]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +95,7 @@ async def install(client: ApiWriter, plan: Plan, options: Options, *, say: Say) 
         say(await applier.apply(manifest))
     if waits:
         await rollout.for_bundles(applier, [identity(manifest) for manifest in hooks], seconds=options.timeout, say=say)
-    await removal.delete(client, found, stale, say, dry_run=options.dry_run)
+    await removal.delete(client, stale, say, dry_run=options.dry_run)
 
 
 async def check(client: ApiReader, found: Server, plan: Plan, *, uncover: bool) -> list[server.Found]:
@@ -106,6 +105,6 @@ async def check(client: ApiReader, found: Server, plan: Plan, *, uncover: bool) 
     kept = {identity(manifest) for manifest in wanted}
     others = [manifest for manifest in server.every_manifest() if identity(manifest) not in kept]
     stale = [one for one in await server.find(client, found, others) if one.identity not in kept]
-    await preflight.check_deletions(client, found, stale)
+    await preflight.check_deletions(client, stale)
     await removal.check_coverage(client, stale, plan.jobs_namespaces, uncover=uncover)
     return stale

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 
 from mpijob_elastic.install import Refused
-from mpijob_elastic.install.objects import Identity, Manifest, identity, read
+from mpijob_elastic.install.objects import Manifest, identity, read
 from mpijob_elastic.install.server import OLDEST, OPTIONAL_KINDS, Found, Server, resources
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, Resource
@@ -24,7 +24,12 @@ async def check(
     if server.minor < OLDEST:
         raise Refused(f"Kubernetes {server.version} is too old: 1.{OLDEST} is the oldest that is supported")
     wanted = [identity(manifest) for manifest in manifests]
-    _check_kinds(server, wanted)
+    kinds = {(one.api_version, one.kind) for one in wanted if one.kind not in OPTIONAL_KINDS}
+    if missing := sorted(f"{kind} ({version})" for version, kind in kinds - server.served.keys()):
+        raise Refused(
+            f"API server {server.version} does not serve {', '.join(missing)}: install what provides them "
+            "(cert-manager, the Prometheus operator) first, or leave out that --overlay"
+        )
     if (MPI_JOBS.api_version, MPI_JOBS.kind) not in await resources(client, MPI_JOBS.api_version):
         raise Refused(
             f"the API server does not serve {MPI_JOBS.plural}.{MPI_JOBS.group}/{MPI_JOBS.version}: "
@@ -33,18 +38,14 @@ async def check(
     for namespace in jobs_namespaces:
         if await client.find(NAMESPACES.path(name=namespace)) is None:
             raise Refused(f"--jobs-namespace: there is no namespace {namespace}; create it, or name another")
-    await check_rights(client, _rights(server, wanted, APPLY_VERBS))
+    served = [(server.resource(one), one.namespace) for one in wanted]
+    rights = [(resource, namespace, verb) for resource, namespace in served if resource for verb in APPLY_VERBS]
+    await check_rights(client, rights)
 
 
-async def check_deletions(client: ApiReader, server: Server, found: Iterable[Found]) -> None:
+async def check_deletions(client: ApiReader, found: Iterable[Found]) -> None:
     """Raise `Refused` if this account may not delete these objects."""
-    await check_rights(client, _rights(server, [one.identity for one in found], ("delete",)))
-
-
-def _rights(server: Server, wanted: Iterable[Identity], verbs: tuple[str, ...]) -> list[Right]:
-    """Return the rights to do all `verbs` to all these objects whose kinds are served."""
-    served = [(server.served.get((one.api_version, one.kind)), one.namespace) for one in wanted]
-    return [(resource, namespace, verb) for resource, namespace in served if resource for verb in verbs]
+    await check_rights(client, [(one.resource, one.namespace, "delete") for one in found])
 
 
 async def check_rights(client: ApiReader, wanted: Iterable[Right], *, name: str = "") -> None:
@@ -63,16 +64,6 @@ async def check_rights(client: ApiReader, wanted: Iterable[Right], *, name: str 
         raise Refused(
             f"your account may not {', '.join(missing)}; ask an administrator of the cluster to run this, "
             "or --print the manifests for the administrator"
-        )
-
-
-def _check_kinds(server: Server, wanted: Iterable[Identity]) -> None:
-    kinds = {(one.api_version, one.kind) for one in wanted if one.kind not in OPTIONAL_KINDS}
-    missing = sorted(f"{kind} ({version})" for version, kind in kinds - server.served.keys())
-    if missing:
-        raise Refused(
-            f"API server {server.version} does not serve {', '.join(missing)}: install what provides them "
-            "(cert-manager, the Prometheus operator) first, or leave out that --overlay"
         )
 
 

@@ -1,108 +1,47 @@
-"""Remove an installation: webhook configurations first, so that no gone webhook is called; workloads; the rest.
+"""Remove objects of ours so that nobody loses by it: pods that wait for us, namespaces that need us, quota of jobs.
 
-Jobs stay, with everything that the controller wrote on their objects. Objects in our namespace go with the namespace.
-Where only some objects go, the installation must still cover its namespaces: those where our controller has its rights.
+- A pod at a scheduling gate of ours would wait for ever, so such pods are looked for before and after.
+- Where only some objects go, the installation must still cover its namespaces: those where our controller has its
+  rights.
+- The objects that hold quota belong to the job and to pods, so quota of a running job is free when the job is deleted
+  and its pods are gone. Where a job ends and stays, nobody else gives it back.
 """
 
+import asyncio
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
-from mpijob_elastic import names
-from mpijob_elastic.install import Refused, preflight, rollout, server, server_side_apply
-from mpijob_elastic.install.objects import Change, Identity, Outcome, Say
-from mpijob_elastic.install.server import Found, Server
-from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS
+from mpijob_elastic import capabilities, names
+from mpijob_elastic.decide.wishes import Holding
+from mpijob_elastic.install import Refused, server
+from mpijob_elastic.install.objects import Change, Outcome, Say
+from mpijob_elastic.install.server import Found
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader, list_objects
-from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, PODS
+from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.observe import facts_pod as pod
+from mpijob_elastic.model.wire import owned
 
-STAYS = (
-    f"Jobs, their pods and their ConfigMaps stay as they are. The annotations {names.PREFIX}* and the key "
-    f"{names.KEY_DISCOVER_HOSTS} on them do no harm. A change of replicas no longer affects a running launcher."
-)
+# What gives back the quota of jobs that have ended since.
+AGAIN = "`mpijob-elastic uninstall`"
 _BINDINGS = ("RoleBinding", "ClusterRoleBinding")
 _GATES = names.GATES | {names.GATE_PARKED}
-_AGAIN = "`kubectl describe` says why. Run the same command again"
+_ENDED = ("Succeeded", "Failed")
 
 
-async def prepare(client: ApiWriter) -> tuple[Server, list[Found]]:
-    """Return our objects in the order in which they go, after a check that they can. Raises as `stop` does."""
-    where, everything = await server.look(client)
-    found = sorted((one for one in everything if not goes_with_namespace(one.identity)), key=order)
-    await preflight.check_deletions(client, where, found)
-    if found:
-        check_none_waits(await held(client))
-    if _holds_namespace(found):
-        await check_no_jobs(client)
-    return where, found
-
-
-async def stop(client: ApiWriter, server: Server, found: Iterable[Found], *, seconds: float, say: Say) -> None:
-    """Remove webhook configurations and workloads, and wait at most `seconds` for the pods.
-
-    Looks again if pods wait at a gate: a job may have been suspended since the question was asked. Raises as `prepare`.
-    """
-    found = list(found)
-    if found:
-        check_none_waits(await held(client))
-    await delete(client, server, [one for one in found if runs(one.identity)], say)
-    await wait_for_pods(client, seconds=seconds, say=say)
-
-
-async def clear(client: ApiWriter, server: Server, found: Iterable[Found], *, seconds: float, say: Say) -> None:
-    """Remove the rest of what was found, and wait at most `seconds` for the namespace."""
-    found = list(found)
-    await delete(client, server, [one for one in found if not runs(one.identity)], say)
-    if _holds_namespace(found):
-        await wait_for_namespace(client, seconds=seconds, say=say)
-
-
-async def delete(client: ApiWriter, server: Server, found: Iterable[Found], say: Say, *, dry_run: bool = False) -> None:
+async def delete(client: ApiWriter, found: Iterable[Found], say: Say, *, dry_run: bool = False) -> None:
     """Delete exactly these objects, or only say so. Raises `errors.KubeError`."""
     for one in found:
-        path = server.path(one.identity)
+        path = one.resource.path(one.namespace, one.name)
         try:
             if not dry_run:
                 await client.delete_object(path, uid=one.uid, options={"propagationPolicy": "Background"})
         except (errors.NotFound, errors.Conflict):
             continue  # somebody deleted it, and may have created another object of that name
         say(Change(identity=one.identity, outcome=Outcome.DELETED))
-
-
-async def wait_for_pods(client: ApiReader, *, seconds: float, say: Say) -> None:
-    """Wait until our pods are gone. Raises `Refused` and `errors.KubeError`."""
-
-    async def ending() -> str:
-        count = len(await server.metadata(client, PODS.path(names.NAMESPACE), server.SELECTOR))
-        return f"{count} pods in {names.NAMESPACE} are still ending" if count else ""
-
-    await rollout.wait(ending, seconds=seconds, say=say, advice=_AGAIN)
-
-
-async def wait_for_namespace(client: ApiReader, *, seconds: float, say: Say) -> None:
-    """Wait until our namespace is gone. Raises `Refused` and `errors.KubeError`."""
-
-    async def ending() -> str:
-        there = await client.find(NAMESPACES.path(name=names.NAMESPACE))
-        return f"namespace {names.NAMESPACE} is still ending" if there else ""
-
-    await rollout.wait(ending, seconds=seconds, say=say, advice=_AGAIN)
-
-
-async def check_no_jobs(client: ApiReader) -> None:
-    """Raise `Refused` if our namespace holds MPIJobs, which would go with it."""
-    try:
-        jobs = await server.metadata(client, MPI_JOBS.path(names.NAMESPACE))
-    except errors.NotFound:
-        return
-    if jobs:
-        raise Refused(
-            f"namespace {names.NAMESPACE} holds MPIJobs that would go with it: {', '.join(job.name for job in jobs)}. "
-            "Delete them, or create them elsewhere, first"
-        )
 
 
 async def held(client: ApiReader) -> list[ObjectMeta]:
@@ -122,7 +61,7 @@ def check_none_waits(waiting: Iterable[ObjectMeta]) -> None:
 
 
 async def left_waiting(client: ApiReader) -> list[str]:
-    """Return, in words, which pods have come to a gate since `stop` looked; none if none have."""
+    """Return, in words, which pods have come to a gate since the last look; none if none have."""
     found = named(await held(client))
     why = f"pods wait at a scheduling gate of ours that nobody takes off: {found}"
     return [f"While it was removed, {why}. Delete them: mpi-operator makes them again without it."] if found else []
@@ -133,33 +72,13 @@ def named(found: Iterable[ObjectMeta]) -> str:
     return listed(sorted(f"{meta.namespace}/{meta.name}" for meta in found))
 
 
-def goes_with_namespace(one: Identity) -> bool:
-    """Return True for objects that go when our namespace is deleted, and need no deletion of their own."""
-    return one.namespace == names.NAMESPACE and one.kind not in WORKLOADS
-
-
-def runs(one: Identity) -> bool:
-    """Return True for objects that go first: webhook configurations and workloads."""
-    return one.kind in (*HOOKS, *WORKLOADS)
-
-
-def order(one: Found) -> tuple[int, Identity]:
-    """Return a sort key: the reverse of the order in which objects are applied."""
-    return -server_side_apply.order(one.identity.kind), one.identity
-
-
-def _holds_namespace(found: Iterable[Found]) -> bool:
-    return any(one.identity.kind == NAMESPACES.kind for one in found)
-
-
 async def check_coverage(client: ApiReader, stale: Iterable[Found], kept: Collection[str], *, uncover: bool) -> None:
     """Raise `Refused` if objects that are to go cover more than the namespaces `kept`, unless `uncover` allows that.
 
     kept: none for all namespaces.
     Nothing allows it while pods wait at a gate there, because they would wait for ever.
     """
-    bindings = [one.identity for one in stale if one.identity.kind in _BINDINGS]
-    going = {one.namespace for one in bindings if one.name == names.CONTROLLER}
+    going = {one.namespace for one in stale if one.resource.kind in _BINDINGS and one.name == names.CONTROLLER}
 
     def is_left(namespace: str) -> bool:
         return namespace not in kept and not going.isdisjoint({namespace, ""})
@@ -178,3 +97,108 @@ async def check_coverage(client: ApiReader, stale: Iterable[Found], kept: Collec
         "A cluster has one installation: name each of its namespaces by --jobs-namespace, or none to cover all. "
         "--uncover lets the others go"
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held(Found):
+    """An object that holds quota of a job, or asks for it; job: as `team-a/train`."""
+
+    job: str
+    job_uid: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quota:
+    """Quota of jobs: `unused` where nothing of the job runs, `used` where pods of it do."""
+
+    unused: tuple[Held, ...] = ()
+    used: tuple[Held, ...] = ()
+
+    def lines(self) -> list[str]:
+        """Return what happens to it, for people."""
+        lines = []
+        if self.unused:
+            lines.append(f"Quota of these jobs is given back, because nothing of them runs: {_jobs(self.unused)}.")
+        if self.used:
+            lines.append(
+                f"Quota stays with these jobs, because their pods run: {_jobs(self.used)}. It is free when the job is "
+                f"deleted and its pods are gone. If a job ends and is not deleted, run {AGAIN} again."
+            )
+        return lines
+
+
+async def quota(client: ApiReader) -> Quota:
+    """Return the quota of all jobs. Raises `errors.KubeError`; a queue that is not installed holds none."""
+    kinds = [each.holding for each in capabilities.ALL if each.holding]
+    found = [one for kind in kinds for one in await _holding(client, kind)]
+    using = await _running(client) if found else set()
+    return Quota(
+        unused=tuple(one for one in found if one.job_uid not in using),
+        used=tuple(one for one in found if one.job_uid in using),
+    )
+
+
+async def give_back(client: ApiWriter, *, seconds: float, say: Say) -> list[str]:
+    """Give quota back where nothing of the job runs, as it is now, for at most `seconds`; return what failed, in words.
+
+    A refusal holds up no other. Raises `errors.Unreachable`.
+    """
+    refused: dict[str, str] = {}
+    left: list[Held] = []
+    try:
+        async with asyncio.timeout(seconds):
+            left += (await quota(client)).unused
+            while left:
+                try:
+                    await delete(client, left[-1:], say)
+                except errors.ApiError as error:
+                    refused.setdefault(str(error), str(left[-1].identity))
+                left.pop()
+    except errors.ApiError as error:
+        return [f"Quota was not given back: {error}. Run {AGAIN} again."]
+    except TimeoutError:
+        return [f"Quota was not given back within {seconds:.0f} s: {_jobs(left) or 'of any job'}. Run {AGAIN} again."]
+    whose = [f"{one} ({why})" for why, one in refused.items()]
+    return [f"Quota was not given back: {listed(whose)}. Delete what is named, or run {AGAIN} again."] if whose else []
+
+
+async def _holding(client: ApiReader, kind: Holding) -> list[Held]:
+    resource = kind.resource
+    try:
+        found = await list_objects(client, resource.path(), kind.read, selector=kind.selector)
+    except errors.NotFound:
+        return []
+    except errors.Forbidden:  # so is a kind that is not served, where nobody gave the right
+        if await server.resources(client, resource.api_version):
+            raise
+        return []
+    return [
+        Held(
+            resource=resource,
+            namespace=ref.namespace,
+            name=ref.name,
+            uid=ref.uid,
+            job=f"{ref.namespace}/{ref.job}",
+            job_uid=ref.job_uid,
+        )
+        for ref in found
+        if ref and ref.job_uid
+    ]
+
+
+async def _running(client: ApiReader) -> set[str]:
+    """Return the uids of the jobs of which pods run, or may do so without another word of ours."""
+    pods = await list_objects(client, PODS.path(), pod.decode, selector=names.POD_SELECTOR)
+    return {owned(one.metadata).job_uid for one in pods if not (_has_ended(one) or _waits(one))}
+
+
+def _has_ended(one: pod.Pod) -> bool:
+    return one.status is not None and one.status.phase in _ENDED
+
+
+def _waits(one: pod.Pod) -> bool:
+    return bool(one.spec and one.spec.scheduling_gates)
+
+
+def _jobs(found: Iterable[Held]) -> str:
+    return listed(sorted({one.job for one in found}))

@@ -9,7 +9,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.install import NotInTime
 from mpijob_elastic.install.objects import Identity, Say
-from mpijob_elastic.install.server_side_apply import Applier
+from mpijob_elastic.install.server import Applier
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import list_objects
 from mpijob_elastic.kube.resources import PODS

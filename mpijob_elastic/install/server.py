@@ -1,25 +1,30 @@
-"""The API server: its version, where each kind is served, and our objects in it.
+"""The API server: its version, where each kind is served, our objects in it, and how manifests are applied to it.
 
-Ours have our label and a name from the manifests of any overlay.
-
+Our objects have our label and a name from the manifests of any overlay.
 https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api
+
+Manifests are applied server-side: fields that a manifest does not name keep their owners and values. So the webhook's
+caBundle, the Lease's holder and whatever others put on our objects survive every repetition.
+https://kubernetes.io/docs/reference/using-api/server-side-apply/
 """
 
 import asyncio
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.install import overlays
-from mpijob_elastic.install.objects import Identity, Manifest, identity, read
+from mpijob_elastic.install import Refused, objects, overlays
+from mpijob_elastic.install.objects import Change, Identity, Manifest, Outcome, identity, read
 from mpijob_elastic.install.overlays import Overlay
-from mpijob_elastic.kube import wire
+from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader, list_objects
-from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.kube.resources import NAMESPACES, Resource
+from mpijob_elastic.kube.writer import ApiWriter
 
 # The oldest minor version of Kubernetes 1 that can be installed into: the first whose webhooks have matchConditions.
 OLDEST = 28
@@ -27,6 +32,14 @@ OLDEST = 28
 OPTIONAL_KINDS = {"FlowSchema": 29, "ValidatingAdmissionPolicy": 30, "ValidatingAdmissionPolicyBinding": 30}
 DEFINITION = "CustomResourceDefinition"
 SELECTOR = f"app.kubernetes.io/name={names.PROGRAM}"
+
+WORKLOADS = ("Deployment",)
+HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_RIGHTS = ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
+_GUARDS = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "FlowSchema", "NetworkPolicy")
+_ANY_OTHER = ""
+# Rights and guards before the workloads that need them, hooks after the webhook itself.
+_ORDER = ("Namespace", "PriorityClass", "ServiceAccount", *_RIGHTS, *_GUARDS, _ANY_OTHER, *WORKLOADS, *HOOKS)
 
 
 class _Version(msgspec.Struct, rename={"git": "gitVersion"}, kw_only=True):
@@ -44,9 +57,9 @@ class Server:
     minor: int
     served: Mapping[tuple[str, str], Resource]
 
-    def path(self, one: Identity) -> str:
-        """Return the path of an object, whose kind must be served."""
-        return self.served[one.api_version, one.kind].path(one.namespace or None, one.name)
+    def resource(self, one: Identity) -> Resource | None:
+        """Return where objects of its kind are; None if that is not served."""
+        return self.served.get((one.api_version, one.kind))
 
 
 async def examine(client: ApiReader, manifests: Iterable[Manifest]) -> Server:
@@ -76,10 +89,18 @@ async def resources(client: ApiReader, api_version: str) -> dict[tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """An object in the cluster."""
+    """An object in the cluster; namespace is "" for cluster-scoped objects."""
 
-    identity: Identity
+    resource: Resource
+    namespace: str
+    name: str
     uid: str
+
+    @property
+    def identity(self) -> Identity:
+        """The object in words."""
+        kind, version = self.resource.kind, self.resource.api_version
+        return Identity(api_version=version, kind=kind, namespace=self.namespace, name=self.name)
 
 
 def every_manifest() -> list[Manifest]:
@@ -102,13 +123,69 @@ async def find(client: ApiReader, where: Server, known: Iterable[Manifest]) -> l
     kinds = sorted({(version, kind) for version, kind, _ in wanted} & where.served.keys())
     lists = await asyncio.gather(*(metadata(client, where.served[kind].path(), SELECTOR) for kind in kinds))
     return [
-        Found(identity=Identity(api_version=version, kind=kind, namespace=meta.namespace, name=meta.name), uid=meta.uid)
-        for (version, kind), found in zip(kinds, lists, strict=True)
+        Found(resource=where.served[kind], namespace=meta.namespace, name=meta.name, uid=meta.uid)
+        for kind, found in zip(kinds, lists, strict=True)
         for meta in found
-        if (version, kind, meta.name) in wanted
+        if (*kind, meta.name) in wanted
     ]
 
 
 async def metadata(client: ApiReader, path: str, selector: str = "") -> list[ObjectMeta]:
     """Return the metadata of every object in a collection. Raises `errors.KubeError`."""
     return [found.metadata for found in await list_objects(client, path, wire.read_stub, selector=selector)]
+
+
+def order(kind: str) -> int:
+    """Return a sort key for the order in which objects are applied."""
+    return _ORDER.index(kind if kind in _ORDER else _ANY_OTHER)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Applier:
+    """Applies objects. dry_run: the API server checks and answers, but stores nothing.
+
+    force: take over fields that another field manager has set to another value.
+    """
+
+    client: ApiWriter
+    server: Server
+    dry_run: bool = False
+    force: bool = False
+
+    async def apply(self, manifest: Manifest) -> Change:
+        """Apply the object and return its change. Raises `Refused` or `errors.KubeError`."""
+        one = identity(manifest)
+        if self.server.resource(one) is None:
+            return Change(identity=one, outcome=Outcome.SKIPPED, note=f"not served by {self.server.version}")
+        live = await self.read(one)
+        home = NAMESPACES.path(name=one.namespace)
+        if live is None and self.dry_run and one.namespace and await self.client.find(home) is None:
+            return Change(identity=one, outcome=Outcome.CREATED, note="not checked: its namespace does not exist yet")
+        try:
+            return objects.changed(one, live, await self._write(one, manifest))
+        except errors.AlreadyExists:
+            # Somebody created it since we looked. An apply of an existing object never ends this way.
+            return objects.changed(one, await self.read(one), await self._write(one, manifest))
+
+    async def read(self, one: Identity) -> dict[str, Any] | None:
+        """Return the live object, None if there is none. Raises `errors.KubeError`."""
+        body = await self.client.find(self._path(one))
+        return None if body is None else objects.read(body)
+
+    async def _write(self, one: Identity, manifest: Manifest) -> dict[str, Any]:
+        query = {"fieldManager": names.PROGRAM, "force": "true" if self.force else "false"}
+        query |= {"dryRun": "All"} if self.dry_run else {}
+        try:
+            body = await self.client.apply_object(self._path(one), query=query, body=manifest)
+        except errors.AlreadyExists:
+            raise
+        except errors.Conflict as error:
+            raise Refused(
+                f"{one}: {error.message}; undo that change, or run again with --force-conflicts to overrule it"
+            ) from error
+        except (errors.Invalid, errors.Forbidden) as error:
+            raise Refused(f"{one}: {error}") from error
+        return objects.read(body)
+
+    def _path(self, one: Identity) -> str:
+        return self.server.served[one.api_version, one.kind].path(one.namespace, one.name)

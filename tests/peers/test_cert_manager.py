@@ -25,7 +25,7 @@ from lab.replicas import Webhook
 from mpijob_elastic import names
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.overlays import Overlay
-from mpijob_elastic.install.server_side_apply import HOOKS
+from mpijob_elastic.install.server import HOOKS
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.command_line import CommandLine

@@ -7,11 +7,10 @@ import pytest
 import yaml
 
 from mpijob_elastic import names
-from mpijob_elastic.install import Refused, removal, rollout
+from mpijob_elastic.install import removal, rollout
 from mpijob_elastic.install.objects import Identity, Outcome, changed
-from mpijob_elastic.install.server import Found, Server
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.resources import DEPLOYMENTS, PODS
+from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Fault, Reset
@@ -31,19 +30,6 @@ def test_a_change_shows_what_differs_and_what_the_api_server_writes_is_none() ->
     change = changed(ONE, live(spec={"replicas": 3}), live(spec={"replicas": 2}))
     assert change.outcome is Outcome.CONFIGURED
     assert change.difference.splitlines()[-3:] == [" spec:", "-  replicas: 3", "+  replicas: 2"]
-
-
-SERVER = Server(version="v1.34.4", minor=34, served={("apps/v1", "Deployment"): DEPLOYMENTS})
-
-
-async def test_pods_that_came_to_a_gate_after_the_question_are_seen(api: TinyApi, client: ApiWriter) -> None:
-    controller = await api.create(DEPLOYMENTS.path(names.NAMESPACE), names.CONTROLLER)
-    identity = Identity(api_version="apps/v1", kind="Deployment", namespace=names.NAMESPACE, name=names.CONTROLLER)
-    found = [Found(identity=identity, uid=controller["metadata"]["uid"])]
-    await api.create(PODS.path(), "train-launcher", spec={"schedulingGates": [{"name": names.GATE_QUEUED}]})
-    with pytest.raises(Refused, match=r"gate of ours that nobody else takes off: /train-launcher\. Resume"):
-        await removal.stop(client, SERVER, found, seconds=1, say=print)
-    assert api.deletions == []
 
 
 async def test_pods_that_came_to_a_gate_while_it_was_removed_are_told(api: TinyApi, client: ApiWriter) -> None:

@@ -11,8 +11,7 @@ from mpijob_elastic.install import Refused, overlays, preflight, removal
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Manifest, Outcome, identity
 from mpijob_elastic.install.overlays import Overlay, for_jobs_in, for_version
-from mpijob_elastic.install.server import OPTIONAL_KINDS, Found, Server, examine
-from mpijob_elastic.install.server_side_apply import Applier
+from mpijob_elastic.install.server import OPTIONAL_KINDS, Applier, Found, Server, examine
 from mpijob_elastic.kube.resources import CONFIG_MAPS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi
@@ -206,7 +205,7 @@ async def test_what_is_gone_or_another_by_now_is_not_deleted(
     proxy: FaultProxy, client: ApiWriter, status: int, reason: str
 ) -> None:
     said: list[object] = []
-    found = Found(identity=identity(MANIFEST), uid="of another one")
+    found = Found(resource=CONFIG_MAPS, namespace="n", name="a", uid="of another one")
     with proxy.inject(Answer(status=status, reason=reason), on=deletions):
-        await removal.delete(client, SERVER, [found], said.append)
+        await removal.delete(client, [found], said.append)
     assert said == []

@@ -12,7 +12,8 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.cli import app, main
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.install import Refused, quota
+from mpijob_elastic.install import Refused, removal
+from mpijob_elastic.install.preflight import check_deletions
 from mpijob_elastic.kube.resources import PODS, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi, refused
@@ -57,12 +58,12 @@ async def four(api: TinyApi) -> TinyApi:
 
 
 async def test_only_quota_of_jobs_of_which_nothing_runs_is_given_back(four: TinyApi, client: ApiWriter) -> None:
-    given, stays = (await quota.look(client)).lines()
+    given, stays = (await removal.quota(client)).lines()
     assert "given back, because nothing of them runs: ml/ended, ml/gone, ml/waits." in given
     assert "because their pods run: ml/runs. It is free when the job is deleted" in stays
     told: list[str] = []
     for _ in range(2):  # an interrupted removal is repeated
-        assert await quota.give_back(client, seconds=60, say=lambda news: told.append(str(news))) == []
+        assert await removal.give_back(client, seconds=60, say=lambda news: told.append(str(news))) == []
     assert workloads(four) == {"runs-launcher", "runs-worker-2"}
     assert len(told) == 3
     assert all(options["preconditions"]["uid"] for options in four.deletions)
@@ -72,7 +73,7 @@ async def test_quota_of_a_job_that_has_ended_since_is_given_back_by_the_same_com
     four: TinyApi, client: ApiWriter
 ) -> None:
     await four.update(PODS.path("ml"), "runs-launcher", status={"phase": "Failed"})
-    assert await quota.give_back(client, seconds=60, say=print) == []
+    assert await removal.give_back(client, seconds=60, say=print) == []
     assert workloads(four) == set()
 
 
@@ -83,7 +84,7 @@ async def test_what_any_queue_has_given_is_quota_and_finished_workloads_are_none
     await held(api, "train", resource=resource, name="held")
     await held(api, "over", status=FINISHED)
     await api.create(WORKLOADS.path("ml"), "stranger-launcher")
-    assert [str(one) for one in (await quota.look(client)).unused] == [f"{resource.kind} ml/held"]
+    assert [str(one.identity) for one in (await removal.quota(client)).unused] == [f"{resource.kind} ml/held"]
 
 
 async def test_without_a_queue_nothing_is_said(api: TinyApi, client: ApiWriter) -> None:
@@ -92,8 +93,8 @@ async def test_without_a_queue_nothing_is_said(api: TinyApi, client: ApiWriter) 
             raise refused(404, "NotFound", "the server could not find the requested resource")
 
     api.hook = not_served
-    assert (await quota.look(client)).lines() == []
-    assert await quota.give_back(client, seconds=60, say=print) == []
+    assert (await removal.quota(client)).lines() == []
+    assert await removal.give_back(client, seconds=60, say=print) == []
 
 
 async def test_a_refused_deletion_holds_up_no_other_and_is_told_once_for_each_reason(
@@ -104,24 +105,24 @@ async def test_a_refused_deletion_holds_up_no_other_and_is_told_once_for_each_re
             raise refused(403, "Forbidden", "the platform team forbids it")
 
     four.hook = forbidding
-    [said] = await quota.give_back(client, seconds=60, say=print)
+    [said] = await removal.give_back(client, seconds=60, say=print)
     assert said.count("the platform team forbids it") == 1
     assert "run `mpijob-elastic uninstall` again" in said
     assert workloads(four) == {"runs-launcher", "runs-worker-2", "ended-launcher", "gone-launcher"}
 
 
 async def test_it_ends_in_time(four: TinyApi, client: ApiWriter) -> None:
-    [said] = await quota.give_back(client, seconds=0, say=print)
+    [said] = await removal.give_back(client, seconds=0, say=print)
     assert said.startswith("Quota was not given back within 0 s: ")
     assert four.deletions == []
 
 
 async def test_who_may_not_give_it_back_is_told_before_anything_goes(four: TinyApi, client: ApiWriter) -> None:
-    found = await quota.look(client)
-    await quota.check(client, found)
+    found = await removal.quota(client)
+    await check_deletions(client, found.unused)
     four.allows = lambda spec: spec["resourceAttributes"]["resource"] != WORKLOADS.plural
     with pytest.raises(Refused, match="may not delete Workload in ml"):
-        await quota.check(client, found)
+        await check_deletions(client, found.unused)
 
 
 @pytest.mark.parametrize("is_allowed", [True, False])
