@@ -195,7 +195,7 @@ def convert(
     Exit codes: 0 done; 1 refused (no YAML, not readable, no such job); 2 wrong usage; 4 no answer of the API server;
     130 Ctrl-C.
     """
-    from upgrade.conversion import files  # noqa: PLC0415 - --help need not load the client
+    from upgrade import conversion_files as files  # noqa: PLC0415 - --help need not load the client
 
     complain = partial(say, err=True)
     if (source is None) == (live is None):

@@ -12,8 +12,7 @@ from mpijob_elastic import names
 from mpijob_elastic.install import Refused
 from tests.examples import share
 from tests.product.upgrade.definitions import definition, v1
-from upgrade import crd
-from upgrade.conversion import documents
+from upgrade import conversion, crd
 
 COUNTS = st.integers(1, 9)
 WORDS = st.text("abc", min_size=1, max_size=3)
@@ -39,7 +38,7 @@ def replica(**more: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]
 
 TRAINING_JOBS = st.builds(
     lambda metadata, spec, extra, roles: {
-        "apiVersion": documents.ET,
+        "apiVersion": conversion.ET,
         "kind": "TrainingJob",
         "metadata": metadata,
         "spec": {**spec, **extra, "etReplicaSpecs": roles},
@@ -70,7 +69,7 @@ JSON = st.recursive(
 
 @given(job=TRAINING_JOBS | OLD_MPI_JOBS)
 def test_nothing_is_dropped_in_silence(job: dict[str, Any]) -> None:
-    one = documents.convert(job)
+    one = conversion.convert(job)
     noted = {note.field.rpartition(".")[2] for note in one.notes}
     roles = job["spec"].get("etReplicaSpecs", job["spec"].get("mpiReplicaSpecs", {}))
     for source in (job["spec"], *roles.values()):
@@ -85,30 +84,30 @@ def test_nothing_is_dropped_in_silence(job: dict[str, Any]) -> None:
 @given(job=TRAINING_JOBS)
 def test_bounds_are_those_of_the_job(job: dict[str, Any]) -> None:
     worker = job["spec"]["etReplicaSpecs"]["worker"]
-    annotations = documents.convert(job).manifest["metadata"]["annotations"]
+    annotations = conversion.convert(job).manifest["metadata"]["annotations"]
     assert annotations[names.MIN_REPLICAS] == str(worker.get("minReplicas", worker.get("replicas", 1)))
     assert annotations.get(names.MAX_REPLICAS) == (str(worker["maxReplicas"]) if "maxReplicas" in worker else None)
 
 
 @given(job=TRAINING_JOBS | OLD_MPI_JOBS)
 def test_what_was_converted_stays_and_yaml_keeps_it(job: dict[str, Any]) -> None:
-    one = documents.convert(job)
-    [again] = documents.convert_text(documents.render([one]), where="test")
+    one = conversion.convert(job)
+    [again] = conversion.convert_text(conversion.render([one]), where="test")
     assert dict(again.manifest) == one.manifest
 
 
 @given(
-    kind=st.sampled_from([("kubeflow.org/v1alpha2", "MPIJob"), (documents.ET, "TrainingJob")]), metadata=JSON, spec=JSON
+    kind=st.sampled_from([("kubeflow.org/v1alpha2", "MPIJob"), (conversion.ET, "TrainingJob")]), metadata=JSON, spec=JSON
 )
 def test_whatever_is_not_as_its_kind_says_is_refused_in_words(kind: tuple[str, str], metadata: Any, spec: Any) -> None:
     text = yaml.safe_dump({"apiVersion": kind[0], "kind": kind[1], "metadata": metadata, "spec": spec})
     with contextlib.suppress(Refused):
-        documents.convert_text(text, where="test")
+        conversion.convert_text(text, where="test")
 
 
 def test_the_refusal_says_what_is_wrong() -> None:
     with pytest.raises(Refused, match=r"MPIJob a is not a valid kubeflow\.org/v1alpha2 object"):
-        documents.convert(
+        conversion.convert(
             {"apiVersion": "kubeflow.org/v1alpha2", "kind": "MPIJob", "metadata": {"name": "a"}, "spec": []}
         )
 

@@ -7,7 +7,7 @@ import yaml
 from mpijob_elastic import names
 from mpijob_elastic.install import Refused
 from mpijob_elastic.model import policy
-from upgrade.conversion import documents, files
+from upgrade import conversion, conversion_files
 
 TRAINING_JOB = """
 apiVersion: kai.alibabacloud.com/v1alpha1
@@ -56,7 +56,7 @@ spec:
 
 
 def converted(text: str) -> tuple[dict[str, Any], dict[str, str]]:
-    [one] = documents.convert_text(text, where="test")
+    [one] = conversion.convert_text(text, where="test")
     return dict(one.manifest), {note.field: note.text for note in one.notes}
 
 
@@ -119,8 +119,8 @@ def test_a_job_that_reads_no_host_list_is_told_so() -> None:
 
 
 def test_every_note_is_a_comment_too() -> None:
-    [one] = documents.convert_text(TRAINING_JOB, where="test")
-    said = [line for line in documents.render([one]).splitlines() if line.startswith("#")]
+    [one] = conversion.convert_text(TRAINING_JOB, where="test")
+    said = [line for line in conversion.render([one]).splitlines() if line.startswith("#")]
     assert said == [f"# TrainingJob ml/mnist: {note}" for note in one.notes]
 
 
@@ -134,7 +134,7 @@ def test_lists_are_taken_apart_and_other_kinds_stay() -> None:
     }
     items = [service, scale, old, yaml.safe_load(OLD_MPI_JOB)]
     text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items})
-    found = documents.convert_text(text, where="test")
+    found = conversion.convert_text(text, where="test")
     assert [one.manifest for one in found[:3]] == [service, scale, old]
     assert found[3].manifest["apiVersion"] == "kubeflow.org/v1"
     assert "edit the job's replicas" in str(found[1].notes[0])
@@ -144,37 +144,37 @@ def test_lists_are_taken_apart_and_other_kinds_stay() -> None:
 @pytest.mark.parametrize("text", ["{", "- 1", "just words", "kind: ''"])
 def test_what_is_no_object_is_refused(text: str) -> None:
     with pytest.raises(Refused, match=r"job\.yaml"):
-        documents.convert_text(text, where="job.yaml")
+        conversion.convert_text(text, where="job.yaml")
 
 
 def test_a_folder_is_converted_file_by_file(tmp_path: Path) -> None:
     (tmp_path / "old" / "deep").mkdir(parents=True)
     with pytest.raises(Refused, match="holds no"):
-        files.convert(tmp_path)
+        conversion_files.convert(tmp_path)
     (tmp_path / "old" / "a.yaml").write_text(TRAINING_JOB + "---\n" + OLD_MPI_JOB)
     (tmp_path / "old" / "deep" / "b.yml").write_text(OLD_MPI_JOB)
     (tmp_path / "old" / "notes.txt").write_text("not a manifest")
     said: list[str] = []
-    files.write(files.convert(tmp_path / "old"), tmp_path / "new", say=said.append)
+    conversion_files.write(conversion_files.convert(tmp_path / "old"), tmp_path / "new", say=said.append)
     first = list(yaml.safe_load_all((tmp_path / "new" / "a.yaml").read_text()))
     assert [one["metadata"]["name"] for one in first] == ["mnist", "bench"]
     assert (tmp_path / "new" / "deep" / "b.yaml").exists()
     assert any(line.startswith("a.yaml: TrainingJob ml/mnist: spec.backoffLimit:") for line in said)
     with pytest.raises(Refused, match="already exists"):
-        files.write(files.convert(tmp_path / "old"), tmp_path / "new", say=said.append)
+        conversion_files.write(conversion_files.convert(tmp_path / "old"), tmp_path / "new", say=said.append)
 
 
 def test_two_files_that_would_become_one_are_refused(tmp_path: Path) -> None:
     for name in ("a.yaml", "a.yml"):
         (tmp_path / name).write_text(OLD_MPI_JOB)
     with pytest.raises(Refused, match=r"a\.yaml and a\.yml would both become .*a\.yaml"):
-        files.write(files.convert(tmp_path), tmp_path / "new", say=print)
+        conversion_files.write(conversion_files.convert(tmp_path), tmp_path / "new", say=print)
     assert not (tmp_path / "new").exists()
 
 
 def test_the_name_of_a_field_stays_within_its_comment() -> None:
     hostile = "x\nkind: ClusterRoleBinding\n---\n\x1b[2J\u2028y"
-    (job,) = documents.convert_text(TRAINING_JOB, where="a file")
-    shown = documents.render([documents.convert({**yaml.safe_load(TRAINING_JOB), "spec": {hostile: 1}})])
+    (job,) = conversion.convert_text(TRAINING_JOB, where="a file")
+    shown = conversion.render([conversion.convert({**yaml.safe_load(TRAINING_JOB), "spec": {hostile: 1}})])
     assert [found["kind"] for found in yaml.safe_load_all(shown)] == [job.manifest["kind"]]
     assert "\x1b" not in shown

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -11,8 +10,8 @@ from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
-from upgrade.conversion import documents
-from upgrade.conversion.elastic import Converted
+from upgrade import conversion
+from upgrade.conversion import Converted
 
 STANDARD_INPUT = Path("-")
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -23,13 +22,8 @@ _KINDS = {
     ),
 }
 
-
-@dataclass(frozen=True, kw_only=True)
-class File:
-    """The result for a file; name: relative to the given path."""
-
-    name: Path
-    objects: tuple[Converted, ...]
+# A name, relative to the given path, and its objects.
+File = tuple[Path, list[Converted]]
 
 
 def convert(source: Path) -> list[File]:
@@ -54,7 +48,7 @@ async def convert_live(client: ApiReader, wanted: str, namespace: str) -> File:
         raw = await client.get(resource.path(namespace, name))
     except errors.NotFound as error:
         raise Refused(f"--live {wanted}: {error.message} in namespace {namespace} ({resource.api_version})") from error
-    return File(name=Path(f"{name}.yaml"), objects=(documents.convert(msgspec.json.decode(raw)),))
+    return Path(f"{name}.yaml"), [conversion.convert(msgspec.json.decode(raw))]
 
 
 def write(files: Iterable[File], folder: Path | None, *, say: Callable[[str], None]) -> None:
@@ -62,26 +56,26 @@ def write(files: Iterable[File], folder: Path | None, *, say: Callable[[str], No
 
     Raises `Refused` if a file already exists, or two would become one, before anything is written, and OSError.
     """
-    all_files = list(files)
-    for file in all_files:
-        for one in file.objects:
+    files = list(files)
+    for name, objects in files:
+        for one in objects:
             for note in one.notes:
-                say(f"{file.name}: {one.subject}: {note}")
+                say(f"{name}: {one.subject}: {note}")
     if folder is None:
-        objects = [one for file in all_files for one in file.objects]
-        sys.stdout.write(documents.render(objects))
+        sys.stdout.write(conversion.render(one for _, objects in files for one in objects))
         return
     targets: dict[Path, File] = {}
-    for file in all_files:
-        path = folder / file.name.with_suffix(".yaml")
+    for file in files:
+        name = file[0]
+        path = folder / name.with_suffix(".yaml")
         if (other := targets.setdefault(path, file)) is not file:
-            raise Refused(f"{other.name} and {file.name} would both become {path}; rename one of them")
+            raise Refused(f"{other[0]} and {name} would both become {path}; rename one of them")
     if there := [str(path) for path in targets if path.exists()]:
         raise Refused(f"{', '.join(there)}: already exists; choose an empty folder for --output")
-    for path, file in targets.items():
+    for path, (_, objects) in targets.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(documents.render(file.objects))
+        path.write_text(conversion.render(objects))
 
 
 def _converted(text: str, name: Path) -> File:
-    return File(name=name, objects=tuple(documents.convert_text(text, where=str(name))))
+    return name, conversion.convert_text(text, where=str(name))
