@@ -6,7 +6,6 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.install import Refused, rollout
 from mpijob_elastic.install.objects import Ask, Say
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import ApiWriter
@@ -43,24 +42,18 @@ async def adopt(client: ApiWriter, namespace: str, job: str, *, ask: Ask, say: S
         await client.delete_object(PODS.path(namespace, old.name), uid=old.uid, options={"gracePeriodSeconds": 0})
 
     async def missing() -> str:
-        return _missing(await _view(client, namespace, job), old)
+        """Say what the new launcher lacks; "" once it sees the host list."""
+        seen = await _view(client, namespace, job)
+        if seen.launcher is None or seen.launcher.ref.uid == old.uid:
+            return "mpi-operator has not created the new launcher yet"
+        if not seen.launcher.facts.mounts_discovery:
+            return f"the new launcher does not mount {names.KEY_DISCOVER_HOSTS}: the webhook was not called"
+        return "" if seen.published_pods else f"no worker is in {names.KEY_DISCOVER_HOSTS} yet"
 
     advice = f"`mpijob-elastic get {job} -n {namespace}` says what it waits for"
     await rollout.wait(missing, seconds=timeout, say=say, advice=advice)
     say(f"{namespace}/{job} is elastic")
     return True
-
-
-def _missing(view: JobView, old: Identity) -> str:
-    """Say what the new launcher lacks; "" once it sees the host list."""
-    launcher = view.launcher
-    if launcher is None or launcher.ref.uid == old.uid:
-        return "mpi-operator has not created the new launcher yet"
-    if not launcher.facts.mounts_discovery:
-        return f"the new launcher does not mount {names.KEY_DISCOVER_HOSTS}: the webhook was not called"
-    if not view.published_pods:
-        return f"no worker is in {names.KEY_DISCOVER_HOSTS} yet"
-    return ""
 
 
 async def _view(client: ApiReader, namespace: str, job: str) -> JobView:

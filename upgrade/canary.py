@@ -12,7 +12,7 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.install import rollout, server
 from mpijob_elastic.install.objects import Say
-from mpijob_elastic.install.preflight import Right, check_rights
+from mpijob_elastic.install.server import Right, check_rights
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS

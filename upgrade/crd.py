@@ -110,7 +110,14 @@ def upgraded(crd: Crd) -> dict[str, Any]:
     """Return the definition with our additions. Raises `Refused`."""
     legacy = form(crd) is Form.LEGACY
     version = _v1(crd)
-    changed = _scalable(version) | {"additionalPrinterColumns": _columns(version.get("additionalPrinterColumns", []))}
+    other = version["subresources"].get("scale", SCALE)
+    if other != SCALE:
+        raise Refused(
+            f"{NAME} has another scale subresource in version v1 ({other}), which somebody may rely on. "
+            "Remove it, and run this again"
+        )
+    added = {"additionalPrinterColumns": _columns(version.get("additionalPrinterColumns", []))}
+    changed = {**version, "subresources": {**version["subresources"], "scale": SCALE}, **added}
     return _with_v1(crd, changed if legacy else _keeping_selector(changed))
 
 
@@ -175,16 +182,6 @@ def _is_training_operators(version: Version) -> bool:
     for name in ("spec", "mpiReplicaSpecs"):
         schema = schema.get("properties", {}).get(name, {})
     return isinstance(schema.get("additionalProperties"), Mapping)
-
-
-def _scalable(version: Version) -> dict[str, Any]:
-    other = version["subresources"].get("scale", SCALE)
-    if other != SCALE:
-        raise Refused(
-            f"{NAME} has another scale subresource in version v1 ({other}), which somebody may rely on. "
-            "Remove it, and run this again"
-        )
-    return {**version, "subresources": {**version["subresources"], "scale": SCALE}}
 
 
 def _columns(there: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

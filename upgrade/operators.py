@@ -18,7 +18,8 @@ from mpijob_elastic.kube.resources import DEPLOYMENTS, PODS, Resource
 
 KNOWN = (0, 2, 3)
 _FIRST_ELASTIC = (0, 3, 0)
-_NAMES = ("mpi-operator", "training-operator")
+# A digest tells no version, and a colon before a slash is a port.
+_IMAGE = re.compile(r"([^@]*/)?(?P<name>mpi-operator|training-operator)(:(?P<tag>[^/:@]*))?(@.*)?")
 _VERSION = re.compile(r"v?(?P<major>\d+)\.(?P<minor>\d+)(\.(?P<patch>\d+))?")
 
 
@@ -66,13 +67,14 @@ async def check(client: ApiReader) -> None:
 
 def recognise(where: str, image: str, command: tuple[str, ...] = ()) -> Operator | None:
     """Return the operator that runs this image with this command; None if it is no operator of MPIJobs."""
-    repository, tag = _split(image)
-    name = repository.rpartition("/")[2]
-    if name not in _NAMES:
+    found = _IMAGE.fullmatch(image)
+    if found is None:
         return None
+    tag = found["tag"] or ""
     match = _VERSION.match(tag)
     version = tag.removeprefix("v") if match else ""
-    kind = Kind.ELASTIC if name != _NAMES[0] or any("v2beta" in part for part in command) else _kind(match)
+    is_newer = found["name"] == "training-operator" or any("v2beta" in part for part in command)
+    kind = Kind.ELASTIC if is_newer else _kind(match)
     return Operator(where=where, image=image, version=version, kind=kind)
 
 
@@ -83,13 +85,6 @@ def _kind(version: re.Match[str] | None) -> Kind:
     if number >= _FIRST_ELASTIC:
         return Kind.ELASTIC
     return Kind.KNOWN if number == KNOWN else Kind.OTHER
-
-
-def _split(image: str) -> tuple[str, str]:
-    """Return repository and tag. A digest tells no version, and a colon before a slash is a port."""
-    name = image.partition("@")[0]
-    repository, colon, tag = name.rpartition(":")
-    return (repository, tag) if colon and "/" not in tag else (name, "")
 
 
 async def _readable(

@@ -3,18 +3,31 @@
 Nothing is written; a question that cannot be answered is reported as open.
 """
 
+from typing import Any
+
+import yaml
+
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.install import Refused, installer, server
+from mpijob_elastic.install import Refused, installer, objects, server
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.reader import ApiReader, list_objects
-from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import operator_types
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import registration, views
-from upgrade import canary, findings, kueue, operators, scale, traces
+from upgrade import canary, findings, operators, scale, traces
 from upgrade.findings import Advice, Finding, Report
+
+_KUEUE = "kueue.x-k8s.io"
+# The version of its Workloads that queued jobs need.
+_WORKLOADS = f"{_KUEUE}/v1beta2"
+# Where its manifests and its chart put the configuration.
+_CONFIGURATION = CONFIG_MAPS.path("kueue-system", "kueue-manager-config")
+_KEY = "controller_manager_config.yaml"
+# As its configuration names MPIJobs of v1.
+_FRAMEWORK = f"{MPI_JOBS.kind}.{MPI_JOBS.version}.{MPI_JOBS.group}"
 
 
 async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
@@ -31,7 +44,7 @@ async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
             *([] if jobs is None else findings.faults(await _faults(client))),
             await _rights(client, found, plan),
             await _webhook(client, plan),
-            await kueue.look(client),
+            await kueue(client),
         ),
         jobs=tuple(adoptions or ()),
     )
@@ -39,11 +52,10 @@ async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
 
 async def _definition(client: ApiReader) -> Finding:
     try:
-        return findings.definition(await scale.read_definition(client))
-    except Refused:
-        return findings.definition(None)
+        raw = await client.find(scale.DEFINITION)
     except errors.Forbidden:
         return findings.unknown("definition", "read it")
+    return findings.definition(None if raw is None else objects.read(raw))
 
 
 async def _jobs(client: ApiReader) -> list[JobView] | None:
@@ -92,3 +104,33 @@ async def _webhook(client: ApiWriter, plan: Plan) -> Finding:
     why = await registration.trouble(client, registered) or f"it did not answer for a job in {namespace}"
     advice = f"the API server goes on without it: see the logs of deployment/{names.WEBHOOK}"
     return Finding("webhook", Advice.CARE, f"installed; {why}, and {advice}")
+
+
+async def kueue(client: ApiReader) -> Finding:
+    """Say whether Kueue is there, whether jobs may be queued, and whether it takes the pods of MPIJobs for its own."""
+    if await client.find(f"/apis/{_KUEUE}") is None:
+        return Finding("kueue", Advice.GO, "not installed")
+    if await client.find(f"/apis/{_WORKLOADS}") is None:
+        said = f"older than 0.15, without {_WORKLOADS}, so MPIJobs with a queue's label are not queued"
+        return Finding("kueue", Advice.CARE, f"installed, but {said}")
+    verdict, said = await _integration(client)
+    return Finding("kueue", verdict, f"installed; MPIJobs may be queued; {said}")
+
+
+async def _integration(client: ApiReader) -> tuple[Advice, str]:
+    """Judge Kueue's integration for plain pods."""
+    advice = f"add {_FRAMEWORK} to its integrations.externalFrameworks"
+    try:
+        raw = await client.find(_CONFIGURATION)
+        config: Any = yaml.safe_load(objects.read(raw).get("data", {}).get(_KEY, "") if raw else "")
+    except (errors.Forbidden, yaml.YAMLError):
+        return Advice.CARE, f"this account cannot read its configuration: if its integration `pod` is on, {advice}"
+    found = (config.get("integrations") or {}) if isinstance(config, dict) else None
+    if not isinstance(found, dict):
+        return Advice.CARE, f"its configuration is not in {_CONFIGURATION}: if its integration `pod` is on, {advice}"
+    if "pod" not in (found.get("frameworks") or ()):
+        return Advice.GO, "its integration `pod` is off"
+    if _FRAMEWORK in (found.get("externalFrameworks") or ()):
+        return Advice.GO, "its integration `pod` leaves the pods of MPIJobs alone"
+    twice = "asks for quota for the pods of MPIJobs a second time, where they have a queue, or one is named default"
+    return Advice.CARE, f"its integration `pod` {twice}: {advice}"

@@ -12,7 +12,7 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.install import ATTEMPTS, Refused, objects, rollout
 from mpijob_elastic.install.objects import Change, Say, identity
-from mpijob_elastic.install.preflight import Right, check_rights
+from mpijob_elastic.install.server import Right, check_rights
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, MPI_JOBS, NAMESPACES, SECRETS
@@ -67,18 +67,6 @@ async def change_definition(client: ApiWriter, wanted: Wanted, *, dry_run: bool 
     )
 
 
-async def wait_for_scale(client: ApiReader, *, seconds: float, say: Say) -> None:
-    """Wait until the API server serves the scale subresource. Raises `Refused` and `errors.KubeError`."""
-
-    async def missing() -> str:
-        served = objects.read(await client.get(f"/apis/{MPI_JOBS.api_version}"))["resources"]
-        there = any(one["name"] == f"{MPI_JOBS.plural}/scale" for one in served)
-        return "" if there else f"{MPI_JOBS.plural}/scale is not served yet"
-
-    advice = "the API server's log says why. Run the same command again"
-    await rollout.wait(missing, seconds=seconds, say=say, advice=advice)
-
-
 async def offer(client: ApiWriter, *, dry_run: bool, seconds: float, say: Say) -> str:
     """Make MPIJobs scalable; return what may undo that, in words, "" if nothing is known.
 
@@ -95,8 +83,20 @@ async def offer(client: ApiWriter, *, dry_run: bool, seconds: float, say: Say) -
     else:
         await _record(client)
         say(await change_definition(client, crd.upgraded))
-        await wait_for_scale(client, seconds=seconds, say=say)
-    return _undone_by(crd.writers(live))
+
+        async def missing() -> str:
+            served = objects.read(await client.get(f"/apis/{MPI_JOBS.api_version}"))["resources"]
+            there = any(one["name"] == f"{MPI_JOBS.plural}/scale" for one in served)
+            return "" if there else f"{MPI_JOBS.plural}/scale is not served yet"
+
+        advice = "the API server's log says why. Run the same command again"
+        await rollout.wait(missing, seconds=seconds, say=say, advice=advice)
+    if not (writers := crd.writers(live)):
+        return ""
+    return (
+        f"Note: {', '.join(writers)} wrote the definition of MPIJobs before. The same manifest, applied again, takes "
+        "`kubectl scale` away, so add the subresource to it (docs/scale.md)"
+    )
 
 
 async def is_recorded(client: ApiReader) -> bool:
@@ -144,12 +144,3 @@ async def _record(client: ApiWriter) -> None:
             f"`{names.PROGRAM} install` first"
         )
     await record.keep(client, await read_definition(client))
-
-
-def _undone_by(writers: list[str]) -> str:
-    if not writers:
-        return ""
-    return (
-        f"Note: {', '.join(writers)} wrote the definition of MPIJobs before. The same manifest, applied again, takes "
-        "`kubectl scale` away, so add the subresource to it (docs/scale.md)"
-    )

@@ -14,7 +14,7 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.install import ATTEMPTS
 from mpijob_elastic.install.objects import Say
-from mpijob_elastic.install.preflight import Right, check_rights
+from mpijob_elastic.install.server import Right, check_rights
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader, list_objects
@@ -25,6 +25,7 @@ from mpijob_elastic.model.job import ConfigFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe import facts_config, facts_pod
+from upgrade.crd import SELECTOR
 
 Patch = list[dict[str, Any]]
 
@@ -34,8 +35,6 @@ RIGHTS: tuple[Right, ...] = tuple(
 
 _NO_HOSTS = names.discover_hosts([], slots=1)
 _ENDED = ("Succeeded", "Failed")
-_ANNOTATIONS = ("metadata", "annotations")
-_SELECTOR = ("status", "replicaStatuses", "Worker", "selector")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,20 +45,19 @@ class Removal:
     """
 
     resource: Resource
-    namespace: str
-    name: str
+    ref: Identity
     patch: Patch
     subresource: str = ""
 
     @property
     def path(self) -> str:
         """The path for the patch."""
-        return self.resource.path(self.namespace, self.name, self.subresource or None)
+        return self.resource.path(self.ref.namespace, self.ref.name, self.subresource)
 
     def __str__(self) -> str:
         paths = [str(operation["path"]) for operation in self.patch if operation["op"] == "remove"]
         gone = [path.rsplit("/", 1)[-1].replace("~1", "/") for path in paths]
-        return f"{self.resource.kind} {self.namespace}/{self.name}: {', '.join(gone)}"
+        return f"{self.resource.kind} {self.ref.namespace}/{self.ref.name}: {', '.join(gone)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,32 +120,39 @@ async def sweep(client: ApiWriter, *, say: Say) -> None:
 def find(*, jobs: Sequence[MPIJob], configs: Iterable[ConfigFacts], pods: Sequence[PodFacts]) -> Traces:
     """Return our traces on these MPIJobs, ConfigMaps and pods; pure."""
     launchers = [pod for pod in pods if pod.role == names.ROLE_LAUNCHER]
-    handed_over = {job.metadata.uid for job in jobs if names.is_handed_over(_status(job) or "")}
+    handed_over = {
+        job.metadata.uid for job in jobs if names.is_handed_over(job.metadata.annotations.get(names.STATUS, ""))
+    }
     mounting = {_job(pod) for pod in launchers if pod.mounts_discovery and pod.phase not in _ENDED}
     removals: list[Removal] = []
     kept = []
+
+    def remove(resource: Resource, one: Identity, patch: Patch, *, subresource: str = "") -> None:
+        if patch:
+            uid = {"op": "test", "path": "/metadata/uid", "value": one.uid}
+            removals.append(Removal(resource=resource, ref=one, patch=[uid, *patch], subresource=subresource))
+
     for pod in launchers:
-        removals += _removal(PODS, pod.metadata, _without(pod.refreshed, *_ANNOTATIONS, names.REFRESHED))
+        remove(PODS, pod.metadata, _without(pod.refreshed, _annotation(names.REFRESHED)))
     for config in filter(_is_ours, configs):
-        memory = _without(config.memory, *_ANNOTATIONS, names.MEMORY)
+        memory = _without(config.memory, _annotation(names.MEMORY))
         if memory:  # the history is read by nobody else: it goes whatever it is, and where there is none, too
-            path = _path(*_ANNOTATIONS, names.HISTORY)
+            path = _annotation(names.HISTORY)
             memory += [{"op": "add", "path": path, "value": ""}, {"op": "remove", "path": path}]
         if config.metadata.job_uid in handed_over:
-            removals += _removal(CONFIG_MAPS, config.metadata, memory)
+            remove(CONFIG_MAPS, config.metadata, memory)
         elif _job(config) in mounting:
             kept.append(f"{config.metadata.namespace}/{config.metadata.job}")
         else:
-            key = _without(config.script, "data", names.KEY_DISCOVER_HOSTS)
-            removals += _removal(CONFIG_MAPS, config.metadata, memory + key + _unmapped(config.kubexec))
+            key = _without(config.script, f"/data/{names.KEY_DISCOVER_HOSTS}")
+            remove(CONFIG_MAPS, config.metadata, memory + key + _unmapped(config.kubexec))
     # Jobs last: after an interruption they still tell whose the keys are.
     for job in jobs:
         said = job.metadata.annotations
         ours = (names.STATUS, names.PHASE, names.CHANGE)
-        notes = [operation for key in ours for operation in _without(said.get(key), *_ANNOTATIONS, key)]
-        removals += _removal(MPI_JOBS, job.metadata, notes)
+        remove(MPI_JOBS, job.metadata, [part for key in ours for part in _without(said.get(key), _annotation(key))])
         # The operator drops the selector at its next status update, but never for an ended job.
-        removals += _removal(MPI_JOBS, job.metadata, _without(_selector(job), *_SELECTOR), subresource="status")
+        remove(MPI_JOBS, job.metadata, _without(_selector(job), f"/{'/'.join(SELECTOR)}"), subresource="status")
     return Traces(removals=tuple(removals), kept=tuple(sorted(kept)), surplus=tuple(sorted(_surplus(jobs, pods))))
 
 
@@ -181,10 +186,6 @@ def _job(facts: PodFacts | ConfigFacts) -> tuple[str, str, str]:
     return facts.metadata.namespace, facts.metadata.job, facts.metadata.job_uid
 
 
-def _status(job: MPIJob) -> str | None:
-    return job.metadata.annotations.get(names.STATUS)
-
-
 def _selector(job: MPIJob) -> str | None:
     """Return the selector in the job's status if it is ours."""
     statuses = job.status.replica_statuses if job.status else None
@@ -192,14 +193,14 @@ def _selector(job: MPIJob) -> str | None:
     return selector if selector == names.worker_selector(job.metadata.name) else None
 
 
-def _without(value: str | None, *parts: str) -> Patch:
+def _annotation(key: str) -> str:
+    """Return its path; no key of ours holds a tilde."""
+    return f"/metadata/annotations/{key.replace('/', '~1')}"
+
+
+def _without(value: str | None, path: str) -> Patch:
     """Return the operations that remove the field at this path if it still has this value; none without a value."""
-    path = _path(*parts)
     return [] if value is None else [{"op": "test", "path": path, "value": value}, {"op": "remove", "path": path}]
-
-
-def _path(*parts: str) -> str:
-    return "".join(f"/{part.replace('/', '~1')}" for part in parts)  # no key of ours holds a tilde
 
 
 def _unmapped(script: str | None) -> Patch:
@@ -209,10 +210,3 @@ def _unmapped(script: str | None) -> Patch:
     path = f"/data/{names.KEY_KUBEXEC}"
     own = kubexec.unmapped(script)
     return [{"op": "test", "path": path, "value": script}, {"op": "replace", "path": path, "value": own}]
-
-
-def _removal(resource: Resource, one: Identity, patch: Patch, *, subresource: str = "") -> list[Removal]:
-    """Return the removal; none if there is nothing to remove."""
-    patch = patch and [{"op": "test", "path": "/metadata/uid", "value": one.uid}, *patch]
-    removal = Removal(resource=resource, namespace=one.namespace, name=one.name, patch=patch, subresource=subresource)
-    return [removal] if patch else []

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from mpijob_elastic import names
 from mpijob_elastic.install import Refused, removal, rollout, server
 from mpijob_elastic.install.objects import Identity, Say
-from mpijob_elastic.install.preflight import check_deletions
 from mpijob_elastic.install.removal import Quota
 from mpijob_elastic.install.server import HOOKS, WORKLOADS, Found
 from mpijob_elastic.kube import errors
@@ -61,14 +60,14 @@ class Uninstallation:
     async def _prepared(cls, client: ApiWriter, *, takes_scale: bool, takes_traces: bool) -> Uninstallation:
         _, everything = await server.look(client)
         found = sorted((one for one in everything if not _goes_with_namespace(one)), key=_order)
-        await check_deletions(client, found)
+        await server.check_deletions(client, found)
         if found:
             removal.check_none_waits(await removal.held(client))
         if _holds_namespace(found):
             await _check_no_jobs(client)
         takes_scale = takes_scale and await _can_take_scale(client)
         quota = await removal.quota(client)
-        await check_deletions(client, quota.unused)
+        await server.check_deletions(client, quota.unused)
         if takes_traces:
             await traces.check(client)
         left = await traces.look(client) if takes_traces else None

@@ -10,15 +10,17 @@
 from dataclasses import dataclass, replace
 
 from mpijob_elastic import __version__, names
-from mpijob_elastic.install import Refused, overlays, preflight, removal, rollout, server
+from mpijob_elastic.install import Refused, overlays, removal, rollout, server
 from mpijob_elastic.install.objects import Manifest, Say, identity, read
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.kube.reader import ApiReader, list_objects
-from mpijob_elastic.install.server import HOOKS, WORKLOADS, Applier, Server
-from mpijob_elastic.kube.resources import DEPLOYMENTS
+from mpijob_elastic.install.server import HOOKS, OLDEST, OPTIONAL_KINDS, WORKLOADS, Applier, Server
+from mpijob_elastic.kube.resources import DEPLOYMENTS, MPI_JOBS, NAMESPACES
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import listed
 
+# Server-side apply needs patch, and create for an object that does not exist yet.
+APPLY_VERBS = ("get", "create", "patch")
 # Jobs in these namespaces are never managed.
 NOT_FOR_JOBS = frozenset({"kube-system", "kube-public", "kube-node-lease", names.NAMESPACE})
 
@@ -100,11 +102,28 @@ async def install(client: ApiWriter, plan: Plan, options: Options, *, say: Say) 
 
 async def check(client: ApiReader, found: Server, plan: Plan, *, uncover: bool) -> list[server.Found]:
     """Return our objects that are to go, after a check of everything that can fail. Raises as `install` does."""
-    wanted = plan.manifests()
-    await preflight.check(client, found, wanted, jobs_namespaces=plan.jobs_namespaces)
-    kept = {identity(manifest) for manifest in wanted}
+    kept = {identity(manifest) for manifest in plan.manifests()}
+    if found.minor < OLDEST:
+        raise Refused(f"Kubernetes {found.version} is too old: 1.{OLDEST} is the oldest that is supported")
+    kinds = {(one.api_version, one.kind) for one in kept if one.kind not in OPTIONAL_KINDS}
+    if missing := sorted(f"{kind} ({version})" for version, kind in kinds - found.served.keys()):
+        raise Refused(
+            f"API server {found.version} does not serve {', '.join(missing)}: install what provides them "
+            "(cert-manager, the Prometheus operator) first, or leave out that --overlay"
+        )
+    if (MPI_JOBS.api_version, MPI_JOBS.kind) not in await server.resources(client, MPI_JOBS.api_version):
+        raise Refused(
+            f"the API server does not serve {MPI_JOBS.plural}.{MPI_JOBS.group}/{MPI_JOBS.version}: "
+            "install mpi-operator v0.2.3 with its CustomResourceDefinition first"
+        )
+    for namespace in plan.jobs_namespaces:
+        if await client.find(NAMESPACES.path(name=namespace)) is None:
+            raise Refused(f"--jobs-namespace: there is no namespace {namespace}; create it, or name another")
+    served = [(found.resource(one), one.namespace) for one in kept]
+    rights = [(resource, namespace, verb) for resource, namespace in served if resource for verb in APPLY_VERBS]
+    await server.check_rights(client, rights)
     others = [manifest for manifest in server.every_manifest() if identity(manifest) not in kept]
     stale = [one for one in await server.find(client, found, others) if one.identity not in kept]
-    await preflight.check_deletions(client, stale)
+    await server.check_deletions(client, stale)
     await removal.check_coverage(client, stale, plan.jobs_namespaces, uncover=uncover)
     return stale

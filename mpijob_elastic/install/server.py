@@ -1,4 +1,4 @@
-"""The API server: its version, where each kind is served, our objects in it, and how manifests are applied to it.
+"""The API server: its version and kinds, our objects in it, the user's rights there, and how manifests are applied.
 
 Our objects have our label and a name from the manifests of any overlay.
 https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api
@@ -32,6 +32,10 @@ OLDEST = 28
 OPTIONAL_KINDS = {"FlowSchema": 29, "ValidatingAdmissionPolicy": 30, "ValidatingAdmissionPolicyBinding": 30}
 DEFINITION = "CustomResourceDefinition"
 SELECTOR = f"app.kubernetes.io/name={names.PROGRAM}"
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+# A resource, the namespace ("" for none or all), a verb.
+Right = tuple[Resource, str, str]
 
 WORKLOADS = ("Deployment",)
 HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
@@ -133,6 +137,41 @@ async def find(client: ApiReader, where: Server, known: Iterable[Manifest]) -> l
 async def metadata(client: ApiReader, path: str, selector: str = "") -> list[ObjectMeta]:
     """Return the metadata of every object in a collection. Raises `errors.KubeError`."""
     return [found.metadata for found in await list_objects(client, path, wire.read_stub, selector=selector)]
+
+
+async def check_rights(client: ApiReader, wanted: Iterable[Right], *, name: str = "") -> None:
+    """Raise `Refused` if RBAC does not give this account all these rights. The check itself needs none.
+
+    name: of the object; "" for any object.
+    """
+    questions = sorted(set(wanted))
+    answers = await asyncio.gather(*(_allowed(client, right, name) for right in questions))
+    missing = [
+        f"{verb} {resource.kind}" + (f" in {namespace}" if namespace else "")
+        for (resource, namespace, verb), allowed in zip(questions, answers, strict=True)
+        if not allowed
+    ]
+    if missing:
+        raise Refused(
+            f"your account may not {', '.join(missing)}; ask an administrator of the cluster to run this, "
+            "or --print the manifests for the administrator"
+        )
+
+
+async def check_deletions(client: ApiReader, found: Iterable[Found]) -> None:
+    """Raise `Refused` if this account may not delete these objects."""
+    await check_rights(client, [(one.resource, one.namespace, "delete") for one in found])
+
+
+async def _allowed(client: ApiReader, right: Right, name: str) -> bool:
+    resource, namespace, verb = right
+    asked = {"verb": verb, "group": resource.group, "resource": resource.plural, "namespace": namespace, "name": name}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": asked},
+    }
+    return bool(read(await client.review(REVIEWS, body=review))["status"].get("allowed"))
 
 
 def order(kind: str) -> int:

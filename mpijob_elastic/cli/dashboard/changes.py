@@ -17,7 +17,7 @@ from mpijob_elastic.cli.jobs.change import Decide, Patience
 from mpijob_elastic.cli.jobs.changes import Asked as Size
 from mpijob_elastic.cli.jobs.changes import resuming, sized, suspending
 from mpijob_elastic.cli.jobs.live import Key
-from mpijob_elastic.install.preflight import check_rights
+from mpijob_elastic.install.server import check_rights
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.install import Refused, overlays, preflight, removal
+from mpijob_elastic.install import Refused, installer, overlays, removal
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Manifest, Outcome, identity
 from mpijob_elastic.install.overlays import Overlay, for_jobs_in, for_version
@@ -154,7 +154,7 @@ async def test_a_server_that_lacks_what_is_needed_is_refused(
 ) -> None:
     found = replace(server, version=version, minor=minor)
     with pytest.raises(Refused, match=words):
-        await preflight.check(older, found, Plan(overlays=overlays).manifests(), jobs_namespaces=())
+        await installer.check(older, found, Plan(overlays=overlays), uncover=False)
 
 
 async def test_kinds_that_only_help_are_skipped(older: ApiWriter, server: Server) -> None:

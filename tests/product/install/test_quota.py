@@ -13,7 +13,7 @@ from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.cli import app, main
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.install import Refused, removal
-from mpijob_elastic.install.preflight import check_deletions
+from mpijob_elastic.install.server import check_deletions
 from mpijob_elastic.kube.resources import PODS, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi, refused

@@ -97,7 +97,9 @@ def test_what_was_converted_stays_and_yaml_keeps_it(job: dict[str, Any]) -> None
 
 
 @given(
-    kind=st.sampled_from([("kubeflow.org/v1alpha2", "MPIJob"), (conversion.ET, "TrainingJob")]), metadata=JSON, spec=JSON
+    kind=st.sampled_from([("kubeflow.org/v1alpha2", "MPIJob"), (conversion.ET, "TrainingJob")]),
+    metadata=JSON,
+    spec=JSON,
 )
 def test_whatever_is_not_as_its_kind_says_is_refused_in_words(kind: tuple[str, str], metadata: Any, spec: Any) -> None:
     text = yaml.safe_dump({"apiVersion": kind[0], "kind": kind[1], "metadata": metadata, "spec": spec})

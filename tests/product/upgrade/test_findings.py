@@ -11,7 +11,7 @@ from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer
 from tests.faults.proxy import FaultProxy
 from tests.product.upgrade.definitions import definition
-from upgrade import findings, kueue, operators
+from upgrade import findings, operators, preflight
 from upgrade.findings import Adoption, Advice, Finding, Readiness, Report
 from upgrade.operators import Kind, Operator
 
@@ -110,9 +110,9 @@ def installed(api: TinyApi) -> None:
 async def test_without_it_there_is_nothing_to_say_and_an_older_one_queues_no_job(
     api: TinyApi, client: ApiWriter
 ) -> None:
-    assert (await kueue.look(client)).text == "not installed"
+    assert (await preflight.kueue(client)).text == "not installed"
     api.objects["/apis/kueue.x-k8s.io"] = {"name": "kueue.x-k8s.io"}
-    found = await kueue.look(client)
+    found = await preflight.kueue(client)
     assert found.verdict is Advice.CARE
     assert "older than 0.15" in found.text
 
@@ -135,7 +135,7 @@ async def test_its_integration_for_pods_is_judged(
 ) -> None:
     if configuration is not None:
         await api.create(PLACE, "kueue-manager-config", data={"controller_manager_config.yaml": configuration})
-    found = await kueue.look(client)
+    found = await preflight.kueue(client)
     assert (found.verdict, said in found.text) == (verdict, True), found.text
     assert ("add MPIJob.v1.kubeflow.org to" in found.text) is (verdict is Advice.CARE)
 
@@ -143,7 +143,7 @@ async def test_its_integration_for_pods_is_judged(
 @pytest.mark.usefixtures("installed")
 async def test_without_the_right_to_read_it_nothing_is_claimed(client: ApiWriter, proxy: FaultProxy) -> None:
     with proxy.inject(Answer(status=403), on=lambda request: request.path.startswith(PLACE)):
-        found = await kueue.look(client)
+        found = await preflight.kueue(client)
     assert (found.verdict, "cannot read" in found.text) == (Advice.CARE, True)
 
 

@@ -98,7 +98,7 @@ def test_what_others_wrote_stays(config: Object) -> None:
 )
 def test_a_live_launcher_keeps_what_it_mounts(pod: Object, kept: tuple[str, ...], removed: set[str]) -> None:
     found = find(config_maps=[config_map()], pods=[pod])
-    assert (found.kept, {one.name for one in found.removals}) == (kept, removed)
+    assert (found.kept, {one.ref.name for one in found.removals}) == (kept, removed)
 
 
 @pytest.mark.parametrize("pods", [[], [launcher(refreshed=False)]])
