@@ -50,7 +50,9 @@ async def run(client: ApiWriter, namespace: str, *, image: str, seconds: float, 
     await remove(client, namespace)
     await wait(partial(_still_there, client, namespace))
     try:
-        await _ensure(client, namespace)
+        if await client.find(NAMESPACES.path(name=namespace)) is None:
+            body = {"apiVersion": "v1", "kind": NAMESPACES.kind, "metadata": {"name": namespace, "labels": _LABELS}}
+            await client.create_object(NAMESPACES.path(), body=body)
         await wait(partial(_uncalled, client, namespace))
         say(f"canary: job {namespace}/{JOB}")
         await client.create_object(MPI_JOBS.path(namespace), body=_job(image, names.ENABLED, "true"))
@@ -108,12 +110,6 @@ async def _still_there(client: ApiReader, namespace: str) -> str:
 async def _is_ours(client: ApiReader, path: str) -> bool:
     raw = await client.find(path)
     return raw is not None and _LABELS.items() <= wire.read_stub(raw).metadata.labels.items()
-
-
-async def _ensure(client: ApiWriter, namespace: str) -> None:
-    if await client.find(NAMESPACES.path(name=namespace)) is None:
-        body = {"apiVersion": "v1", "kind": NAMESPACES.kind, "metadata": {"name": namespace, "labels": _LABELS}}
-        await client.create_object(NAMESPACES.path(), body=body)
 
 
 async def _uncalled(client: ApiWriter, namespace: str) -> str:

@@ -84,6 +84,11 @@ class Advice(IntEnum):
     NO = 2
 
 
+_WITHOUT = {
+    "FlowSchema": "FlowSchema v1, so the Lease of our controllers queues with everybody's requests",
+    "ValidatingAdmissionPolicy": "ValidatingAdmissionPolicy, so only RBAC limits what our accounts may do, and "
+    "evictions wait for no drain",
+}
 _OPERATORS = {
     Kind.KNOWN: (Advice.GO, "supported"),
     Kind.ELASTIC: (
@@ -135,14 +140,7 @@ def kubernetes(version: str, minor: int) -> Finding:
     """Judge the version of Kubernetes."""
     if minor < OLDEST:
         return Finding("kubernetes", Advice.NO, f"{version} is older than 1.{OLDEST}, the oldest that is supported")
-    lacks = []
-    if minor < OPTIONAL_KINDS["FlowSchema"]:
-        lacks.append("FlowSchema v1, so the Lease of our controllers queues with everybody's requests")
-    if minor < OPTIONAL_KINDS["ValidatingAdmissionPolicy"]:
-        lacks.append(
-            "ValidatingAdmissionPolicy, so only RBAC limits what our accounts may do, and evictions wait for no drain"
-        )
-    if lacks:
+    if lacks := [words for kind, words in _WITHOUT.items() if minor < OPTIONAL_KINDS[kind]]:
         return Finding("kubernetes", Advice.CARE, f"{version} has no {' and no '.join(lacks)}")
     return Finding("kubernetes", Advice.GO, f"{version} serves everything that is used")
 

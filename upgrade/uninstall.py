@@ -51,26 +51,22 @@ class Uninstallation:
     async def prepare(cls, client: ApiWriter, *, takes_scale: bool, takes_traces: bool) -> Uninstallation:
         """Find what is there; whatever can fail fails before anything is deleted. Raises `Refused` and KubeError."""
         try:
-            return await cls._prepared(client, takes_scale=takes_scale, takes_traces=takes_traces)
+            _, everything = await server.look(client)
+            found = sorted((one for one in everything if not _goes_with_namespace(one)), key=_order)
+            await server.check_deletions(client, found)
+            if found:
+                removal.check_none_waits(await removal.held(client))
+            if _holds_namespace(found):
+                await _check_no_jobs(client)
+            takes_scale = takes_scale and await _can_take_scale(client)
+            quota = await removal.quota(client)
+            await server.check_deletions(client, quota.unused)
+            if takes_traces:
+                await traces.check(client)
+            left = await traces.look(client) if takes_traces else None
         except errors.Forbidden as error:
             why = f"{error.message}; controller, webhook and quota stay as they are"
             raise Refused(f"{why}: ask an administrator of the cluster to run this") from error
-
-    @classmethod
-    async def _prepared(cls, client: ApiWriter, *, takes_scale: bool, takes_traces: bool) -> Uninstallation:
-        _, everything = await server.look(client)
-        found = sorted((one for one in everything if not _goes_with_namespace(one)), key=_order)
-        await server.check_deletions(client, found)
-        if found:
-            removal.check_none_waits(await removal.held(client))
-        if _holds_namespace(found):
-            await _check_no_jobs(client)
-        takes_scale = takes_scale and await _can_take_scale(client)
-        quota = await removal.quota(client)
-        await server.check_deletions(client, quota.unused)
-        if takes_traces:
-            await traces.check(client)
-        left = await traces.look(client) if takes_traces else None
         return cls(client=client, found=found, takes_scale=takes_scale, traces=left, quota=quota)
 
     @property

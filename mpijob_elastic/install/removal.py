@@ -189,15 +189,12 @@ async def _holding(client: ApiReader, kind: Holding) -> list[Held]:
 async def _running(client: ApiReader) -> set[str]:
     """Return the uids of the jobs of which pods run, or may do so without another word of ours."""
     pods = await list_objects(client, PODS.path(), pod.decode, selector=names.POD_SELECTOR)
-    return {owned(one.metadata).job_uid for one in pods if not (_has_ended(one) or _waits(one))}
+    return {owned(one.metadata).job_uid for one in pods if _may_run(one)}
 
 
-def _has_ended(one: pod.Pod) -> bool:
-    return one.status is not None and one.status.phase in _ENDED
-
-
-def _waits(one: pod.Pod) -> bool:
-    return bool(one.spec and one.spec.scheduling_gates)
+def _may_run(one: pod.Pod) -> bool:
+    has_ended = one.status is not None and one.status.phase in _ENDED
+    return not (has_ended or (one.spec and one.spec.scheduling_gates))
 
 
 def _jobs(found: Iterable[Held]) -> str:

@@ -70,9 +70,8 @@ async def examine(client: ApiReader, manifests: Iterable[Manifest]) -> Server:
     """Ask the API server about itself and the kinds of these manifests. Raises `errors.KubeError`."""
     version = msgspec.json.decode(await client.get("/version"), type=_Version)
     wanted = sorted({identity(manifest).api_version for manifest in manifests})
-    served: dict[tuple[str, str], Resource] = {}
-    for found in await asyncio.gather(*(resources(client, api_version) for api_version in wanted)):
-        served |= found
+    found = await asyncio.gather(*(resources(client, api_version) for api_version in wanted))
+    served = {kind: resource for resources_of in found for kind, resource in resources_of.items()}
     # Some providers append a plus sign to the number.
     minor = int(re.sub(r"\D", "", version.minor) or 0)
     return Server(version=version.git, minor=minor, served=served)
