@@ -31,7 +31,7 @@ def explain(view: JobView, facts: Facts, *, now: float, worker: str = "") -> Exp
 
 
 def _worker(case: Case, *, is_wanted: bool) -> WorkerFinding:
-    cause = causes.cause(case, is_wanted=is_wanted).about(case.name)
+    cause = causes.first_cause(case, is_wanted=is_wanted).about(case.name)
     return WorkerFinding(name=case.name, host=case.view.host_of.get(case.name, ""), wanted=is_wanted, cause=cause)
 
 

@@ -33,7 +33,7 @@ _CRASH = "CrashLoopBackOff"
 JOINING = 20.0
 
 
-def cause(case: Case, *, is_wanted: bool) -> Finding:
+def first_cause(case: Case, *, is_wanted: bool) -> Finding:
     """Return the first cause that holds; is_wanted: the desired size includes the worker, which is to stay."""
     worker = case.state.by_name.get(case.name)
     if worker is None:
@@ -114,16 +114,16 @@ def _failed(case: Case, worker: WorkerState) -> Finding:
     facts = worker.pod.facts
     message = f": {case.seen.message}" if case.seen.message else ""
     how = f"({facts.last_state or 'it has ended'}{message})"
-    reason = "out-of-memory" if facts.out_of_memory else "failed"
+    cause = "out-of-memory" if facts.out_of_memory else "failed"
     if worker.standing is Standing.FAILED:
         wait = durations.render(round(max(0.0, (worker.due_at or case.state.now) - case.state.now)))
-        return waiting(reason, f"has failed {how}; the controller replaces it in {wait}", next_step=case.describe)
+        return waiting(cause, f"has failed {how}; the controller replaces it in {wait}", next_step=case.describe)
     why = "the launcher cannot see the host list"
     if not case.view.elastic:
         why = "the job is not elastic"
     elif case.view.policy.replace_failed_workers is False:
         why = f'the job is annotated {names.REPLACE_FAILED_WORKERS}="false"'
-    return wrong(reason, f"has ended {how} and is not replaced: {why}", next_step=case.describe)
+    return wrong(cause, f"has ended {how} and is not replaced: {why}", next_step=case.describe)
 
 
 def _stuck(case: Case, stuck: Stuck) -> Finding:
@@ -133,8 +133,8 @@ def _stuck(case: Case, stuck: Stuck) -> Finding:
         return wrong("cannot-start", f"cannot start: {stuck}", next_step=case.describe)
     logs = case.kubectl("logs", case.name, "-c", stuck.container, "--previous")
     ended = f" (last exit: {'; '.join(case.seen.ended)})" if case.seen.ended else ""
-    reason = "out-of-memory" if case.pod and case.pod.facts.out_of_memory else "crashing"
-    return wrong(reason, f"crashes repeatedly in container {stuck.container}{ended}", next_step=logs)
+    cause = "out-of-memory" if case.pod and case.pod.facts.out_of_memory else "crashing"
+    return wrong(cause, f"crashes repeatedly in container {stuck.container}{ended}", next_step=logs)
 
 
 def _published(case: Case, pod: Worker) -> Iterator[Finding]:
@@ -183,10 +183,10 @@ def _no_launcher(case: Case) -> Iterator[Finding]:
         yield waiting("no-launcher", f"is Ready and waits for the launcher{ABOVE}")
 
 
-def _due(case: Case, reason: str, says: str) -> Finding:
+def _due(case: Case, cause: str, says: str) -> Finding:
     if case.facts.controller:
-        return wrong(reason, f"{says}, but {case.facts.controller}", next_step=case.controller_log)
-    return waiting(reason, says)
+        return wrong(cause, f"{says}, but {case.facts.controller}", next_step=case.controller_log)
+    return waiting(cause, says)
 
 
 def _rank(case: Case, worker: WorkerState) -> Iterator[Finding]:
