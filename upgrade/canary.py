@@ -12,7 +12,7 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.install import rollout, server
 from mpijob_elastic.install.objects import Say
-from mpijob_elastic.install.server import Right, check_rights
+from mpijob_elastic.install.server import check_rights
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
@@ -21,7 +21,6 @@ from mpijob_elastic.observe import facts_config, facts_pod
 from upgrade import crd, operators, scale
 
 JOB = "mpijob-elastic-canary"
-RIGHTS: tuple[Right, ...] = tuple((MPI_JOBS, "", verb) for verb in ("get", "list", "create", "patch", "delete"))
 # On the job, and on a namespace that was created for it.
 _LABELS = {"app.kubernetes.io/name": names.PROGRAM, "app.kubernetes.io/component": "canary"}
 _SELECTOR = ",".join(f"{key}={value}" for key, value in _LABELS.items())
@@ -37,7 +36,7 @@ async def check(client: ApiReader) -> None:
     """Raise `Refused` if this cluster's jobs are resized by somebody else, or if this account may not try one."""
     await operators.check(client)
     crd.form(await scale.read_definition(client))
-    await check_rights(client, RIGHTS)
+    await check_rights(client, [(MPI_JOBS, "", verb) for verb in ("get", "list", "create", "patch", "delete")])
 
 
 async def run(client: ApiWriter, namespace: str, *, image: str, seconds: float, say: Say) -> None:

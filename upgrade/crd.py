@@ -87,7 +87,11 @@ def form(crd: Crd) -> Form:
         )
     if not version.get("served"):
         raise Refused(f"{NAME} does not serve version v1; set served: true there to use mpi-operator v0.2.3")
-    if _is_training_operators(version):
+    # [training-operator] generates its schema from a Go map; mpi-operator's own names Launcher and Worker.
+    schema: Any = version.get("schema", {}).get("openAPIV3Schema", {})
+    for name in ("spec", "mpiReplicaSpecs"):
+        schema = schema.get("properties", {}).get(name, {})
+    if isinstance(schema.get("additionalProperties"), Mapping):
         raise Refused(
             f"{NAME} is the training-operator's (its mpiReplicaSpecs take any name): that operator is elastic itself. "
             "Do not upgrade this cluster"
@@ -174,14 +178,6 @@ def _v1(crd: Crd) -> Version:
 def _with_v1(crd: Crd, version: Version) -> dict[str, Any]:
     versions = [version if other["name"] == MPI_JOBS.version else other for other in crd["spec"]["versions"]]
     return {**crd, "spec": {**crd["spec"], "versions": versions}}
-
-
-def _is_training_operators(version: Version) -> bool:
-    """[training-operator] generates its schema from a Go map; mpi-operator's own names Launcher and Worker."""
-    schema: Any = version.get("schema", {}).get("openAPIV3Schema", {})
-    for name in ("spec", "mpiReplicaSpecs"):
-        schema = schema.get("properties", {}).get(name, {})
-    return isinstance(schema.get("additionalProperties"), Mapping)
 
 
 def _columns(there: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -43,7 +43,26 @@ class Adoption:
 
 def adoption(view: JobView, *, now: float) -> Adoption:
     """Return the effect on the job; `now` in seconds since the epoch."""
-    readiness, why = _readiness(view, now=now)
+    launcher = view.launcher
+    if view.facts.finished or view.facts.deleting:
+        readiness, why = Readiness.FINISHED, "it has ended"
+    elif view.foreign or view.handed_over:
+        readiness, why = Readiness.FOREIGN, f"{view.foreign or 'another operator manages it'}; it is left alone"
+    elif not (view.elastic or view.facts.elastic):
+        readiness, why = Readiness.FIXED, f"its launcher names no {names.KEY_DISCOVER_HOSTS}; nothing changes for it"
+    elif launcher is None or launcher.phase is LauncherPhase.WAITING:
+        readiness, why = Readiness.LIVE, "its launcher has not started"
+    elif launcher.phase is LauncherPhase.FINISHED:
+        readiness, why = Readiness.FINISHED, "its launcher has ended"
+    elif launcher.facts.mounts_discovery and view.config and view.config.memory is not None:
+        readiness, why = Readiness.ELASTIC, "managed"
+    elif launcher.facts.mounts_discovery:
+        readiness, why = Readiness.LIVE, "its launcher mounts the host list"
+    elif launcher.phase is LauncherPhase.DELIVERING:
+        readiness, why = Readiness.LIVE, "its launcher has not started"
+    else:
+        why = f"{cost(launcher, now=now)}: {names.adopt(view.name, view.namespace)}"
+        readiness = Readiness.RESTART
     return Adoption(namespace=view.namespace, name=view.name, readiness=readiness, why=why)
 
 
@@ -51,29 +70,6 @@ def cost(launcher: Launcher, *, now: float) -> str:
     """Say what is lost when this launcher is recreated."""
     trained = durations.render(max(0.0, now - launcher.facts.created_at))
     return f"its launcher has run for {trained}; training starts again from its last checkpoint, if it has one"
-
-
-def _readiness(view: JobView, *, now: float) -> tuple[Readiness, str]:
-    if view.facts.finished or view.facts.deleting:
-        return Readiness.FINISHED, "it has ended"
-    if view.foreign or view.handed_over:
-        return Readiness.FOREIGN, f"{view.foreign or 'another operator manages it'}; it is left alone"
-    if not (view.elastic or view.facts.elastic):
-        return Readiness.FIXED, f"its launcher names no {names.KEY_DISCOVER_HOSTS}; nothing changes for it"
-    if view.launcher is None or view.launcher.phase is LauncherPhase.WAITING:
-        return Readiness.LIVE, "its launcher has not started"
-    return _with_launcher(view, view.launcher, now=now)
-
-
-def _with_launcher(view: JobView, launcher: Launcher, *, now: float) -> tuple[Readiness, str]:
-    if launcher.phase is LauncherPhase.FINISHED:
-        return Readiness.FINISHED, "its launcher has ended"
-    if launcher.facts.mounts_discovery:
-        managed = view.config is not None and view.config.memory is not None
-        return (Readiness.ELASTIC, "managed") if managed else (Readiness.LIVE, "its launcher mounts the host list")
-    if launcher.phase is LauncherPhase.DELIVERING:
-        return Readiness.LIVE, "its launcher has not started"
-    return Readiness.RESTART, f"{cost(launcher, now=now)}: {names.adopt(view.name, view.namespace)}"
 
 
 class Advice(IntEnum):

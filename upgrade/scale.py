@@ -12,7 +12,7 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.install import ATTEMPTS, Refused, objects, rollout
 from mpijob_elastic.install.objects import Change, Say, identity
-from mpijob_elastic.install.server import Right, check_rights
+from mpijob_elastic.install.server import check_rights
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, MPI_JOBS, NAMESPACES, SECRETS
@@ -21,10 +21,6 @@ from upgrade import crd, record
 
 DEFINITION = CUSTOM_RESOURCE_DEFINITIONS.path(name=crd.NAME)
 
-COMMAND = f"{names.PROGRAM} upgrade scale"
-_ON_DEFINITION: tuple[Right, ...] = tuple((CUSTOM_RESOURCE_DEFINITIONS, "", verb) for verb in ("get", "patch"))
-_ON_RECORD: tuple[Right, ...] = tuple((SECRETS, names.NAMESPACE, verb) for verb in ("get", "delete"))
-_TO_RECORD: tuple[Right, ...] = ((SECRETS, names.NAMESPACE, "create"),)
 
 Object = dict[str, Any]
 # From the live definition to the wanted definition.
@@ -126,15 +122,17 @@ async def left_out(client: ApiReader, why: str) -> str:
             return ""
     except (Refused, errors.ApiError):
         pass  # a definition that cannot be read or changed is not scalable for us
-    return f"Left out: `kubectl scale` and HPAs of MPIJobs do not work, because {why}.\nTo add this, type: {COMMAND}"
+    said = f"Left out: `kubectl scale` and HPAs of MPIJobs do not work, because {why}."
+    return f"{said}\nTo add this, type: {names.PROGRAM} upgrade scale"
 
 
 async def check(client: ApiReader) -> None:
     """Raise `Refused` if this account lacks a right to change the definition or to record it."""
-    await check_rights(client, _ON_DEFINITION, name=crd.NAME)
+    changes = [(CUSTOM_RESOURCE_DEFINITIONS, "", verb) for verb in ("get", "patch")]
+    await check_rights(client, changes, name=crd.NAME)
     for name in record.NAMES:
-        await check_rights(client, _ON_RECORD, name=name)
-    await check_rights(client, _TO_RECORD)
+        await check_rights(client, [(SECRETS, names.NAMESPACE, verb) for verb in ("get", "delete")], name=name)
+    await check_rights(client, [(SECRETS, names.NAMESPACE, "create")])
 
 
 async def _record(client: ApiWriter) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.install import ATTEMPTS
 from mpijob_elastic.install.objects import Say
-from mpijob_elastic.install.server import Right, check_rights
+from mpijob_elastic.install.server import check_rights
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader, list_objects
@@ -28,10 +28,6 @@ from mpijob_elastic.observe import facts_config, facts_pod
 from upgrade.crd import SELECTOR
 
 Patch = list[dict[str, Any]]
-
-RIGHTS: tuple[Right, ...] = tuple(
-    (resource, "", verb) for resource in (MPI_JOBS, CONFIG_MAPS, PODS) for verb in ("list", "patch")
-)
 
 _NO_HOSTS = names.discover_hosts([], slots=1)
 _ENDED = ("Succeeded", "Failed")
@@ -88,7 +84,8 @@ class Traces:
 
 async def check(client: ApiReader) -> None:
     """Raise `Refused` if this account lacks a right to find or remove our traces."""
-    await check_rights(client, RIGHTS)
+    traced = (MPI_JOBS, CONFIG_MAPS, PODS)
+    await check_rights(client, [(resource, "", verb) for resource in traced for verb in ("list", "patch")])
 
 
 async def read_all(client: ApiReader) -> tuple[list[MPIJob], list[ConfigFacts], list[PodFacts]]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from mpijob_elastic import names
 from mpijob_elastic.install import Refused, removal, rollout, server
-from mpijob_elastic.install.objects import Identity, Say
+from mpijob_elastic.install.objects import Say
 from mpijob_elastic.install.removal import Quota
 from mpijob_elastic.install.server import HOOKS, WORKLOADS, Found
 from mpijob_elastic.kube import errors
@@ -52,7 +52,9 @@ class Uninstallation:
         """Find what is there; whatever can fail fails before anything is deleted. Raises `Refused` and KubeError."""
         try:
             _, everything = await server.look(client)
-            found = sorted((one for one in everything if not _goes_with_namespace(one)), key=_order)
+            # What is in our namespace goes with it. The rest goes in the reverse of the order in which it is applied.
+            apart = [one for one in everything if one.namespace != names.NAMESPACE or one.resource.kind in WORKLOADS]
+            found = sorted(apart, key=lambda one: (-server.order(one.resource.kind), one.identity))
             await server.check_deletions(client, found)
             if found:
                 removal.check_none_waits(await removal.held(client))
@@ -110,18 +112,8 @@ class Uninstallation:
         return left
 
 
-def _goes_with_namespace(one: Found) -> bool:
-    """Return True for objects that go when our namespace is deleted, and need no deletion of their own."""
-    return one.namespace == names.NAMESPACE and one.resource.kind not in WORKLOADS
-
-
 def _holds_namespace(found: list[Found]) -> bool:
     return any(one.resource.kind == NAMESPACES.kind for one in found)
-
-
-def _order(one: Found) -> tuple[int, Identity]:
-    """Return a sort key: the reverse of the order in which objects are applied."""
-    return -server.order(one.resource.kind), one.identity
 
 
 async def _check_no_jobs(client: ApiReader) -> None:

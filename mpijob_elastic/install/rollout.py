@@ -27,14 +27,19 @@ async def until(condition: Missing, *, seconds: float, say: Say) -> str:
     """
     said = ""
     deadline = asyncio.get_running_loop().time() + seconds
-    while missing := await _missing(condition):
-        if missing != said:
+    while True:
+        try:
+            missing = await condition()
+        except (errors.Unreachable, errors.ApiError) as error:
+            if not errors.may_pass(error):
+                raise
+            missing = str(error)
+        if missing and missing != said:
             said = missing
             say(missing)
-        if asyncio.get_running_loop().time() > deadline:
+        if not missing or asyncio.get_running_loop().time() > deadline:
             return missing
         await asyncio.sleep(POLL)
-    return ""
 
 
 async def wait(condition: Missing, *, seconds: float, say: Say, advice: str) -> None:
@@ -85,15 +90,6 @@ def rollout(one: Identity, live: dict[str, Any] | None) -> str:
     new = min(status.get("updatedReplicas", 0), status.get("availableReplicas", 0)) if seen else 0
     settled = seen and new == replicas == status.get("replicas", 0)
     return "" if settled else f"{one}: {new} of {replicas} replicas ready"
-
-
-async def _missing(condition: Missing) -> str:
-    try:
-        return await condition()
-    except (errors.Unreachable, errors.ApiError) as error:
-        if not errors.may_pass(error):
-            raise
-        return str(error)
 
 
 async def _reasons(applier: Applier, deployments: Iterable[Identity]) -> list[str]:
