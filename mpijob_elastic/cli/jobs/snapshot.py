@@ -30,7 +30,7 @@ from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import Fact, Owned
 from mpijob_elastic.observe import facts_config, facts_pod, views
-from mpijob_elastic.observe.pod import ContainerStatus, PodStatus, decode, ends
+from mpijob_elastic.observe.facts_pod import ContainerStatus, PodStatus, decode, ends
 
 T = TypeVar("T", bound=KubeObject)
 F = TypeVar("F", bound=Fact)

@@ -179,7 +179,7 @@ def stops(seen: Seen) -> Progress:
 
 def _alone(finding: Finding) -> str:
     """Return what it says where nothing stands above it."""
-    return finding.says.replace(" (see above)", "")
+    return finding.alone
 
 
 def _otherwise(seen: Seen, size: int) -> str:
