@@ -1,6 +1,7 @@
 """HTTP around the handlers: read a bounded body in bounded time, answer clearly, count.
 
-After a fault of our own the object passes, as with failurePolicy Ignore, but at once and counted as `error`.
+After a fault of our own the object passes, as with failurePolicy Ignore, but at once and counted as `error`. The values
+of every metric's label are bounded, whatever a caller sends.
 """
 
 import asyncio
@@ -10,16 +11,18 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from aiohttp import web
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities import admission
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.model import durations
-from webhook.bodies import Bodies, Crowded
-from webhook.metrics import Metrics
+from webhook.listener import Bodies, Crowded, Limits
 from webhook.rules import handlers, review
 from webhook.rules.context import Answer, Hook, ReviewContext
 from webhook.rules.handlers import Handler, Kind
 from webhook.rules.review import Malformed, Request
-from webhook.settings import Limits
+from webhook.rules.size import SCALES
 
 log = logging.getLogger(__name__)
 
@@ -27,15 +30,56 @@ Answering = Callable[[Request], Awaitable[Answer]]
 
 # The longest name that Kubernetes allows; a longer, hostile name must not fill the log.
 _LOGGED = 253
+_KINDS = admission.KINDS | {PODS.kind, CONFIG_MAPS.kind, MPI_JOBS.kind, SCALES.kind}
+_OPERATIONS = frozenset({review.CREATE, review.UPDATE})
+_OTHER = "other"
+# Seconds; the target is a p99 of 10 ms, the API server gives up after timeoutSeconds (2).
+_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
+
+
+class Metrics:
+    """The metrics of one server, in their own registry."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        gauge = partial(Gauge, registry=registry)
+        self._reviews = Counter(
+            "mpijob_elastic_webhook_reviews",
+            "Answered requests; outcome: patched, unchanged, warned, rejected, postponed, unreadable, or why there was "
+            "no verdict",
+            ["kind", "operation", "outcome"],
+            registry=registry,
+        )
+        self.seconds = Histogram(
+            "mpijob_elastic_webhook_review_seconds",
+            "From the request's headers to its answer",
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self.expiry = gauge(
+            "mpijob_elastic_webhook_certificate_expiry_timestamp_seconds",
+            "When the served certificate expires, in seconds since the epoch; 0 before there is one",
+        )
+        self.unreadable = gauge(
+            "mpijob_elastic_webhook_unreadable_objects", "MPIJobs that are ignored because they cannot be read"
+        )
+
+    def review(self, *, kind: str, operation: str, outcome: str) -> None:
+        """Count an answer; kind and operation may be anything that a caller sent."""
+        self._reviews.labels(
+            kind=kind if kind in _KINDS else _OTHER,
+            operation=operation if operation in _OPERATIONS else _OTHER,
+            outcome=outcome,
+        ).inc()
+
+    def render(self) -> bytes:
+        """Return the text for Prometheus."""
+        return generate_latest(self._registry)
 
 
 class _Refused(Exception):
-    """No verdict: the request is answered with an HTTP error."""
-
-    def __init__(self, status: int, outcome: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.outcome = outcome
+    """No verdict but an HTTP error; its arguments are those of `Admission._refuse`."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -86,9 +130,9 @@ class Admission:
                 request = review.parse(await self._body(http))
                 response = web.Response(body=await self._answer(request, answering), content_type="application/json")
             except Malformed as error:
-                response = self._refuse(_Refused(400, "malformed", str(error)))
+                response = self._refuse(400, "malformed", str(error))
             except _Refused as error:
-                response = self._refuse(error)
+                response = self._refuse(*error.args)
         if self.draining.is_set():
             response.force_close()
         return response
@@ -136,10 +180,10 @@ class Admission:
         except (web.RequestPayloadError, ConnectionError) as error:
             raise _Refused(400, "malformed", f"the body did not arrive as its headers say: {error}") from None
 
-    def _refuse(self, refused: _Refused) -> web.Response:
-        self.metrics.review(kind="", operation="", outcome=refused.outcome)
-        log.info("refused with status %d: %s", refused.status, refused)
-        return web.Response(status=refused.status, text=f"{refused}\n")
+    def _refuse(self, status: int, outcome: str, message: str) -> web.Response:
+        self.metrics.review(kind="", operation="", outcome=outcome)
+        log.info("refused with status %d: %s", status, message)
+        return web.Response(status=status, text=f"{message}\n")
 
 
 async def _by(table: Mapping[Kind, Handler], request: Request) -> Answer:

@@ -1,23 +1,48 @@
-"""A port that answers HTTP, with bounds on the cost of a connection, and on the connections of an address."""
+"""A port that answers HTTP, with bounds on what a caller may cost: connections, and bodies that are being read."""
 
 import asyncio
 import ssl
 import time
 from asyncio import sslproto
-from collections import defaultdict
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 from aiohttp import web
-
-from webhook.settings import Limits
 
 # Seconds to read and discard the rest of a refused body, so that the caller sees the answer and no reset.
 _LINGERING = 2.0
 _END_OF_HEAD = b"\r\n\r\n"
 # Bytes of a TLS record. With the 256 KiB that asyncio takes for each connection, three pods could exhaust the memory.
 sslproto.SSLProtocol.max_size = 16 * 2**10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """The limits for callers.
+
+    request_bytes: the largest body. An UPDATE review holds two objects of up to 3 MiB
+    (https://github.com/kubernetes-sigs/controller-runtime/blob/main/pkg/webhook/admission/http.go).
+    bodies_bytes: of all bodies that are being read.
+    read_seconds: for a body, for a TLS handshake, and for a connection's first request head from its first byte. It is
+    the longest timeoutSeconds of the webhook configurations: then the API server has given up. `?timeout=` may ask for
+    less.
+    idle_seconds: how long a connection may stay without a request. It is above the 90 s after which the API server
+    closes idle connections itself, because a connection that we close may just be in use. That goes for a connection
+    without a first request too: Go opens more than it needs, and keeps them.
+    connections: of an address. An API server sends at most 600 requests at once, by its own limits
+    (--max-requests-inflight and --max-mutating-requests-inflight), of which few are for us. One more ends the quietest,
+    so that an address shared with the API server (a proxy, a node) stays usable.
+    all_connections: each takes some 50 KiB. One more ends the quietest of the address that has most.
+    """
+
+    request_bytes: int = 8 * 2**20
+    bodies_bytes: int = 32 * 2**20
+    read_seconds: float = 2.0
+    idle_seconds: float = 120.0
+    connections: int = 256
+    all_connections: int = 1024
 
 
 @asynccontextmanager
@@ -132,3 +157,60 @@ class _Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._inner.resume_writing()
+
+
+class Crowded(Exception):
+    """A body was given up because its caller holds the most bytes."""
+
+
+@dataclass(eq=False, kw_only=True)
+class _Reading:
+    peer: str
+    limit: asyncio.Timeout
+    held: int = 0
+
+
+class Bodies:
+    """The bodies that are being read, of at most `most` bytes together, so that no caller can hold up the others.
+
+    Any pod may call, and the address of the API server is not known. So nobody waits for a place, and a body that is
+    announced but does not come costs nothing. When the bytes that have come are too many, the caller that holds the
+    most gives up its largest body.
+    """
+
+    def __init__(self, *, most: int) -> None:
+        self._most = most
+        self._readings: set[_Reading] = set()
+
+    @contextmanager
+    def reading(self, peer: str, limit: asyncio.Timeout) -> Iterator[Callable[[int], None]]:
+        """Count a body while it is read; call what is given with the length of each part.
+
+        Raises `Crowded` in place of the cancellation that the end of `limit`, the timeout around it, brings.
+        """
+        mine = _Reading(peer=peer, limit=limit)
+        self._readings.add(mine)
+
+        def grew(length: int) -> None:
+            mine.held += length
+            self._make_room()
+
+        try:
+            yield grew
+        except asyncio.CancelledError:
+            if mine in self._readings:
+                raise
+            raise Crowded from None
+        finally:
+            self._readings.discard(mine)
+
+    def _make_room(self) -> None:
+        held: Counter[str] = Counter()
+        for reading in self._readings:
+            held[reading.peer] += reading.held
+        if held.total() > self._most:
+            greediest, _ = held.most_common(1)[0]
+            victim = max((one for one in self._readings if one.peer == greediest), key=lambda one: one.held)
+            self._readings.discard(victim)
+            if not victim.limit.expired():
+                victim.limit.reschedule(0.0)

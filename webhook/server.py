@@ -1,4 +1,4 @@
-"""The process: listeners, certificates, and an end without a failed call.
+"""The process: settings, listeners, certificates, health, and an end without a failed call.
 
 The API server keeps using open connections to a terminating pod, and nodes learn of the end at different times. So
 after SIGTERM a replica turns unready, serves on, and asks with every answer to close the connection. Then it stops.
@@ -9,31 +9,62 @@ import logging
 import random
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
+
+from aiohttp import web
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities import admission as optional
 from mpijob_elastic.kube import client
 from mpijob_elastic.kube.writer import ApiWriter
-from webhook import health
-from webhook.admission import Admission
+from webhook.admission import Admission, Metrics
 from webhook.certificates.decision import Policy
-from webhook.certificates.rotation import Clocks, Rotation
+from webhook.certificates.pairs import Lifetimes, canonical
+from webhook.certificates.rotation import Clocks, Rotation, Timing
 from webhook.certificates.serving import Files, Serving
 from webhook.job_cache import Watched
-from webhook.listener import listening
-from webhook.metrics import Metrics
+from webhook.listener import Limits, listening
 from webhook.rules.context import ReviewContext
-from webhook.settings import WebhookSettings
 
 log = logging.getLogger(__name__)
 
 # Share of a lifetime over which the replicas' renewals are spread.
 _SPREAD = 0.03
+_PROMETHEUS = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebhookSettings:
+    """The settings of `serve`, as `mpijob-elastic webhook --help` explains them. A port of 0 takes a free port.
+
+    certificate_directory: None: make and rotate certificates; else leave Secret and caBundle alone. drain_seconds: so
+    that every node learns that this replica leaves; finish_seconds: for requests in flight after that.
+    """
+
+    host: str | None = None
+    port: int = 9443
+    health_port: int = 8081
+    namespace: str = names.NAMESPACE
+    extra_sans: frozenset[str] = frozenset()
+    certificate_directory: Path | None = None
+    jobs_namespaces: tuple[str, ...] = ()
+    kubeconfig: Path | None = None
+    context: str | None = None
+    drain_seconds: float = 15.0
+    finish_seconds: float = 5.0
+    limits: Limits = field(default_factory=Limits)
+    lifetimes: Lifetimes = field(default_factory=Lifetimes)
+    timing: Timing = field(default_factory=Timing)
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The names in the certificate: the name that the API server calls, and the extra names."""
+        return frozenset({f"{names.WEBHOOK}.{self.namespace}.svc", *map(canonical, self.extra_sans)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +101,7 @@ async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
     """
     clocks = Clocks(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
     metrics, serving, draining = Metrics(), Serving(), asyncio.Event()
-    health_paths = health.application(serving=serving, draining=draining, metrics=metrics, wall=clocks.wall)
+    health_paths = health(serving=serving, draining=draining, metrics=metrics, wall=clocks.wall)
     async with AsyncExitStack() as stack:
         connecting = client.connect(user_agent=names.WEBHOOK, kubeconfig=settings.kubeconfig, context=settings.context)
         cluster = await stack.enter_async_context(await connecting)
@@ -94,6 +125,34 @@ async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
         for task in (certificates.run(), watched.run()):
             stack.callback(background.create_task(task).cancel)
         yield Running(port=port, health_port=health_port, draining=draining)
+
+
+def health(
+    *, serving: Serving, draining: asyncio.Event, metrics: Metrics, wall: Callable[[], datetime]
+) -> web.Application:
+    """Return /healthz, /readyz and /metrics, for a port of their own without TLS.
+
+    Kubelet and Prometheus do not have our CA.
+    """
+    metrics.expiry.set_function(serving.expires_at)
+
+    async def alive(_: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def ready(_: web.Request) -> web.Response:
+        if draining.is_set():
+            return web.Response(status=503, text="draining\n")
+        if not serving.valid(now=wall()):
+            return web.Response(status=503, text="no valid certificate\n")
+        return web.Response(text="ok\n")
+
+    async def measured(_: web.Request) -> web.Response:
+        return web.Response(body=metrics.render(), headers=_PROMETHEUS)
+
+    paths = web.Application()
+    for path, answer in (("/healthz", alive), ("/readyz", ready), ("/metrics", measured)):
+        paths.router.add_get(path, answer)
+    return paths
 
 
 def _certificates(settings: WebhookSettings, serving: Serving, clocks: Clocks, cluster: ApiWriter) -> Rotation | Files:

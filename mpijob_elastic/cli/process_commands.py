@@ -100,8 +100,7 @@ def webhook(
     import asyncio  # noqa: PLC0415 - --help need not load the server
 
     from mpijob_elastic.telemetry import logs  # noqa: PLC0415
-    from webhook.server import serve  # noqa: PLC0415
-    from webhook.settings import WebhookSettings  # noqa: PLC0415
+    from webhook.server import WebhookSettings, serve  # noqa: PLC0415
 
     logs.configure(log_format=log_format, level=log_level)
     settings = WebhookSettings(

@@ -24,8 +24,7 @@ from tests.lab.launchers import calling, patient, until_patched
 from tests.lab.service import Backend, Service
 from webhook.certificates.pairs import Lifetimes
 from webhook.certificates.rotation import Timing
-from webhook.server import running
-from webhook.settings import WebhookSettings
+from webhook.server import WebhookSettings, running
 
 pytestmark = pytest.mark.lab
 

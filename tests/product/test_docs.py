@@ -38,7 +38,7 @@ from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.telemetry.metrics import Metrics
 from scripts import commands_page, rights_table
 from tests.campaign.__main__ import PARTS
-from webhook.metrics import Metrics as WebhookMetrics
+from webhook.admission import Metrics as WebhookMetrics
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

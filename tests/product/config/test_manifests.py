@@ -19,7 +19,7 @@ from mpijob_elastic.kube.reader import PAGE
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.telemetry.metrics import Metrics
-from webhook.metrics import Metrics as WebhookMetrics
+from webhook.admission import Metrics as WebhookMetrics
 
 RENDERED = [overlays.DEFAULT, *Overlay]
 

@@ -14,10 +14,8 @@ import pytest
 from tests.faults.waiting import PATIENCE, eventually
 from tests.product.webhook.answers import NOTHING
 from tests.product.webhook.objects import Object, body, launcher_pod, mpi_job
-from webhook.admission import Admission
-from webhook.listener import listening
-from webhook.metrics import Metrics
-from webhook.settings import Limits
+from webhook.admission import Admission, Metrics
+from webhook.listener import Limits, listening
 
 LIMITS = Limits(read_seconds=600.0)
 HURRIED = Limits(read_seconds=0.3)

@@ -6,10 +6,10 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from tests.product.webhook.certificates.material import DAY, NOON, authority, leaf
-from webhook.bodies import Bodies, Crowded
+from webhook.admission import Metrics
 from webhook.certificates.serving import Serving
-from webhook.health import application
-from webhook.metrics import Metrics
+from webhook.listener import Bodies, Crowded
+from webhook.server import health
 
 PAIR = leaf(authority())
 
@@ -23,7 +23,7 @@ class Setup:
         self.serving.load(PAIR.certificate_pem, PAIR.key_pem)
 
     async def asked(self, path: str) -> tuple[int, str]:
-        paths = application(serving=self.serving, draining=self.draining, metrics=self.metrics, wall=lambda: self.now)
+        paths = health(serving=self.serving, draining=self.draining, metrics=self.metrics, wall=lambda: self.now)
         async with TestClient(TestServer(paths)) as client, client.get(path) as response:
             return response.status, await response.text()
 

@@ -17,8 +17,8 @@ from lab.kubeconfig import Server, write_token_kubeconfig
 from lab.ports import free_ports
 from tests.product.webhook.certificates.material import authority, leaf
 from tests.product.webhook.objects import body, launcher_pod
-from webhook.server import serve
-from webhook.settings import Limits, WebhookSettings
+from webhook.listener import Limits
+from webhook.server import WebhookSettings, serve
 
 NOW = datetime.now(UTC)
 CA = authority(now=NOW)

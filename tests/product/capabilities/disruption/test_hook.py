@@ -18,10 +18,9 @@ from tests.doubles.direct import DirectClient, Sent
 from tests.product.capabilities.disruption.evicted import EVICTION, released, request, requested, worker
 from tests.product.webhook.answers import NOTHING, NOW, knowing, running
 from tests.product.webhook.objects import Object, body, mpi_job
-from webhook.admission import Admission
+from webhook.admission import Admission, Metrics
+from webhook.listener import Limits as Bounds
 from webhook.listener import listening
-from webhook.metrics import Metrics
-from webhook.settings import Limits as Bounds
 
 SECRET = "/evict/5ec2e7"
 BUDGET = errors.Throttled(status=429, reason="TooManyRequests", message="it would violate the budget")

@@ -14,7 +14,7 @@ from webhook.certificates import content, pairs
 from webhook.certificates.content import MOST_RETIRED, Content
 from webhook.certificates.decision import Trust
 from webhook.certificates.pairs import Pair
-from webhook.settings import WebhookSettings
+from webhook.server import WebhookSettings
 
 
 def stored(wanted: Content) -> dict[str, bytes]:
