@@ -1,4 +1,4 @@
-"""The next step for the Secret: a pure function of its content, the trusted CAs, and the time.
+"""The content of the Secret, and the next step for it: a pure function of the content, the trusted CAs, and the time.
 
 One step at a time; the caller writes the step's content and asks again, until there is nothing left to do. The steps
 in the life of a CA: BEGIN (no usable CA there: a CA and a certificate at once), and RENEW (a new certificate, every two
@@ -7,6 +7,7 @@ months). The RENEW in its last third is its last: a new CA takes its place, whic
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,9 +15,59 @@ from enum import Enum
 
 from cryptography import x509
 
+from mpijob_elastic import names
 from webhook.certificates import pairs
-from webhook.certificates.content import MOST_RETIRED, Content
 from webhook.certificates.pairs import Lifetimes, Pair
+
+# A CA is retired once in months, or after the Secret was lost; more than a few mean that something is stuck.
+MOST_RETIRED = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """The parts of the Secret.
+
+    authority: the CA that signs the next certificate (ca.crt, ca.key). leaf: the served pair (tls.crt, tls.key).
+    retired: CAs that no longer sign but may have certificates in use, the served one included (retired-ca.crt).
+    """
+
+    authority: Pair | None = None
+    leaf: Pair | None = None
+    retired: tuple[x509.Certificate, ...] = ()
+
+    @classmethod
+    def parse(cls, data: Mapping[str, bytes]) -> Content:
+        """Return the content of the Secret's `data`; an unreadable part counts as absent."""
+        return cls(
+            authority=pairs.parse(data.get("ca.crt"), data.get("ca.key")),
+            leaf=pairs.parse(data.get("tls.crt"), data.get("tls.key")),
+            retired=pairs.parse_bundle(data.get("retired-ca.crt", b""))[:MOST_RETIRED],
+        )
+
+    def render(self) -> dict[str, bytes | None]:
+        """Return the Secret's `data`; None removes a key."""
+        authority, leaf = self.authority, self.leaf
+        return {
+            "ca.crt": authority.certificate_pem if authority else None,
+            "ca.key": authority.key_pem if authority else None,
+            "tls.crt": leaf.certificate_pem if leaf else None,
+            "tls.key": leaf.key_pem if leaf else None,
+            "retired-ca.crt": pairs.bundle(self.retired) or None,
+        }
+
+    @property
+    def trusted(self) -> tuple[x509.Certificate, ...]:
+        """Every CA that the API server should trust, in a fixed order, each once."""
+        current = [self.authority.certificate] if self.authority else []
+        return tuple(dict.fromkeys([*filter(pairs.is_authority, current), *self.retired]))
+
+    @property
+    def secret_path(self) -> str:
+        """The path at which the API server asks about evictions, "" without a CA; it changes with the CA."""
+        if self.authority is None:
+            return ""
+        digest = hmac.new(self.authority.key_pem, names.EVICTIONS_HOOK.encode(), "sha256")
+        return names.PATH_EVICT + digest.hexdigest()
 
 
 class Action(Enum):

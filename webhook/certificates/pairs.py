@@ -106,6 +106,11 @@ def parse_bundle(pem: bytes) -> tuple[x509.Certificate, ...]:
     return tuple(dict.fromkeys(filter(is_authority, certificates)))
 
 
+def bundle(certificates: tuple[x509.Certificate, ...]) -> bytes:
+    """Return the certificates as concatenated PEM."""
+    return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in certificates)
+
+
 def signed(certificate: x509.Certificate, *, by: x509.Certificate) -> bool:
     """Return True if that CA signed the certificate."""
     try:

@@ -5,17 +5,17 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 
 from cryptography import x509
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
-from webhook.certificates import bundles, content, decision, secret
-from webhook.certificates.content import Content
-from webhook.certificates.decision import Action, Policy, Step, Trust
-from webhook.certificates.secret import Stored
+from webhook.certificates import decision, pairs, shared
+from webhook.certificates.decision import Action, Content, Policy, Step, Trust
 from webhook.certificates.serving import Serving
+from webhook.certificates.shared import Stored
 
 # More than a look can need (BEGIN, then nothing), but no endless race with another writer of the Secret.
 MOST_STEPS = 8
@@ -66,20 +66,20 @@ class Rotation:
 
     async def look(self) -> None:
         """Take one look, in the order of the package's rules. Raises `errors.KubeError`."""
-        registered = await bundles.read(self.client)
-        self._trust = self._trust.seen(bundles.carried(registered), at=self.clocks.monotonic())
-        shared = await self._settle()
+        registered = await shared.registered(self.client)
+        self._trust = self._trust.seen(shared.carried(registered), at=self.clocks.monotonic())
+        content = await self._settle()
         try:
-            self.secret_path = shared.secret_path
-            bundle = content.bundle(shared.trusted)
-            if written := await bundles.distribute(self.client, registered, bundle, secret_path=self.secret_path):
-                _log.info("the caBundle is put right in %s: %d authorities", written, len(shared.trusted))
+            self.secret_path = content.secret_path
+            bundle = pairs.bundle(content.trusted)
+            if written := await shared.distribute(self.client, registered, bundle, secret_path=self.secret_path):
+                _log.info("the caBundle is put right in %s: %d authorities", written, len(content.trusted))
         finally:
-            self._serve(shared)
+            self._serve(content)
 
     async def _settle(self) -> Content:
         for _ in range(MOST_STEPS):
-            stored = await secret.read(self.client, namespace=self.namespace)
+            stored = await shared.read(self.client, namespace=self.namespace)
             now = self.clocks.wall()
             step = decision.next_step(stored.content, self.policy, now=now)
             if step is None:
@@ -93,12 +93,12 @@ class Rotation:
 
     async def _seen(self) -> tuple[x509.Certificate, ...]:
         # Read after the loss was noticed: an earlier look may be from before the lost CA was distributed.
-        carried = bundles.carried(await bundles.read(self.client))
-        return tuple(certificate for bundle in carried for certificate in bundle)
+        carried = shared.carried(await shared.registered(self.client))
+        return tuple(chain.from_iterable(carried))
 
     async def _write(self, stored: Stored, wanted: Content, step: Step) -> None:
         try:
-            await secret.write(self.client, stored, wanted, namespace=self.namespace)
+            await shared.write(self.client, stored, wanted, namespace=self.namespace)
         except (errors.Conflict, errors.NotFound) as error:
             _log.info("the Secret changed meanwhile, %s was wanted: %s", step.action.value, error)
         except errors.KubeError:
@@ -107,8 +107,8 @@ class Rotation:
         else:
             _log.info("the Secret is written: %s (%s)", step.action.value, step.reason)
 
-    def _serve(self, shared: Content) -> None:
-        leaf, authority = shared.leaf, shared.authority
+    def _serve(self, content: Content) -> None:
+        leaf, authority = content.leaf, content.authority
         if leaf is None or authority is None or leaf.certificate == self.serving.certificate:
             return
         # A trusted old certificate is better than a new one that may not be trusted yet; any is better than none.

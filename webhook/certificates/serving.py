@@ -18,9 +18,6 @@ from webhook.certificates import pairs
 
 _log = logging.getLogger(__name__)
 
-CERTIFICATE = "tls.crt"
-KEY = "tls.key"
-
 
 class Unusable(ValueError):
     """A certificate and key that TLS does not accept; the text says why."""
@@ -105,7 +102,7 @@ class Files:
     def look(self) -> None:
         """Load the files if they have changed; an unusable pair is logged and skipped."""
         try:
-            found = (self.directory / CERTIFICATE).read_bytes(), (self.directory / KEY).read_bytes()
+            found = (self.directory / "tls.crt").read_bytes(), (self.directory / "tls.key").read_bytes()
             if found != self._last:
                 self._last = found
                 self.serving.load(*found)

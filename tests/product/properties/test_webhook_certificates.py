@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.examples import share
 from tests.product.webhook.certificates.material import NOON, POLICY, authority, healthy
 from tests.product.webhook.certificates.replicas import CONFIGURATIONS, SECRET, TIMING, Replica, World, configuration
-from webhook.certificates import content, decision, pairs
-from webhook.certificates.content import Content
+from webhook.certificates import decision, pairs
+from webhook.certificates.decision import Content
 from webhook.certificates.serving import Serving
 
 DILIGENT = 2
@@ -134,8 +134,8 @@ def test_after_any_trouble_all_is_well_and_at_rest(troubles: list[tuple[Round, s
 
 LEAF = healthy().leaf
 FULL = Content(authority=authority(), leaf=LEAF, retired=(authority().certificate,))
-DATA = [data for one in (FULL, healthy()) for data in content.render(one).values() if data]
-SECRET_KEYS = st.sampled_from([*content.render(FULL)])
+DATA = [data for one in (FULL, healthy()) for data in one.render().values() if data]
+SECRET_KEYS = st.sampled_from([*FULL.render()])
 
 
 @st.composite
@@ -153,13 +153,13 @@ def spoiled(draw: st.DrawFn) -> bytes:
 @example({"ca.crt": LEAF.certificate_pem, "ca.key": LEAF.key_pem} if LEAF else {})
 @given(st.dictionaries(SECRET_KEYS, st.binary(max_size=50) | st.sampled_from(DATA) | spoiled()))
 def test_any_secret_is_put_right(data: dict[str, bytes]) -> None:
-    current = content.parse(data)
+    current = Content.parse(data)
     for _ in range(4):
         step = decision.next_step(current, POLICY, now=NOON)
         wanted = decision.carry_out(step, current, POLICY, seen=(), now=NOON) if step else current
-        rendered = content.render(wanted)
-        current = content.parse({key: value for key, value in rendered.items() if value is not None})
-        assert content.render(current) == rendered
+        rendered = wanted.render()
+        current = Content.parse({key: value for key, value in rendered.items() if value is not None})
+        assert current.render() == rendered
     assert decision.next_step(current, POLICY, now=NOON) is None
     assert current.leaf is not None
     Serving().load(current.leaf.certificate_pem, current.leaf.key_pem)

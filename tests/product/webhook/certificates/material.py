@@ -3,8 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from webhook.certificates import pairs
-from webhook.certificates.content import Content
-from webhook.certificates.decision import Policy
+from webhook.certificates.decision import Content, Policy
 from webhook.certificates.pairs import Lifetimes, Pair
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -19,8 +19,7 @@ from tests.doubles.api import Object, TinyApi, refused
 from tests.doubles.direct import DirectClient, Sent
 from tests.product.webhook.certificates.material import HOST, NOON
 from webhook.certificates import pairs
-from webhook.certificates.content import Content, parse
-from webhook.certificates.decision import Policy
+from webhook.certificates.decision import Content, Policy
 from webhook.certificates.pairs import Lifetimes
 from webhook.certificates.rotation import Clocks, Rotation, Timing
 from webhook.certificates.serving import Serving
@@ -90,7 +89,7 @@ class World:
 
     def content(self) -> Content:
         data = self.api.objects[SECRET]["data"]
-        return parse({key: b64decode(value) for key, value in data.items()})
+        return Content.parse({key: b64decode(value) for key, value in data.items()})
 
     def bundles(self) -> Bundles:
         hooks = [hook for one in self._configurations() for hook in one["webhooks"]]

@@ -7,8 +7,7 @@ import pytest
 
 from tests.product.webhook.certificates.material import DAY, HOST, NOON, POLICY, authority, healthy, leaf
 from webhook.certificates import decision, pairs
-from webhook.certificates.content import Content
-from webhook.certificates.decision import Action, Policy, Step
+from webhook.certificates.decision import Action, Content, Policy, Step
 from webhook.certificates.pairs import Pair
 
 GOOD = healthy()

@@ -10,16 +10,15 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.x509 import verification
 
 from tests.product.webhook.certificates.material import DAY, HOST, LIFETIMES, NOON, authority, healthy, leaf
-from webhook.certificates import content, pairs
-from webhook.certificates.content import MOST_RETIRED, Content
-from webhook.certificates.decision import Trust
+from webhook.certificates import pairs
+from webhook.certificates.decision import MOST_RETIRED, Content, Trust
 from webhook.certificates.pairs import Pair
 from webhook.server import WebhookSettings
 
 
 def stored(wanted: Content) -> dict[str, bytes]:
     """Return what the API server keeps of it."""
-    return {key: value for key, value in content.render(wanted).items() if value is not None}
+    return {key: value for key, value in wanted.render().items() if value is not None}
 
 
 WHOLE = healthy()
@@ -28,11 +27,11 @@ PARTS = {"ca": "authority", "tls": "leaf"}
 
 def test_there_and_back() -> None:
     full = replace(WHOLE, retired=(authority().certificate, authority().certificate))
-    assert content.render(content.parse(stored(full))) == content.render(full)
+    assert Content.parse(stored(full)).render() == full.render()
 
 
 def test_absent_parts_are_removed_from_the_secret() -> None:
-    gone = {key for key, value in content.render(healthy()).items() if value is None}
+    gone = {key for key, value in healthy().render().items() if value is None}
     assert gone == {"retired-ca.crt"}
 
 
@@ -41,7 +40,7 @@ def test_absent_parts_are_removed_from_the_secret() -> None:
 def test_a_damaged_part_counts_as_absent_and_spares_the_others(part: str, ending: str) -> None:
     damaged = f"{part}.{ending}"
     for value in (b"garbage", stored(WHOLE)[damaged][:-60]):
-        read = content.parse({**stored(WHOLE), damaged: value})
+        read = Content.parse({**stored(WHOLE), damaged: value})
         assert [name for name in PARTS.values() if getattr(read, name) is None] == [PARTS[part]]
 
 
@@ -54,7 +53,7 @@ def test_all_that_is_trusted_in_order_and_once() -> None:
 
 def test_the_retired_are_bounded() -> None:
     many = tuple(authority().certificate for _ in range(MOST_RETIRED + 2))
-    assert content.parse({"retired-ca.crt": content.bundle(many)}).retired == many[:MOST_RETIRED]
+    assert Content.parse({"retired-ca.crt": pairs.bundle(many)}).retired == many[:MOST_RETIRED]
 
 
 CA = authority()
@@ -87,7 +86,7 @@ def test_a_curve_that_openssl_may_not_serve_is_none_of_ours() -> None:
 
 def test_a_bundle_is_its_authorities_each_once() -> None:
     other = authority()
-    pem = content.bundle((CA.certificate, LEAF.certificate, other.certificate, CA.certificate))
+    pem = pairs.bundle((CA.certificate, LEAF.certificate, other.certificate, CA.certificate))
     assert pairs.parse_bundle(pem) == (CA.certificate, other.certificate)
     assert pairs.parse_bundle(b"garbage") == ()
     assert pairs.parse_bundle(pem[:-40]) == (CA.certificate, other.certificate)
