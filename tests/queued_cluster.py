@@ -43,7 +43,7 @@ from mpijob_elastic.telemetry.metrics import Metrics
 from tests.doubles.api import Object, TinyApi, merged, refused
 from tests.doubles.direct import DirectClient, Sent
 from webhook.rules import handlers
-from webhook.rules.context import ReviewContext
+from webhook.rules.optional import ReviewContext
 from webhook.rules.review import CREATE, UPDATE, GroupVersionKind, Request
 
 T = TypeVar("T")

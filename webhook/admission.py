@@ -19,9 +19,9 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.model import durations
 from webhook.listener import Bodies, Crowded, Limits
 from webhook.rules import handlers, review
-from webhook.rules.context import Answer, Hook, ReviewContext
 from webhook.rules.handlers import Handler, Kind
-from webhook.rules.review import Malformed, Request
+from webhook.rules.optional import Hook, ReviewContext
+from webhook.rules.review import Answer, Malformed, Request
 from webhook.rules.size import SCALES
 
 log = logging.getLogger(__name__)

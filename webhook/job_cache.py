@@ -4,9 +4,10 @@ A replica that cannot watch still answers reviews.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
+from typing import TypeVar
 
 from mpijob_elastic import capabilities
 from mpijob_elastic.capabilities import admission
@@ -15,29 +16,32 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, RESOURCE_QUOTAS, Resource
 from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache, watches
+from mpijob_elastic.kube.watches import Watches, watches
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules import quota
-from webhook.rules.quota import QuotaFacts
+from webhook.rules import size
+from webhook.rules.optional import Lookup
+from webhook.rules.size import QuotaFacts
+
+T = TypeVar("T", bound=KubeObject)
 
 
-class Watched:
-    """MPIJobs and quotas, of these namespaces or all; empty until the first list is complete."""
+class Watched(Lookup):
+    """MPIJobs, quotas and what `Lookup` tells, of these namespaces or all; empty until the first list is complete."""
 
     def __init__(self, client: ApiReader, *, namespaces: Sequence[str], random: Random) -> None:
-        jobs = partial(WatchCache[JobFacts], client, MPI_JOBS, decode=capabilities.read, random=random)
-        self._jobs = watches(jobs, namespaces)
-        quotas = partial(WatchCache[QuotaFacts], client, RESOURCE_QUOTAS, decode=quota.read, random=random)
-        self._quotas = watches(quotas, namespaces)
-        looked_up = {resource: read for one in admission.ALL for resource, read in one.watches.items()}
-        self._others = {
-            resource: WatchCache(client, resource, decode=read, random=random) for resource, read in looked_up.items()
-        }
+        def watching(resource: Resource, read: Callable[[bytes], T]) -> WatchCache[T] | Watches[T]:
+            return watches(partial(WatchCache[T], client, resource, decode=read, random=random), namespaces)
+
+        self._jobs = watching(MPI_JOBS, capabilities.read)
+        self._quotas = watching(RESOURCE_QUOTAS, size.read_quota)
         self._within = {
-            resource: watches(partial(WatchCache[KubeObject], client, resource, decode=read, random=random), namespaces)
-            for one in admission.ALL
-            for resource, read in one.watches_within.items()
+            resource: watching(resource, read) for one in admission.ALL for resource, read in one.watches_within.items()
         }
-        self._served = {resource: WhileServed(client, resource, cache) for resource, cache in self._others.items()}
+        self._named = {
+            resource: WhileServed(client, resource, WatchCache(client, resource, decode=read, random=random))
+            for one in admission.ALL
+            for resource, read in one.watches.items()
+        }
 
     def job(self, namespace: str, name: str) -> JobFacts | None:
         """Return the job as last seen; None if it is not known (yet)."""
@@ -49,9 +53,11 @@ class Watched:
 
     def named(self, resource: Resource, name: str) -> KubeObject | None:
         """Return a cluster-wide object, None if there is none. Raises LookupError while they cannot be read."""
-        if not self._served[resource].known:
+        watched = self._named[resource]
+        if not watched.known:
             raise LookupError
-        return self._others[resource].store.get("", name)
+        found: KubeObject | None = watched.cache.store.get("", name)
+        return found
 
     def within(self, resource: Resource, namespace: str) -> list[KubeObject]:
         """Return the objects of a namespace. Raises LookupError while they cannot be read."""
@@ -67,5 +73,5 @@ class Watched:
     async def run(self) -> None:
         """Watch for ever."""
         async with asyncio.TaskGroup() as group:
-            for cache in (self._jobs, self._quotas, *self._within.values(), *self._served.values()):
+            for cache in (self._jobs, self._quotas, *self._within.values(), *self._named.values()):
                 group.create_task(cache.run())

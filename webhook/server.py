@@ -29,7 +29,7 @@ from webhook.certificates.rotation import Clocks, Rotation, Timing
 from webhook.certificates.serving import Files, Serving
 from webhook.job_cache import Watched
 from webhook.listener import Limits, listening
-from webhook.rules.context import ReviewContext
+from webhook.rules.optional import ReviewContext
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,7 @@ from mpijob_elastic.capabilities.parking.admission import ParkingAdmission
 from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
 from mpijob_elastic.capabilities.sizes.admission import SizesAdmission
 from mpijob_elastic.kube.writer import ApiWriter
-from webhook.rules.context import Hook, ReviewContext
-from webhook.rules.optional import Admission
+from webhook.rules.optional import Admission, Hook, ReviewContext
 
 ALL: tuple[Admission, ...] = (
     RunPolicyAdmission(),

@@ -45,7 +45,7 @@ from tests.json_places import places
 from tests.product.webhook.objects import ELASTIC, Object, mpi_job, review
 from webhook.rules import handlers
 from webhook.rules import review as reviews
-from webhook.rules.context import ReviewContext
+from webhook.rules.optional import ReviewContext
 from webhook.rules.review import Malformed
 
 # A run is a batch of so many cases; all runs together make more than a million.

@@ -5,9 +5,8 @@ ours, a job that stops the operator for all jobs, and one that would pass by its
 decode passes with a warning: what the API server accepts must not fail because of us.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 
 import msgspec
@@ -15,22 +14,11 @@ import msgspec
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
-from mpijob_elastic.model import job_facts, mpijob
+from mpijob_elastic.model import job_facts, mpijob, operator_types
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.mpijob import MPIJob
-from webhook.rules import (
-    mutate,
-    operator_faults,
-    pod_security,
-    pod_templates,
-    quota,
-    review,
-    size,
-    validate,
-    worker_grace,
-)
-from webhook.rules.context import Answer, ReviewContext, answered
-from webhook.rules.review import CREATE, UPDATE, Refusal, Request, Verdict
+from webhook.rules import mutate, pod_templates, review, size, validate, worker_grace
+from webhook.rules.optional import ReviewContext
+from webhook.rules.review import CREATE, UPDATE, Answer, Request, Verdict, answered
 
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
@@ -91,12 +79,12 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
             and job.skips
             and (emptied := next(filter(None, (one.placeholder(pod, job) for one in context.rooms)), ()))
         ):
-            return Verdict(patch=(*pod_security.restored(pod, job), *emptied))
+            return Verdict(patch=(*pod_templates.restored(pod, job), *emptied))
         changes = (
             mutate.launcher(pod, job),
             mutate.edl_mount(pod),
             pod_templates.missing_labels(pod, job, taken=taken),
-            pod_security.restored(pod, job),
+            pod_templates.restored(pod, job),
             mutate.gates(pod, job),
             worker_grace.fitting(pod, job),
         )
@@ -126,49 +114,36 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
 def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
     """Return the handlers for /validate."""
 
-    def job_created(request: Request) -> Verdict:
+    def job_judged(request: Request) -> Verdict:
+        is_new = request.operation == CREATE
+        faults, lost = operator_types.judge(request.object)
+        faults_before = [] if is_new else operator_types.judge(request.old_object)[0]
+        if faults:
+            return validate.stops_the_operator(faults, faults_before)
         job = mpijob.decode(request.object)
-        new = _kept(capabilities.of(job))
-        short = _shortages(context, request, new, more=new.workers)
-        return _with(
-            validate.created(job, new, context.rooms),
-            *_doubts(context, job, new, None),
-            *short,
-            wrong=_mistakes(context, job, new, None),
-        )
-
-    def job_updated(request: Request) -> Verdict:
-        job, before = mpijob.decode(request.object), mpijob.decode(request.old_object)
-        if job.metadata.deleting:
+        # A job that is mended is checked as a new one: its former version may not be readable.
+        before = None if is_new or faults_before else mpijob.decode(request.old_object)
+        if before and job.metadata.deleting:
             return review.UNCHANGED
-        new, old = capabilities.of(job), capabilities.of(before)
-        if request.user_info.username != names.CONTROLLER_USER:
-            _kept(new, old)
-        verdict = validate.updated(job, before, new=new, old=old, rooms=context.rooms, dry_run=request.dry_run)
-        wrong = _mistakes(context, job, new, old)
-        if old.finished:
-            return _with(verdict, wrong=wrong)
-        told = (
-            *_doubts(context, job, new, old),
-            *_shortages(context, request, new, more=new.workers - old.workers),
-        )
-        if old.reported and (old.elastic or new.elastic):
+        new, old = capabilities.of(job), capabilities.of(before) if before else None
+        if new.queued and (old is None or request.user_info.username != names.CONTROLLER_USER):
+            # Raises `TooLarge` where we could not keep its facts, and write to it.
+            job_facts.kept_later(new, before=old)
+        verdict = validate.judged(job, before, new=new, old=old, context=context, dry_run=request.dry_run)
+        if old and old.finished:
+            return verdict
+        told = _shortages(context, request, new, more=new.workers - (old.workers if old else 0))
+        if old and old.reported and (old.elastic or new.elastic):
             queued = names.GATE_QUEUED in new.gates
             told += pod_templates.changed(request.object, request.old_object, queued=queued)
-        return _with(verdict, *told, wrong=wrong)
-
-    job_judged = partial(operator_faults.judged, job_created, job_updated)
+        return _warning(verdict, *told, *(validate.dropped(lost) if is_new else ()))
 
     def scaled(request: Request) -> Verdict:
         after, before = _scales.decode(request.object), _scales.decode(request.old_object)
         job = context.job(request.namespace, request.name)
-        verdict = size.scaled(after, before, job, dry_run=request.dry_run)
-        if job and verdict.allowed and after.spec.replicas != before.spec.replicas and size.is_of(after, job):
-            wrong = (
-                fault for one in context.rooms for fault in one.scale_refusals(job, job.workers_of(after.spec.replicas))
-            )
-            verdict = _with(verdict, wrong=wrong)
-        return _with(verdict, *_shortages(context, request, job, more=after.spec.replicas - before.spec.replicas))
+        verdict = validate.scaled(after, before, job, context=context, dry_run=request.dry_run)
+        more = after.spec.replicas - before.spec.replicas
+        return _warning(verdict, *_shortages(context, request, job, more=more))
 
     return {
         _kind(CREATE, MPI_JOBS): job_judged,
@@ -177,30 +152,15 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
     }
 
 
-def _kept(new: JobFacts, old: JobFacts | None = None) -> JobFacts:
-    """Return the facts of a job. Raises `TooLarge` where we could not keep those of one in a queue, and write to it."""
-    return job_facts.kept_later(new, before=old) if new.queued else new
-
-
-def _doubts(context: ReviewContext, job: MPIJob, new: JobFacts, old: JobFacts | None) -> Iterator[str]:
-    for one in context.rooms:
-        yield from one.warnings(job, new, old, context.lookup)
-
-
-def _mistakes(context: ReviewContext, job: MPIJob, new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:
-    for one in context.rooms:
-        yield from one.refusals(job, new, old, context.lookup)
-
-
 def _shortages(context: ReviewContext, request: Request, job: JobFacts | None, *, more: int) -> tuple[str, ...]:
     if job is None or more <= 0:  # most edits leave the size alone, and a cluster may have many quotas
         return ()
-    return tuple(quota.shortages(job, context.quotas(request.namespace), more=more))
+    return tuple(size.shortages(job, context.quotas(request.namespace), more=more))
 
 
 def _kind(operation: str, resource: Resource, sub_resource: str = "") -> Kind:
     return resource.group, resource.version, resource.kind, sub_resource, operation
 
 
-def _with(verdict: Verdict, *warnings: str, wrong: Iterable[Refusal] = ()) -> Verdict:
-    return replace(verdict, warnings=(*verdict.warnings, *warnings), refusals=(*verdict.refusals, *wrong))
+def _warning(verdict: Verdict, *warnings: str) -> Verdict:
+    return replace(verdict, warnings=(*verdict.warnings, *warnings))

@@ -11,11 +11,10 @@ from mpijob_elastic import names
 from mpijob_elastic.model.horovodrun import HOROVODRUN, Launch
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
-from webhook.rules import review, size
+from webhook.rules import size
 from webhook.rules.optional import Admission
+from webhook.rules.review import MOST
 
-# Nobody reads more than a handful.
-MOST = 5
 # Resets that last for a long training: a change of size costs one, a lost rank up to three.
 _ENOUGH_RESETS = 100
 # Seconds. A rank imports its framework in this time (docs/spot.md).
@@ -40,7 +39,8 @@ def updated(
     """Return the warnings that an update brings in; `new` and `old` are the facts of both versions."""
     if (job.spec, job.metadata.annotations) == (before.spec, before.metadata.annotations):
         return ()
-    return review.new_warnings(_findings(job, new, rooms), _findings(before, old, rooms))[:MOST]
+    known = set(_findings(before, old, rooms))
+    return tuple(found for found in _findings(job, new, rooms) if found not in known)[:MOST]
 
 
 def _findings(job: MPIJob, about: JobFacts, rooms: Sequence[Admission]) -> Iterator[str]:

@@ -1,6 +1,7 @@
-"""What an optional capability adds to the answers of the webhook; by default nothing."""
+"""What an optional capability adds to the answers of the webhook, by default nothing, and what a review knows; pure."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from mpijob_elastic.kube.meta import KubeObject
@@ -9,7 +10,8 @@ from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules.json_patch import Patch
 from webhook.rules.mutate import Pod
-from webhook.rules.review import Refusal
+from webhook.rules.review import Answer, Refusal, Request
+from webhook.rules.size import QuotaFacts
 
 
 class Lookup(Protocol):
@@ -76,3 +78,28 @@ class Admission:
     def edits(self, _new: JobFacts, _old: JobFacts) -> Iterable[str]:
         """Yield what an edit of a job that has started does."""
         return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewContext:
+    """The facts that a review lacks: the cluster as last seen, and the time; passed in, so that answers stay pure.
+
+    job: returns the MPIJob of a namespace and name, None while it is not known. quotas: returns the ResourceQuotas of a
+    namespace. now: returns seconds since the epoch. lookup: what capabilities look up. rooms: what they add.
+    """
+
+    job: Callable[[str, str], JobFacts | None]
+    now: Callable[[], float]
+    quotas: Callable[[str], Iterable[QuotaFacts]] = lambda _namespace: ()
+    lookup: Lookup = field(default_factory=Unseen)
+    rooms: Sequence[Admission] = ()
+
+
+class Hook(Protocol):
+    """Answers reviews at a path that is a secret, because an answer there changes an object."""
+
+    def is_at(self, path: str) -> bool:
+        """Return True if a request to that path comes from the API server."""
+
+    async def answer(self, request: Request) -> Answer:
+        """Answer a review."""

@@ -1,4 +1,4 @@
-"""AdmissionReview v1 on the wire: requests and answers.
+"""AdmissionReview v1 on the wire: requests, verdicts on them, and answers.
 
 https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#request
 The API server does not authenticate itself to webhooks, so every body is treated as hostile: it is decoded into typed
@@ -6,7 +6,6 @@ structs, the objects inside stay bytes until a handler decodes a few fields, and
 `Malformed`, with a message that says where.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -19,6 +18,8 @@ CREATE = "CREATE"
 UPDATE = "UPDATE"
 # The API server cuts longer warnings (https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#response).
 LONGEST_WARNING = 256
+# So many warnings of a kind; nobody reads more than a handful.
+MOST = 5
 
 
 class Malformed(ValueError):
@@ -97,6 +98,23 @@ class Verdict:
 UNCHANGED = Verdict()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A verdict and a word for it, for metrics and logs."""
+
+    verdict: Verdict
+    outcome: str
+
+
+def answered(verdict: Verdict) -> Answer:
+    """Return the verdict with its word."""
+    if verdict.allowed:
+        outcome = "patched" if verdict.patch else "warned" if verdict.warnings else "unchanged"
+    else:
+        outcome = "postponed" if verdict.postponed else "rejected"
+    return Answer(verdict=verdict, outcome=outcome)
+
+
 def parse(body: bytes) -> Request:
     """Return the request in an AdmissionReview. Raises `Malformed`."""
     try:
@@ -141,12 +159,6 @@ def _status(request: Request, refusals: tuple[Refusal, ...]) -> dict[str, object
     details = {"name": request.name, "group": request.kind.group, "kind": request.kind.kind, "causes": causes}
     message = "; ".join(map(str, refusals))
     return {"code": 422, "reason": "Invalid", "message": message, "details": details}
-
-
-def new_warnings(after: Iterable[str], before: Iterable[str]) -> tuple[str, ...]:
-    """Return the warnings that an update brings in."""
-    known = set(before)
-    return tuple(warning for warning in after if warning not in known)
 
 
 def shortened(text: str) -> str:

@@ -1,24 +1,24 @@
-"""Rules of a job's size, for edits of the MPIJob and of its scale subresource; pure.
+"""Rules of a job's size, for edits of the MPIJob and of its scale subresource, and ResourceQuotas that lack; pure.
 
 Texts are short, because kubectl shows each warning on one line: https://kubernetes.io/blog/2020/09/03/warnings/
 recommends 120 characters.
-
-The review of a scale, by `kubectl scale`, an HPA, or any other client of mpijobs/scale, holds only the size, so the job
-comes from the watch cache. An unknown job is let through with a warning: the controller checks every rule that safety
-needs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.meta import Identity, ObjectMeta
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import durations, requests
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.horovodrun import HOROVODRUN
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.wire import Wire
-from webhook.rules.review import Refusal, Verdict
+from webhook.rules.review import MOST, Refusal
 
 # So many workers are named; the rest is counted.
 _NAMED = 3
@@ -40,14 +40,6 @@ def bounds(job: JobFacts) -> tuple[int, int]:
     return low, min(job.policy.max_replicas or usual, MOST_WORKERS)
 
 
-def largest(job: JobFacts, *, annotation: str = names.MAX_REPLICAS) -> str:
-    """Return the largest size and its source, in words."""
-    _, high = bounds(job)
-    if high == MOST_WORKERS:
-        return f"{high}, the largest size"
-    return f"{annotation} ({high})" if job.policy.max_replicas else f"{high}, the largest size without {annotation}"
-
-
 def excess(replicas: int, job: JobFacts) -> int:
     """Return by how many workers a size is out of bounds."""
     low, high = bounds(job)
@@ -62,11 +54,15 @@ def refusal(replicas: int, job: JobFacts, *, before: int = 0, field: str) -> Ref
     low, high = bounds(job)
     if excess(replicas, job) <= before:
         return None
-    why, verb = f"below metadata.annotations[{names.MIN_REPLICAS}] ({low})", "change"
-    if replicas > high:
-        why = f"above {largest(job, annotation=f'metadata.annotations[{names.MAX_REPLICAS}]')}"
-        verb = "change" if job.policy.max_replicas else "set"
-    more = "" if replicas > high == MOST_WORKERS else f", or {verb} the annotation"
+    annotation, more = f"metadata.annotations[{names.MAX_REPLICAS}]", ", or change the annotation"
+    if replicas <= high:
+        why = f"below metadata.annotations[{names.MIN_REPLICAS}] ({low})"
+    elif high == MOST_WORKERS:
+        why, more = f"above {high}, the largest size", ""
+    elif job.policy.max_replicas:
+        why = f"above {annotation} ({high})"
+    else:
+        why, more = f"above {high}, the largest size without {annotation}", ", or set the annotation"
     return Refusal(field=field, message=f"{replicas} is {why}; use {low or 1} to {high}{more}")
 
 
@@ -91,35 +87,19 @@ def change(job: JobFacts, *, before: int, after: int) -> str | None:
     scale = f"would scale {before}→{after}"
     if not job.reported:
         return f"{scale} before the job starts"
-    return f"{scale}: {_grow(job, range(before, after)) if after > before else _shrink(job, range(after, before))}"
-
-
-def _grow(job: JobFacts, new: range) -> str:
+    grows, count = after > before, abs(after - before)
+    indices = range(before, after) if grows else range(after, before)[::-1]
+    workers = ", ".join(f"worker-{index}" for index in indices[:_NAMED])
+    if count > _NAMED:
+        workers += f" and {count - _NAMED} more"
+    ending, verb = ("s", "is") if count == 1 else ("", "are")
     if not job.elastic:
-        return f"{_few(new)} {_verb(new, 'starts', 'start')} unused, because the job is not elastic"
-    return f"{_few(new)} {_verb(new, 'is', 'are')} created, and published once Ready"
-
-
-def _shrink(job: JobFacts, gone: range) -> str:
-    workers = _few(gone[::-1])
-    if not job.elastic:
-        return f"{workers} {_verb(gone, 'keeps', 'keep')} running, because the job is not elastic"
+        does = f"start{ending} unused" if grows else f"keep{ending} running"
+        return f"{scale}: {workers} {does}, because the job is not elastic"
+    if grows:
+        return f"{scale}: {workers} {verb} created, and published once Ready"
     limit = durations.render(job.policy.drain_timeout)
-    return f"{workers} {_verb(gone, 'drains', 'drain')} for at most {limit}, then {_verb(gone, 'is', 'are')} deleted"
-
-
-def _few(indices: range) -> str:
-    rest = _count(indices) - _NAMED
-    return ", ".join(f"worker-{index}" for index in indices[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def _verb(indices: range, singular: str, plural: str) -> str:
-    return singular if _count(indices) == 1 else plural
-
-
-def _count(indices: range) -> int:
-    # len() fails beyond 2**63, and a size may be any number.
-    return abs(indices.stop - indices.start)
+    return f"{scale}: {workers} drain{ending} for at most {limit}, then {verb} deleted"
 
 
 class ScaleSpec(Wire, frozen=True):
@@ -135,35 +115,46 @@ class Scale(Wire, frozen=True):
     spec: ScaleSpec = ScaleSpec()
 
 
-def scaled(scale: Scale, before: Scale, job: JobFacts | None, *, dry_run: bool) -> Verdict:
-    """Return the verdict on a changed Scale; `job` is its MPIJob as last seen."""
-    after = scale.spec.replicas
-    if after == before.spec.replicas:
-        return Verdict()
-    if job is None or job.metadata.uid != scale.metadata.uid:
-        return Verdict(warnings=(UNKNOWN,))
-    if job.deleting:
-        return Verdict()
-    refused = _scale_refusal(job, after, before=before.spec.replicas)
-    if refused:
-        return Verdict(refusals=(refused,))
-    shown = change(job, before=before.spec.replicas, after=after) if dry_run else None
-    if not shown and after < before.spec.replicas and job.reported and not job.elastic:
-        shown = "this job is not elastic, so its surplus workers keep running"
-    return Verdict(warnings=(*((shown,) if shown else ()), *doubts(job, job.workers_of(after))))
-
-
 def is_of(scale: Scale, job: JobFacts) -> bool:
     """Tell whether a Scale is that of this job, which goes on."""
     return scale.metadata.uid == job.metadata.uid and not (job.deleting or job.finished)
 
 
-def _scale_refusal(job: JobFacts, replicas: int, *, before: int) -> Refusal | None:
-    if job.finished:
-        over = f"{replicas} is too late: the job has finished; create it again to run it at that size"
-        return Refusal(field=SCALE_FIELD, message=over)
-    if replicas < 1:
-        few = f"{replicas} is below 1, the smallest size that mpi-operator accepts; delete the job to stop it"
-        return Refusal(field=SCALE_FIELD, message=few)
-    before = excess(job.workers_of(before), job)
-    return refusal(job.workers_of(replicas), job, before=before, field=SCALE_FIELD)
+class _Quota(Wire, frozen=True):
+    metadata: Identity
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class QuotaFacts(Wire, frozen=True):
+    """A ResourceQuota. left: what it has left, by its keys; none where it has scopes, as only some pods count there."""
+
+    metadata: Identity
+    left: Mapping[str, int]
+
+
+_quotas = msgspec.json.Decoder(_Quota)
+
+
+def read_quota(raw: bytes) -> QuotaFacts:
+    """Return the quota in its JSON. Raises msgspec.DecodeError if it is none.
+
+    https://kubernetes.io/docs/concepts/policy/resource-quotas/
+    """
+    quota = _quotas.decode(raw)
+    hard, used = (requests.readable(quota.status.get(part)) for part in ("hard", "used"))
+    has_scopes = quota.spec.get("scopes") or quota.spec.get("scopeSelector")
+    left = {} if has_scopes else {name: amount - used[name] for name, amount in hard.items()}
+    return QuotaFacts(metadata=quota.metadata, left=left)
+
+
+def shortages(job: JobFacts, quotas: Iterable[QuotaFacts], *, more: int) -> Iterator[str]:
+    """Yield a warning for each of the first few amounts that do not suffice for so many more workers.
+
+    Nothing is refused: others may free what lacks, and quotas are changed.
+    """
+    every = ((quota.metadata.name, *amount) for quota in quotas for amount in quota.left.items())
+    asked = ((name, key, left, job.worker_counts.get(key, 0) * more) for name, key, left in every)
+    for name, key, left, asks in islice((found for found in asked if 0 < found[3] > found[2]), MOST):
+        has, need = requests.rendered(max(0, left)), requests.rendered(asks)
+        yield f"ResourceQuota {name} has {has} {key} left, and {more} more workers need {need}: some are not created"

@@ -1,25 +1,31 @@
-"""Validate a MPIJob that is created or changed; pure, from objects to verdict.
+"""Validate a MPIJob or Scale that is created or changed; pure, from objects to verdict.
 
 Only what this very request brings in is refused. An older mistake that the request leaves alone stays allowed, because
 the request may come from a controller or a status write that can do nothing about it. For the same reason nothing is
 refused for a deleted job. A finished one is judged, as anybody with the right to edit may write a status and take it
 back; it only gets no warnings. The controller checks every rule again, with Events.
+
+A job that stops mpi-operator v0.2.3 is refused for the sake of all jobs, so elastic or not, finished or not: the
+operator lists them all.
 """
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.kube import cost
+from mpijob_elastic.model import operator_types, phrases
 from mpijob_elastic.model.bounds import LATER, LONGEST_NOTICES
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import Metadata, MPIJob
+from mpijob_elastic.model.operator_types import Dropped, Fault
 from mpijob_elastic.model.wire import Wire
 from webhook.rules import lint, size
-from webhook.rules.optional import Admission
-from webhook.rules.review import Refusal, Request, Verdict
+from webhook.rules.optional import ReviewContext
+from webhook.rules.review import MOST, Refusal, Request, Verdict
+from webhook.rules.size import Scale
 
 SLOTS_FIELD = "spec.slotsPerWorker"
 # Annotations that the controller writes, and those together with the users'.
@@ -32,56 +38,112 @@ _REMOVED = {
     names.DELETE_UNSEEN: "delete workers beyond the size yourself, such as `kubectl delete pod JOB-worker-2`, and the "
     "operator makes none of them again",
 }
+# What the loss of an important field means, by `STRUCT.FIELD`.
+_MEANS = {
+    "Container.restartPolicy": "a sidecar becomes an init container, and its pod waits until that ends",
+    "Container.startupProbe": "the other probes begin at once",
+    "Handler.sleep": "no handler is left, so the pods are refused",
+    "PodSpec.resourceClaims": "the pods get none of these devices",
+    "PodSpec.topologySpreadConstraints": "the pods are not spread",
+    "Probe.grpc": "no handler is left, so the pods are refused",
+    "Volume.ephemeral": "the volume becomes an emptyDir",
+}
 
 
-def created(job: MPIJob, new: JobFacts, rooms: Sequence[Admission] = ()) -> Verdict:
-    """Return the verdict on a new MPIJob; `new` are its facts. rooms: what capabilities say."""
-    return Verdict(
-        refusals=(
-            *_bad_annotations(new, None),
-            *_out_of_bounds(new, None),
-            *_past_the_gate(job, new, None, None),
-            *_no_room(job, new, None, None),
-        ),
-        warnings=(
-            *_unknown_annotations(job.metadata.annotations, {}),
-            *lint.created(job, new, rooms),
-        ),
-    )
-
-
-def updated(
+def judged(
     job: MPIJob,
-    before: MPIJob,
+    before: MPIJob | None,
     *,
     new: JobFacts,
-    old: JobFacts,
-    rooms: Sequence[Admission] = (),
+    old: JobFacts | None,
+    context: ReviewContext,
     dry_run: bool = False,
 ) -> Verdict:
-    """Return the verdict on a changed MPIJob; `new` and `old` are the facts of both versions.
+    """Return the verdict on a MPIJob; `new` and `old` are the facts of both versions, None before it was created.
 
     A dry run also shows the effect of a change of size.
     """
-    if new.deleting:
-        return Verdict()
+    rooms, lookup = context.rooms, context.lookup
     refusals = (
         *_bad_annotations(new, old),
         *_out_of_bounds(new, old),
         *_past_the_gate(job, new, before, old),
         *_no_room(job, new, before, old),
+        *(fault for one in rooms for fault in one.refusals(job, new, old, lookup)),
     )
-    if old.finished:
+    if old and old.finished:
         return Verdict(refusals=refusals)
+    warnings = [*_unknown_annotations(job.metadata.annotations, before.metadata.annotations if before else {})]
+    if before is None or old is None:
+        warnings += lint.created(job, new, rooms)
+    else:
+        if old.reported:
+            warnings += [*_changes(new, old), *(said for one in rooms for said in one.edits(new, old))]
+        warnings += lint.updated(job, before, new=new, old=old, rooms=rooms)
+        if dry_run and (shown := size.change(new, before=old.replicas, after=new.replicas)):
+            warnings.append(shown)
+    warnings += (said for one in rooms for said in one.warnings(job, new, old, lookup))
+    return Verdict(refusals=refusals, warnings=tuple(warnings))
+
+
+def stops_the_operator(faults: Sequence[Fault], before: Sequence[Fault]) -> Verdict:
+    """Return the verdict on a MPIJob that stops the operator for all jobs; before: the faults of its former version."""
+    known = {fault.kind for fault in before}
+    brought = [] if len(before) == operator_types.MOST else [fault for fault in faults if fault.kind not in known]
+    if brought:
+        return Verdict(refusals=tuple(Refusal(field=one.field, message=one.message) for one in brought[:MOST]))
+    return Verdict(warnings=tuple(map(str, faults))[:MOST])
+
+
+def dropped(fields: Iterable[Dropped]) -> tuple[str, ...]:
+    """Return a warning for each field that the operator drops from the pods, and nobody puts back."""
+    places: dict[str, list[str]] = {}
+    for one in fields:
+        if one.field.startswith("spec.mpiReplicaSpecs") and one.known_as not in operator_types.PUT_BACK:
+            places.setdefault(one.known_as, []).append(one.field)
+    said = []
+    for kind, (first, *others) in list(places.items())[:MOST]:
+        more = f" and {len(others)} more" if others else ""
+        said.append(f"{first}{more}: mpi-operator v0.2.3 drops this field: {_MEANS.get(kind, 'the pods do without')}")
+    if rest := [kind.partition(".")[2] for kind in list(places)[MOST:]]:
+        said.append(f"mpi-operator v0.2.3 also drops {phrases.listed(rest)}")
+    return tuple(said)
+
+
+def scaled(scale: Scale, before: Scale, job: JobFacts | None, *, context: ReviewContext, dry_run: bool) -> Verdict:
+    """Return the verdict on a changed Scale; `job` is its MPIJob as last seen.
+
+    The review of a scale, by `kubectl scale`, an HPA, or any other client of mpijobs/scale, holds only the size. An
+    unknown job is let through with a warning: the controller checks every rule that safety needs.
+    """
+    asked, had = scale.spec.replicas, before.spec.replicas
+    if asked == had:
+        return Verdict()
+    if job is None or job.metadata.uid != scale.metadata.uid:
+        return Verdict(warnings=(size.UNKNOWN,))
+    if job.deleting:
+        return Verdict()
+    if refused := _scale_refusal(job, asked, before=had):
+        return Verdict(refusals=(refused,))
+    shown = size.change(job, before=had, after=asked) if dry_run else None
+    if not shown and asked < had and job.reported and not job.elastic:
+        shown = "this job is not elastic, so its surplus workers keep running"
+    workers = job.workers_of(asked)
     return Verdict(
-        refusals=refusals,
-        warnings=(
-            *_unknown_annotations(job.metadata.annotations, before.metadata.annotations),
-            *((*_changes(new, old), *(said for one in rooms for said in one.edits(new, old))) if old.reported else ()),
-            *lint.updated(job, before, new=new, old=old, rooms=rooms),
-            *_resized(new, old, dry_run=dry_run),
-        ),
+        refusals=tuple(fault for one in context.rooms for fault in one.scale_refusals(job, workers)),
+        warnings=(*((shown,) if shown else ()), *size.doubts(job, workers)),
     )
+
+
+def _scale_refusal(job: JobFacts, replicas: int, *, before: int) -> Refusal | None:
+    if job.finished:
+        over = f"{replicas} is too late: the job has finished; create it again to run it at that size"
+        return Refusal(field=size.SCALE_FIELD, message=over)
+    if replicas < 1:
+        few = f"{replicas} is below 1, the smallest size that mpi-operator accepts; delete the job to stop it"
+        return Refusal(field=size.SCALE_FIELD, message=few)
+    out_before = size.excess(job.workers_of(before), job)
+    return size.refusal(job.workers_of(replicas), job, before=out_before, field=size.SCALE_FIELD)
 
 
 class _Head(Wire, frozen=True):
@@ -175,7 +237,7 @@ def _annotated(job: MPIJob) -> int:
 def _unknown_annotations(new: Mapping[str, str], old: Mapping[str, str]) -> Iterator[str]:
     unknown = sorted(key for key in new.keys() - _KNOWN - old.keys() if key.startswith(names.PREFIX))
     # To find the nearest name takes 0.5 ms for a long key, and there may be thousands.
-    for key in unknown[: lint.MOST]:
+    for key in unknown[:MOST]:
         if key in _REMOVED:
             yield f"metadata.annotations[{key}] has no effect any more: {_REMOVED[key]}"
             continue
@@ -200,9 +262,3 @@ def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
             f"{SLOTS_FIELD} {old.slots} to {new.slots}: the running job keeps {old.slots} until it has a new launcher: "
             "suspend and resume it, or, if it is not elastic, delete and recreate it (this restarts training)"
         )
-
-
-def _resized(new: JobFacts, old: JobFacts, *, dry_run: bool) -> Iterator[str]:
-    shown = size.change(new, before=old.replicas, after=new.replicas) if dry_run else None
-    if shown:
-        yield shown

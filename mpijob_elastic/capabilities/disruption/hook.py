@@ -23,9 +23,9 @@ from mpijob_elastic.kube import cost, errors
 from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from webhook.rules import context, review
-from webhook.rules.context import Answer, Hook, ReviewContext
-from webhook.rules.review import Request, Verdict
+from webhook.rules import review
+from webhook.rules.optional import Hook, ReviewContext
+from webhook.rules.review import Answer, Request, Verdict
 
 # Seconds: the API server has given up then (timeoutSeconds).
 _LIMIT = 1.0
@@ -57,12 +57,12 @@ class Evictions(Hook):
                 verdict = await self._verdict(request)
         except (errors.NotFound, errors.Forbidden) as error:
             _log.info("an eviction of %s/%s passes: %s", request.namespace, request.name, error)
-            return context.answered(review.UNCHANGED)
+            return review.answered(review.UNCHANGED)
         except (errors.KubeError, TimeoutError, msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             why = str(error) or type(error).__name__
             _log.warning("an eviction of %s/%s passes: %s", request.namespace, request.name, why)
             return Answer(verdict=review.UNCHANGED, outcome="error")
-        return context.answered(verdict)
+        return review.answered(verdict)
 
     async def _verdict(self, request: Request) -> Verdict:
         name = names.job_of_worker(request.name)

@@ -13,7 +13,7 @@ from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.model import bounds
 from mpijob_elastic.observe import facts_config, facts_pod
 from tests.counted import calls
-from webhook.rules import quota
+from webhook.rules import size
 
 LONG = "x" * 2**20
 LAUNCHER = {names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER}
@@ -100,7 +100,7 @@ def test_of_other_objects_that_a_job_owns_only_the_identity_is_kept(
 
 def test_of_a_quota_little_is_kept() -> None:
     many = {f"count/{index}.{'x' * 300}": "1" for index in range(2_000)}
-    found = quota.read(raw("q", spec={"hard": many}, status={"hard": many, "used": many}))
+    found = size.read_quota(raw("q", spec={"hard": many}, status={"hard": many, "used": many}))
     assert kept(found) < bounds.LARGEST_FACTS
 
 

@@ -13,11 +13,10 @@ from mpijob_elastic.capabilities import admission
 from mpijob_elastic.model.job_facts import JobFacts
 from tests.product.webhook.objects import body, mpi_job
 from webhook.rules import handlers, mutate, review
-from webhook.rules.context import Answer, ReviewContext
 from webhook.rules.json_patch import Patch
-from webhook.rules.optional import Admission
-from webhook.rules.quota import QuotaFacts
-from webhook.rules.review import Verdict
+from webhook.rules.optional import Admission, ReviewContext
+from webhook.rules.review import Answer, Verdict
+from webhook.rules.size import QuotaFacts
 
 # What a webhook answers that has seen nothing of the cluster.
 NOTHING = ReviewContext(job=lambda _namespace, _name: None, now=lambda: 0.0, rooms=admission.ALL)

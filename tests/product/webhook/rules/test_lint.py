@@ -13,7 +13,7 @@ from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
 from mpijob_elastic.model.mpijob import MPIJob
 from tests.product.webhook import answers
 from tests.product.webhook.objects import PLAIN, Object, mpi_job
-from webhook.rules import lint
+from webhook.rules import lint, review
 
 SCRIPT = ["--host-discovery-script", "/etc/mpi/discover_hosts.sh"]
 GOOD = ["horovodrun", "-np", "2", "--min-np", "1", "--max-np", "8", *SCRIPT, "python", "train.py"]
@@ -97,7 +97,7 @@ def test_a_new_job_is_told_what_is_doubtful(job: Object, warning: str) -> None:
 
 def test_a_handful_at_most() -> None:
     command = ["horovodrun", "-np", "99", "--max-np", "4", "--host-discovery-script", "/x.sh", "x"]
-    assert len(said(good(name="n" * 64, sidecar=True, command=command, slotsPerWorker=9))) == lint.MOST
+    assert len(said(good(name="n" * 64, sidecar=True, command=command, slotsPerWorker=9))) == review.MOST
 
 
 def edited(before: Object, *, role: str = "Worker", **container: Any) -> Object:

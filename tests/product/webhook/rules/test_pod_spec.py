@@ -13,7 +13,7 @@ from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from tests.product.webhook.answers import patched
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, launcher_pod, mpi_job, worker_pod
-from webhook.rules import mutate, pod_security, pod_templates
+from webhook.rules import mutate, pod_templates
 
 SUSPENDED = {"name": names.GATE_SUSPENDED}
 THEIRS = {"name": "kueue.x-k8s.io/admission"}
@@ -126,7 +126,7 @@ def dropped(context: Object) -> Object:
 
 def contexts(job: Object, pod: Object) -> list[Object | None]:
     """The security contexts of the patched pod, its containers and its init containers."""
-    spec = patched(pod_security.restored, pod, job)["spec"]
+    spec = patched(pod_templates.restored, pod, job)["spec"]
     places = (spec, *spec["containers"], *spec.get("initContainers", ()))
     return [place.get("securityContext") for place in places]
 
@@ -148,7 +148,7 @@ def test_a_container_without_a_context_gets_one_and_others_are_left() -> None:
 def test_a_profile_that_the_pod_has_stays() -> None:
     job, pod = made({"seccompProfile": DEFAULT}, None)
     pod["spec"]["securityContext"] = {"seccompProfile": OWN}
-    assert patched(pod_security.restored, pod, job) == pod
+    assert patched(pod_templates.restored, pod, job) == pod
 
 
 @pytest.mark.parametrize(

@@ -12,17 +12,17 @@ from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from tests.product.webhook.answers import PodRule, own, patch_of
 from tests.product.webhook.objects import PLAIN, Object, launcher_pod, mpi_job, worker_pod
-from webhook.rules import mutate, pod_security, pod_templates, worker_grace
+from webhook.rules import mutate, pod_templates, worker_grace
 
 RULES = [
     pytest.param(mutate.launcher, names.ROLE_LAUNCHER, id="discover_hosts"),
     pytest.param(own(RunPolicyAdmission()), names.ROLE_LAUNCHER, id="run policy"),
     pytest.param(worker_grace.fitting, names.ROLE_WORKER, id="grace period"),
     *(
-        pytest.param(rule, role, id=f"{rule.__module__} {role}")
+        pytest.param(rule, role, id=f"{rule.__qualname__} {role}")
         for rule in (
             pod_templates.missing_labels,
-            pod_security.restored,
+            pod_templates.restored,
             mutate.gates,
             own(GangAdmission()),
         )

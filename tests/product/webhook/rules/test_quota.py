@@ -9,15 +9,15 @@ import pytest
 
 from tests.product.webhook.answers import NOTHING, knowing, verdict
 from tests.product.webhook.objects import Object, mpi_job
-from webhook.rules import quota, review
-from webhook.rules.quota import QuotaFacts
+from webhook.rules import review
+from webhook.rules.size import QuotaFacts, read_quota
 
 GPUS = "requests.nvidia.com/gpu"
 
 
 def limit(used: dict[str, str], hard: dict[str, str], **spec: Any) -> QuotaFacts:
     made = {"metadata": {"name": "team", "namespace": "default"}, "spec": {"hard": hard, **spec}}
-    return quota.read(json.dumps({**made, "status": {"hard": hard, "used": used}}).encode())
+    return read_quota(json.dumps({**made, "status": {"hard": hard, "used": used}}).encode())
 
 
 def job(replicas: int, *resources: Object) -> Object:

@@ -14,8 +14,7 @@ from tests.product.webhook.answers import NOTHING
 from tests.product.webhook.objects import Object, body, config_map, launcher_pod, mpi_job, review
 from webhook.rules import handlers
 from webhook.rules import review as reviews
-from webhook.rules.context import Answer
-from webhook.rules.review import Malformed, Refusal, Verdict
+from webhook.rules.review import Answer, Malformed, Refusal, Verdict
 
 
 def test_a_request_is_read() -> None:

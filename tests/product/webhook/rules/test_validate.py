@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.capabilities import admission
 from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.model.bounds import LONGEST_NOTICES
 from mpijob_elastic.model.mpijob import MPIJob
+from tests.product.webhook.answers import NOTHING, answer
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, mpi_job
 from webhook.rules import validate
 from webhook.rules.review import LONGEST_WARNING, Refusal, Verdict
@@ -19,14 +19,13 @@ from webhook.rules.review import LONGEST_WARNING, Refusal, Verdict
 
 def on_create(job: Object) -> Verdict:
     read = msgspec.convert(job, MPIJob)
-    return validate.created(read, capabilities.of(read), admission.ALL)
+    return validate.judged(read, None, new=capabilities.of(read), old=None, context=NOTHING)
 
 
 def on_update(job: Object, before: Object) -> Verdict:
     after, earlier = msgspec.convert(job, MPIJob), msgspec.convert(before, MPIJob)
-    return validate.updated(
-        after, earlier, new=capabilities.of(after), old=capabilities.of(earlier), rooms=admission.ALL
-    )
+    new, old = capabilities.of(after), capabilities.of(earlier)
+    return validate.judged(after, earlier, new=new, old=old, context=NOTHING)
 
 
 def sized(replicas: int = 3, **facts: Any) -> Object:
@@ -100,7 +99,7 @@ def test_a_job_that_is_being_deleted_is_never_blocked() -> None:
     before, after = annotated(), annotated(enabled="yes", max_replicas="2")
     for job in (before, after):
         job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert on_update(after, before) == Verdict()
+    assert answer(after, before).verdict == Verdict()
 
 
 @pytest.mark.parametrize("end", ["Succeeded", "Failed"])
