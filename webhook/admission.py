@@ -162,7 +162,8 @@ class Admission:
         too_large = f"the body is larger than {self.limits.request_bytes} bytes"
         if (http.content_length or 0) > self.limits.request_bytes:
             raise _Refused(413, "too_large", too_large)
-        seconds = _seconds(http.query.get("timeout"), at_most=self.limits.read_seconds)
+        asked, most = durations.parse(http.query.get("timeout", "")), self.limits.read_seconds
+        seconds = min(asked or most, most)
         body = bytearray()
         try:
             async with asyncio.timeout(seconds) as limit:
@@ -188,8 +189,3 @@ class Admission:
 
 async def _by(table: Mapping[Kind, Handler], request: Request) -> Answer:
     return handlers.answer(request, table)
-
-
-def _seconds(timeout: str | None, *, at_most: float) -> float:
-    asked = durations.parse(timeout) if timeout else None
-    return min(asked, at_most) if asked else at_most

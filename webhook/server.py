@@ -81,14 +81,16 @@ async def serve(settings: WebhookSettings) -> None:
 
     Raises `kube.errors.Unconfigured` without a cluster configuration, OSError if a port is taken.
     """
-    asked, pressed = _stop_signals()
+    pressed = asyncio.Semaphore(0)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, pressed.release)
     async with running(settings) as webhook:
         log.info("listening on port %d, health on port %d", webhook.port, webhook.health_port)
-        await asked.wait()
+        await pressed.acquire()
         log.info("draining for %s s", settings.drain_seconds)
         webhook.draining.set()
         try:
-            await asyncio.wait_for(pressed.wait(), settings.drain_seconds)
+            await asyncio.wait_for(pressed.acquire(), settings.drain_seconds)
         except TimeoutError:
             log.info("drained")
 
@@ -107,11 +109,7 @@ async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
         cluster = await stack.enter_async_context(await connecting)
         watched = Watched(cluster, namespaces=settings.jobs_namespaces, random=random.Random())  # noqa: S311 - jitter
         context = ReviewContext(
-            job=watched.job,
-            quotas=watched.quotas,
-            now=time.time,
-            lookup=watched,
-            rooms=optional.ALL,
+            job=watched.job, quotas=watched.quotas, now=time.time, lookup=watched, rooms=optional.ALL
         )
         metrics.unreadable.set_function(watched.unreadable)
         certificates = _certificates(settings, serving, clocks, cluster)
@@ -168,15 +166,3 @@ def _certificates(settings: WebhookSettings, serving: Serving, clocks: Clocks, c
         timing=settings.timing,
         clocks=clocks,
     )
-
-
-def _stop_signals() -> tuple[asyncio.Event, asyncio.Event]:
-    """Set by the first and by the second SIGTERM or SIGINT."""
-    first, second = asyncio.Event(), asyncio.Event()
-
-    def received() -> None:
-        (second if first.is_set() else first).set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, received)
-    return first, second

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 
-from cryptography import x509
-
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
@@ -84,17 +82,14 @@ class Rotation:
             step = decision.next_step(stored.content, self.policy, now=now)
             if step is None:
                 return stored.content
-            seen = await self._seen() if step.action is Action.BEGIN else ()
+            # Read after a loss was noticed: an earlier look may be from before the lost CA was distributed.
+            found = await shared.registered(self.client) if step.action is Action.BEGIN else {}
+            seen = tuple(chain.from_iterable(shared.carried(found)))
             wanted = decision.carry_out(step, stored.content, self.policy, seen=seen, now=now)
             await self._write(stored, wanted, step)
         raise errors.KubeError(
             f"the Secret {names.CERTIFICATE_SECRET} changed {MOST_STEPS} times while it was put right"
         )
-
-    async def _seen(self) -> tuple[x509.Certificate, ...]:
-        # Read after the loss was noticed: an earlier look may be from before the lost CA was distributed.
-        carried = shared.carried(await shared.registered(self.client))
-        return tuple(chain.from_iterable(carried))
 
     async def _write(self, stored: Stored, wanted: Content, step: Step) -> None:
         try:

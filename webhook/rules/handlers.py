@@ -6,6 +6,7 @@ decode passes with a warning: what the API server accepts must not fail because 
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 
@@ -39,21 +40,17 @@ def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:
             cost.check(version)
         verdict = handler(request)
     except _UNREADABLE as error:
-        verdict = _unread(request, str(error))
-        if verdict.refusals:
-            return answered(verdict)
-        warning = f"mpijob-elastic could not read this {request.kind.kind[:32]} and let it pass: {error}"
-        return Answer(verdict=Verdict(warnings=(warning,)), outcome="unreadable")
+        return _unread(request, str(error))
     return answered(verdict)
 
 
-def _unread(request: Request, why: str) -> Verdict:
-    if request.kind.kind != MPI_JOBS.kind or request.sub_resource:
-        return review.UNCHANGED
-    try:
-        return validate.unread(request, why)
-    except _UNREADABLE:
-        return review.UNCHANGED
+def _unread(request: Request, why: str) -> Answer:
+    if request.kind.kind == MPI_JOBS.kind and not request.sub_resource:
+        with suppress(*_UNREADABLE):
+            if (verdict := validate.unread(request, why)).refusals:
+                return answered(verdict)
+    warning = f"mpijob-elastic could not read this {request.kind.kind[:32]} and let it pass: {why}"
+    return Answer(verdict=Verdict(warnings=(warning,)), outcome="unreadable")
 
 
 def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
@@ -74,11 +71,8 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
         pod = pods.decode(request.object)
         owner = pod.metadata.controller
         job = context.job(request.namespace, owner.name) if owner else None
-        if (
-            job
-            and job.skips
-            and (emptied := next(filter(None, (one.placeholder(pod, job) for one in context.rooms)), ()))
-        ):
+        placeholders = (one.placeholder(pod, job) for one in context.rooms) if job and job.skips else ()
+        if emptied := next(filter(None, placeholders), ()):
             return Verdict(patch=(*pod_templates.restored(pod, job), *emptied))
         changes = (
             mutate.launcher(pod, job),

@@ -20,12 +20,7 @@ _ENOUGH_RESETS = 100
 # Seconds. A rank imports its framework in this time (docs/spot.md).
 _LEAST_GLOO_TIMEOUT = 10
 _LONGEST_NAME = 63
-_ASKING = (
-    names.MIN_REPLICAS,
-    names.MAX_REPLICAS,
-    names.DRAIN_TIMEOUT,
-    names.REPLACE_FAILED_WORKERS,
-)
+_ASKING = (names.MIN_REPLICAS, names.MAX_REPLICAS, names.DRAIN_TIMEOUT, names.REPLACE_FAILED_WORKERS)
 
 
 def created(job: MPIJob, facts: JobFacts, rooms: Sequence[Admission]) -> tuple[str, ...]:

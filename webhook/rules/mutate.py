@@ -14,7 +14,7 @@ from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import Container, MPIJob
-from mpijob_elastic.model.wire import ConfigMapVolume, Lifecycle, SchedulingGate, SchedulingGroup, Volume, Wire
+from mpijob_elastic.model.wire import Lifecycle, SchedulingGate, SchedulingGroup, Volume, Wire
 from webhook.rules import json_patch
 from webhook.rules.json_patch import Patch
 
@@ -79,12 +79,18 @@ def launcher(pod: Pod, job: JobFacts | None) -> Patch:
     empty /etc/mpi. It also tells the controller, for as long as the pod lives, that its driver is elastic. `job`: the
     MPIJob as last seen.
     """
-    owner = job_of(pod.metadata)
-    if owner is None or not (_is_launcher(pod.metadata, owner.name) and _is_elastic(pod, owner, job)):
+    owner = _owner_of_launcher(pod.metadata)
+    if owner is None or not _is_elastic(pod, owner, job):
         return ()
     for index, volume in enumerate(pod.spec.volumes or ()):
-        if volume.name == names.CONFIG_VOLUME and volume.config_map:
-            return _with_item(volume.config_map, owner.name, at=f"/spec/volumes/{index}/configMap/items")
+        config = volume.config_map
+        if volume.name == names.CONFIG_VOLUME and config:
+            items = config.items or ()
+            has_it = any(names.KEY_DISCOVER_HOSTS in (item.key, item.path) for item in items)
+            # Without items all keys are files already; with another ConfigMap the volume is not the operator's.
+            if has_it or not items or config.name != names.config_map(owner.name):
+                return ()
+            return json_patch.adding(at=f"/spec/volumes/{index}/configMap/items/{len(items)}", value=_ITEM)
     return ()
 
 
@@ -93,8 +99,7 @@ def edl_mount(pod: Pod) -> Patch:
 
     So what was written for et-operator runs as it is: it has discover_hosts.sh and the hostfile there.
     """
-    owner = job_of(pod.metadata)
-    if owner is None or not _is_launcher(pod.metadata, owner.name):
+    if _owner_of_launcher(pod.metadata) is None:
         return ()
     return tuple(
         operation
@@ -178,15 +183,6 @@ def gates(pod: Pod, job: JobFacts | None) -> Patch:
     return tuple(operation for gate in new for operation in json_patch.adding(at="/spec/schedulingGates/-", value=gate))
 
 
-def _with_item(volume: ConfigMapVolume, job: str, *, at: str) -> Patch:
-    # Without items all keys are files already; with another ConfigMap the volume is not the operator's.
-    if volume.name != names.config_map(job) or not volume.items:
-        return ()
-    if any(names.KEY_DISCOVER_HOSTS in (item.key, item.path) for item in volume.items):
-        return ()
-    return json_patch.adding(at=f"{at}/{len(volume.items)}", value=_ITEM)
-
-
 def _is_elastic(pod: Pod, owner: OwnerReference, job: JobFacts | None) -> bool:
     """Tell whether the launcher reads the host list: its own command says so, or an annotation of its MPIJob."""
     if policy.names_discovery(text for container in pod.spec.containers or () for text in container.texts()):
@@ -206,13 +202,11 @@ def role_of(pod: Pod, job: JobFacts) -> str:
     return role if is_of_role.get(role) else ""
 
 
-def _is_launcher(metadata: ObjectMeta, job: str) -> bool:
-    labels = metadata.labels
-    return (
-        metadata.name == names.launcher(job)
-        and labels.get(names.LABEL_GROUP_NAME) == names.GROUP
-        and labels.get(names.LABEL_JOB_ROLE) == names.ROLE_LAUNCHER
-    )
+def _owner_of_launcher(metadata: ObjectMeta) -> OwnerReference | None:
+    owner, labels = job_of(metadata), metadata.labels
+    said = labels.get(names.LABEL_GROUP_NAME), labels.get(names.LABEL_JOB_ROLE)
+    is_launcher = said == (names.GROUP, names.ROLE_LAUNCHER)
+    return owner if owner and is_launcher and metadata.name == names.launcher(owner.name) else None
 
 
 def job_of(metadata: ObjectMeta) -> OwnerReference | None:

@@ -138,7 +138,7 @@ def answer(request: Request, verdict: Verdict) -> bytes:
     if not verdict.allowed:
         response["status"] = _postponed(request, verdict) if verdict.postponed else _status(request, verdict.refusals)
     if verdict.warnings:
-        response["warnings"] = [shortened(text) for text in verdict.warnings]
+        response["warnings"] = [_shortened(text) for text in verdict.warnings]
     if verdict.patch:
         # msgspec writes bytes as base64, which is what the API asks for.
         response |= {"patchType": "JSONPatch", "patch": _encoder.encode(verdict.patch)}
@@ -161,6 +161,5 @@ def _status(request: Request, refusals: tuple[Refusal, ...]) -> dict[str, object
     return {"code": 422, "reason": "Invalid", "message": message, "details": details}
 
 
-def shortened(text: str) -> str:
-    """Return `text`, cut to the longest warning that the API server passes on."""
+def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST_WARNING else text[: LONGEST_WARNING - 1] + "…"

@@ -64,9 +64,11 @@ def judged(
     A dry run also shows the effect of a change of size.
     """
     rooms, lookup = context.rooms, context.lookup
+    excess = size.excess(old.workers, old) if old else 0
+    bound = size.refusal(new.workers, new, before=excess, field=size.REPLICAS_FIELD)
     refusals = (
         *_bad_annotations(new, old),
-        *_out_of_bounds(new, old),
+        *([bound] if bound else ()),
         *_past_the_gate(job, new, before, old),
         *_no_room(job, new, before, old),
         *(fault for one in rooms for fault in one.refusals(job, new, old, lookup)),
@@ -195,12 +197,6 @@ def _bad_annotations(new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:
     for problem in new.problems:
         if old is None or problem not in old.problems:
             yield Refusal(field=problem.field, message=str(problem).removeprefix(f"{problem.field}: "))
-
-
-def _out_of_bounds(new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:
-    before = size.excess(old.workers, old) if old else 0
-    if refusal := size.refusal(new.workers, new, before=before, field=size.REPLICAS_FIELD):
-        yield refusal
 
 
 def _past_the_gate(job: MPIJob, new: JobFacts, before: MPIJob | None, old: JobFacts | None) -> Iterator[Refusal]:
