@@ -11,9 +11,8 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
 from webhook.certificates import decision, pairs, shared
-from webhook.certificates.decision import Action, Content, Policy, Step, Trust
+from webhook.certificates.decision import Action, Content, Policy, Trust
 from webhook.certificates.serving import Serving
-from webhook.certificates.shared import Stored
 
 # More than a look can need (BEGIN, then nothing), but no endless race with another writer of the Secret.
 MOST_STEPS = 8
@@ -77,30 +76,27 @@ class Rotation:
 
     async def _settle(self) -> Content:
         for _ in range(MOST_STEPS):
-            stored = await shared.read(self.client, namespace=self.namespace)
+            content, version = await shared.read(self.client, namespace=self.namespace)
             now = self.clocks.wall()
-            step = decision.next_step(stored.content, self.policy, now=now)
+            step = decision.next_step(content, self.policy, now=now)
             if step is None:
-                return stored.content
+                return content
             # Read after a loss was noticed: an earlier look may be from before the lost CA was distributed.
             found = await shared.registered(self.client) if step.action is Action.BEGIN else {}
             seen = tuple(chain.from_iterable(shared.carried(found)))
-            wanted = decision.carry_out(step, stored.content, self.policy, seen=seen, now=now)
-            await self._write(stored, wanted, step)
+            wanted = decision.carry_out(step, content, self.policy, seen=seen, now=now)
+            try:
+                await shared.write(self.client, wanted, version=version, namespace=self.namespace)
+            except (errors.Conflict, errors.NotFound) as error:
+                _log.info("the Secret changed meanwhile, %s was wanted: %s", step.action.value, error)
+            except errors.KubeError:
+                self._serve(content)  # a certificate that cannot be renewed is better than none
+                raise
+            else:
+                _log.info("the Secret is written: %s (%s)", step.action.value, step.reason)
         raise errors.KubeError(
             f"the Secret {names.CERTIFICATE_SECRET} changed {MOST_STEPS} times while it was put right"
         )
-
-    async def _write(self, stored: Stored, wanted: Content, step: Step) -> None:
-        try:
-            await shared.write(self.client, stored, wanted, namespace=self.namespace)
-        except (errors.Conflict, errors.NotFound) as error:
-            _log.info("the Secret changed meanwhile, %s was wanted: %s", step.action.value, error)
-        except errors.KubeError:
-            self._serve(stored.content)  # a certificate that cannot be renewed is better than none
-            raise
-        else:
-            _log.info("the Secret is written: %s (%s)", step.action.value, step.reason)
 
     def _serve(self, content: Content) -> None:
         leaf, authority = content.leaf, content.authority

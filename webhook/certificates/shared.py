@@ -5,7 +5,6 @@ why. The path of reviews of evictions goes with the bundles: like them it follow
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import msgspec
@@ -18,14 +17,6 @@ from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING
 from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
 from webhook.certificates import pairs
 from webhook.certificates.decision import Content
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stored:
-    """The content of the Secret as it was read; version: "" without a Secret."""
-
-    version: str
-    content: Content
 
 
 class _Secret(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,22 +58,22 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     webhooks: list[_Hook] | None = None
 
 
-async def read(client: ApiReader, *, namespace: str) -> Stored:
-    """Return the Secret as it is now, empty if absent. Raises as `ApiReader` does otherwise."""
+async def read(client: ApiReader, *, namespace: str) -> tuple[Content, str]:
+    """Return what the Secret holds now, and its version; "" if there is none. Raises as `ApiReader` does otherwise."""
     body = await client.find(SECRETS.path(namespace, names.CERTIFICATE_SECRET))
     if body is None:
-        return Stored(version="", content=Content())
+        return Content(), ""
     secret = msgspec.json.decode(body, type=_Secret)
-    return Stored(version=secret.metadata.resource_version, content=Content.parse(secret.data or {}))
+    return Content.parse(secret.data or {}), secret.metadata.resource_version
 
 
-async def write(client: ApiWriter, before: Stored, wanted: Content, *, namespace: str) -> None:
-    """Make the Secret hold `wanted`. Raises `errors.Conflict` if it has changed since it was read."""
+async def write(client: ApiWriter, wanted: Content, *, version: str, namespace: str) -> None:
+    """Make the Secret hold `wanted`. Raises `errors.Conflict` if it has changed since that version was read."""
     # msgspec writes bytes as base64, which is what the API asks for.
     data = wanted.render()
-    if before.version:
+    if version:
         path = SECRETS.path(namespace, names.CERTIFICATE_SECRET)
-        patch = {"metadata": {"resourceVersion": before.version}, "data": data}
+        patch = {"metadata": {"resourceVersion": version}, "data": data}
         await client.patch_object(path, body=patch, content_type=MERGE_PATCH)
         return
     secret = {

@@ -17,7 +17,7 @@ from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model import job_facts, mpijob, operator_types
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules import mutate, pod_templates, review, size, validate, worker_grace
+from webhook.rules import json_patch, mutate, pod_templates, review, size, validate, worker_grace
 from webhook.rules.optional import ReviewContext
 from webhook.rules.review import CREATE, UPDATE, Answer, Request, Verdict, answered
 
@@ -95,7 +95,11 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
             return review.UNCHANGED
         for one in context.rooms:
             after = one.scaled(job, after, user=request.user_info.username)
-        return review.UNCHANGED if after == asked else Verdict(patch=mutate.size(after))
+        return (
+            review.UNCHANGED
+            if after == asked
+            else Verdict(patch=json_patch.replacing(at="/spec/replicas", value=after))
+        )
 
     return {
         _kind(CREATE, PODS): pod_created,

@@ -162,11 +162,6 @@ def selector(job: MPIJob) -> Patch:
     )
 
 
-def size(replicas: int) -> Patch:
-    """Return a patch that gives another size to the Scale of a job."""
-    return json_patch.replacing(at="/spec/replicas", value=replicas)
-
-
 def gates(pod: Pod, job: JobFacts | None) -> Patch:
     """Return a patch that adds the gates that hold back a launcher or worker which must not start yet.
 
