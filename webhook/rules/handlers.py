@@ -91,7 +91,7 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
     def scaled(request: Request) -> Verdict:
         scale, job = _scales.decode(request.object), context.job(request.namespace, request.name)
         after = asked = scale.spec.replicas
-        if job is None or asked < 1 or not size.is_of(scale, job):
+        if asked < 1 or job is None or job.metadata.uid != scale.metadata.uid or job.deleting or job.finished:
             return review.UNCHANGED
         for one in context.rooms:
             after = one.scaled(job, after, user=request.user_info.username)

@@ -17,23 +17,17 @@ from webhook.rules.size import QuotaFacts
 class Lookup(Protocol):
     """What the cluster holds, as last seen. Both raise LookupError if nobody can say."""
 
-    def named(self, resource: Resource, name: str) -> KubeObject | None:
+    def named(self, _resource: Resource, _name: str) -> KubeObject | None:
         """Return the cluster-wide object of that name, None if there is none."""
+        raise LookupError
 
-    def within(self, resource: Resource, namespace: str) -> Iterable[KubeObject]:
+    def within(self, _resource: Resource, _namespace: str) -> Iterable[KubeObject]:
         """Return the objects of a namespace."""
+        raise LookupError
 
 
 class Unseen(Lookup):
     """What a webhook that watches nothing can say."""
-
-    def named(self, _resource: Resource, _name: str) -> KubeObject | None:
-        """Say nothing."""
-        raise LookupError
-
-    def within(self, _resource: Resource, _namespace: str) -> Iterable[KubeObject]:
-        """Say nothing."""
-        raise LookupError
 
 
 class Admission:

@@ -34,24 +34,20 @@ _PROFILE = {"seccompProfile": {"type": "RuntimeDefault"}}
 _NOBODY = {"runAsUser": 65534}
 
 
-class Spec(Wire, frozen=True):
-    """`spec`; the fields of each replica spec as they were sent."""
-
+class _Spec(Wire, frozen=True):
     mpi_replica_specs: dict[str, dict[str, msgspec.Raw] | None] | None = None
 
 
-class Templates(Wire, frozen=True):
-    """The pod templates of an MPIJob."""
-
-    spec: Spec | None = None
+class _Templates(Wire, frozen=True):
+    spec: _Spec | None = None
 
     def of(self, role: str) -> msgspec.Raw:
-        """Return the template of Launcher or Worker."""
+        """Return the template of Launcher or Worker, as it was sent."""
         specs = (self.spec.mpi_replica_specs if self.spec else None) or {}
         return (specs.get(role) or {}).get("template", _EMPTY)
 
 
-_decoder = msgspec.json.Decoder(Templates)
+_decoder = msgspec.json.Decoder(_Templates)
 
 
 def changed(after: msgspec.Raw, before: msgspec.Raw, *, queued: bool = False) -> tuple[str, ...]:

@@ -115,11 +115,6 @@ class Scale(Wire, frozen=True):
     spec: ScaleSpec = ScaleSpec()
 
 
-def is_of(scale: Scale, job: JobFacts) -> bool:
-    """Tell whether a Scale is that of this job, which goes on."""
-    return scale.metadata.uid == job.metadata.uid and not (job.deleting or job.finished)
-
-
 class _Quota(Wire, frozen=True):
     metadata: Identity
     spec: dict[str, Any] = msgspec.field(default_factory=dict)
