@@ -79,7 +79,7 @@ class Metrics:
 
 
 class _Refused(Exception):
-    """No verdict but an HTTP error; its arguments are those of `Admission._refuse`."""
+    """No verdict but an HTTP error; its arguments are what `Admission._refuse` takes."""
 
 
 @dataclass(eq=False, kw_only=True)
