@@ -15,8 +15,7 @@ from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, RESOURCE_QUOTAS, Resource
 from mpijob_elastic.kube.served import WhileServed
-from mpijob_elastic.kube.watch import WatchCache, watches
-from mpijob_elastic.kube.watches import Watches, watches
+from mpijob_elastic.kube.watch import WatchCache, Watches, watches
 from mpijob_elastic.model.job_facts import JobFacts
 from webhook.rules import size
 from webhook.rules.optional import Lookup

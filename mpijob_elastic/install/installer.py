@@ -13,8 +13,8 @@ from mpijob_elastic import __version__, names
 from mpijob_elastic.install import Refused, overlays, removal, rollout, server
 from mpijob_elastic.install.objects import Manifest, Say, identity, read
 from mpijob_elastic.install.overlays import Overlay
-from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.install.server import HOOKS, OLDEST, OPTIONAL_KINDS, WORKLOADS, Applier, Server
+from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import DEPLOYMENTS, MPI_JOBS, NAMESPACES
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import listed

@@ -20,8 +20,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model import durations
-from mpijob_elastic.model.job_facts import Known
-from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.job_facts import JobFacts, Known
 from mpijob_elastic.model.policy import Annotation
 
 # On an MPIJob, written by users.

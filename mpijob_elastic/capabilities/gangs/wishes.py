@@ -23,9 +23,9 @@ from mpijob_elastic.decide.wishes import How, Leave, Relaunch
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.wire import controller
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker
+from mpijob_elastic.model.wire import controller
 
 # Seconds after the launcher's start in which a PodGroup may still be as it was before.
 CHANGED_WITHIN = 5.0

@@ -21,9 +21,9 @@ from mpijob_elastic.decide import drain
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.wishes import Leave
 from mpijob_elastic.model import history
-from mpijob_elastic.model.job_facts import Known
 from mpijob_elastic.model.history import Change
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job_facts import Known
 from mpijob_elastic.model.memory import LARGEST_OWN, Count
 
 NAME = "history"

@@ -12,8 +12,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
-from mpijob_elastic.model.job_facts import Known
-from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.job_facts import JobFacts, Known
 from mpijob_elastic.model.wire import Owned, Wire, owned, owning_pods
 
 # On an MPIJob, written by users and by KubeQueue: holds new pods back.

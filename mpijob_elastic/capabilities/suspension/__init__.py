@@ -7,8 +7,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide.wishes import Capability, Stop, Wish
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.job_facts import Known
+from mpijob_elastic.model.job_facts import JobFacts, Known
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Annotation, Policy, Problem
 

@@ -12,8 +12,8 @@ import msgspec
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.kube import errors, wire
-from mpijob_elastic.kube.meta import Identity, ObjectMeta
 from mpijob_elastic.kube.lease import LeaseObject
+from mpijob_elastic.kube.meta import Identity, ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import EVENTS, LEASES, NODES, PODS
 from mpijob_elastic.model import durations

@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from typer.testing import CliRunner
 
 from mpijob_elastic import __version__, names
-from mpijob_elastic.capabilities.autoscaling.facts import SCALE_TIMEOUT
 from mpijob_elastic.act import launcher_execs, worker_probes
+from mpijob_elastic.capabilities.autoscaling.facts import SCALE_TIMEOUT
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.cli import app
 from mpijob_elastic.decide import frozen_execs

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.install import Refused
 from mpijob_elastic.install.removal import Held, Quota
 from mpijob_elastic.install.server import Found
