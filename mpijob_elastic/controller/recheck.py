@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 
 from mpijob_elastic.act.writer import Outdated
-from mpijob_elastic.decide import derive, drain, frozen_execs, hold
+from mpijob_elastic.decide import derive, drain, frozen_execs, stop
 from mpijob_elastic.decide.actions import Action, DeleteWorkers, EndExecs, Removal, Ungate
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube import errors
@@ -68,7 +68,7 @@ class LiveRecheck:
             return False
         if facts.metadata.uid != view.ref.uid:
             return False
-        free = {gated.ref.uid for one in hold.free(self._derived(views.with_job(view, facts))) for gated in one.pods}
+        free = {gated.ref.uid for one in stop.free(self._derived(views.with_job(view, facts))) for gated in one.pods}
         return free.issuperset(gated.ref.uid for gated in action.pods)
 
     async def due(self, view: JobView, action: Action) -> bool:

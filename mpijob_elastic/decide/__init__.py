@@ -6,32 +6,46 @@ means that all is well. `derive` finds out once how each worker stands; the step
 
 The complexity comes from three sides that do not wait for one another:
 - Horovod's driver, which reads the host list once a second and blacklists a host whose rank dies (see host_list);
-- the operator, which creates what is missing and never deletes or updates (side_objects, drain, launcher_start);
+- the operator, which creates what is missing and never deletes or updates (host_list, drain, launcher_start);
 - the user, who edits the size at any time, also back.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 
+from mpijob_elastic import names
 from mpijob_elastic.decide import (
     config_map,
     drain,
     frozen_execs,
     handover,
-    hold,
+    host_list,
     launcher_start,
     lost_ranks,
     moves,
     notices,
-    side_objects,
     stop,
 )
-from mpijob_elastic.decide.actions import Action, Delete, DeleteWorkers, Look, Plan, ProbeWorkers, TellUser, WriteConfig
+from mpijob_elastic.decide.actions import (
+    Action,
+    Delete,
+    DeleteWorkers,
+    Look,
+    Plan,
+    ProbeWorkers,
+    TellUser,
+    WriteConfig,
+    WriteSelector,
+)
 from mpijob_elastic.decide.derive import derive
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.job import Config, JobView, Role
+from mpijob_elastic.model.phrases import listed
 
-__all__ = ["decide", "derive", "plan"]
+__all__ = ["decide", "derive", "in_words", "plan"]
+
+# What a step answers: the write or the look that is due, and when to look at the job again.
+Due = tuple[Action | Look | None, float | None]
 
 
 def decide(view: JobView, *, now: float) -> Plan:
@@ -42,17 +56,15 @@ def decide(view: JobView, *, now: float) -> Plan:
 def plan(state: JobState) -> Plan:
     """Return what to do for a job in this state."""
     view = state.view
-    if not (view.facts.size_known or view.facts.deleting or view.facts.finished or state.foreign):
-        told, wake = notices.tell(state)
-        return Plan(actions=(told,) if told else (), wake_at=wake)
-    if not state.foreign and any(what.startswith("Pod ") for what in view.unread):
-        # What runs in a pod that is not seen counts: its worker is not lost, and its quota is not free.
-        ends = view.facts.deleting or view.facts.finished
-        told, wake = (None, None) if ends else notices.tell(state)
+    is_over = view.facts.deleting or view.facts.finished
+    # What runs in a pod that is not seen counts: its worker is not lost, and its quota is not free.
+    is_unseen = any(what.startswith("Pod ") for what in view.unread)
+    if not state.foreign and (is_unseen or not (view.facts.size_known or is_over)):
+        told, wake = (None, None) if is_over else notices.tell(state)
         return Plan(actions=(told,) if told else (), wake_at=wake)
     found = _job(state)
     own: list[Action | None] = []
-    if view.gated and (freed := list(hold.free(state))):
+    if view.gated and (freed := list(stop.free(state))):
         # Last, because what else is due was decided for pods that cannot start. Who is resumed starts as a whole again.
         own += [*_prepared(state), *freed]
     own += [action for one in state.wishes.capabilities for action in one.due(state)]
@@ -64,18 +76,17 @@ def plan(state: JobState) -> Plan:
 
 def _marked(state: JobState, found: Plan) -> Plan:
     """Return the plan with what capabilities mark on the MPIJob, in the write of its notices."""
+    view = state.view
     for action in found.actions:
-        if isinstance(action, WriteConfig | Delete) and type(action) not in state.view.refused:
+        if isinstance(action, WriteConfig | Delete) and type(action) not in view.refused:
             return found  # a change of the list is marked as it then is, and a job that goes not at all
     marks = {key: text for one in state.wishes.capabilities for key, text in one.marks(state)}
-    if not marks:
-        return found
     told = next((action for action in found.actions if isinstance(action, TellUser)), None)
-    if told is None and (state.foreign or state.view.foreign):
-        return found  # to a job that is another operator's the farewell is the last write
+    # To a job that is another operator's the farewell is the last write.
+    if not marks or (told is None and (state.foreign or view.foreign)):
+        return found
     if told is None:
-        said = state.view.facts.notices
-        alone = TellUser(ref=state.view.ref, text=said, marks=marks, only_marks=True)
+        alone = TellUser(ref=view.ref, text=view.facts.notices, marks=marks, only_marks=True)
         return replace(found, actions=(*found.actions, alone))
     marked = replace(told, marks=marks)
     return replace(found, actions=tuple(marked if action is told else action for action in found.actions))
@@ -93,12 +104,12 @@ def _job(state: JobState) -> Plan:
     ended = launcher_start.end(state) if state.wishes.end and is_ours else None
     if ended or view.config is None or view.role is None or not (view.workers or view.launcher):
         # The operator creates them first; pods that another operator made are not seen at all.
-        due: list[Action | None] = []
-        refused, wake = notices.refused(state) if is_ours and not view.handed_over else (None, None)
-        if is_ours:
-            told = notices.tell(state)[0] if refused or view.unread else None
-            due = [*_prepared(state), ended or frozen_execs.end(state), told]
-        return _plan(state, due, [], [wake])
+        if not is_ours:
+            return _plan(state, [])
+        refused, wake = (None, None) if view.handed_over else notices.refused(state)
+        told = notices.tell(state)[0] if refused or view.unread else None
+        due = [*_prepared(state), ended or frozen_execs.end(state), told]
+        return _plan(state, [*((action, None) for action in due), (None, wake)])
     return _steps(state, view.config, view.role)
 
 
@@ -108,8 +119,8 @@ def _prepared(state: JobState) -> list[Action | None]:
 
 def _asked(answers: Iterable[tuple[Action | None, float | None]]) -> tuple[Action | None, float | None]:
     """Return the first write that a capability asks for, and when to look again."""
-    writes, wakes = zip(*answers, strict=True) if (answers := list(answers)) else ((), ())
-    return next(filter(None, writes), None), _first(list(wakes))
+    answers = list(answers)
+    return next((write for write, _ in answers if write), None), _first(at for _, at in answers)
 
 
 def _steps(state: JobState, config: Config, role: Role) -> Plan:
@@ -117,72 +128,103 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
     change, wake = config_map.write(state, config)
     if view.facts.notices and view.handed_over and (tried := handover.take_back(state, config, change, wake_at=wake)):
         return tried
+    due: list[Due] = [(host_list.grow_role(view, role), None)]
     if state.mends_at > state.now:  # nothing that follows holds for a list that is not ours
-        told, wake = notices.tell(state)
-        return _plan(state, [side_objects.grow_role(view, role), told], [], [state.mends_at, wake])
-    stopped, stop_at = stop.stop(state) if state.wishes.stop else (None, None)
-    actions: list[Action | None] = [side_objects.grow_role(view, role), *_prepared(state), change]
-    wakes: list[float | None] = [wake]
-    looks: list[Look | None] = []
+        return _plan(state, [*due, notices.tell(state), (None, state.mends_at)])
+    due += [*((action, None) for action in _prepared(state)), (change, wake)]
     if any(worker.going for worker in state.workers):
-        wakes.append(moves.wake_at(state))
+        due.append((None, moves.wake_at(state)))
     if any(worker.pod.facts.node_gone_at for worker in state.workers):
-        wakes.append(lost_ranks.lost_nodes_wake_at(state))
-    if change is None or WriteConfig in view.refused:  # everything below relies on what is published now
-        touch, wake = config_map.refresh(state, config)
-        actions.append(touch)
-        wakes.append(stop_at)
-        wakes.append(wake)
-        if not (view.driver_running or state.wishes.stop):
-            recreated, wake = launcher_start.recreate(state, config)
-            actions.append(recreated)
-            wakes.append(wake)
-        if state.leaving:
-            gone = drain.leave(state)
-            actions.append(DeleteWorkers(removals=gone.removals) if gone.removals else None)
-            actions += gone.released
-            looks.append(ProbeWorkers(workers=gone.evicted, drained=True) if gone.evicted else None)
-            looks.append(ProbeWorkers(workers=gone.probes) if gone.probes else None)
-            wakes.append(gone.wake_at)
-        if view.launcher and view.launcher.held.frozen:
-            actions.append(frozen_execs.end(state))
-        told, wake = notices.tell(state)
-        actions += [told, stopped]  # what is told holds the next launcher back
-        wakes.append(wake)
-        actions.append(side_objects.restore_selector(view))
-        if state.wishes.capabilities and not state.wishes.stop:
-            resized, wake = _asked(one.resize(state) for one in state.wishes.capabilities)
-            actions.append(resized)
-            wakes.append(wake)
-    return _plan(state, actions, looks, wakes)
+        due.append((None, lost_ranks.lost_nodes_wake_at(state)))
+    if change and WriteConfig not in view.refused:
+        return _plan(state, due)  # everything below relies on what is published now
+    due.append(config_map.refresh(state, config))
+    if not (view.driver_running or state.wishes.stop):
+        due.append(launcher_start.recreate(state, config))
+    if state.leaving:
+        gone = drain.leave(state)
+        due.append((DeleteWorkers(removals=gone.removals) if gone.removals else None, gone.wake_at))
+        due += [(released, None) for released in gone.released]
+        due.append((ProbeWorkers(workers=gone.evicted, drained=True) if gone.evicted else None, None))
+        due.append((ProbeWorkers(workers=gone.probes) if gone.probes else None, None))
+    if view.launcher and view.launcher.held.frozen:
+        due.append((frozen_execs.end(state), None))
+    due.append(notices.tell(state))
+    due.append(stop.stop(state) if state.wishes.stop else (None, None))  # what is told holds the next launcher back
+    due.append((_restored_selector(view), None))
+    if state.wishes.capabilities and not state.wishes.stop:
+        due.append(_asked(one.resize(state) for one in state.wishes.capabilities))
+    return _plan(state, due)
+
+
+def _restored_selector(view: JobView) -> WriteSelector | None:
+    """Return the write of the workers' selector into the job's status, for the subresource scale, or None.
+
+    [operator] writes the status by its own type, which drops the field; the webhook puts it back in the same write, and
+    this is for when the webhook is away. A job that has no conditions yet is left alone (see `notices.tell`), and so is
+    a job whose size cannot change. Where the MPIJob definition would drop the field again nothing is due: each write
+    would bring about the next.
+    """
+    if not view.selector_due or not view.facts.reported or not view.elastic:
+        return None
+    return WriteSelector(ref=view.ref, selector=names.worker_selector(view.name))
 
 
 def _finish(state: JobState) -> Plan:
     gone = drain.leave(state)
-    removals = DeleteWorkers(removals=gone.removals) if gone.removals else None
     told = notices.tell_suspicious_success(state)
     removes = () if state.wishes.keeps else state.wishes.capabilities
     expired, wake = _asked(one.remove(state) for one in removes)
     # A notice changes the version at which the job is deleted; a job that goes takes its workers along.
-    waits = told and TellUser not in state.view.refused
-    return _plan(state, [expired] if expired and not waits else [removals, told], [], [wake, gone.wake_at])
+    if expired and (told is None or TellUser in state.view.refused):
+        return _plan(state, [(expired, wake), (None, gone.wake_at)])
+    removals = DeleteWorkers(removals=gone.removals) if gone.removals else None
+    return _plan(state, [(removals, gone.wake_at), (told, wake)])
 
 
-def _plan(state: JobState, actions: list[Action | None], looks: list[Look | None], wakes: list[float | None]) -> Plan:
-    due = tuple(action for action in actions if action is not None)
-    look_at: list[float | None] = []
-    if not due and not state.view.ended:  # at rest: what changes nothing can wait for what does
-        probe, probe_at = lost_ranks.probe(state)
-        look, at = frozen_execs.look(state)
-        looks += [probe, look]
-        look_at = [probe_at, at]
+def _plan(state: JobState, due: list[Due]) -> Plan:
+    actions = tuple(what for what, _ in due if isinstance(what, Action))
+    seldom: list[Due] = []
+    if not actions and not state.view.ended:  # at rest: what changes nothing can wait for what does
+        seldom = [lost_ranks.probe(state), frozen_execs.look(state)]
     return Plan(
-        actions=due,
-        looks=tuple(look for look in looks if look is not None),
-        wake_at=_first(wakes),
-        look_at=_first(look_at),
+        actions=actions,
+        looks=tuple(what for what, _ in (*due, *seldom) if isinstance(what, Look)),
+        wake_at=_first(at for _, at in due),
+        look_at=_first(at for _, at in seldom),
     )
 
 
-def _first(times: list[float | None]) -> float | None:
+def _first(times: Iterable[float | None]) -> float | None:
     return min((at for at in times if at is not None), default=None)
+
+
+def in_words(state: JobState, plan: Plan) -> list[str]:
+    """Return a plan in words: a line for each write and each look; without a write a line that says why."""
+    writes = [line for action in plan.actions for line in action.says().splitlines()]
+    is_draining = any(isinstance(look, ProbeWorkers) and not look.published for look in plan.looks)
+    nothing = [] if writes or is_draining else [f"nothing: {_why_nothing(state, plan)}"]
+    return [*nothing, *writes, *(look.says() for look in plan.looks)]
+
+
+def _why_nothing(state: JobState, plan: Plan) -> str:
+    view, stop = state.view, state.wishes.stop
+    unlisted = [name for name in view.wanted_names if name not in view.host_of]
+    reasons = {
+        state.foreign: bool(state.foreign),
+        "another operator manages the job": view.handed_over,
+        "the job is being deleted": view.facts.deleting,
+        "the job has ended, and will be deleted (ttlSecondsAfterFinished)": view.facts.finished
+        and plan.wake_at is not None,
+        "the job has ended": view.facts.finished,
+        f"{names.launcher(view.name)} has ended, and the operator has not said that the job has": view.ended,
+        "the size is not known: Worker.replicas is missing": not view.facts.size_known,
+        "the operator has not created the job's ConfigMap and Role yet": view.config is None or view.role is None,
+        f"the operator has not created {listed(view.missing)}": bool(view.missing) and not stop,
+        "a change has to wait": plan.wake_at is not None,
+        **{words: True for one in state.wishes.capabilities if (words := one.waits_for(state))},
+        f"the job is suspended by {stop}": bool(stop),
+        f"{names.launcher(view.name)} has not started": not view.driver_running,
+        f"{names.KEY_DISCOVER_HOSTS} lacks {listed(unlisted)}": bool(unlisted),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "the job is as desired")

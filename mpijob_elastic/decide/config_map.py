@@ -14,8 +14,7 @@ from dataclasses import replace
 from mpijob_elastic import names
 from mpijob_elastic.decide import handover, host_list, launcher_start, lost_ranks, moves, next_memory
 from mpijob_elastic.decide.actions import Note, RefreshLauncher, WriteConfig, normal, warning
-from mpijob_elastic.decide.retries import TOUCHED
-from mpijob_elastic.decide.state import JobState, WorkerState
+from mpijob_elastic.decide.state import TOUCHED, JobState, WorkerState
 from mpijob_elastic.model import durations, kubexec
 from mpijob_elastic.model.job import Config, hostfile_slots
 from mpijob_elastic.model.memory import Tries
@@ -31,7 +30,7 @@ def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | 
     if config.facts.cut and not state.view.elastic:
         return None, None  # its hostfile stays as it is, and was not read
     step = host_list.following(state)
-    if state.view.driver_running and config.published is None and not step.hosts:
+    if state.reads_nothing and not step.hosts:
         return None, step.wake_at  # a list that the driver cannot read is better than an empty list
     change = _change(state, config, step.hosts)
     memory = next_memory.memory(state, config, change)
@@ -81,11 +80,14 @@ def _change(state: JobState, config: Config, published: tuple[str, ...]) -> Writ
     slots = _slots(state, config)
     hosts = [_host(state, pod) for pod in published]
     staying = set(published)
+    is_renamed = view.elastic and hosts != list(published)
+    # It stays as it is once it finds every pod.
+    script = kubexec.mapped(config.facts.kubexec) if is_renamed else None
     return WriteConfig(
         ref=config.ref,
         memory=view.memory,
         script=names.discover_hosts(hosts, slots=slots),
-        kubexec=_kubexec(state, config, published),
+        kubexec=None if script == config.facts.kubexec else script,
         hostfile=_hostfile(state, config, published, slots),
         added=tuple(pod for pod in published if pod not in view.host_of),
         removed=tuple(pod for pod in view.host_of if pod not in staying),
@@ -93,18 +95,8 @@ def _change(state: JobState, config: Config, published: tuple[str, ...]) -> Writ
 
 
 def _host(state: JobState, pod: str) -> str:
-    if listed_host := state.view.host_of.get(pod):
-        return listed_host
     worker = state.by_name.get(pod)
-    return worker.host if worker else pod
-
-
-def _kubexec(state: JobState, config: Config, published: Iterable[str]) -> str | None:
-    """Return the script where it must change for these pods; it stays as it is once it finds every pod."""
-    if not state.view.elastic or all(_host(state, pod) == pod for pod in published):
-        return None
-    after = kubexec.mapped(config.facts.kubexec)
-    return None if after == config.facts.kubexec else after
+    return state.view.host_of.get(pod) or (worker.host if worker else pod)
 
 
 def _slots(state: JobState, config: Config) -> int:

@@ -7,24 +7,26 @@ each worker; then what follows from all of them.
 from dataclasses import fields, replace
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import (
-    drain,
-    handover,
-    host_list,
-    host_names,
-    lost_ranks,
-    moves,
-    rank0_loss,
-    stop,
+from mpijob_elastic.decide import drain, handover, host_list, lost_ranks, moves, stop
+from mpijob_elastic.decide.state import (
+    MOVED,
+    RENAMED,
+    REPLACED,
+    JobState,
+    LauncherState,
+    Moment,
+    Standing,
+    WorkerState,
+    honest,
+    of_this_pod,
 )
-from mpijob_elastic.decide.retries import MOVED, RENAMED, REPLACED, of_this_pod
-from mpijob_elastic.decide.state import JobState, LauncherState, Moment, Standing, WorkerState, honest
 from mpijob_elastic.decide.wishes import NOTHING, How, Leave, Wishes, gather
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Worker
 
 _NOBODY: frozenset[str] = frozenset()
-# Seconds from the creation of a failed worker until it is replaced where its failures are not counted.
+# Seconds from the creation of a failed worker until it is replaced where its failures are not counted before it is
+# Ready, because the list stays (config_map.write).
 UNCOUNTED_AFTER = 10.0
 
 
@@ -44,7 +46,7 @@ def derive(view: JobView, *, now: float) -> JobState:
     workers = tuple(_worker(moment, worker, idle, going, leaving) for worker in view.workers)
     node_gone = any(worker.pod.facts.node_gone_at for worker in workers)
     succeeds_lost = any(worker.succeeds_lost for worker in workers)
-    resume_at = rank0_loss.resume_at(moment, workers) if node_gone or succeeds_lost else 0.0
+    resume_at = lost_ranks.resume_at(moment, workers) if node_gone or succeeds_lost else 0.0
     return JobState(
         **{field.name: getattr(moment, field.name) for field in fields(moment)},
         workers=workers,
@@ -98,7 +100,6 @@ def _launcher(view: JobView, *, now: float) -> LauncherState:
         sees_hosts=sees_hosts,
         can_be_shown=can_be_shown,
         shown_at=shown_at,
-        refresh_due=can_be_shown and shown_at is None,
         again=again,
     )
 
@@ -123,7 +124,7 @@ def _worker(
         if leave.how is How.REPLACE and wanted and _is_replaced(moment, pod):
             astray = leave.why
     published = view.host_of.get(name, "")
-    incarnation, succeeds_lost = host_names.of(moment, pod)
+    incarnation, succeeds_lost = host_list.name_of(moment, pod)
     left = drain.left(moment, pod) if name in view.memory.left and not published else None
     loss = moment.losses.get(name)
     failed = pod.terminated and wanted and _is_replaced(moment, pod)
@@ -188,17 +189,11 @@ def _due_at(moment: Moment, pod: Worker, leave: Leave | None, *, failed: bool) -
         return honest(pod.facts.created_at, now=now) + stop.PACE
     tries = of_this_pod(memory.replaced if failed else memory.moved, pod)
     if tries is None:
-        return honest(pod.facts.created_at, now=now) + UNCOUNTED_AFTER if failed and _is_stuck(moment) else None
+        return honest(pod.facts.created_at, now=now) + UNCOUNTED_AFTER if failed and moment.reads_nothing else None
     if not failed:
         return MOVED.due_at(tries, now=now)
     at = REPLACED.again_at(tries, now=now)
     return at if pod.terminated or leave is None else max(at, leave.after)
-
-
-def _is_stuck(moment: Moment) -> bool:
-    """Tell whether failures are not counted before a worker is Ready, because the list stays (config_map.write)."""
-    config = moment.view.config
-    return moment.view.driver_running and config is not None and config.published is None
 
 
 def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerState, ...]:

@@ -15,7 +15,7 @@ rank leave. A worker that is evicted has drained before, so its main process see
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from mpijob_elastic.decide import moves, retries
+from mpijob_elastic.decide import moves
 from mpijob_elastic.decide.actions import Note, ReleaseWorker, Removal, normal
 from mpijob_elastic.decide.state import SETTLE, SKEW, Drain, JobState, Moment, WorkerState, honest
 from mpijob_elastic.model import durations
@@ -32,6 +32,8 @@ QUIET_WITHOUT_BUSY = 5.0
 PROBE_SOON = 0.5
 PROBE_LATER = 2.0
 PROBE_SOON_FOR = 10.0
+# The same at most, where it does not answer: its shell hangs, or exec is refused.
+PROBES_APART = 30.0
 # Seconds to end for a worker in which no rank has anything left to do. [operator] Its main process is `sleep`, which as
 # process 1 ignores SIGTERM and would hold the GPUs for the usual 30 s. A kubelet makes it 2 s (kuberuntime_manager.go,
 # minimumGracePeriodInSeconds); with 0 the pod would go before its containers.
@@ -101,17 +103,13 @@ def of(moment: Moment, pod: str, found: Left, probe: Probe) -> Drain:
     began = moment.known_since(found) if moment.drains_count else None
     if began is None:
         return Drain(since=found.at)
-    seen_at = _seen_at(moment, pod, began)
+    seen = moment.view.drains_seen
+    # If that is later, it counts from when this process first saw it: clocks step and differ.
+    seen_at = began if seen is None else max(began, moment.now - seen.get((pod, began), 0.0))
     quiet = 0.0 if probe.left else QUIET_AFTER_BUSY if probe.busy_seen else QUIET_WITHOUT_BUSY
     # A look from the future is one before the clock was set back.
     drained = probe.idle_at is not None and seen_at + quiet <= probe.idle_at <= moment.now
     return Drain(since=found.at, began=began, deadline=deadline(moment.view, seen_at), drained=drained)
-
-
-def _seen_at(moment: Moment, pod: str, began: float) -> float:
-    """Return when a drain began or, if that is later, when this process first saw it: clocks step and differ."""
-    seen = moment.view.drains_seen
-    return began if seen is None else max(began, moment.now - seen.get((pod, began), 0.0))
 
 
 def leave(state: JobState) -> Leaving:
@@ -219,7 +217,12 @@ def _probe_at(worker: WorkerState, *, now: float) -> float | None:
     if not 0.0 < asked <= now or (pod.facts.deleting and not failed and _is_to_be_told(worker)):
         return drain.since
     usual = PROBE_SOON if asked - drain.since < PROBE_SOON_FOR else PROBE_LATER
-    return asked + retries.probe_pause(usual, failed, most=retries.LEAVING_PROBES_APART)
+    return asked + probe_pause(usual, failed, most=PROBES_APART)
+
+
+def probe_pause(usual: float, failed: int, *, most: float) -> float:
+    """Return the seconds between two probes: as usual after one failure, then twice as long after each in a row."""
+    return min(usual * 2.0 ** min(max(failed - 1, 0), 16), most)
 
 
 def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:

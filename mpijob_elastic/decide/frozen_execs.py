@@ -16,7 +16,7 @@ from itertools import islice
 
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, Note, normal, warning
-from mpijob_elastic.decide.state import SKEW, JobState, honest
+from mpijob_elastic.decide.state import SKEW, JobState, honest, in_order
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.memory import Left
@@ -128,8 +128,7 @@ def _is_open(view: JobView, held: Held) -> bool:
 
 
 def _pods(view: JobView, execs: Iterable[Exec]) -> str:
-    pods = {found.pod for found in execs}
-    return listed(sorted(pods, key=lambda pod: names.worker_index(pod, job=view.name) or 0))
+    return listed(in_order((found.pod for found in execs), job=view.name))
 
 
 def _launcher(view: JobView) -> Launcher | None:

@@ -19,8 +19,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import Note, Plan, TellUser, WriteConfig, normal, warning
-from mpijob_elastic.decide.retries import MENDED
-from mpijob_elastic.decide.state import JobState, honest
+from mpijob_elastic.decide.state import MENDED, JobState, honest
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.memory import Mended

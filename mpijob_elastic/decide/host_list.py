@@ -1,30 +1,55 @@
-"""The host list: which workers discover_hosts.sh names next, and when.
+"""The host list: which workers discover_hosts.sh names next, when, and under which names.
 
 Safety rules 1 and 4, and what Horovod's driver needs. A list never becomes empty once it named a host ("No hosts from
 previous set remaining" ends the training). The driver reads the list once a second (DISCOVER_HOSTS_FREQUENCY_SECS) and
 re-forms its ring after a change. Removals and additions that reach one ring forming deadlock it: old ranks skip the
 synchronisation that new ranks wait for (horovod#3494). So they are separate changes, none follows another faster than
 the driver can, unless a host is gone anyway; several workers that come up together are one change; and nobody is added
-while others get over a loss (see rank0_loss). Of a job that may have certain sizes only (JobFacts.sizes) newcomers join
+while others get over a loss (see lost_ranks). Of a job that may have certain sizes only (JobFacts.sizes) newcomers join
 when the next one is complete; after a loss the others go on until the lost are replaced. The last host leaves only once
 another is listed, so a worker that is to join under another name counts as complete, and beside hosts that all leave so
 many join as make an allowed size. While a node is about to go nobody waits for others: who joins carries the state on.
+
+Host names: a worker is published under its pod's name, or under that with a number more. Horovod never again uses a
+host name under which a rank died ([horovod] HostManager.blacklist), and a recreated pod has its predecessor's name. So
+a name is given to another pod only where exec has shown that the pod before had drained; in doubt the next number is
+taken, which costs nothing. kubexec.sh takes the number off again. A driver that has yet to start has seen nobody die:
+until then, and in jobs that are not elastic, names stay.
+
+Role: exec on every worker that the job has or may get. It grows before a worker is published, and never shrinks, for
+the names are the job's whatever its size. [operator] writes it once, for the first size. A write takes the API server's
+check for escalation, so all sizes that the job may have are allowed in one write.
+
 All times are seconds.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from mpijob_elastic import names
-from mpijob_elastic.decide.state import SETTLE, JobState, Moment, WorkerState, honest
+from mpijob_elastic.decide import drain
+from mpijob_elastic.decide.actions import WriteRole, normal
+from mpijob_elastic.decide.state import SETTLE, JobState, Moment, WorkerState, honest, in_order
 from mpijob_elastic.decide.wishes import How
 from mpijob_elastic.model.bounds import MOST_WORKERS
+from mpijob_elastic.model.job import JobView, Role
+from mpijob_elastic.model.memory import Host
+from mpijob_elastic.model.phrases import listed
+from mpijob_elastic.model.pod import Worker
 
 # Seconds that the first Ready worker of a scale-out waits for the others, so that they join in the same ring forming.
 GATHER = 2.0
 # The same where horovodrun counts resets (--reset-limit): each addition costs a reset, and pods that replace lost pods
 # come up one after the other.
 GATHER_TO_SAVE_RESETS = 30.0
+# Host names are remembered for so many workers, the lowest indices first, because an annotation has limits.
+MOST_REMEMBERED = 2000
+# Workers. A bound far above any size, as a habit, must not fill every Role with names.
+MOST_AHEAD = 1_000
+# Stands for a pod that is gone and was never seen.
+_NOBODY = "?"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +82,13 @@ def following(state: JobState) -> Next:
     new = {pod: worker.back_at for pod, worker in target.items() if not worker.published and pod in allowed}
     joining = [pod for pod, at in new.items() if at <= state.now]
     staying = [pod for pod in hosts if pod in target]
-    if sized and not (_reads_nothing(state) or any(target[pod].going for pod in staying)):
+    if sized and not (state.reads_nothing or any(target[pod].going for pod in staying)):
         renamed = sum(pod in sized and _is_renamed(state.by_name.get(pod)) for pod in hosts)
         complete = state.view.facts.size_at_most(len(staying) + len(joining) + renamed)
         joining = joining[: max(0, complete - len(staying))]
     if hosts and not staying and not state.stopped:
         # A worker that knows the training's state must stay until newcomers have it.
-        staying = list(hosts) if joining else [_last(state)]
+        staying = list(hosts) if joining else [_last_host(state)]
         if sized:
             joining = joining[: _most_joining(state, len(joining))]
     if len(staying) < len(hosts):
@@ -87,12 +112,6 @@ def _most_joining(state: JobState, newcomers: int) -> int:
     """Return how many of the newcomers join beside hosts that all leave after them: one at least."""
     alive = sum(not _is_dead(state, state.by_name.get(pod)) for pod in state.view.published_pods)
     return max(1, state.view.facts.size_at_most(alive + newcomers) - alive)
-
-
-def _reads_nothing(state: JobState) -> bool:
-    """Tell whether a driver runs without a list that it can read."""
-    config = state.view.config
-    return state.view.driver_running and config is not None and config.published is None
 
 
 def _should_be_published(state: JobState, worker: WorkerState) -> bool:
@@ -126,7 +145,7 @@ def _remove(state: JobState, staying: list[str]) -> Next:
 
 
 def _add(state: JobState, joining: list[str]) -> Next:
-    if _reads_nothing(state):
+    if state.reads_nothing:
         return _step(state, joining)  # so there is nothing to wait for
     ready_at = max(state.settled_at, state.resume_at, _gathered_at(state, joining))
     return _paced(state, [*state.view.published_pods, *joining], at=ready_at)
@@ -144,7 +163,7 @@ def _gathered_at(state: JobState, joining: Collection[str]) -> float:
     return min(times, default=0.0) + (GATHER_TO_SAVE_RESETS if saves else GATHER)
 
 
-def _last(state: JobState) -> str:
+def _last_host(state: JobState) -> str:
     alive = {worker.name for worker in state.workers if not (worker.pod.terminated or worker.pod.facts.deleting)}
     hosts = state.view.published_pods
     return next((pod for pod in hosts if pod in alive), hosts[0])
@@ -157,4 +176,103 @@ def _paced(state: JobState, hosts: list[str], *, at: float) -> Next:
 
 
 def _step(state: JobState, hosts: list[str]) -> Next:
-    return Next(hosts=tuple(sorted(hosts, key=lambda pod: names.worker_index(pod, job=state.view.name) or 0)))
+    return Next(hosts=in_order(hosts, job=state.view.name))
+
+
+def name_of(moment: Moment, worker: Worker) -> tuple[int, bool]:
+    """Return the incarnation in the host name that this worker has or will get; and if it succeeds a lost rank.
+
+    A worker succeeds a lost rank if a rank may have died in the pod that had its host name last.
+    """
+    last = _last_name(moment, worker.ref.name)
+    another = moment.view.driver_running and last is not None and last.pod not in ("", worker.fingerprint)
+    spent = last is not None and another and not _drained(moment, worker.ref.name, last)
+    if not moment.may_number:
+        return names.incarnation_of(moment.view.host_of.get(worker.ref.name, "")), spent and moment.view.elastic
+    return (last.incarnation if last else 0) + spent, spent
+
+
+def remembered(state: JobState, published: Collection[str], *, lost: Collection[str]) -> Mapping[str, Host]:
+    """Return which pod has which host name once these pods are published; names that may be reused are forgotten.
+
+    lost: pods that leave the list because no rank runs in them any more; each comes back under the next number.
+    """
+    view = state.view
+    if state.stopped:
+        return {}  # the next launcher has seen nobody die
+    if not view.elastic:
+        return view.memory.hosts
+    kept = {}
+    doubtful = () if state.memory_known else state.by_name
+    for pod in {*view.memory.hosts, *view.host_of, *published, *doubtful}:
+        worker = state.by_name.get(pod)
+        index = worker.pod.index if worker else names.worker_index(pod, job=view.name)
+        if index is None or index >= MOST_REMEMBERED:
+            continue
+        if host := _published(state, pod) if pod in published else _next(state, pod, is_lost=pod in lost):
+            kept[pod] = host
+    return kept
+
+
+def _last_name(moment: Moment, pod: str) -> Host | None:
+    """Return which pod got the name last; a listed name that is not remembered belongs to the pod that is there.
+
+    Of a list that is lost, any worker may have been a host.
+    """
+    view = moment.view
+    remembered, listed = view.memory.hosts.get(pod), view.host_of.get(pod, "")
+    if remembered or (moment.memory_known and not listed):
+        return remembered
+    worker = view.worker(pod)
+    if worker is None and not listed:
+        return None
+    return Host(pod=worker.fingerprint if worker else _NOBODY, incarnation=names.incarnation_of(listed))
+
+
+def _drained(moment: Moment, pod: str, last: Host) -> bool:
+    view = moment.view
+    left = view.memory.left.get(pod)
+    if left is None or left.pod != last.pod:
+        return False
+    worker = view.worker(pod)
+    probe = worker.probe if worker and worker.fingerprint == left.pod else view.former.get(pod)
+    return probe is not None and drain.of(moment, pod, left, probe).drained
+
+
+def _published(state: JobState, pod: str) -> Host | None:
+    worker = state.by_name.get(pod)
+    if worker is None:
+        last = _last_name(state, pod)
+        return last and Host(pod=last.pod or _NOBODY, incarnation=last.incarnation)
+    if worker.published and worker.published != worker.host:
+        return _last_name(state, pod)  # the last host of all, which stays listed as it is
+    return Host(pod=worker.pod.fingerprint, incarnation=worker.incarnation)
+
+
+def _next(state: JobState, pod: str, *, is_lost: bool) -> Host | None:
+    last = _last_name(state, pod)
+    if last is not None and is_lost:
+        return Host(pod=last.pod, incarnation=last.incarnation + 1)
+    if last is None or not state.view.driver_running:
+        return None
+    if last.pod and not _drained(state, pod, last):
+        return msgspec.structs.replace(last, reformed=True) if pod in state.cut_off else last
+    return Host(pod="", incarnation=last.incarnation) if last.incarnation else None
+
+
+def grow_role(view: JobView, role: Role) -> WriteRole | None:
+    """Return the write that lets the launcher reach all workers that the job may get, or None."""
+    if not view.elastic:
+        return None
+    bound = max(view.policy.max_replicas or 0, view.facts.max_np_workers)
+    reach = max(len(view.wanted_names), min(bound, MOST_AHEAD))
+    missing = {*view.wanted_names, *(worker.ref.name for worker in view.workers)}.difference(role.exec_names)
+    if not missing and len(role.exec_names) >= reach:
+        return None
+    ahead = (names.worker(view.name, index) for index in range(reach))
+    new = {*missing, *ahead}.difference(role.exec_names)
+    needed = in_order({*role.exec_names, *new}, job=view.name)
+    message = f"Role {role.metadata.name}: allowing exec into {listed(pod for pod in needed if pod in new)}"
+    return WriteRole(
+        ref=role.metadata, exec_rule=role.exec_rule, exec_names=needed, note=normal("ExecAllowed", message)
+    )

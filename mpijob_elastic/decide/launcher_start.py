@@ -12,8 +12,7 @@ to suspend its job. Before that nothing is lost.
 
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import DeleteLauncher, EndLauncher, normal
-from mpijob_elastic.decide.retries import RELAUNCHED
-from mpijob_elastic.decide.state import SKEW, JobState, honest
+from mpijob_elastic.decide.state import RELAUNCHED, SKEW, JobState, honest, in_order
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import Config
 from mpijob_elastic.model.memory import Tries
@@ -42,7 +41,7 @@ def awaited(state: JobState, config: Config) -> tuple[str, ...]:
     running = {worker.name for worker in state.workers if worker.ready and not worker.going}
     count = max(least, sum(pod in named and pod in running for pod in wanted))
     best = sorted(wanted, key=lambda pod: (pod not in running, pod not in named))[:count]
-    return tuple(sorted(best, key=lambda pod: names.worker_index(pod, job=view.name) or 0))
+    return in_order(best, job=view.name)
 
 
 def tries(state: JobState) -> Tries | None:

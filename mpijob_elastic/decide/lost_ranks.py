@@ -2,7 +2,7 @@
 
 Horovod blacklists the host and trains on without it. Nobody says so, but it can be seen: where ranks ran under this
 host name, nothing but the main process does any more, look after look, while others train. Such a worker leaves the
-list and comes back under a new host name (see host_names), a few times, later and later; then it is given up for a
+list and comes back under a new host name (see host_list), a few times, later and later; then it is given up for a
 while.
 
 A worker in which no rank was ever seen may wait for the others' next commit, or for nothing at all (--max-np), or have
@@ -14,19 +14,29 @@ collector of pods would take a minute or more, and until then no pod can be crea
 for the driver:
 - It must know that the ranks are dead. Its `kubectl exec` into the pod outlives the node, until we end it (see
   frozen_execs).
-- If rank 0 may be among them, the others must have formed their ring again: the driver calls rank 0 after each change
-  of the list, and a machine that is gone does not answer (see rank0_loss). Nobody then waits a second time for the pod
-  that comes in its place (`Host.reformed`).
+- If rank 0 may be among them, the others must have formed their ring again (below). Nobody then waits a second time for
+  the pod that comes in its place (`Host.reformed`).
 
 If this takes longer than the garbage collector, the list follows that, as for any pod that is gone.
+
+Where a rank dies, the others form their ring again without it, and Horovod 0.28.1 takes up to half a minute for that: a
+rank that noticed closes only the connections of its global context, not those of its process set (operations.cc enables
+only the former, and GlooContext::Finalize passes over what is not enabled), so another rank that waits for it in a
+collective waits until Gloo's timeout.
+
+A host that is added or removed meanwhile has the driver tell rank 0 (ElasticDriver._notify_workers_host_changes). If
+rank 0 is the rank that died, its address answers no more, and the driver connects without a timeout, three times,
+holding the very lock that is needed to let the others go on: with Linux' defaults that can take two minutes and more
+for each. Where another rank died, nothing has to wait. Rank 0 is on the host that the driver has known for longest
+(`Memory.elders`).
 """
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 
-from mpijob_elastic.decide import frozen_execs, retries
+from mpijob_elastic.decide import drain, frozen_execs
 from mpijob_elastic.decide.actions import ProbeWorkers
-from mpijob_elastic.decide.retries import RENAMED
-from mpijob_elastic.decide.state import JobState, Moment, WorkerState, honest
+from mpijob_elastic.decide.state import FORGIVEN_AFTER, RENAMED, JobState, Moment, WorkerState, honest, of_this_pod
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.pod import Worker
 
@@ -39,11 +49,21 @@ FEW_TRAIN_AFTER = 120.0
 # Seconds between two looks into a worker: while all is well, and while it is new or idle.
 LOOK_SELDOM = 30.0
 LOOK_SOON = 10.0
+# The same at most, where it does not answer.
+PROBES_APART = 600.0
 # For how long (seconds) a new host is looked at often, if nothing runs in it.
 NEW_FOR = 120.0
 # Workers that are due within so many seconds are looked at together, so that a large job is not woken for each; much
 # less than the pause between two looks, or each answer would bring about the next question.
 TOGETHER = 3.0
+
+# Seconds. HOROVOD_GLOO_TIMEOUT_SECONDS of a job that does not set it. A longer timeout is not waited for: often nothing
+# hangs for so long, and meanwhile the job would have no replacement.
+GLOO_TIMEOUT = 30.0
+# Seconds for a rank to die and the others to form again.
+FORM = 10.0
+# Both, in a job that does not set the timeout.
+REFORM = GLOO_TIMEOUT + FORM
 
 _NOBODY: frozenset[str] = frozenset()
 
@@ -52,8 +72,8 @@ def losses(before: Mapping[str, Tries], workers: Collection[Worker], *, now: flo
     """Return the lost ranks of these very pods that are not forgiven, by worker."""
     found = {}
     for worker in workers if before else ():
-        last = retries.of_this_pod(before, worker)
-        if last and now < last.at + (RENAMED.given_up_for if RENAMED.is_given_up(last) else retries.FORGIVEN_AFTER):
+        last = of_this_pod(before, worker)
+        if last and now < last.at + (RENAMED.given_up_for if RENAMED.is_given_up(last) else FORGIVEN_AFTER):
             found[worker.ref.name] = last
     return found
 
@@ -140,7 +160,7 @@ def _probe_at(worker: Worker, often: Collection[str], *, now: float) -> float:
     if not 0.0 < asked_at <= now:
         return 0.0
     usual = LOOK_SOON if worker.ref.name in often else LOOK_SELDOM
-    return asked_at + retries.probe_pause(usual, worker.probe.failed, most=retries.PUBLISHED_PROBES_APART)
+    return asked_at + drain.probe_pause(usual, worker.probe.failed, most=PROBES_APART)
 
 
 def on_lost_nodes(moment: Moment, workers: Iterable[WorkerState], *, resume_at: float) -> frozenset[str]:
@@ -158,3 +178,28 @@ def lost_nodes_wake_at(state: JobState) -> float | None:
 
 def _is_node_lost(worker: WorkerState) -> bool:
     return worker.pod.facts.node_gone_at > 0.0 and bool(worker.published)
+
+
+def resume_at(moment: Moment, workers: Iterable[WorkerState]) -> float:
+    """Return the earliest time for an addition, as far as lost ranks are concerned; 0 where nothing has to wait.
+
+    A worker whose node is gone is lost although it is still listed, since its node was seen to go. For others it counts
+    from the creation of the pod that takes the place of a lost one: later than the loss, and known to all; or
+    from when the last host that left the list must have been deleted, for a size may be asked for again much later.
+    """
+    view, elders = moment.view, frozenset(moment.view.memory.elders)
+    cut_off = [worker for worker in workers if worker.pod.facts.node_gone_at and worker.published]
+    others = len(view.host_of) - len(cut_off)
+    # One rank has nobody to wait for, but for a peer that is cut off. Too few wait for any addition.
+    if others < max(1 if cut_off else 2, view.facts.min_np_workers):
+        return 0.0
+    removed_at = honest(view.memory.removed_at, now=moment.now)
+    all_gone_at = drain.deadline(view, removed_at) if removed_at else math.inf
+    absent = [worker for worker in workers if worker.succeeds_lost and not worker.published]
+    times = {
+        **{worker.name: honest(worker.pod.facts.node_gone_at, now=moment.now) for worker in cut_off},
+        **{worker.name: min(honest(worker.pod.facts.created_at, now=moment.now), all_gone_at) for worker in absent},
+    }
+    over = {pod for pod in times if (last := view.memory.hosts.get(pod)) and last.reformed}
+    waits = [at for pod, at in times.items() if pod not in over and (not elders or pod in elders)]
+    return max(waits) + min(view.facts.gloo_timeout or GLOO_TIMEOUT, GLOO_TIMEOUT) + FORM if waits else 0.0

@@ -12,8 +12,7 @@ import math
 from collections.abc import Collection, Iterable
 
 from mpijob_elastic.decide.actions import Note, warning
-from mpijob_elastic.decide.retries import MOVED
-from mpijob_elastic.decide.state import JobState, WorkerState, honest
+from mpijob_elastic.decide.state import MOVED, JobState, WorkerState, honest
 from mpijob_elastic.decide.wishes import How, Wishes
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed

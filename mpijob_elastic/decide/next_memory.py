@@ -5,17 +5,18 @@ written with: if the two do not belong together, somebody else wrote script or m
 list may have been in it a moment ago.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import handover, host_names, launcher_start, lost_ranks, retries
+from mpijob_elastic.decide import handover, host_list, launcher_start, lost_ranks
 from mpijob_elastic.decide.actions import WriteConfig
-from mpijob_elastic.decide.state import SKEW, JobState, honest
+from mpijob_elastic.decide.state import FORGIVEN_AFTER, SKEW, JobState, honest
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import Config, script_fingerprint
 from mpijob_elastic.model.memory import Left, Memory, Scale, Tries
+from mpijob_elastic.model.pod import Worker
 
 # Seconds for which the leaving of a pod that is gone is remembered: much longer than a launcher needs to see it.
 FORGOTTEN_AFTER = 600.0
@@ -32,7 +33,6 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
     unlisted = [worker for worker in state.workers if worker.going and worker.name not in published]
     moving = {worker.pod.ref.uid for worker in unlisted if not worker.evicted}
     rank_lost = {worker.name for worker in state.workers if worker.rank_lost and worker.name not in published}
-    own = dict(entry for one in state.wishes.capabilities for entry in one.remember(state, published))
     is_change = change.added or change.removed or not view.driver_running
     new = Memory(
         left=_left(state, change, published),
@@ -40,10 +40,10 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
         removed_at=now if change.removed else min(old.removed_at, now),
         dropped_at=now if dropped and not view.driver_running else min(old.dropped_at, now),
         scale=_scale(state, change),
-        replaced=_counted(state, old.replaced, failed),
-        moved=_counted(state, old.moved, moving),
-        own=own,
-        hosts=host_names.remembered(state, published, lost=rank_lost),
+        replaced=_counted(old.replaced, view.workers, troubled=failed, now=now),
+        moved=_counted(old.moved, view.workers, troubled=moving, now=now),
+        own=dict(entry for one in state.wishes.capabilities for entry in one.remember(state, published)),
+        hosts=host_list.remembered(state, published, lost=rank_lost),
         renamed=lost_ranks.tries(state, {*change.removed}) if state.idle else state.losses,
         launchers=old.launchers if view.driver_running else launcher_start.tries(state),
         elders=elders(state, added=change.added, removed=change.removed) if is_change else old.elders,
@@ -103,34 +103,33 @@ def _times(memory: Memory) -> dict[str, float]:
     return {"added": memory.added_at, "removed": memory.removed_at, "dropped": memory.dropped_at, **left}
 
 
-def _counted(state: JobState, before: Mapping[str, Tries], troubled: Collection[str]) -> Mapping[str, Tries]:
-    return retries.counted(before, state.view.workers, troubled=troubled, now=state.now) if before or troubled else {}
+def _counted(
+    before: Mapping[str, Tries], workers: Collection[Worker], *, troubled: Collection[str], now: float
+) -> Mapping[str, Tries]:
+    """Return failure counts per pod name; each pod of uid in `troubled` counts once."""
+    kept = {pod: last for pod, last in before.items() if last.uid in troubled or now - last.at < FORGIVEN_AFTER}
+    for worker in workers if troubled else ():
+        last = kept.get(worker.name)
+        if worker.ref.uid in troubled and (last is None or last.uid != worker.ref.uid):
+            kept[worker.name] = Tries(count=last.count + 1 if last else 1, at=now, uid=worker.ref.uid)
+    return kept
 
 
 def _left(state: JobState, change: WriteConfig, published: Collection[str]) -> Mapping[str, Left]:
-    view = state.view
-    kept = {pod: left for pod, left in view.memory.left.items() if pod not in published and _matters(state, pod, left)}
-    gone = change.removed if state.memory_known else _all(state)
-    indices = {pod: names.worker_index(pod, job=view.name) for pod in gone if pod not in published}
-    new = {pod for pod, index in indices.items() if index is not None and index < MOST_WORKERS}
-    fingerprints = {pod: state.by_name[pod].pod.fingerprint for pod in new if pod in state.by_name}
-    return {
-        **{pod: _believed(state, left) for pod, left in kept.items()},
-        **{pod: Left(pod=fingerprints.get(pod, ""), at=state.now) for pod in new},
-    }
-
-
-def _all(state: JobState) -> Iterable[str]:
-    """Return every pod that may have been in a list that is lost."""
-    role = state.view.role
-    return (*state.view.host_of, *state.by_name, *(role.exec_names if role else ()))
-
-
-def _matters(state: JobState, pod: str, left: Left) -> bool:
-    worker = state.by_name.get(pod)
-    if worker is None:
-        return left.at > state.now - FORGOTTEN_AFTER
-    return worker.drain is not None
+    view, workers = state.view, state.by_name
+    found = {}
+    for pod, left in view.memory.left.items():
+        matters = workers[pod].drain if pod in workers else left.at > state.now - FORGOTTEN_AFTER
+        if matters and pod not in published:
+            found[pod] = _believed(state, left)
+    # Any pod may have been in a list that is lost.
+    all_pods = (*view.host_of, *workers, *(view.role.exec_names if view.role else ()))
+    for pod in change.removed if state.memory_known else all_pods:
+        index = names.worker_index(pod, job=view.name)
+        if pod not in published and index is not None and index < MOST_WORKERS:
+            fingerprint = workers[pod].pod.fingerprint if pod in workers else ""
+            found[pod] = Left(pod=fingerprint, at=state.now)
+    return found
 
 
 def _believed(state: JobState, left: Left) -> Left:

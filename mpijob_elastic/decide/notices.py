@@ -10,8 +10,17 @@ from mpijob_elastic import names
 from mpijob_elastic.decide import frozen_execs, handover, moves
 from mpijob_elastic.decide.actions import Note, TellUser, normal, warning
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
-from mpijob_elastic.decide.retries import REFUSED_OFTEN, RELAUNCHED, RENAMED, REPLACED
-from mpijob_elastic.decide.state import SKEW, JobState, Standing, WorkerState, honest
+from mpijob_elastic.decide.state import (
+    REFUSED_OFTEN,
+    RELAUNCHED,
+    RENAMED,
+    REPLACED,
+    SKEW,
+    JobState,
+    Standing,
+    WorkerState,
+    honest,
+)
 from mpijob_elastic.model import bounds, durations
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.operator_types import NO_SIZE
@@ -53,13 +62,16 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     starts_anew = (view.launcher is None or state.stopped) and not state.wishes.stop
     if starts_anew and view.facts.notices and names.is_suspended(view.facts.notices):
         return None, None  # by this the webhook holds the next launcher back
-    pending_from = list(_pending_from(state))
-    terminating = _terminating(view)
+    trains = view.elastic and view.driver_running
+    waiting = [worker.pod for worker in state.workers if trains and worker.wanted and not worker.ready]
+    pending_from = [pod.facts.created_at + PENDING_AFTER for pod in waiting if not (pod.facts.gates or pod.terminated)]
+    ending = [pod for pod in view.pods if view.elastic and pod.facts.deleting]
+    overdue = [(pod.facts.ends_at + LATE_AFTER, pod) for pod in ending if pod.facts.ends_at is not None]
     gave_up = [given_up(view, worker) for worker in state.workers if worker.standing is Standing.GIVEN_UP]
     notes = [
         *of_job(state),
         *gave_up[:MOST_GIVEN_UP],
-        *_stuck(view, [pod for pod in terminating if _late_at(pod) <= now]),
+        *_stuck(view, [pod for at, pod in overdue if at <= now]),
     ]
     if any(at <= now for at in pending_from):
         ready = sum(worker.wanted and worker.ready for worker in state.workers)
@@ -69,7 +81,7 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     forgiven_at = (min(last.at, now) + RENAMED.given_up_for for last in resting)
     contested, over_at = handover.contested(state) if view.memory.mended else (None, None)
     notes += [note for note in (contested, missing) if note]
-    times = [*pending_from, *map(_late_at, terminating), *forgiven_at, over_at or 0.0, missing_at or 0.0]
+    times = [*pending_from, *(at for at, _ in overdue), *forgiven_at, over_at or 0.0, missing_at or 0.0]
     wake_at = min((at for at in times if at > now), default=None)
     text = bounds.notices("\n".join(note.line for note in notes)) if notes else ""
     if text == view.facts.notices:
@@ -232,11 +244,11 @@ def _size(view: JobView) -> Iterable[Note]:
 
 def size_unknown(view: JobView) -> Note:
     """Return the notice on a job that does not say how many workers it wants."""
-    return warning("SizeUnknown", f"{view.name} is left as it is: {NO_SIZE}", next_step=_edit(view))
-
-
-def _edit(view: JobView) -> str:
-    return f"kubectl -n {view.namespace} edit mpijob {view.name}"
+    return warning(
+        "SizeUnknown",
+        f"{view.name} is left as it is: {NO_SIZE}",
+        next_step=f"kubectl -n {view.namespace} edit mpijob {view.name}",
+    )
 
 
 def _remedy(view: JobView) -> str:
@@ -251,25 +263,20 @@ def _remedy(view: JobView) -> str:
 
 def given_up(view: JobView, worker: WorkerState) -> Note:
     """Return the notice on a worker that failed, or that lost its rank, too often."""
-    why = _failed(worker.pod) if worker.failed else _rank_lost(worker.name)
+    delays = REPLACED if worker.failed else RENAMED
+    times, wait = len(delays.delays) + 1, durations.render(delays.given_up_for)
+    if worker.failed:
+        advice = "; raise resources.limits.memory of the workers" if worker.pod.facts.out_of_memory else ""
+        last = worker.pod.facts.last_state or "Failed"
+        why = f"{worker.name} failed {times} times (last: {last}{advice}) and is not replaced for {wait}"
+    else:
+        why = (
+            f"{worker.name} lost its rank {times} times while the pod kept running (see the launcher's log) and gets "
+            f"no new host name for {wait}"
+        )
     retry = f"kubectl -n {view.namespace} delete pod {worker.name}"
     message = f"{why}; the job continues without it. To retry now: `{retry}`"
     return warning("WorkerGivenUp", message, next_step=retry)
-
-
-def _failed(worker: Worker) -> str:
-    times, wait = len(REPLACED.delays) + 1, durations.render(REPLACED.given_up_for)
-    advice = "; raise resources.limits.memory of the workers" if worker.facts.out_of_memory else ""
-    state = worker.facts.last_state or "Failed"
-    return f"{worker.ref.name} failed {times} times (last: {state}{advice}) and is not replaced for {wait}"
-
-
-def _rank_lost(pod: str) -> str:
-    times, wait = len(RENAMED.delays) + 1, durations.render(RENAMED.given_up_for)
-    return (
-        f"{pod} lost its rank {times} times while the pod kept running (see the launcher's log) and gets no new host "
-        f"name for {wait}"
-    )
 
 
 def _stuck(view: JobView, late: list[Worker | Launcher]) -> Iterable[Note]:
@@ -291,24 +298,3 @@ def _stuck(view: JobView, late: list[Worker | Launcher]) -> Iterable[Note]:
         f"does not respond, or a finalizer holds it. To free the name: `kubectl -n {view.namespace} delete pod {pods} "
         f"--grace-period=0 --force`{away}",
     )
-
-
-def _terminating(view: JobView) -> list[Worker | Launcher]:
-    """Return the pods on their way out."""
-    pods: list[Worker | Launcher] = [worker for worker in view.workers if worker.facts.deleting]
-    if view.launcher and view.launcher.facts.deleting:
-        pods.insert(0, view.launcher)
-    return [pod for pod in pods if view.elastic and pod.facts.ends_at is not None]
-
-
-def _late_at(pod: Worker | Launcher) -> float:
-    return (pod.facts.ends_at or 0.0) + LATE_AFTER
-
-
-def _pending_from(state: JobState) -> Iterator[float]:
-    """Yield when wanted workers that are not Ready become worth a word."""
-    if state.view.elastic and state.view.driver_running:
-        waiting = (
-            worker.pod for worker in state.workers if worker.wanted and not worker.ready and not worker.pod.facts.gates
-        )
-        yield from (worker.facts.created_at + PENDING_AFTER for worker in waiting if not worker.terminated)

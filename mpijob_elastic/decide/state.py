@@ -1,17 +1,19 @@
 """The state of a job: everything that a look derives from view, memory and time, and that the steps read.
 
 `derive.derive` makes it once per look. Steps, explanations and the command line read it and derive nothing again.
-All times are seconds since the epoch.
+Before it stands what all of these measure by: clocks, and how late the same is tried again. All times are seconds since
+the epoch.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
+from mpijob_elastic import names
 from mpijob_elastic.decide.wishes import How, Leave, Release, Wishes
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Left, Tries
+from mpijob_elastic.model.memory import Left, Mended, Tries
 from mpijob_elastic.model.pod import Worker
 
 # Seconds until a driver has surely followed a change that its launcher was shown: two discovery periods of 1 s, and
@@ -24,6 +26,61 @@ SKEW = 5.0
 def honest(at: float, *, now: float) -> float:
     """Return `at`, or 0 (long ago) where it lies too far ahead: another clock wrote it, or ours was set back."""
     return at if at <= now + SKEW else 0.0
+
+
+# Trouble after so many seconds without any has a new reason: counting starts again.
+FORGIVEN_AFTER = 1800.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delays:
+    """delays: seconds before the first, second, ... try. given_up_for: seconds of rest after more tries than that."""
+
+    delays: tuple[float, ...]
+    given_up_for: float = 0.0
+
+    def is_given_up(self, tries: Tries | None) -> bool:
+        """Tell whether there were more tries than delays."""
+        return tries is not None and tries.count > len(self.delays)
+
+    def due_at(self, tries: Tries | Mended, *, now: float) -> float:
+        """Return when the next try is due."""
+        return honest(tries.at, now=now) + self.delays[min(tries.count, len(self.delays)) - 1]
+
+    def again_at(self, tries: Tries, *, now: float) -> float:
+        """Return when the next try is due; after all of them, when the rest ends."""
+        if not self.is_given_up(tries):
+            return self.due_at(tries, now=now)
+        return honest(tries.at, now=now) + self.given_up_for
+
+
+# Failed workers, deleted so that the operator creates them again.
+REPLACED = Delays(delays=(0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0), given_up_for=3600.0)
+# Workers on a node that is about to go, deleted so that they come back elsewhere; after the last they stay.
+MOVED = Delays(delays=(0.0, 30.0, 120.0))
+# Workers whose rank is lost, published under a new host name.
+RENAMED = Delays(delays=(0.0, 30.0, 60.0, 120.0, 240.0), given_up_for=3600.0)
+# Launchers that were created without discover_hosts.sh, deleted before they start.
+RELAUNCHED = Delays(delays=(0.0, 15.0, 30.0))
+# Touches of a launcher that the API server refuses; after the last delay it is tried again and again.
+TOUCHED = Delays(delays=(1.0, 2.0, 5.0, 10.0, 30.0, 60.0))
+# A touch that is refused so often in a row is worth a word: no short trouble of the API server is.
+REFUSED_OFTEN = 2
+# Scripts of another writer, replaced by ours: five edits by hand are put right within seconds, and two programs that
+# write against one another come to one write in five minutes.
+MENDED = Delays(delays=(0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0))
+
+
+def of_this_pod(before: Mapping[str, Tries], worker: Worker) -> Tries | None:
+    """Return the count that this very pod brought about; None where it is another pod's, or not written yet."""
+    last = before.get(worker.ref.name)
+    return last if last is not None and last.uid == worker.ref.uid else None
+
+
+def in_order(pods: Iterable[str], *, job: str) -> tuple[str, ...]:
+    """Return workers of a job in numeric order, after names that are no worker's."""
+    indices = {pod: names.worker_index(pod, job=job) for pod in pods}
+    return tuple(sorted(indices, key=lambda pod: (-1, pod) if indices[pod] is None else (indices[pod], "")))
 
 
 class Standing(StrEnum):
@@ -60,15 +117,14 @@ class Drain:
 class WorkerState:
     """One worker pod.
 
-    wanted: the size asks for it. published: its host name in discover_hosts.sh, "" where it has none. host: the
-    host name that it has or will get; incarnation: the number in that. succeeds_lost: a rank may have died in the
-    pod that had its host name before. failed: it ended, and is to be replaced; astray: why it waits for a
-    node in vain, and its replacement will not, "" if it does not. rank_lost: its rank is lost, and it is to get a
-    new host name. going: node or pod is about to go, so the worker is to be elsewhere. leaves: going, and not held
-    back until a replacement trains. leave: the wish that it leaves. stopped: the job is suspended, and the worker
-    goes after its launcher. drain: None where no driver can have seen the worker in the list, or where it is
-    listed. due_at: when a back-off lets it be deleted, None where there is no back-off or its count is not written
-    down yet. back_at: from when on it may be published again; 0 where nothing speaks against it.
+    wanted: the size asks for it. published: its host name in discover_hosts.sh, "" where it has none. host: the name
+    that it has or will get, with the number `incarnation`. succeeds_lost: a rank may have died in the pod that had that
+    name before. failed: it ended, and is to be replaced; astray: why it waits for a node in vain, and its replacement
+    will not. rank_lost: it is to get a new host name. going: node or pod is about to go, so it is to be elsewhere;
+    leaves: and it is not held back until a replacement trains. leave: the wish that it leaves. stopped: the job is
+    suspended, and it goes after its launcher. drain: None where it is listed, or no driver can have seen it listed.
+    due_at: when a back-off lets it be deleted, None without a back-off, or while its count is not written down.
+    back_at: from when on it may be published again.
     """
 
     pod: Worker
@@ -117,17 +173,20 @@ class LauncherState:
     change counts from the touch on: nothing further is published and no worker is taken for drained before. The
     launcher's annotation says which change it was touched for and when, so a restart knows too.
 
-    sees_hosts: the launcher that trains can learn of a change; true where none trains. Else no worker may be deleted.
-    can_be_shown: a touch helps it. shown_at: when it was touched for what is published now,
-    None where it was not or the time cannot be believed; again: the repetition of that touch (config_map).
-    refresh_due: it has yet to be touched for that.
+    sees_hosts: a launcher that trains can learn of a change; else no worker may be deleted. can_be_shown: a touch helps
+    it. shown_at: when it was touched for what is published now, None where it was not or the time cannot be believed;
+    again: the repetition of that touch (config_map).
     """
 
     sees_hosts: bool
     can_be_shown: bool
     shown_at: float | None
-    refresh_due: bool
     again: int = 0
+
+    @property
+    def refresh_due(self) -> bool:
+        """True if it has yet to be touched for what is published."""
+        return self.can_be_shown and self.shown_at is None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,11 +194,10 @@ class Moment:
     """A job at a moment, before its workers are looked at.
 
     stopped: no worker may run, because the job is suspended, or was when its launcher was created. foreign: why the job
-    is left alone, in words, "" where it is ours. memory_known: the memory tells of every worker
-    that is not in the list why it is not. drains_count: it is known which workers were told to leave. edited: the
-    script is not the script that our memory was written with; mends_at: when it may be put right. may_number: the
-    launcher finds the pod of a numbered host name, or will once kubexec.sh says how. losses: lost ranks that are not
-    forgiven, by worker.
+    is left alone, in words, "" where it is ours. memory_known: the memory tells of every worker that is not in the list
+    why. drains_count: it is known which workers were told to leave. edited: the script is not the script that our
+    memory was written with; mends_at: when it may be put right. may_number: the launcher finds the pod of a numbered
+    host name, or will once kubexec.sh says how. losses: lost ranks that are not forgiven, by worker.
     """
 
     view: JobView
@@ -154,6 +212,12 @@ class Moment:
     mends_at: float
     launcher: LauncherState
     losses: Mapping[str, Tries] = field(default_factory=dict)
+
+    @property
+    def reads_nothing(self) -> bool:
+        """True if a driver runs without a list that it can read."""
+        config = self.view.config
+        return self.view.driver_running and config is not None and config.published is None
 
     def known_since(self, left: Left) -> float | None:
         """Return when the launcher could know that a pod left the list; None while it cannot."""
@@ -181,3 +245,25 @@ class JobState(Moment):
     cut_off: frozenset[str]
     settled_at: float
     resume_at: float
+
+    @property
+    def phase(self) -> str:
+        """What is under way, in a word for `kubectl get` and `get`, "" at rest; the first that holds.
+
+        Queued or suspended: nothing of it may run. Draining: a rank may run in a worker that leaves. Scaling: the host
+        list is not what the size asks for.
+        """
+        view, stopped_by = self.view, self.wishes.stopped_by
+        if view.foreign or self.foreign or view.handed_over or view.ended or view.facts.deleting:
+            return ""
+        if self.wishes.stop:
+            return "Queued" if stopped_by and stopped_by.queued else "Suspended"
+        if view.launcher and view.launcher.facts.held_back:
+            return "Queued" if view.facts.queued else ""
+        if not (view.elastic and view.driver_running and view.facts.size_known):
+            return ""
+        if any(worker.drain for worker in self.leaving):
+            return "Draining"
+        given_up = {worker.name for worker in self.workers if worker.standing in (Standing.GIVEN_UP, Standing.ENDED)}
+        wanted = view.wanted_names[: view.facts.size_at_most(view.replicas)]
+        return "" if set(wanted) - given_up == set(view.host_of) - given_up else "Scaling"

@@ -1,4 +1,4 @@
-"""Stop: how a running job stops, and what must be gone before it starts again.
+"""Stop: how a running job stops, what must be gone before it starts again, and when pods that are held back start.
 
 A suspended job first shrinks to the least size with which its driver trains, and the other workers drain as in every
 scale-in. Should the job be resumed meanwhile, it has lost nothing. The last ranks cannot leave: with fewer hosts than
@@ -8,14 +8,19 @@ launcher goes, and after it the workers. This is the exception to safety rule 7.
 The operator creates the next launcher at once, and the webhook holds it back by a gate. A launcher with this gate is
 what says that the job was stopped. As long as a worker is older than it, ranks of the launcher before may run in that
 worker, so the gates stay on, even if nothing suspends the job any more.
+
+Any gate of ours serves any reason to hold a pod. They come off in one write, with what a capability adds, once nobody
+holds the pod; so none of them can start a pod while another reason holds. A worker that leaves keeps its gates.
 """
 
+from collections.abc import Iterator
+
 from mpijob_elastic import names
-from mpijob_elastic.decide.actions import DeleteLauncher, TellUser, normal
-from mpijob_elastic.decide.retries import REFUSED_OFTEN
-from mpijob_elastic.decide.state import JobState, honest
+from mpijob_elastic.decide.actions import DeleteLauncher, Gated, TellUser, Ungate, normal
+from mpijob_elastic.decide.state import REFUSED_OFTEN, JobState, honest
 from mpijob_elastic.decide.wishes import Wishes
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Worker
 
 # Seconds. A pod without a gate that is younger may have passed by the webhook, and so may the next: this sets the pace.
@@ -72,6 +77,26 @@ def stop(state: JobState) -> tuple[DeleteLauncher | None, float | None]:
     message = f"{launcher.ref.name} is being deleted: {view.name} is suspended by {why}"
     note = normal("LauncherSuspended", message)
     return DeleteLauncher(launcher=launcher, note=note, suspends=True, waits=view.facts.queued), None
+
+
+def free(state: JobState) -> Iterator[Ungate]:
+    """Yield the gates to take off now, those of pods that get the same together."""
+    view, wishes = state.view, state.wishes
+    if view.facts.deleting or view.ended or wishes.stop or has_leftovers(view):
+        return
+    together: dict[tuple[str, tuple[str, ...]], list[Gated]] = {}
+    for pod in view.pods:
+        is_free = pod.facts.held_back and pod.ref.name not in wishes.held
+        if is_free and not pod.facts.deleting and state.by_name.get(pod.ref.name) not in state.leaving:
+            place = wishes.places.get(pod.ref.name)
+            kept = tuple(gate for gate in pod.facts.gates if gate not in names.GATES)
+            key = (place.words, place.adds) if place else ("", ())
+            together.setdefault(key, []).append(Gated(ref=pod.ref, kept=kept))
+    for (words, adds), pods in together.items():
+        freed = f"{listed(gated.ref.name for gated in pods)} may be scheduled"
+        why = words or f"nothing holds {view.name} back"
+        note = normal("Admitted" if words else "Resumed", f"{freed}: {why}")
+        yield Ungate(pods=tuple(pods), adds=adds, note=note)
 
 
 def _has_to_wait(state: JobState) -> bool:

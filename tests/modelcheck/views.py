@@ -10,7 +10,7 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities import told
 from mpijob_elastic.capabilities.parking import Parked
 from mpijob_elastic.capabilities.suspension import Suspended
-from mpijob_elastic.decide import config_map, derive, frozen_execs, lost_ranks, next_memory, rank0_loss
+from mpijob_elastic.decide import config_map, derive, frozen_execs, lost_ranks, next_memory
 from mpijob_elastic.model import job as model
 from mpijob_elastic.model import kubexec, memory
 from mpijob_elastic.model import pod as pod_facts
@@ -49,7 +49,7 @@ ENDED_FOR = 60.0
 PHASES = tuple(pod_facts.LauncherPhase)
 GATES = (names.GATE_SUSPENDED,)
 # When a launcher at the gate was created: long ago, but later than the pods that were there before.
-HELD_SINCE = NOW - 2 * rank0_loss.REFORM
+HELD_SINCE = NOW - 2 * lost_ranks.REFORM
 # What is kept of a look that showed it, long enough after the launcher knew.
 DRAINED = pod_facts.Probe(busy_seen=True, idle_at=NOW)
 
@@ -154,7 +154,7 @@ def _worker(index: int, pod: Pod, probe: pod_facts.Probe) -> pod_facts.Worker:
 
 def _long_ago(age: int) -> float:
     # The longest age stands for all that are longer.
-    return NOW - rank0_loss.REFORM if age >= LONGEST_DRAIN else at(age)
+    return NOW - lost_ranks.REFORM if age >= LONGEST_DRAIN else at(age)
 
 
 def _probe(probe: Probe | None, watch: Watch | None) -> pod_facts.Probe:

@@ -25,10 +25,10 @@ from mpijob_elastic.decide import (
     frozen_execs,
     host_list,
     launcher_start,
+    lost_ranks,
     moves,
     notices,
-    rank0_loss,
-    retries,
+    state,
 )
 from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.install import overlays
@@ -275,12 +275,12 @@ def test_a_page_makes_a_plain_job_elastic_without_mistakes() -> None:
     [
         ("the first Ready worker waits up to {} s for the others", host_list.GATHER),
         ("next change waits until {} s after the launcher was touched", SETTLE),
-        ("no host is added until {} s after the replacement was created", rank0_loss.REFORM),
+        ("no host is added until {} s after the replacement was created", lost_ranks.REFORM),
         ("for {} s after the touch if a rank was seen before", drain.QUIET_AFTER_BUSY),
         ("for {} s if none was", drain.QUIET_WITHOUT_BUSY),
-        ("up to {} times", len(retries.RELAUNCHED.delays)),
+        ("up to {} times", len(state.RELAUNCHED.delays)),
         ("deleted {} s after every host of the hostfile runs", launcher_start.STUCK_AFTER),
-        ("then after {} s", retries.REPLACED.delays[1]),
+        ("then after {} s", state.REPLACED.delays[1]),
         ("looks into the launcher by `exec` {} s after a listed pod has gone", frozen_execs.FIRST_LOOK),
         ("succeeds within {} s of a change of its list", notices.SUSPICIOUS_WITHIN),
     ],
@@ -292,7 +292,7 @@ def test_numbers_of_the_architecture_are_those_of_the_code(words: str, value: fl
 
 def test_signs_and_numbers_of_the_page_on_spot_nodes_are_those_of_the_code() -> None:
     page = " ".join((DOCS / "spot.md").read_text().split())
-    _, second, third = retries.MOVED.delays
+    _, second, third = state.MOVED.delays
     assert f"until a newcomer has been Ready for {moves.SEASONED:g} s" in page
     assert f"is moved again after {second:g} s, and after {third / 60:g} minutes" in page
     keys = [disruption_signs.parse(text).key for text in disruption_signs.DEFAULT]

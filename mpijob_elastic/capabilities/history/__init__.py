@@ -1,4 +1,4 @@
-"""History: what changed the number of a job's workers, and what is under way; see decide.phase and model.history."""
+"""History: what changed the number of a job's workers, and what is under way; see decide.state and model.history."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.history import changes
 from mpijob_elastic.capabilities.history.changes import Sized
-from mpijob_elastic.decide import phase
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Wish
 from mpijob_elastic.model import history
@@ -74,7 +73,7 @@ class History(Capability):
             return
         change = None if state.foreign or view.ended else changes.unrecorded(state, said)
         due = {
-            names.PHASE: (said.phase, phase.word(state)),
+            names.PHASE: (said.phase, state.phase),
             names.CHANGE: (said.change, changes.rendered(change).decode() if change else ""),
         }
         yield from ((key, text) for key, (before, text) in due.items() if text != before)

@@ -11,7 +11,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs.snapshot import SeenPod, Snapshot
-from mpijob_elastic.decide import derive, phase, plan, plan_words
+from mpijob_elastic.decide import derive, in_words, plan
 from mpijob_elastic.decide.state import Drain, JobState
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
@@ -147,7 +147,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         namespace=view.namespace,
         name=view.name,
         state=snapshot.job.state,
-        phase=phase.word(state),
+        phase=state.phase,
         desired=view.replicas if view.facts.size_known else None,
         ready=sum(worker.ready for worker in workers),
         published=len(view.published_pods),
@@ -165,7 +165,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         launcher=_launcher(snapshot, view.launcher, state) if view.launcher else None,
         workers=workers,
         notices=view.facts.notices.splitlines(),
-        next=plan_words.words(state, due) if snapshot.role_readable else [_NO_RIGHTS],
+        next=in_words(state, due) if snapshot.role_readable else [_NO_RIGHTS],
         next_look=_time(due.wake_at) if due.wake_at is not None else None,
         queue=next((QueueReport(*turn) for one in state.wishes.capabilities if (turn := one.turn(state))), None),
         parked=sorted(view.facts.skips),

@@ -9,7 +9,7 @@ from mpijob_elastic.capabilities.autoscaling import autoscaler, size
 from mpijob_elastic.capabilities.gangs import wishes as of_gangs
 from mpijob_elastic.capabilities.gangs.facts import VOLCANO_POD_GROUPS, Gang
 from mpijob_elastic.capabilities.kueue import actions as of_kueue
-from mpijob_elastic.decide import actions, derive, plan_words
+from mpijob_elastic.decide import actions, derive, in_words
 from mpijob_elastic.decide.actions import LookIntoLauncher, Note, Plan, ProbeWorkers
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec
@@ -88,7 +88,7 @@ ALL = [*WORDS, *((action, NOTE.message) for action in SAY_THEIR_REASON)]
 
 @pytest.mark.parametrize(("action", "words"), ALL)
 def test_every_write_has_its_words(action: Any, words: str) -> None:
-    assert plan_words.words(derive(job(), now=NOW), Plan(actions=(action,))) == [words]
+    assert in_words(derive(job(), now=NOW), Plan(actions=(action,))) == [words]
 
 
 def test_no_write_is_without_words() -> None:
@@ -106,11 +106,11 @@ def test_every_look_has_its_words() -> None:
         "check by exec, unless just done, that j-launcher holds no exec into a pod that is gone",
     ]
     draining = "check by exec whether ranks still run in j-worker-2, j-worker-1"
-    assert plan_words.words(derive(job(), now=NOW), Plan(looks=(leaving, *routine))) == [draining, *checks]
-    assert plan_words.words(derive(job(), now=NOW), Plan(looks=routine)) == ["nothing: the job is as desired", *checks]
+    assert in_words(derive(job(), now=NOW), Plan(looks=(leaving, *routine))) == [draining, *checks]
+    assert in_words(derive(job(), now=NOW), Plan(looks=routine)) == ["nothing: the job is as desired", *checks]
     told = ProbeWorkers(workers=leaving.workers[:1], drained=True)
     words = "tell the main process of j-worker-2 by exec that its worker has drained"
-    assert plan_words.words(derive(job(), now=NOW), Plan(looks=(told,))) == [words]
+    assert in_words(derive(job(), now=NOW), Plan(looks=(told,))) == [words]
 
 
 WAITING = launcher(LauncherPhase.WAITING)
@@ -148,4 +148,4 @@ WAITING = launcher(LauncherPhase.WAITING)
     ],
 )
 def test_an_empty_plan_says_why(view: JobView, plan: Plan, why: str) -> None:
-    assert plan_words.words(derive(view, now=NOW), plan) == [f"nothing: {why}"]
+    assert in_words(derive(view, now=NOW), plan) == [f"nothing: {why}"]

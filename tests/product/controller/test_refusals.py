@@ -2,7 +2,7 @@
 
 from mpijob_elastic.controller.remembered import Refusals
 from mpijob_elastic.decide.actions import DeleteWorkers, Removal, normal
-from mpijob_elastic.decide.retries import REFUSED_OFTEN
+from mpijob_elastic.decide.state import REFUSED_OFTEN
 from mpijob_elastic.kube.errors import Forbidden
 from mpijob_elastic.observe.watching import JobKey
 from tests.builders import worker

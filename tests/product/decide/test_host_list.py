@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import decide, host_list, side_objects
+from mpijob_elastic.decide import decide, host_list
 from mpijob_elastic.decide.state import SETTLE, honest
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import JobView, Published, Role, parse_script
@@ -311,7 +311,7 @@ def up_to(most: int) -> Policy:
         (job(policy=up_to(2)), None),
         (job(max_np_workers=6), range(6)),
         (job(max_np_workers=6, policy=up_to(8)), range(8)),
-        (job(policy=up_to(1_000_000)), range(side_objects.MOST_AHEAD)),
+        (job(policy=up_to(1_000_000)), range(host_list.MOST_AHEAD)),
         (job(policy=up_to(1_000_000), replicas=1_001, role=role(*range(1_000))), range(1_001)),
         (job(replicas=4, policy=up_to(4), role=role(0, 1, 2, 3)), None),
         # It never shrinks.
@@ -328,7 +328,7 @@ def up_to(most: int) -> Policy:
 )
 def test_the_role_names_every_worker_that_the_job_may_get(view: JobView, grown: tuple[int, ...] | None) -> None:
     assert view.role is not None
-    write = side_objects.grow_role(view, view.role)
+    write = host_list.grow_role(view, view.role)
     assert (write and write.exec_names) == (None if grown is None else pods(*grown))
 
 

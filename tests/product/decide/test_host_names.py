@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import host_names
+from mpijob_elastic.decide import host_list
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
@@ -154,29 +154,29 @@ def test_what_an_older_version_left_is_taken_as_it_is() -> None:
     ],
 )
 def test_what_is_remembered_of_a_pod_that_is_not_in_the_list(view: JobView, kept: Host | None) -> None:
-    assert host_names.remembered(state(view), view.published_pods, lost=()).get(POD) == kept
+    assert host_list.remembered(state(view), view.published_pods, lost=()).get(POD) == kept
 
 
 def test_a_pod_that_lost_its_rank_is_remembered_under_the_next_number() -> None:
     view = at_rest(host=f"{POD}.r1")
-    kept = host_names.remembered(state(view), pods(0, 2), lost=pods(1))
+    kept = host_list.remembered(state(view), pods(0, 2), lost=pods(1))
     assert kept[POD] == named(POD, incarnation=2)
-    older = host_names.remembered(state(nameless(at_rest())), pods(0, 2), lost=pods(1))
+    older = host_list.remembered(state(nameless(at_rest())), pods(0, 2), lost=pods(1))
     assert older[POD] == named(POD, incarnation=1)
 
 
 def test_of_a_published_pod_that_is_gone_nobody_inherits_the_name() -> None:
     older = nameless(at_rest(workers=(worker(0), worker(2))))
-    kept = host_names.remembered(state(older), older.published_pods, lost=())
+    kept = host_list.remembered(state(older), older.published_pods, lost=())
     assert kept[POD].pod not in ("", pod_fingerprint("new"))
 
 
 def test_the_memory_is_bounded_for_huge_jobs() -> None:
-    size = host_names.MOST_REMEMBERED + 3
+    size = host_list.MOST_REMEMBERED + 3
     view = job(size)
-    kept = host_names.remembered(state(view), view.published_pods, lost=())
-    assert len(kept) == host_names.MOST_REMEMBERED
-    assert names.worker(view.name, host_names.MOST_REMEMBERED - 1) in kept
+    kept = host_list.remembered(state(view), view.published_pods, lost=())
+    assert len(kept) == host_list.MOST_REMEMBERED
+    assert names.worker(view.name, host_list.MOST_REMEMBERED - 1) in kept
 
 
 DYING = (worker(0), failed(1), worker(2))

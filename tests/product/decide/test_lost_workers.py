@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import decide, drain, rank0_loss
+from mpijob_elastic.decide import decide, drain, lost_ranks
 from mpijob_elastic.decide.actions import DeleteWorkers, LookIntoLauncher, WriteConfig
 from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.model.job import JobView
@@ -195,11 +195,11 @@ def test_where_rank_0_may_be_lost_nothing_changes_until_the_others_have_formed_a
     view = looked(lost(elders=elders, gloo_timeout=timeout))
     assert does(view) == f"wake {wait - 1:g}"
     assert does(view, now=GONE_AT + wait, but="wake") == REMOVED
-    assert does(BOTH_GONE, now=GONE_AT + rank0_loss.REFORM) == "publish 0, lost 1 2 (HostsLost)"
+    assert does(BOTH_GONE, now=GONE_AT + lost_ranks.REFORM) == "publish 0, lost 1 2 (HostsLost)"
 
 
 def test_who_left_after_that_is_not_waited_for_again() -> None:
-    at = GONE_AT + rank0_loss.REFORM
+    at = GONE_AT + lost_ranks.REFORM
     left, done, rested_at = run(looked(lost(elders=(1,))), now=at)
     assert len([action for action in done if hasattr(action, "removals")]) == 1
     assert left.memory.hosts[POD].reformed
@@ -276,4 +276,4 @@ def test_thirty_of_32_workers_lost_at_once_cost_two_changes_and_one_wait() -> No
     whole, done, _ = run(but(gone, workers=(worker(0), worker(1), *back)), now=NOW + 15)
     assert [len(one.added) for one in done if isinstance(one, WriteConfig) and one.added] == [len(lost)]
     assert len(whole.host_of) == 32
-    assert whole.memory.added_at == NOW + 5 + rank0_loss.REFORM
+    assert whole.memory.added_at == NOW + 5 + lost_ranks.REFORM

@@ -4,7 +4,6 @@ import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import Asked
-from mpijob_elastic.decide import phase
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import config, job, launcher, pending, pods, worker
@@ -34,4 +33,4 @@ HELD = job(2, launcher=launcher(LauncherPhase.WAITING, gates=(names.GATE_QUEUED,
     ],
 )
 def test_what_is_under_way(view: JobView, word: str) -> None:
-    assert phase.word(state(view)) == word
+    assert state(view).phase == word

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import next_memory, rank0_loss
+from mpijob_elastic.decide import lost_ranks, next_memory
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
@@ -15,7 +15,7 @@ from tests.product.decide.plans import does, state
 POD = pods(1)[0]
 YOUNG = NOW - 10
 DRAIN_TIMEOUT = Policy().drain_timeout
-REFORMED = YOUNG + rank0_loss.REFORM
+REFORMED = YOUNG + lost_ranks.REFORM
 # In the place of worker 1, whose rank may have died with its pod.
 SUCCESSOR = worker(1, uid="new", created_at=YOUNG, ready_at=NOW - 5)
 LEFT = {POD: Left(pod=pod_fingerprint(f"uid-of-{POD}"), at=LONG_AGO + 10, known_at=LONG_AGO + 10)}
@@ -44,7 +44,7 @@ LATER = worker(3, uid="newer", created_at=NOW)
         # A host name that cannot be changed makes no difference.
         (lost().configured(kubexec="mine"), REFORMED),
         # By a clock far ahead of ours that was long ago.
-        (lost(but(SUCCESSOR, created_at=NOW + 3600)), rank0_loss.REFORM),
+        (lost(but(SUCCESSOR, created_at=NOW + 3600)), lost_ranks.REFORM),
         # It is there again.
         (lost(listed=(0, 1, 2)), 0.0),
         # The very pod: its rank was lost, while others trained on for long.
@@ -65,7 +65,7 @@ LATER = worker(3, uid="newer", created_at=NOW)
         (lost().remembering(removed_at=YOUNG - DRAIN_TIMEOUT + 1), REFORMED),
         # but nobody who is asked for again an hour later is waited for.
         (lost().remembering(removed_at=YOUNG - DRAIN_TIMEOUT - 1), REFORMED - 1),
-        (lost().remembering(removed_at=LONG_AGO), LONG_AGO + DRAIN_TIMEOUT + rank0_loss.REFORM),
+        (lost().remembering(removed_at=LONG_AGO), LONG_AGO + DRAIN_TIMEOUT + lost_ranks.REFORM),
         # By a clock far ahead of ours that says nothing.
         (lost().remembering(removed_at=NOW + 3600), REFORMED),
         # Of two losses the later counts.
@@ -73,7 +73,7 @@ LATER = worker(3, uid="newer", created_at=NOW)
             lost(workers=(worker(0), SUCCESSOR, worker(2), LATER)).remembering(
                 hosts={**lost().memory.hosts, LATER.name: named(LATER.name)}, left={}
             ),
-            NOW + rank0_loss.REFORM,
+            NOW + lost_ranks.REFORM,
         ),
         # Only the loss of rank 0 is waited for.
         (lost().remembering(elders=pods(0, 1)), REFORMED),

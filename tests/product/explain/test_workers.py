@@ -8,7 +8,7 @@ import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue import Kueue
-from mpijob_elastic.decide.retries import RENAMED
+from mpijob_elastic.decide.state import RENAMED
 from mpijob_elastic.explain import explain
 from mpijob_elastic.explain.facts import Facts, Look, Pod, Stuck
 from mpijob_elastic.explain.findings import Level

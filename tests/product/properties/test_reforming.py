@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpijob_elastic.decide import decide, rank0_loss
+from mpijob_elastic.decide import decide, lost_ranks
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Host, Memory
@@ -12,7 +12,7 @@ from tests.builders import NOW, config, job, named, pods, role, worker
 
 SIZE = 4
 # Of each worker: since when it is there, whether it is listed, and to which pod its host name was given last.
-AGES = st.sampled_from([0.0, 5.0, rank0_loss.REFORM - 1, rank0_loss.REFORM, 3600.0])
+AGES = st.sampled_from([0.0, 5.0, lost_ranks.REFORM - 1, lost_ranks.REFORM, 3600.0])
 ELDERS = st.sets(st.sampled_from(pods(*range(SIZE))))
 LAST = st.sampled_from([None, "", "this", "another"])
 WORKERS = st.lists(st.tuples(AGES, st.booleans(), LAST), min_size=SIZE, max_size=SIZE)
@@ -42,7 +42,7 @@ def views(draw: st.DrawFn) -> JobView:
 @given(view=views())
 def test_nobody_is_added_while_others_get_over_a_loss(view: JobView) -> None:
     another = {one.name for one in view.workers if view.memory.hosts.get(one.name) == host(one.name, "another")}
-    fresh = {one.name for one in view.workers if NOW - one.facts.created_at < rank0_loss.REFORM}
+    fresh = {one.name for one in view.workers if NOW - one.facts.created_at < lost_ranks.REFORM}
     lost = (another & fresh & {*(view.memory.elders or pods(*range(SIZE)))}) - {*view.published_pods}
     added = [pod for one in decide(view, now=NOW).actions if isinstance(one, WriteConfig) for pod in one.added]
     assert not (added and lost and len(view.published_pods) >= max(2, view.facts.min_np_workers))

@@ -6,7 +6,7 @@ import pytest
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities import admission
 from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND
-from mpijob_elastic.decide import derive, plan_words
+from mpijob_elastic.decide import derive, in_words
 from mpijob_elastic.decide.actions import Plan
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.mpijob import MPIJob
@@ -22,7 +22,7 @@ IN_KUEUE = {"kueue.x-k8s.io/queue-name": "team"}
 
 
 def test_an_empty_plan_says_that_the_job_waits() -> None:
-    assert plan_words.words(derive(held(unit()), now=NOW), Plan()) == ["nothing: the job waits in KubeQueue"]
+    assert in_words(derive(held(unit()), now=NOW), Plan()) == ["nothing: the job waits in KubeQueue"]
 
 
 @pytest.mark.parametrize(("value", "by"), [("true", f"annotation {KUBEQUEUE_SUSPEND}"), ("yes", "")])
