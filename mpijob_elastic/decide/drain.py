@@ -41,6 +41,10 @@ GRACE = 1
 # Seconds from the end of a job until its workers are deleted here if the operator has not.
 OPERATOR_WITHIN = 30.0
 _WITHOUT_RANKS = ("drained", "timeout", "unused", "suspended")
+_OUT_OF_MEMORY = (
+    "it ran out of memory (OOMKilled); the operator recreates it with the same limit. Raise resources.limits.memory in "
+    "the job's worker template, or use less memory per rank, such as a smaller batch"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,14 +131,8 @@ def leave(state: JobState) -> Leaving:
                 found.append(_removal(state, worker, outcome))
             elif worker.release and not worker.release.done:
                 note = normal("EvictionAllowed", f"{worker.name} may be evicted: {_reason(state, worker, outcome)[1]}")
-                released.append(
-                    ReleaseWorker(
-                        ref=worker.pod.ref,
-                        key=worker.release.annotation,
-                        text=worker.release.mark,
-                        note=note,
-                    )
-                )
+                mark = worker.release
+                released.append(ReleaseWorker(ref=worker.pod.ref, key=mark.annotation, text=mark.mark, note=note))
             continue
         probe_at = _probe_at(worker, now=state.now)
         if probe_at is not None and probe_at <= state.now:
@@ -191,12 +189,12 @@ def _outcome(state: JobState, worker: WorkerState) -> str:
     again = worker.wanted or worker.pod.index in state.view.skips
     if worker.published or (again and not (is_due or worker.evicted)):
         return ""
-    if worker.pod.terminated or not state.view.driver_may_run:
-        return "idle"
     return _after_training(state, worker)
 
 
 def _after_training(state: JobState, worker: WorkerState) -> str:
+    if worker.pod.terminated or not state.view.driver_may_run:
+        return "idle"
     if not state.memory_known:
         return ""  # whether it was published a moment ago is not known until the first write of ours
     if worker.pod.unscheduled:
@@ -235,13 +233,10 @@ def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:
     last = f" (last state: {pod.facts.last_state})" if pod.facts.last_state else ""
     message = f"{worker.name} is being deleted: {why}{last}"
     note = Note(reason=reason, message=message, warning=warning)
-    return Removal(worker=pod, outcome=outcome, note=note, grace=_grace(pod, outcome))
-
-
-def _grace(pod: Worker, outcome: str) -> int | None:
+    grace = GRACE if outcome in _WITHOUT_RANKS and not pod.facts.pre_stop else None
     if outcome == "lost":
-        return 0  # no kubelet is left to confirm that the pod has ended
-    return GRACE if outcome in _WITHOUT_RANKS and not pod.facts.pre_stop else None
+        grace = 0  # no kubelet is left to confirm that the pod has ended
+    return Removal(worker=pod, outcome=outcome, note=note, grace=grace)
 
 
 def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, str, bool]:
@@ -264,25 +259,12 @@ def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, st
             left = state.view.memory.left.get(worker.name)
             why = f"drained after {durations.render(max(0.0, state.now - left.at) if left else 0.0)}"
         case "timeout":
-            limit = durations.render(state.view.policy.drain_timeout)
-            return "DrainTimeout", f"its drain-timeout of {limit} is over; {_cut(worker.pod.probe)}", True
+            limit, probe = durations.render(state.view.policy.drain_timeout), worker.pod.probe
+            cut = "exec could not show whether ranks run in it; any that do are killed"
+            if probe.idle_at is not None or probe.busy_seen:
+                cut = "its ranks are killed" if probe.idle_at is None else "no rank was seen in it recently"
+            return "DrainTimeout", f"its drain-timeout of {limit} is over; {cut}", True
         case _:
-            return "WorkerReplaced", _failure(worker.pod), True
+            why = _OUT_OF_MEMORY if worker.pod.facts.out_of_memory else "it failed; the operator recreates it"
+            return "WorkerReplaced", why, True
     return "SurplusDeleted", why, False
-
-
-def _failure(worker: Worker) -> str:
-    if not worker.facts.out_of_memory:
-        return "it failed; the operator recreates it"
-    return (
-        "it ran out of memory (OOMKilled); the operator recreates it with the same limit. Raise "
-        "resources.limits.memory in the job's worker template, or use less memory per rank, such as a smaller batch"
-    )
-
-
-def _cut(probe: Probe) -> str:
-    if probe.idle_at is not None:
-        return "no rank was seen in it recently"
-    if probe.busy_seen:
-        return "its ranks are killed"
-    return "exec could not show whether ranks run in it; any that do are killed"

@@ -83,19 +83,26 @@ def following(state: JobState) -> Next:
     joining = [pod for pod, at in new.items() if at <= state.now]
     staying = [pod for pod in hosts if pod in target]
     if sized and not (state.reads_nothing or any(target[pod].going for pod in staying)):
-        renamed = sum(pod in sized and _is_renamed(state.by_name.get(pod)) for pod in hosts)
+        # Those that run, and join under another host name once the name that is listed has left.
+        running = [state.by_name[pod] for pod in hosts if pod in sized and pod in state.by_name]
+        renamed = sum(one.ready and (one.rank_lost or one.published != one.host) for one in running)
         complete = state.view.facts.size_at_most(len(staying) + len(joining) + renamed)
         joining = joining[: max(0, complete - len(staying))]
     if hosts and not staying and not state.stopped:
         # A worker that knows the training's state must stay until newcomers have it.
-        staying = list(hosts) if joining else [_last_host(state)]
+        alive = {worker.name for worker in state.workers if not (worker.pod.terminated or worker.pod.facts.deleting)}
+        staying = list(hosts) if joining else [next((pod for pod in hosts if pod in alive), hosts[0])]
         if sized:
-            joining = joining[: _most_joining(state, len(joining))]
+            rest = sum(not _is_dead(state, state.by_name.get(pod)) for pod in hosts)
+            joining = joining[: max(1, state.view.facts.size_at_most(rest + len(joining)) - rest)]
     if len(staying) < len(hosts):
         return _remove(state, staying)
     if not joining:
         return Next(hosts=hosts, wake_at=min((at for at in new.values() if at > state.now), default=None))
-    return _add(state, joining)
+    if state.reads_nothing:
+        return _step(state, joining)  # so there is nothing to wait for
+    ready_at = max(state.settled_at, state.resume_at, _gathered_at(state, joining))
+    return _paced(state, [*hosts, *joining], at=ready_at)
 
 
 def _sized(state: JobState) -> tuple[str, ...]:
@@ -106,12 +113,6 @@ def _sized(state: JobState) -> tuple[str, ...]:
         return ()
     wanted = [pod for pod in view.wanted_names if pod not in leaves or leaves[pod].how is not How.END]
     return tuple(wanted[: view.facts.size_at_most(len(wanted))])
-
-
-def _most_joining(state: JobState, newcomers: int) -> int:
-    """Return how many of the newcomers join beside hosts that all leave after them: one at least."""
-    alive = sum(not _is_dead(state, state.by_name.get(pod)) for pod in state.view.published_pods)
-    return max(1, state.view.facts.size_at_most(alive + newcomers) - alive)
 
 
 def _should_be_published(state: JobState, worker: WorkerState) -> bool:
@@ -130,11 +131,6 @@ def _is_dead(state: JobState, worker: WorkerState | None) -> bool:
     return worker.published not in ("", worker.host)
 
 
-def _is_renamed(worker: WorkerState | None) -> bool:
-    """Tell whether a worker runs, and joins under another host name once the name that is listed has left."""
-    return worker is not None and worker.ready and (worker.rank_lost or worker.published != worker.host)
-
-
 def _remove(state: JobState, staying: list[str]) -> Next:
     hosts = state.view.published_pods
     dead = {pod for pod in {*hosts}.difference(staying) if _is_dead(state, state.by_name.get(pod))}
@@ -142,13 +138,6 @@ def _remove(state: JobState, staying: list[str]) -> Next:
         # At once, and alone: who else is to leave is better judged without them, and in its own time.
         return _step(state, [pod for pod in hosts if pod not in dead])
     return _paced(state, staying, at=state.settled_at)
-
-
-def _add(state: JobState, joining: list[str]) -> Next:
-    if state.reads_nothing:
-        return _step(state, joining)  # so there is nothing to wait for
-    ready_at = max(state.settled_at, state.resume_at, _gathered_at(state, joining))
-    return _paced(state, [*state.view.published_pods, *joining], at=ready_at)
 
 
 def _gathered_at(state: JobState, joining: Collection[str]) -> float:
@@ -161,12 +150,6 @@ def _gathered_at(state: JobState, joining: Collection[str]) -> float:
     trains = len(state.view.host_of) >= max(1, state.view.facts.min_np_workers)
     saves = state.view.facts.counts_resets and trains
     return min(times, default=0.0) + (GATHER_TO_SAVE_RESETS if saves else GATHER)
-
-
-def _last_host(state: JobState) -> str:
-    alive = {worker.name for worker in state.workers if not (worker.pod.terminated or worker.pod.facts.deleting)}
-    hosts = state.view.published_pods
-    return next((pod for pod in hosts if pod in alive), hosts[0])
 
 
 def _paced(state: JobState, hosts: list[str], *, at: float) -> Next:
