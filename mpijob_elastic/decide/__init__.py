@@ -132,10 +132,9 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
     if state.mends_at > state.now:  # nothing that follows holds for a list that is not ours
         return _plan(state, [*due, notices.tell(state), (None, state.mends_at)])
     due += [*((action, None) for action in _prepared(state)), (change, wake)]
-    if any(worker.going for worker in state.workers):
-        due.append((None, moves.wake_at(state)))
-    if any(worker.pod.facts.node_gone_at for worker in state.workers):
-        due.append((None, lost_ranks.lost_nodes_wake_at(state)))
+    due.append((None, moves.wake_at(state)))
+    if state.resume_at > state.now and any(map(lost_ranks.is_node_lost, state.workers)):
+        due.append((None, state.resume_at))
     if change and WriteConfig not in view.refused:
         return _plan(state, due)  # everything below relies on what is published now
     due.append(config_map.refresh(state, config))

@@ -133,7 +133,9 @@ def _worker(
     standing = Standing.WANTED if wanted else Standing.SURPLUS
     if wanted and (not ready or rank_lost or loss or name in going):
         rules = {
-            Standing.GIVEN_UP: (failed or loss is not None) and _is_given_up(moment, pod, failed=failed),
+            Standing.GIVEN_UP: REPLACED.is_given_up(of_this_pod(view.memory.replaced, pod))
+            if failed
+            else not pod.terminated and RENAMED.is_given_up(loss),
             Standing.FAILED: failed,
             Standing.ENDED: pod.terminated,
             Standing.TERMINATING: pod.facts.deleting,
@@ -177,12 +179,6 @@ def _is_replaced(moment: Moment, pod: Worker) -> bool:
     return may_replace and not pod.facts.deleting
 
 
-def _is_given_up(moment: Moment, pod: Worker, *, failed: bool) -> bool:
-    if failed:
-        return REPLACED.is_given_up(of_this_pod(moment.view.memory.replaced, pod))
-    return not pod.terminated and RENAMED.is_given_up(moment.losses.get(pod.ref.name))
-
-
 def _due_at(moment: Moment, pod: Worker, leave: Leave | None, *, failed: bool) -> float | None:
     memory, now = moment.view.memory, moment.now
     if pod.index in moment.view.skips:  # one that passed by the webhook; so may the next, as the operator makes it
@@ -214,9 +210,9 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
     failed = [worker for worker in reversed(workers) if worker.failed or worker.astray]
     unlisted = [worker for worker in reversed(workers) if worker.going and not worker.published]
     moving = [worker for worker in unlisted if may_move or worker.release]
-    lost = [
-        worker for worker in reversed(workers) if worker.pod.facts.node_gone_at and may_move and _is_lost(view, worker)
-    ]
+    wanted = [worker for worker in reversed(workers) if worker.wanted and not worker.failed and may_move]
+    gone_nodes = [worker for worker in wanted if worker.pod.facts.node_gone_at and _may_be_deleted(worker.pod)]
+    lost = [worker for worker in gone_nodes if drain.is_unlisted(view, worker)]
     # Without a driver nobody is told to leave, so there is nothing to look for.
     deleted = [worker for worker in reversed(workers) if worker.pod.facts.deleting and not worker.published]
     ending = [worker for worker in deleted if view.driver_may_run and drain.is_watched(worker, now=moment.now)]
@@ -226,8 +222,3 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
 def _may_be_deleted(pod: Worker) -> bool:
     """Tell whether a deletion helps: no kubelet ends a pod that is being deleted on a node that is gone."""
     return not pod.facts.deleting or (pod.facts.node_gone_at > 0.0 and not pod.facts.forced)
-
-
-def _is_lost(view: JobView, worker: WorkerState) -> bool:
-    """Tell whether a worker whose node is gone is to be deleted for that alone."""
-    return worker.wanted and drain.is_unlisted(view, worker) and not worker.failed and _may_be_deleted(worker.pod)

@@ -19,7 +19,6 @@ from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, Note, norm
 from mpijob_elastic.decide.state import SKEW, JobState, honest, in_order
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
-from mpijob_elastic.model.memory import Left
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker
 
@@ -144,7 +143,7 @@ def _reasons(state: JobState) -> Mapping[str, float]:
     left = {
         f"{pod} left at {left.at}": left.at
         for pod, left in view.memory.left.items()
-        if _is_gone(view.worker(pod), left, now=now)
+        if (worker := view.worker(pod)) is None or worker.fingerprint != left.pod or _is_dead(worker, now=now)
     }
     # A number in the host name says that another pod may have had a rank before the worker's pod.
     numbered = (view.worker(pod) for pod, host in view.memory.hosts.items() if host.incarnation > 0)
@@ -157,10 +156,6 @@ def _reasons(state: JobState) -> Mapping[str, float]:
 
 def _cut_off_reason(worker: Worker) -> str:
     return f"{worker.name} is {worker.ref.uid} on {worker.facts.node}, which is gone"
-
-
-def _is_gone(worker: Worker | None, left: Left, *, now: float) -> bool:
-    return worker is None or worker.fingerprint != left.pod or _is_dead(worker, now=now)
 
 
 def _is_cut_off(worker: Worker | None, found: Exec, *, now: float) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import replace
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.decide.actions import Note, Plan, TellUser, WriteConfig, normal, warning
+from mpijob_elastic.decide.actions import Note, Plan, TellUser, WriteConfig, warning
 from mpijob_elastic.decide.state import MENDED, JobState, honest
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import Config, JobView
@@ -76,11 +76,6 @@ def take_back(state: JobState, config: Config, write: WriteConfig | None, *, wak
     return Plan(wake_at=proven_at) if proven_at > now else None
 
 
-def taken_back(view: JobView) -> Note:
-    """Return the words on a job that is ours again."""
-    return normal("TakenBack", f"{view.name} is managed by mpijob-elastic again: nobody else writes its host list")
-
-
 def mends_at(config: Config, *, now: float) -> float:
     """Return when a script that is not ours may be replaced; 0 if at once."""
     if config.memory is None:
@@ -100,11 +95,6 @@ def mended(state: JobState) -> Mended | None:
     return Mended(
         count=old.count + 1 if old else 1, at=now, writer="" if _wrote_script(config) else config.facts.writer
     )
-
-
-def edited(config: Config) -> Note:
-    """Return the words on a script or memory that is being put right."""
-    return warning("HostListEdited", f"{changed(config)}; it is put right")
 
 
 def too_long(config: Config, *, elastic: bool) -> Note:

@@ -167,16 +167,12 @@ def on_lost_nodes(moment: Moment, workers: Iterable[WorkerState], *, resume_at: 
     """Return the listed pods whose node is gone and that may leave the list now."""
     if not moment.view.elastic or moment.now < resume_at:
         return _NOBODY
-    lost = (worker for worker in workers if _is_node_lost(worker))
+    lost = filter(is_node_lost, workers)
     return frozenset(worker.name for worker in lost if frozen_execs.is_over(moment.view, worker.pod))
 
 
-def lost_nodes_wake_at(state: JobState) -> float | None:
-    """Return when such a pod may leave the list, if it waits for the other ranks."""
-    return state.resume_at if state.resume_at > state.now and any(map(_is_node_lost, state.workers)) else None
-
-
-def _is_node_lost(worker: WorkerState) -> bool:
+def is_node_lost(worker: WorkerState) -> bool:
+    """Tell whether a worker is listed whose node is gone."""
     return worker.pod.facts.node_gone_at > 0.0 and bool(worker.published)
 
 
@@ -188,7 +184,7 @@ def resume_at(moment: Moment, workers: Iterable[WorkerState]) -> float:
     from when the last host that left the list must have been deleted, for a size may be asked for again much later.
     """
     view, elders = moment.view, frozenset(moment.view.memory.elders)
-    cut_off = [worker for worker in workers if worker.pod.facts.node_gone_at and worker.published]
+    cut_off = [*filter(is_node_lost, workers)]
     others = len(view.host_of) - len(cut_off)
     # One rank has nobody to wait for, but for a peer that is cut off. Too few wait for any addition.
     if others < max(1 if cut_off else 2, view.facts.min_np_workers):

@@ -90,7 +90,8 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     # Of a refused write an Event was sent at once: the refused one may be this.
     fresh = tuple(note for note in notes if note.line not in said and note.reason != REFUSED)
     if view.facts.notices and view.handed_over:
-        fresh = (*fresh, handover.taken_back(view))
+        again = f"{view.name} is managed by mpijob-elastic again: nobody else writes its host list"
+        fresh = (*fresh, normal("TakenBack", again))
     return TellUser(ref=view.ref, text=text, notes=fresh), wake_at
 
 
