@@ -130,21 +130,14 @@ def _worker(
     failed = pod.terminated and wanted and _is_replaced(moment, pod)
     stopped = moment.stopped and stop.goes(view, pod, stops=moment.wishes.stop != "")
     rank_lost = name in idle and (loss is None or loss.count < len(RENAMED.delays))
-    standing = Standing.WANTED if wanted else Standing.SURPLUS
-    if wanted and (not ready or rank_lost or loss or name in going):
-        rules = {
-            Standing.GIVEN_UP: REPLACED.is_given_up(of_this_pod(view.memory.replaced, pod))
-            if failed
-            else not pod.terminated and RENAMED.is_given_up(loss),
-            Standing.FAILED: failed,
-            Standing.ENDED: pod.terminated,
-            Standing.TERMINATING: pod.facts.deleting,
-            Standing.RANK_LOST: rank_lost,
-            Standing.GOING: name in leaving,
-            Standing.HELD: name in going,
-            Standing.STARTING: not ready,
-        }
-        standing = next((standing for standing, holds in rules.items() if holds), standing)
+    standing = None
+    if failed:
+        is_given_up = REPLACED.is_given_up(of_this_pod(view.memory.replaced, pod))
+        standing = Standing.GIVEN_UP if is_given_up else Standing.FAILED
+    elif wanted and pod.terminated:
+        standing = Standing.ENDED
+    elif wanted and loss and RENAMED.is_given_up(loss):
+        standing = Standing.GIVEN_UP
     return WorkerState(
         pod=pod,
         name=name,

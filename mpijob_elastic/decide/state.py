@@ -84,18 +84,11 @@ def in_order(pods: Iterable[str], *, job: str) -> tuple[str, ...]:
 
 
 class Standing(StrEnum):
-    """The role of a worker in the job now; the first that holds."""
+    """What becomes of a worker that is wanted, and has ended or lost its rank."""
 
-    SURPLUS = "surplus"  # beyond the size asked for
     GIVEN_UP = "given up"  # failed, or lost its rank, too often
     FAILED = "failed"  # ended, with whatever exit code; it is deleted, so that the operator creates it again
     ENDED = "ended"  # ended, and stays as it is
-    TERMINATING = "terminating"  # being deleted, and wanted again
-    RANK_LOST = "rank lost"  # the pod runs on without its rank; it comes back under a new host name
-    GOING = "going"  # its node or pod is about to go; it leaves and comes back elsewhere
-    HELD = "held"  # the same, but it must stay until a replacement trains
-    STARTING = "starting"  # not Ready yet
-    WANTED = "wanted"  # Ready, and belongs into the host list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +122,7 @@ class WorkerState:
 
     pod: Worker
     name: str
-    standing: Standing
+    standing: Standing | None
     wanted: bool
     ready: bool
     published: str

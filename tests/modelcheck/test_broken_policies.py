@@ -18,7 +18,6 @@ from mpijob_elastic.decide.actions import (
     WriteConfig,
     WriteRole,
 )
-from mpijob_elastic.decide.state import Standing
 from mpijob_elastic.model.job import JobView, parse_script
 from mpijob_elastic.model.pod import Worker
 from tests.builders import LONG_AGO, NOW, but
@@ -67,7 +66,8 @@ def rough(view: JobView) -> drain.Leaving:
 def at_once(view: JobView) -> Plan:
     """Publishes what is wanted in one step, whatever comes and goes."""
     plan = really_decide(view)
-    wanted = [worker for worker in derive(view, now=NOW).workers if worker.standing is Standing.WANTED]
+    stay = [worker for worker in derive(view, now=NOW).workers if worker.wanted and worker.standing is None]
+    wanted = [worker for worker in stay if worker.ready and not (worker.rank_lost or worker.going)]
     for action in plan.actions:
         if isinstance(action, WriteConfig) and wanted:
             script = names.discover_hosts([worker.host for worker in wanted], slots=1)
