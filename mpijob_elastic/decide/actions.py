@@ -26,10 +26,7 @@ Operations = Sequence[Object]
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """An Event for the user: reason (CamelCase), message, and True for a warning.
-
-    For `explain` alone: next_step, a command to type, and detail, words that may change at any moment.
-    """
+    """An Event for the user. For `explain` alone: next_step, a command, and detail, words that change at any moment."""
 
     reason: str
     message: str
@@ -39,7 +36,7 @@ class Note:
 
     @property
     def line(self) -> str:
-        """The note as a line of the job's annotation."""
+        """The note in the job's annotation."""
         return f"{self.reason}: {self.message}"
 
 
@@ -57,8 +54,8 @@ def warning(reason: str, message: str, *, next_step: str = "", detail: str = "")
 class Action:
     """A write on behalf of a job.
 
-    words: what it does, if its notes do not say that, formatted with itself. rechecked: it is an own write of a
-    capability that rests on what runs, so it is decided again on pods read live, as a new leader's caches may lag.
+    words: what it does, if its notes do not say that, formatted with itself. rechecked: an own write of a capability
+    that rests on what runs is decided again on pods read live, as a new leader's caches may lag.
     """
 
     words: ClassVar[str] = ""
@@ -115,10 +112,7 @@ class Create(Action, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class _OfObject(Action):
-    """A write to an object that is there.
-
-    at_version: it must be as it was when that was decided; else it need only be the same object, by its uid.
-    """
+    """A write to an object that is there, at_version: as it was when that was decided; else with the same uid."""
 
     at_version: ClassVar[bool] = True
 
@@ -211,8 +205,7 @@ class WriteRole(Noted, Patch):
 class WriteConfig(Action):
     """Publish a host list: script, hostfile and memory in a single write, and kubexec.sh if it must change.
 
-    added, removed: the pods that come and go. lost: those of the removed that nobody asked to leave. takes_back: the
-    list was another operator's.
+    added, removed: pods. lost: of the removed what nobody asked to leave. takes_back: from another operator.
     """
 
     ref: Identity
@@ -242,8 +235,7 @@ class WriteConfig(Action):
 class RefreshLauncher(Annotate):
     """Touch the launcher pod, so that its kubelet shows it the new ConfigMap at once.
 
-    text: the digest of the change. again: the repetition, 0 for the first touch for this change. tries: counts this
-    touch, should it be refused.
+    text: config_map.mark. again: the repetition, 0 for the first touch. tries: counts it, should it be refused.
     """
 
     key: str = names.REFRESHED
@@ -258,10 +250,9 @@ class RefreshLauncher(Annotate):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeWorkers:
-    """Look by exec whether anything but the main process runs in workers: leaving, or published.
+    """Look by exec whether anything but the main process runs in workers: leaving, which come first, or published.
 
-    Probes of leaving workers come first, because somebody waits for their GPUs. drained: that is known, and their pods
-    are being deleted, so the main process is told: it need not wait for a rank that may start.
+    drained: none runs, and the pods are being deleted: the main process is told not to wait for a rank that may start.
     """
 
     workers: tuple[Worker, ...]
@@ -279,7 +270,7 @@ class ProbeWorkers:
 
 @dataclass(frozen=True, kw_only=True)
 class LookIntoLauncher:
-    """Look by exec which `kubectl exec`s the launcher holds; `about`: why, so that no reason is looked into twice."""
+    """Look by exec which `kubectl exec`s the launcher holds; about: why, so that no reason is looked into twice."""
 
     launcher: Launcher
     about: frozenset[str]
@@ -303,10 +294,7 @@ class EndExecs(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class Removal:
-    """One worker to delete, and why that is safe now.
-
-    outcome: a metric label (drained, timeout, unused, ...). grace: seconds to end, None for what the pod itself says.
-    """
+    """One worker to delete. outcome: why that is safe, in a word. grace: seconds to end, None for what the pod says."""
 
     worker: Worker
     outcome: str
@@ -341,8 +329,7 @@ class DeleteLauncher(Noted):
     It goes without a grace period. [operator] Otherwise it would see the launcher end, and call the job Failed or
     Succeeded for ever: a kubelet reports the phase of every other pod before that is gone
     (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination-forced). The kubelet still sends
-    SIGTERM first. suspends: the job is suspended, which is read live before. waits: the next launcher waits for quota
-    whatever suspends the job.
+    SIGTERM first. suspends: it is read live before that the job is suspended. waits: the next waits for quota anyway.
     """
 
     launcher: Launcher
@@ -372,10 +359,7 @@ class Gated:
 
 @dataclass(frozen=True, kw_only=True)
 class Ungate(Noted):
-    """Take scheduling gates of ours off pods, in this order.
-
-    adds: what a capability puts into each by the same write.
-    """
+    """Take scheduling gates of ours off pods, in this order; adds: what a capability puts into each by that write."""
 
     pods: tuple[Gated, ...]
     adds: tuple[str, ...] = ()
@@ -391,7 +375,7 @@ class Ungate(Noted):
 class TellUser(Annotate):
     """Tell the user what the job waits for: the new text of the annotation, and an Event for each new line.
 
-    marks: other annotations of the MPIJob that change by the same write, "" where they go. only_marks: the text stays.
+    marks: other annotations that change by the same write, "" where they go. only_marks: the text stays.
     """
 
     key: str = names.STATUS
@@ -419,8 +403,7 @@ class TellUser(Annotate):
 class WriteSelector(Patch):
     """Write the selector of the workers into the job's status, where the subresource scale reads it.
 
-    By JSON patch: of a patch of the status the API server takes only the status, so a uid in a merge patch would not
-    count.
+    By JSON patch: of a patch of the status the API server takes only that, so a uid in a merge patch would not count.
     """
 
     at_version = False

@@ -31,23 +31,18 @@ See = Callable[[JobView, Collection[F]], Known | None]
 
 
 class How(IntEnum):
-    """How a worker leaves; of two wishes for one worker the first here counts.
+    """How a worker leaves; of two wishes for one worker the first here counts."""
 
-    END: it is not wanted; it drains, we delete it, and nobody counts how often. REPLACE: it is useless where it is, so
-    it is made again, counted and at a back-off. MOVE: it trains, and does so elsewhere soon, counted, and never so that
-    fewer than the least workers stay.
-    """
-
-    END = 0
-    REPLACE = 1
-    MOVE = 2
+    END = 0  # it is not wanted: it drains, we delete it, and nobody counts how often
+    REPLACE = 1  # it is useless where it is: it is made again, counted and at a back-off
+    MOVE = 2  # it trains, and does so elsewhere soon, counted, and never so that fewer than the least workers stay
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """Something that a capability wants of the core. until: when it ends by the clock, None where only facts end it.
+    """Something that a capability wants of the core.
 
-    The job is seen again at that time (seconds since the epoch); a wish whose time has come is wished no more.
+    until: when it ends by the clock (seconds since the epoch), and the job is seen again; None where only facts end it.
     """
 
     until: float | None = None
@@ -63,10 +58,7 @@ class Manage(Wish):
 
 @dataclass(frozen=True, kw_only=True)
 class Stop(Wish):
-    """Nothing of the job may run: it is suspended by `why`. Heeded for elastic jobs.
-
-    ends_by: the command that ends it, after `kubectl -n NAMESPACE`; "" where its user has none.
-    """
+    """Nothing of an elastic job may run: `why` suspends it; ends_by: the command, after `kubectl -n NAMESPACE`."""
 
     why: str
     ends_by: str = ""
@@ -107,10 +99,7 @@ class Release:
 
 @dataclass(frozen=True, kw_only=True)
 class Leave(Wish):
-    """A worker leaves, because `why`.
-
-    after: when a REPLACE may be, at the earliest, in seconds since the epoch. release: None if its end is ours.
-    """
+    """A worker leaves, because `why`; after: when a REPLACE may be, at the earliest; release: None if we delete it."""
 
     pod: str
     how: How
@@ -147,10 +136,7 @@ class Keep(Wish):
 
 @dataclass(frozen=True, kw_only=True)
 class Ration(Wish):
-    """Workers start one by one as somebody else allows, `by` what in words, so a job may ask for all.
-
-    known: False while it is not known whether that holds.
-    """
+    """Workers start one by one as somebody else allows, so a job may ask for all. known: False while nobody knows."""
 
     by: str
     known: bool = True
@@ -158,10 +144,7 @@ class Ration(Wish):
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Generic[F]):
-    """Objects by which a command knows a capability: their resource, how they are read, and what all say of a job.
-
-    places: by uid, where objects stand among the others.
-    """
+    """Objects by which a command knows a capability, and what all say of a job; places: where each stands, by uid."""
 
     resource: Resource
     read: Callable[[bytes], F]
@@ -171,10 +154,7 @@ class Reading(Generic[F]):
 
 @dataclass(frozen=True, kw_only=True)
 class Holding:
-    """Objects of ours that hold quota of jobs until they are deleted: their resource, and labels that select them.
-
-    read: returns the owner; None where the object holds none any more.
-    """
+    """Objects of ours, selected by labels, that hold quota until they are deleted; read: their owner while they do."""
 
     resource: Resource
     selector: str
@@ -183,9 +163,9 @@ class Holding:
 
 @dataclass(frozen=True, kw_only=True)
 class Sizing(Generic[F]):
-    """Objects by which a command knows who else sets the size of a job: their resource, and how they are read.
+    """Objects by which a command knows who else sets the size of a job.
 
-    owner: who does, in words, "" if nobody; of the objects it gets those of the job, none where nobody may read them.
+    owner: who does, in words, "" if nobody; it gets those of the job, none where nobody may read them.
     """
 
     resource: Resource
@@ -194,9 +174,9 @@ class Sizing(Generic[F]):
 
 
 class Turn(NamedTuple):
-    """The queue in which a job is, and what of it waits there: "" if nothing does.
+    """The queue in which a job is, what of it waits there, "" for nothing, and why, in the queue's words.
 
-    place: 1 is the next, None where that is not known. says: why it waits, in the words of the queue.
+    place: 1 is the next, None where that is not known.
     """
 
     queue: str
@@ -208,10 +188,8 @@ class Turn(NamedTuple):
 class Capability(Known):
     """An optional capability of one job: what it wants of the core, and what it does itself. By default nothing.
 
-    annotations: those of MPIJobs. groups: labels and annotations of pods that their scheduler starts together.
-    pod_marks: annotations of workers that it reads.
-    holding: what holds quota, None where nothing does. cause: by what workers leave as it wishes, in a word for the
-    history.
+    annotations: of MPIJobs. groups: labels and annotations of pods that their scheduler starts together. pod_marks:
+    annotations of workers that it reads. cause: by what workers leave as it wishes, in a word for the history.
     """
 
     annotations: Sequence[Annotation] = ()
@@ -309,10 +287,9 @@ class Capability(Known):
 class Wishes:
     """What is wanted of a job, combined.
 
-    stop: by what it is suspended, "" if it is not; stopped_by: who said so first; stop_ends_by: see Stop. most: its
-    largest size, None for any. leaves: by worker. held: pods that may not start, and why; places: what the others get
-    when they do. rationed_by: who lets workers start one by one; is_rationed: None while that is not known. until: when
-    the first wish ends by itself.
+    stop: by what it is suspended, "" if it is not; stopped_by: who said so first. most: its largest size. leaves,
+    places: by pod. held: pods that may not start, and why. rationed_by: who lets workers start one by one; is_rationed:
+    None while that is not known. until: when the first wish ends by itself.
     """
 
     capabilities: tuple[Capability, ...] = ()
