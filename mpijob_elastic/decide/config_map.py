@@ -122,36 +122,35 @@ def _notes(state: JobState, config: Config, change: WriteConfig) -> Iterable[Not
         yield warning("HostListEdited", f"{handover.changed(config)}; it is put right")
     if config.facts.cut:
         yield handover.too_long(config, elastic=True)
+    before = len(state.view.host_of)
+    after = before + len(change.added) - len(change.removed)
+    sizes = f"{before} → {after} of {state.view.replicas} desired workers"
     if change.added:
         added = listed(_host(state, pod) for pod in change.added)
-        yield normal("HostsPublished", f"{added} added to discover_hosts.sh: {_sizes(state, change)}")
+        yield normal("HostsPublished", f"{added} added to discover_hosts.sh: {sizes}")
     if change.removed:
-        yield from _removed(state, change)
+        yield from _removed(state, change, sizes)
     if change.added:
         yield from _renamed(state, change.added)
 
 
-def _removed(state: JobState, change: WriteConfig) -> Iterable[Note]:
-    view, removed = state.view, change.removed
-    surplus = [pod for pod in removed if _is_to_go(state, pod)]
-    if surplus:
-        limit = durations.render(view.policy.drain_timeout)
-        message = f"{listed(surplus)} removed from discover_hosts.sh: {_sizes(state, change)}"
-        yield normal("Draining", f"{message}; draining for at most {limit}")
-    gone = [state.by_name[pod] for pod in removed if pod in state.by_name]
-    disrupted = [worker for worker in gone if worker.wanted and worker.cause]
-    if disrupted:
-        message = f"{moves.each(disrupted)} removed from discover_hosts.sh: {_sizes(state, change)}"
-        yield warning("Disruption", message)
+def _removed(state: JobState, change: WriteConfig, sizes: str) -> Iterable[Note]:
+    gone = [state.by_name[pod] for pod in change.removed if pod in state.by_name]
     without_rank = [worker for worker in gone if worker.rank_lost]
-    rank_lost = {worker.name for worker in without_rank}
     cut_off = [pod for pod in change.lost if pod in state.cut_off]
-    if cut_off:
-        nodes = listed(sorted({state.by_name[pod].pod.facts.node for pod in cut_off}))
-        yield warning("HostsLost", f"{listed(cut_off)} removed from discover_hosts.sh: node {nodes} is gone")
-    not_ready = [pod for pod in change.lost if pod not in rank_lost and pod not in state.cut_off]
-    if not_ready:
-        yield warning("HostsLost", f"{listed(not_ready)} removed from discover_hosts.sh: not Ready")
+    others = {*change.lost} - state.cut_off - {worker.name for worker in without_rank}
+    surplus = [pod for pod in change.removed if _is_to_go(state, pod)]
+    disrupted = [f"{worker.name} ({moves.cause(worker)})" for worker in gone if worker.wanted and worker.cause]
+    limit = durations.render(state.view.policy.drain_timeout)
+    nodes = {state.by_name[pod].pod.facts.node for pod in cut_off}
+    for note, reason, pods, why in (
+        (normal, "Draining", surplus, f"{sizes}; draining for at most {limit}"),
+        (warning, "Disruption", disrupted, sizes),
+        (warning, "HostsLost", cut_off, f"node {listed(sorted(nodes))} is gone"),
+        (warning, "HostsLost", [pod for pod in change.lost if pod in others], "not Ready"),
+    ):
+        if pods:
+            yield note(reason, f"{listed(pods)} removed from discover_hosts.sh: {why}")
     yield from _without_rank(without_rank)
 
 
@@ -209,9 +208,3 @@ def _renamed(state: JobState, added: Iterable[str]) -> Iterable[Note]:
             f"because {names.KEY_KUBEXEC} in ConfigMap {names.config_map(state.view.name)} was edited. If Horovod does "
             "not use the worker, revert the edit or pass --blacklist-cooldown-range MIN MAX to horovodrun",
         )
-
-
-def _sizes(state: JobState, change: WriteConfig) -> str:
-    before = len(state.view.host_of)
-    after = before + len(change.added) - len(change.removed)
-    return f"{before} → {after} of {state.view.replicas} desired workers"

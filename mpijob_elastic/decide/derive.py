@@ -81,27 +81,23 @@ def _moment(view: JobView, wishes: Wishes, *, now: float) -> Moment:
 
 def _launcher(view: JobView, *, now: float) -> LauncherState:
     launcher, memory = view.launcher, view.memory
-    sees_hosts = launcher is None or not view.driver_running or launcher.facts.mounts_discovery
+    if launcher is None:
+        return LauncherState()
     changed = memory.added_at > 0.0 or memory.removed_at > 0.0
     # A touch helps a launcher that trains, or that may begin to with a list that was true before. A list that is empty,
     # or somebody else's, need not be hurried along.
     can_be_shown = (
         view.elastic
         and bool(view.host_of)
-        and launcher is not None
         and launcher.facts.mounts_discovery
         and not launcher.facts.deleting
         and (view.driver_running or (changed and view.driver_may_run))
     )
-    digest = view.config.digest if view.config and launcher and launcher.facts.refreshed else ""
-    name, _, touch = (launcher.facts.refreshed or "" if launcher else "").partition("@")
-    shown_at, again = _touch(touch, now=now) if digest and name == digest else (None, 0)
-    return LauncherState(
-        sees_hosts=sees_hosts,
-        can_be_shown=can_be_shown,
-        shown_at=shown_at,
-        again=again,
-    )
+    digest, _, touch = (launcher.facts.refreshed or "").partition("@")
+    is_touched = view.config is not None and digest != "" and digest == view.config.digest
+    shown_at, again = _touch(touch, now=now) if is_touched else (None, 0)
+    sees_hosts = not view.driver_running or launcher.facts.mounts_discovery
+    return LauncherState(sees_hosts=sees_hosts, can_be_shown=can_be_shown, shown_at=shown_at, again=again)
 
 
 def _touch(text: str, *, now: float) -> tuple[float | None, int]:

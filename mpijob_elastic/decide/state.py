@@ -171,9 +171,9 @@ class LauncherState:
     again: the repetition of that touch (config_map).
     """
 
-    sees_hosts: bool
-    can_be_shown: bool
-    shown_at: float | None
+    sees_hosts: bool = True
+    can_be_shown: bool = False
+    shown_at: float | None = None
     again: int = 0
 
     @property
