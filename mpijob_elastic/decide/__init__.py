@@ -201,13 +201,10 @@ def _first(times: Iterable[float | None]) -> float | None:
 def in_words(state: JobState, plan: Plan) -> list[str]:
     """Return a plan in words: a line for each write and each look; without a write a line that says why."""
     writes = [line for action in plan.actions for line in action.says().splitlines()]
-    is_draining = any(isinstance(look, ProbeWorkers) and not look.published for look in plan.looks)
-    nothing = [] if writes or is_draining else [f"nothing: {_why_nothing(state, plan)}"]
-    return [*nothing, *writes, *(look.says() for look in plan.looks)]
-
-
-def _why_nothing(state: JobState, plan: Plan) -> str:
-    view, stop = state.view, state.wishes.stop
+    looks = [look.says() for look in plan.looks]
+    if writes or any(isinstance(look, ProbeWorkers) and not look.published for look in plan.looks):
+        return [*writes, *looks]
+    view, suspended_by = state.view, state.wishes.stop
     unlisted = [name for name in view.wanted_names if name not in view.host_of]
     reasons = {
         state.foreign: bool(state.foreign),
@@ -219,11 +216,12 @@ def _why_nothing(state: JobState, plan: Plan) -> str:
         f"{names.launcher(view.name)} has ended, and the operator has not said that the job has": view.ended,
         "the size is not known: Worker.replicas is missing": not view.facts.size_known,
         "the operator has not created the job's ConfigMap and Role yet": view.config is None or view.role is None,
-        f"the operator has not created {listed(view.missing)}": bool(view.missing) and not stop,
+        f"the operator has not created {listed(view.missing)}": bool(view.missing) and not suspended_by,
         "a change has to wait": plan.wake_at is not None,
         **{words: True for one in state.wishes.capabilities if (words := one.waits_for(state))},
-        f"the job is suspended by {stop}": bool(stop),
+        f"the job is suspended by {suspended_by}": bool(suspended_by),
         f"{names.launcher(view.name)} has not started": not view.driver_running,
         f"{names.KEY_DISCOVER_HOSTS} lacks {listed(unlisted)}": bool(unlisted),
     }
-    return next((reason for reason, holds in reasons.items() if holds), "the job is as desired")
+    why = next((reason for reason, holds in reasons.items() if holds), "the job is as desired")
+    return [f"nothing: {why}", *looks]

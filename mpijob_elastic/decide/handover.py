@@ -166,7 +166,14 @@ def _wait(view: JobView) -> float:
 
 
 def _notice(view: JobView, *, why: str, wait: float) -> TellUser:
-    message = f"{view.name} is no longer managed by mpijob-elastic: {why}. {_outlook(view, wait=wait)} {_advice(view)}"
+    advice = (
+        f"To have it managed again at once, stop that operator and delete key {names.KEY_DISCOVER_HOSTS} from "
+        f"ConfigMap {names.config_map(view.name)}"
+    )
+    if surplus := [worker.name for worker in view.surplus if not worker.facts.deleting]:
+        # [v0.3.0] knows surplus workers by a label that workers of [operator] do not carry.
+        advice = f"Delete {listed(surplus)} yourself: no controller deletes these surplus workers. {advice}"
+    message = f"{view.name} is no longer managed by mpijob-elastic: {why}. {_outlook(view, wait=wait)} {advice}"
     note = warning(names.REASON_HANDED_OVER, message)
     return TellUser(ref=view.ref, text=note.line, notes=(note,))
 
@@ -175,15 +182,3 @@ def _was_ours(view: JobView) -> bool:
     memory = view.config and view.config.memory
     shown = view.launcher and view.launcher.facts.refreshed
     return bool(view.facts.notices or memory or shown)
-
-
-def _advice(view: JobView) -> str:
-    surplus = [worker.name for worker in view.surplus if not worker.facts.deleting]
-    back = (
-        f"To have it managed again at once, stop that operator and delete key {names.KEY_DISCOVER_HOSTS} from "
-        f"ConfigMap {names.config_map(view.name)}"
-    )
-    if not surplus:
-        return back
-    # [v0.3.0] knows surplus workers by a label that workers of [operator] do not carry.
-    return f"Delete {listed(surplus)} yourself: no controller deletes these surplus workers. {back}"

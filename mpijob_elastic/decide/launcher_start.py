@@ -65,13 +65,21 @@ def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, fl
     view, launcher = state.view, state.view.launcher
     if not view.elastic or launcher is None or launcher.facts.deleting or launcher.phase not in NOT_STARTED:
         return None, None
-    if _missed_admission(state, launcher) and not RELAUNCHED.is_given_up(view.memory.launchers):
-        return _after_missed_admission(state, launcher)
-    due = _stuck_at(state, config, launcher)
+    counted, wish = view.memory.launchers, state.wishes.relaunch
+    if _missed_admission(state, launcher) and not RELAUNCHED.is_given_up(counted):
+        if counted is None or counted.uid != launcher.ref.uid:
+            return None, None  # it is written down first
+        due = RELAUNCHED.due_at(counted, now=state.now)
+        why = f"was created without {names.DISCOVER_HOSTS_PATH} while the webhook was down"
+        if launcher.facts.mounts_discovery and wish:
+            due, why = max(due, wish.after), wish.why
+        why = f"{why}; recreating it before it starts (try {counted.count} of {len(RELAUNCHED.delays)})"
+    else:
+        due = _stuck_at(state, config, launcher)
+        why = "is waiting for a worker that was removed from the hostfile; recreating it"
     if due is None or state.now < due:
         return None, due
-    message = f"{launcher.ref.name} is waiting for a worker that was removed from the hostfile; recreating it"
-    return DeleteLauncher(launcher=launcher, note=normal("LauncherRecreated", message)), None
+    return DeleteLauncher(launcher=launcher, note=normal("LauncherRecreated", f"{launcher.ref.name} {why}")), None
 
 
 def end(state: JobState) -> EndLauncher | None:
@@ -84,22 +92,6 @@ def _missed_admission(state: JobState, launcher: Launcher) -> bool:
     if not state.view.elastic or launcher.phase not in NOT_STARTED:
         return False
     return not launcher.facts.mounts_discovery or state.wishes.relaunch is not None
-
-
-def _after_missed_admission(state: JobState, launcher: Launcher) -> tuple[DeleteLauncher | None, float | None]:
-    counted, wish = state.view.memory.launchers, state.wishes.relaunch
-    if counted is None or counted.uid != launcher.ref.uid:
-        return None, None  # it is written down first
-    due = RELAUNCHED.due_at(counted, now=state.now)
-    why = f"was created without {names.DISCOVER_HOSTS_PATH} while the webhook was down"
-    if launcher.facts.mounts_discovery and wish:
-        due, why = max(due, wish.after), wish.why
-    if state.now < due:
-        return None, due
-    message = (
-        f"{launcher.ref.name} {why}; recreating it before it starts (try {counted.count} of {len(RELAUNCHED.delays)})"
-    )
-    return DeleteLauncher(launcher=launcher, note=normal("LauncherRecreated", message)), None
 
 
 def _stuck_at(state: JobState, config: Config, launcher: Launcher) -> float | None:

@@ -227,10 +227,17 @@ def _size(view: JobView) -> Iterable[Note]:
     if not view.elastic:
         surplus = [worker.ref.name for worker in view.surplus if not worker.facts.deleting]
         if surplus and not view.facts.elastic:
+            remedy = f'remove its annotation {names.ENABLED}="false"'
+            if view.policy.enabled is not False:
+                remedy = (
+                    f"let its launcher run horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}. That takes "
+                    f"a new launcher: edit the job, then type `{names.adopt(view.name, view.namespace)}` (training "
+                    "restarts from its last checkpoint)"
+                )
             yield warning(
                 NOT_ELASTIC,
                 f"{listed(surplus)} kept beyond the {view.replicas} desired workers: the job is not elastic. To make "
-                f"it elastic, {_remedy(view)}",
+                f"it elastic, {remedy}",
             )
         return
     published = view.config.published if view.config else None
@@ -249,16 +256,6 @@ def size_unknown(view: JobView) -> Note:
         "SizeUnknown",
         f"{view.name} is left as it is: {NO_SIZE}",
         next_step=f"kubectl -n {view.namespace} edit mpijob {view.name}",
-    )
-
-
-def _remedy(view: JobView) -> str:
-    if view.policy.enabled is False:
-        return f'remove its annotation {names.ENABLED}="false"'
-    return (
-        f"let its launcher run horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}. That takes a new "
-        f"launcher: edit the job, then type `{names.adopt(view.name, view.namespace)}` (training restarts from its "
-        "last checkpoint)"
     )
 
 

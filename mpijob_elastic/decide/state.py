@@ -153,9 +153,8 @@ class WorkerState:
     @property
     def evicted(self) -> bool:
         """True if its end is left to somebody else now."""
-        if not (self.wanted and self.cause and self.leave and self.leave.release):
-            return False
-        return not (self.stopped or self.pod.terminated or self.pod.facts.deleting or self.pod.facts.node_gone_at)
+        is_over = self.stopped or self.pod.terminated or self.pod.facts.deleting or self.pod.facts.node_gone_at
+        return self.wanted and self.release is not None and not is_over
 
 
 @dataclass(frozen=True, kw_only=True)

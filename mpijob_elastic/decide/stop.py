@@ -28,11 +28,10 @@ PACE = 5.0
 
 
 def size(view: JobView, wishes: Wishes) -> int:
-    """Return the size that a job is to have: within what is wished, and while it stops the least that trains."""
-    most = view.replicas if wishes.most is None else min(view.replicas, wishes.most)
+    """Return the size that a job is to have: while it stops the least that trains."""
     if not wishes.stop or view.facts.finished or not view.driver_running:
-        return most
-    return min(most, max(1, view.facts.min_np_workers))
+        return view.replicas
+    return min(view.replicas, max(1, view.facts.min_np_workers))
 
 
 def is_stopped(view: JobView, *, stops: bool) -> bool:

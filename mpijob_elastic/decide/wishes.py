@@ -65,13 +65,6 @@ class Stop(Wish):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Size(Wish):
-    """There should be at most so many workers."""
-
-    most: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class Hold(Wish):
     """A pod with a gate of ours may not start, because `why`."""
 
@@ -287,9 +280,9 @@ class Capability(Known):
 class Wishes:
     """What is wanted of a job, combined.
 
-    stop: by what it is suspended, "" if it is not; stopped_by: who said so first. most: its largest size. leaves,
-    places: by pod. held: pods that may not start, and why. rationed_by: who lets workers start one by one; is_rationed:
-    None while that is not known. until: when the first wish ends by itself.
+    stop: by what it is suspended, "" if it is not; stopped_by: who said so first. leaves, places: by pod. held: pods
+    that may not start, and why. rationed_by: who lets workers start one by one; is_rationed: None while that is not
+    known. until: when the first wish ends by itself.
     """
 
     capabilities: tuple[Capability, ...] = ()
@@ -297,7 +290,6 @@ class Wishes:
     stop: str = ""
     stopped_by: Capability | None = None
     stop_ends_by: str = ""
-    most: int | None = None
     leaves: Mapping[str, Leave] = field(default_factory=dict)
     held: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, Place] = field(default_factory=dict)
@@ -332,7 +324,6 @@ def gather(view: JobView, *, now: float) -> Wishes:
         stop=found[Stop][0].why if stopped_by else "",
         stopped_by=stopped_by,
         stop_ends_by=found[Stop][0].ends_by if stopped_by else "",
-        most=min((wish.most for wish in found[Size]), default=None),
         leaves=leaves,
         held={wish.pod: wish.why for wish in found[Hold]},
         places={wish.pod: wish for wish in found[Place]},

@@ -36,7 +36,6 @@ from mpijob_elastic.decide.wishes import (
     Place,
     Relaunch,
     Release,
-    Size,
     Stop,
     Wish,
 )
@@ -85,8 +84,6 @@ def drawn(view: JobView, random: Random) -> Drawn:
     wished += [Place(pod=pod, adds=("spot",), words="they are placed") for pod in pods if random.random() < 0.3]
     if random.random() < 0.3:
         wished.append(Stop(why="a drawn wish"))
-    if random.random() < 0.3:
-        wished.append(Size(most=random.randint(1, 4)))
     if random.random() < 0.2:
         wished.append(Relaunch(why="is drawn", after=random.choice([0.0, NOW + 60])))
     if random.random() < 0.05:
@@ -118,10 +115,6 @@ def leaving(view: JobView, *hows: How) -> set[str]:
     return {wish.pod for wish in found if wish.how in hows}
 
 
-def size(view: JobView) -> int:
-    return min([view.replicas, *(wish.most for wish in all_of(view, Size) if isinstance(wish, Size))])
-
-
 def stops(view: JobView) -> bool:
     return view.facts.elastic and bool(all_of(view, Stop))
 
@@ -151,7 +144,7 @@ def a_worker_goes_for_a_reason(view: JobView, state: JobState, plan: Plan) -> No
     for pod, outcome in deleted(plan).items():
         worker = view.worker(pod)
         assert worker is not None
-        is_asked = worker.index >= size(view) or pod in leaving(view, *How) or state.stopped or stops(view)
+        is_asked = worker.index >= view.replicas or pod in leaving(view, *How) or state.stopped or stops(view)
         is_dead = worker.terminated or worker.facts.node_gone_at > 0.0
         assert is_asked or is_dead or outcome == "finished"
         if outcome not in ("finished", "lost", "failed", "suspended"):
@@ -187,7 +180,7 @@ def nobody_joins_who_is_to_leave_for_good(view: JobView, state: JobState, plan: 
         if isinstance(action, WriteConfig) and view.elastic:
             assert not set(action.added) & leaving(view, How.END)
             index = {one.name: one.index for one in view.workers}
-            assert all(index[pod] < size(view) for pod in action.added)
+            assert all(index[pod] < view.replicas for pod in action.added)
 
 
 def a_launcher_that_started_goes_only_to_stop(view: JobView, state: JobState, plan: Plan) -> None:
@@ -200,7 +193,7 @@ def a_launcher_that_started_goes_only_to_stop(view: JobView, state: JobState, pl
 
 
 def the_job_is_seen_again_when_a_wish_ends(view: JobView, state: JobState, plan: Plan) -> None:
-    heeded = [*all_of(view, Size), *all_of(view, Hold), *(all_of(view, Stop) if view.facts.elastic else ())]
+    heeded = [*all_of(view, Hold), *(all_of(view, Stop) if view.facts.elastic else ())]
     ends = [wish.until for wish in heeded if wish.until is not None]
     assert not ends or view.facts.deleting or (plan.wake_at is not None and plan.wake_at <= min(ends))
 
