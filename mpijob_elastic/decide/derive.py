@@ -126,6 +126,11 @@ def _worker(
     failed = pod.terminated and wanted and _is_replaced(moment, pod)
     stopped = moment.stopped and stop.goes(view, pod, stops=moment.wishes.stop != "")
     rank_lost = name in idle and (loss is None or loss.count < len(RENAMED.delays))
+    due_at = None
+    if stopped:
+        due_at = stop.goes_at(view, pod, now=moment.now)
+    elif failed or astray or name in view.memory.moved or (not wanted and pod.index in view.skips):
+        due_at = _due_at(moment, pod, leave, failed=failed or bool(astray))
     standing = None
     if failed:
         is_given_up = REPLACED.is_given_up(of_this_pod(view.memory.replaced, pod))
@@ -152,11 +157,7 @@ def _worker(
         leave=leave,
         drain=drain.of(moment, name, left, pod.probe) if left else None,
         stopped=stopped,
-        due_at=stop.goes_at(view, pod, now=moment.now)
-        if stopped
-        else _due_at(moment, pod, leave, failed=failed or bool(astray))
-        if failed or astray or name in view.memory.moved or (not wanted and pod.index in view.skips)
-        else None,
+        due_at=due_at,
         back_at=RENAMED.due_at(loss, now=moment.now) if loss else 0.0,
     )
 
@@ -186,26 +187,23 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
 
     Last come those that somebody else deletes: it is only to be seen whether they drain.
     """
-    view = moment.view
+    view, backwards = moment.view, workers[::-1]
     if not view.elastic or not moment.launcher.sees_hosts:
         return ()
+    surplus = [one for one in backwards if (one.stopped or not one.wanted) and _may_be_deleted(one.pod)]
     if moment.stopped:
-        gone = (worker for worker in reversed(workers) if worker.stopped or not worker.wanted)
-        return tuple(worker for worker in gone if _may_be_deleted(worker.pod))
-    may_move = view.policy.replace_failed_workers is not False
-    surplus = [worker for worker in reversed(workers) if not worker.wanted and _may_be_deleted(worker.pod)]
+        return tuple(surplus)
     if moment.wishes.stop:  # the size asks for these: they took the place of workers that have left
-        surplus = [worker for worker in surplus if not worker.pod.facts.held_back]
-    failed = [worker for worker in reversed(workers) if worker.failed or worker.astray]
-    unlisted = [worker for worker in reversed(workers) if worker.going and not worker.published]
-    moving = [worker for worker in unlisted if may_move or worker.release]
-    wanted = [worker for worker in reversed(workers) if worker.wanted and not worker.failed and may_move]
-    gone_nodes = [worker for worker in wanted if worker.pod.facts.node_gone_at and _may_be_deleted(worker.pod)]
-    lost = [worker for worker in gone_nodes if drain.is_unlisted(view, worker)]
+        surplus = [one for one in surplus if not one.pod.facts.held_back]
+    failed = [one for one in backwards if one.failed or one.astray]
+    may_move = view.policy.replace_failed_workers is not False
+    moving = [one for one in backwards if one.going and not one.published and (may_move or one.release)]
+    others = [one for one in backwards if may_move and one.wanted and not one.failed and one.pod.facts.node_gone_at]
+    lost = [one for one in others if drain.is_unlisted(view, one) and _may_be_deleted(one.pod)]
     # Without a driver nobody is told to leave, so there is nothing to look for.
-    deleted = [worker for worker in reversed(workers) if worker.pod.facts.deleting and not worker.published]
-    ending = [worker for worker in deleted if view.driver_may_run and drain.is_watched(worker, now=moment.now)]
-    return (*surplus, *failed, *lost, *(worker for worker in moving if worker not in lost), *ending)
+    deleted = [one for one in backwards if one.pod.facts.deleting and not one.published and view.driver_may_run]
+    ending = [one for one in deleted if drain.is_watched(one, now=moment.now)]
+    return (*surplus, *failed, *lost, *(one for one in moving if one not in lost), *ending)
 
 
 def _may_be_deleted(pod: Worker) -> bool:
