@@ -65,6 +65,7 @@ def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, fl
     view, launcher = state.view, state.view.launcher
     if not view.elastic or launcher is None or launcher.facts.deleting or launcher.phase not in NOT_STARTED:
         return None, None
+    due: float | None
     counted, wish = view.memory.launchers, state.wishes.relaunch
     if _missed_admission(state, launcher) and not RELAUNCHED.is_given_up(counted):
         if counted is None or counted.uid != launcher.ref.uid:
