@@ -100,12 +100,6 @@ class Leave(Wish):
     after: float = 0.0
     release: Release | None = None
 
-    def over(self, other: Leave) -> Leave:
-        """Return the wish that counts of two for one worker; `self` was wished first."""
-        if self.how is not other.how:
-            return min(self, other, key=lambda one: one.how)
-        return replace(self, until=other.until, release=other.release) if other.release else self
-
 
 @dataclass(frozen=True, kw_only=True)
 class Relaunch(Wish):
@@ -340,7 +334,11 @@ def _leaves(wished: Iterable[Leave], *, stops: bool) -> Mapping[str, Leave]:
     """Return the wish that counts for each worker; nobody is made again while the job stops."""
     leaves: dict[str, Leave] = {}
     for leave in wished:
-        if not (stops and leave.how is How.REPLACE):
-            before = leaves.get(leave.pod)
-            leaves[leave.pod] = before.over(leave) if before else leave
+        before = leaves.get(leave.pod)
+        if stops and leave.how is How.REPLACE:
+            continue
+        if before is None or leave.how < before.how:
+            leaves[leave.pod] = leave
+        elif leave.how is before.how and leave.release:
+            leaves[leave.pod] = replace(before, until=leave.until, release=leave.release)
     return leaves
