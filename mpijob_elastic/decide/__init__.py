@@ -66,7 +66,7 @@ def plan(state: JobState) -> Plan:
     own: list[Action | None] = []
     if view.gated and (freed := list(stop.free(state))):
         # Last, because what else is due was decided for pods that cannot start. Who is resumed starts as a whole again.
-        own += [*_prepared(state), *freed]
+        own += [*(one.prepare(state) for one in state.wishes.capabilities), *freed]
     own += [action for one in state.wishes.capabilities for action in one.due(state)]
     new = [action for action in own if action and action not in found.actions]
     if state.wishes.until is not None and not view.facts.deleting:
@@ -108,13 +108,12 @@ def _job(state: JobState) -> Plan:
             return _plan(state, [])
         refused, wake = (None, None) if view.handed_over else notices.refused(state)
         told = notices.tell(state)[0] if refused or view.unread else None
-        due = [*_prepared(state), ended or frozen_execs.end(state), told]
-        return _plan(state, [*((action, None) for action in due), (None, wake)])
+        return _plan(state, [*_prepared(state), (ended or frozen_execs.end(state), None), (told, wake)])
     return _steps(state, view.config, view.role)
 
 
-def _prepared(state: JobState) -> list[Action | None]:
-    return [one.prepare(state) for one in state.wishes.capabilities]
+def _prepared(state: JobState) -> list[Due]:
+    return [(one.prepare(state), None) for one in state.wishes.capabilities]
 
 
 def _asked(answers: Iterable[tuple[Action | None, float | None]]) -> tuple[Action | None, float | None]:
@@ -131,7 +130,7 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
     due: list[Due] = [(host_list.grow_role(view, role), None)]
     if state.mends_at > state.now:  # nothing that follows holds for a list that is not ours
         return _plan(state, [*due, notices.tell(state), (None, state.mends_at)])
-    due += [*((action, None) for action in _prepared(state)), (change, wake)]
+    due += [*_prepared(state), (change, wake)]
     due.append((None, moves.wake_at(state)))
     if state.resume_at > state.now and any(map(lost_ranks.is_node_lost, state.workers)):
         due.append((None, state.resume_at))
