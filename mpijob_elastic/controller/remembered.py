@@ -13,8 +13,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide import drain
 from mpijob_elastic.decide.actions import Action, Note, Occasion, Plan, WriteRole, occasion, warning
 from mpijob_elastic.decide.notices import LONGEST_REASON, REFUSED
-from mpijob_elastic.decide.retries import REFUSED_OFTEN
-from mpijob_elastic.decide.state import SETTLE, JobState
+from mpijob_elastic.decide.state import REFUSED_OFTEN, SETTLE, JobState
 from mpijob_elastic.kube.queue import Backoff
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.watching import JobKey

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from mpijob_elastic.decide import decide, handover
 from mpijob_elastic.decide.actions import Action, RefreshLauncher, TellUser, WriteConfig
-from mpijob_elastic.model.job import JobView, parse_script
 from mpijob_elastic.decide.state import MENDED
+from mpijob_elastic.model.job import JobView, parse_script
 from tests.builders import NOW, but, job
 from tests.simulated_writes import apply, run
 
