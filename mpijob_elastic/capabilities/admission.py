@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from mpijob_elastic.capabilities.autoscaling.admission import AutoscalingAdmission
 from mpijob_elastic.capabilities.disruption.hook import Evictions
 from mpijob_elastic.capabilities.gangs.admission import GangAdmission
 from mpijob_elastic.capabilities.kueue.admission import KueueAdmission
@@ -16,7 +15,6 @@ ALL: tuple[Admission, ...] = (
     RunPolicyAdmission(),
     KueueAdmission(),
     GangAdmission(),
-    AutoscalingAdmission(),
     SizesAdmission(),
     ParkingAdmission(),
 )

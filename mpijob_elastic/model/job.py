@@ -297,13 +297,13 @@ class JobView:
     @cached_property
     def wanted(self) -> Collection[int]:
         """Indices of the workers that the size asks for, in order."""
-        size, skips = self.replicas, self.skips
+        size, skips = self.replicas, self.facts.asked and self.skips
         return dict.fromkeys(islice(filterfalse(skips.__contains__, count()), size)) if skips else range(size)
 
     @cached_property
     def skips(self) -> Collection[int]:
         """Indices of the workers that the job does without."""
-        return self.facts.skips
+        return self.facts.skips if self.facts.asked else ()
 
     @cached_property
     def missing(self) -> tuple[str, ...]:

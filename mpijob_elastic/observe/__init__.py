@@ -1,1 +1,6 @@
-"""From watch events to an immutable view of a job: facts, caches, view. Nothing here decides or writes."""
+"""From watch events to an immutable view of a job.
+
+`facts_*` and `nodes` decode an object's JSON into the few fields we use, `caches` keep them by job,
+`views` makes a job's view.
+Nothing here decides or writes.
+"""

@@ -130,11 +130,6 @@ class ParkingAdmission(Admission):
                 "is refused then, and the operator makes no other pod; unpark all"
             )
 
-    def findings(self, _job: MPIJob, about: JobFacts) -> Iterator[str]:
-        """Yield that it has no effect."""
-        if about.of(Parked) and not about.elastic:
-            yield f"{PARKED} has no effect: this job is not elastic"
-
 
 def _reasons_of_size(new: JobFacts) -> Iterator[str]:
     least = new.policy.min_replicas or 1
