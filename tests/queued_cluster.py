@@ -29,7 +29,7 @@ from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.remembered import Refusals, ScaleTimes, SeenTimes
 from mpijob_elastic.decide.actions import LookIntoLauncher, Note, ProbeWorkers
-from mpijob_elastic.kube import cost, errors
+from mpijob_elastic.kube import errors, meta
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
@@ -376,7 +376,7 @@ def readable(decode: Callable[[bytes], T], texts: Iterable[bytes]) -> Iterator[T
     """Yield the objects that can be read, as a watch does."""
     for text in texts:
         with suppress(msgspec.DecodeError):
-            cost.check(text)
+            meta.check_cost(text)
             yield decode(text)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.install import Refused
 from mpijob_elastic.install.server import OLDEST, OPTIONAL_KINDS
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Launcher, LauncherPhase
 from upgrade import crd
@@ -68,7 +68,7 @@ def adoption(view: JobView, *, now: float) -> Adoption:
 
 def cost(launcher: Launcher, *, now: float) -> str:
     """Say what is lost when this launcher is recreated."""
-    trained = durations.render(max(0.0, now - launcher.facts.created_at))
+    trained = phrases.duration(max(0.0, now - launcher.facts.created_at))
     return f"its launcher has run for {trained}; training starts again from its last checkpoint, if it has one"
 
 

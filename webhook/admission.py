@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from mpijob_elastic import names
 from mpijob_elastic.capabilities import admission
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import phrases
 from webhook.listener import Bodies, Crowded, Limits
 from webhook.rules import handlers, review
 from webhook.rules.handlers import Handler, Kind
@@ -162,7 +162,7 @@ class Admission:
         too_large = f"the body is larger than {self.limits.request_bytes} bytes"
         if (http.content_length or 0) > self.limits.request_bytes:
             raise _Refused(413, "too_large", too_large)
-        asked, most = durations.parse(http.query.get("timeout", "")), self.limits.read_seconds
+        asked, most = phrases.parse_duration(http.query.get("timeout", "")), self.limits.read_seconds
         seconds = min(asked or most, most)
         body = bytearray()
         try:

@@ -9,14 +9,14 @@ import msgspec
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.decide.actions import Action, Operations, Ungate, WriteConfig
-from mpijob_elastic.kube import cost, errors
+from mpijob_elastic.kube import errors, meta
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job import JobView
 
 # Fields of an object as we make it: the API server notes beside most who manages them, and others add a status.
-_MOST_VALUES = cost.MOST_VALUES // 3
+_MOST_VALUES = meta.MOST_VALUES // 3
 
 
 class Seen(Protocol):
@@ -32,8 +32,8 @@ class Seen(Protocol):
 def check_size(body: object) -> None:
     """Raise errors.Invalid for a new object that could not be read any more: quota that it gets would never be free."""
     try:
-        cost.check(msgspec.json.encode(body), most=_MOST_VALUES)
-    except cost.TooLarge as error:
+        meta.check_cost(msgspec.json.encode(body), most=_MOST_VALUES)
+    except meta.TooLarge as error:
         raise errors.Invalid(status=422, reason="Invalid", message=f"its pods ask for too much: {error}") from error
 
 

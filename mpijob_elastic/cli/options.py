@@ -8,8 +8,8 @@ from typer.models import ArgumentInfo
 
 from mpijob_elastic.cli import complete
 from mpijob_elastic.install.overlays import Overlay
-from mpijob_elastic.model import durations
-from mpijob_elastic.telemetry.logs import LogFormat, LogLevel
+from mpijob_elastic.model import phrases
+from mpijob_elastic.telemetry import LogFormat, LogLevel
 
 Pairs = list[str] | None
 
@@ -29,7 +29,7 @@ def job_name(text: str | None) -> str | None:
 
 def seconds(text: str) -> float:
     """Return the seconds of a duration or a number. Raises typer.BadParameter."""
-    found = durations.parse(text if not text.replace(".", "", 1).isdecimal() else f"{text}s")
+    found = phrases.parse_duration(text if not text.replace(".", "", 1).isdecimal() else f"{text}s")
     if not found:
         raise typer.BadParameter(f"{text} is no duration above 0, such as 90s, 10m or 1h")
     return found

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mpijob_elastic import names
+from mpijob_elastic import names, telemetry
 from mpijob_elastic.cli.options import Context, Format, HealthPort, JobsNamespaces, Kubeconfig, Level
 
 
@@ -47,9 +47,8 @@ def controller(
     from mpijob_elastic.capabilities import live  # noqa: PLC0415
     from mpijob_elastic.controller import process  # noqa: PLC0415
     from mpijob_elastic.controller.process import ControllerSettings  # noqa: PLC0415
-    from mpijob_elastic.telemetry import logs  # noqa: PLC0415
 
-    logs.configure(log_format=log_format, level=log_level)
+    telemetry.configure_logs(log_format=log_format, level=log_level)
     try:
         signs = capabilities.node_signs(more=disruption_sign or (), ignored=ignore_disruption_sign or ())
     except ValueError as error:
@@ -99,10 +98,9 @@ def webhook(
     """
     import asyncio  # noqa: PLC0415 - --help need not load the server
 
-    from mpijob_elastic.telemetry import logs  # noqa: PLC0415
     from webhook.server import WebhookSettings, serve  # noqa: PLC0415
 
-    logs.configure(log_format=log_format, level=log_level)
+    telemetry.configure_logs(log_format=log_format, level=log_level)
     settings = WebhookSettings(
         host=host,
         port=port,

@@ -15,7 +15,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide import handover, host_list, launcher_start, lost_ranks, moves, next_memory
 from mpijob_elastic.decide.actions import Note, RefreshLauncher, WriteConfig, normal, warning
 from mpijob_elastic.decide.state import TOUCHED, JobState, WorkerState
-from mpijob_elastic.model import durations, kubexec
+from mpijob_elastic.model import kubexec, phrases
 from mpijob_elastic.model.job import Config, hostfile_slots
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.phrases import listed
@@ -141,7 +141,7 @@ def _removed(state: JobState, change: WriteConfig, sizes: str) -> Iterable[Note]
     others = {*change.lost} - state.cut_off - {worker.name for worker in without_rank}
     surplus = [pod for pod in change.removed if _is_to_go(state, pod)]
     disrupted = [f"{worker.name} ({moves.cause(worker)})" for worker in gone if worker.wanted and worker.cause]
-    limit = durations.render(state.view.policy.drain_timeout)
+    limit = phrases.duration(state.view.policy.drain_timeout)
     nodes = {state.by_name[pod].pod.facts.node for pod in cut_off}
     for note, reason, pods, why in (
         (normal, "Draining", surplus, f"{sizes}; draining for at most {limit}"),
@@ -183,7 +183,7 @@ def _without_rank(workers: Sequence[WorkerState]) -> Iterable[Note]:
         )
     unused = [worker.name for worker in workers if not worker.pod.probe.busy_seen]
     if unused:
-        wait = durations.render(lost_ranks.NEVER_TRAINED_AFTER)
+        wait = phrases.duration(lost_ranks.NEVER_TRAINED_AFTER)
         message = (
             f"{listed(unused)}: no rank seen for {wait} while other workers train. Horovod may have blacklisted the "
             "host name, so the worker gets a new host name, once"

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from mpijob_elastic.decide import moves
 from mpijob_elastic.decide.actions import Note, ReleaseWorker, Removal, normal
 from mpijob_elastic.decide.state import SETTLE, SKEW, Drain, JobState, Moment, WorkerState, honest
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left
 from mpijob_elastic.model.pod import Probe, Worker
@@ -257,9 +257,9 @@ def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, st
             why = f"its node {worker.pod.facts.node} is gone"
         case "drained":
             left = state.view.memory.left.get(worker.name)
-            why = f"drained after {durations.render(max(0.0, state.now - left.at) if left else 0.0)}"
+            why = f"drained after {phrases.duration(max(0.0, state.now - left.at) if left else 0.0)}"
         case "timeout":
-            limit, probe = durations.render(state.view.policy.drain_timeout), worker.pod.probe
+            limit, probe = phrases.duration(state.view.policy.drain_timeout), worker.pod.probe
             cut = "exec could not show whether ranks run in it; any that do are killed"
             if probe.idle_at is not None or probe.busy_seen:
                 cut = "its ranks are killed" if probe.idle_at is None else "no rank was seen in it recently"

@@ -20,7 +20,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import Note, Plan, TellUser, WriteConfig, warning
 from mpijob_elastic.decide.state import MENDED, JobState, honest
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.memory import Mended
 from mpijob_elastic.model.phrases import listed
@@ -128,7 +128,7 @@ def contested(state: JobState) -> tuple[Note | None, float | None]:
     over_at = last.at + FORGIVEN_AFTER if last and last.count > 1 else 0.0
     if last is None or over_at <= state.now:
         return None, None
-    longest = durations.render(MENDED.delays[-1])
+    longest = phrases.duration(MENDED.delays[-1])
     message = (
         f"{last.writer or 'another program'} keeps changing {names.KEY_DISCOVER_HOSTS} in ConfigMap "
         f"{names.config_map(state.view.name)}. It is put right each time, after a pause that grows up to {longest}; "
@@ -148,7 +148,7 @@ def outlook(view: JobView) -> str:
 def _outlook(view: JobView, *, wait: float) -> str:
     if math.isinf(view.foreign_at):
         return "It is managed again when these are gone."
-    return f"It is taken back once the other operator has not written to it for {durations.render(wait)}."
+    return f"It is taken back once the other operator has not written to it for {phrases.duration(wait)}."
 
 
 def _is_given_back(view: JobView) -> bool:
@@ -162,7 +162,7 @@ def _back_at(view: JobView) -> float:
 
 def _wait(view: JobView) -> float:
     found = _WAIT.search(view.facts.notices)
-    return (durations.parse(found["wait"].rstrip(".")) if found else None) or SILENT_FOR
+    return (phrases.parse_duration(found["wait"].rstrip(".")) if found else None) or SILENT_FOR
 
 
 def _notice(view: JobView, *, why: str, wait: float) -> TellUser:

@@ -21,7 +21,7 @@ from mpijob_elastic.decide.state import (
     WorkerState,
     honest,
 )
-from mpijob_elastic.model import bounds, durations
+from mpijob_elastic.model import bounds, phrases
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.operator_types import NO_SIZE
 from mpijob_elastic.model.phrases import MOST_NAMED, listed
@@ -133,7 +133,7 @@ def suspicious_success(view: JobView) -> Note | None:
         return None
     return warning(
         "EndedAfterResize",
-        f"{view.name} succeeded {durations.render(round(max(0.0, waited)))} after its host list changed. If training "
+        f"{view.name} succeeded {phrases.duration(round(max(0.0, waited)))} after its host list changed. If training "
         "was not complete, a rank may have exited with 0 at the change, which Horovod takes as the end of the whole "
         "job; check the last steps in the launcher's log",
         next_step=f"kubectl -n {view.namespace} logs {names.launcher(view.name)}",
@@ -262,7 +262,7 @@ def size_unknown(view: JobView) -> Note:
 def given_up(view: JobView, worker: WorkerState) -> Note:
     """Return the notice on a worker that failed, or that lost its rank, too often."""
     delays = REPLACED if worker.failed else RENAMED
-    times, wait = len(delays.delays) + 1, durations.render(delays.given_up_for)
+    times, wait = len(delays.delays) + 1, phrases.duration(delays.given_up_for)
     if worker.failed:
         advice = "; raise resources.limits.memory of the workers" if worker.pod.facts.out_of_memory else ""
         last = worker.pod.facts.last_state or "Failed"

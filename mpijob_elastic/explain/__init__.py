@@ -8,8 +8,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide import derive, host_list
 from mpijob_elastic.explain import jobs
 from mpijob_elastic.explain import workers as causes
-from mpijob_elastic.explain.facts import Case, Facts
-from mpijob_elastic.explain.findings import Explanation, Finding, Level, WorkerFinding
+from mpijob_elastic.explain.facts import Case, Explanation, Facts, Finding, Level, WorkerFinding
 from mpijob_elastic.model.job import JobView
 
 __all__ = ["explain"]

@@ -1,5 +1,6 @@
-"""A job or a worker to explain, and all that is known of it. Times are seconds since the epoch.
+"""A job or a worker to explain, all that is known of it, and what is found. Times are seconds since the epoch.
 
+Findings are the parts of an explanation, as `-o json` and `-o yaml` print them; field names are camelCase there.
 `Facts` stand beside the controller's view. Each has a default that means "not known", because few users may read all.
 """
 
@@ -8,16 +9,86 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import partial
+
+import msgspec
+from msgspec import structs
 
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.decide.host_list import Next
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.explain.findings import Finding, waiting, wrong
 from mpijob_elastic.explain.logged_ranks import Spawned, Stall
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Launcher, Worker
+
+# In the words of a worker's finding where a finding on the job, which stands above it, has the rest.
+ABOVE = " (see above)"
+
+
+class Level(StrEnum):
+    """fine: as it should be; waiting: resolves by itself; wrong: somebody has to act; unknown: nobody could look."""
+
+    FINE = "fine"
+    WAITING = "waiting"
+    WRONG = "wrong"
+    UNKNOWN = "unknown"
+
+
+class Finding(msgspec.Struct, frozen=True, rename="camel"):
+    """One cause: its name for programs, a sentence for people, and the command to type next ("" where none helps)."""
+
+    cause: str
+    says: str
+    next_step: str = ""
+    level: Level = Level.WRONG
+
+    @property
+    def alone(self) -> str:
+        """The sentence where nothing stands above it."""
+        return self.says.replace(ABOVE, "")
+
+    def about(self, name: str) -> Finding:
+        """Return the finding with the object's name in front of its words."""
+        return self if self.says.startswith(f"{name} ") else structs.replace(self, says=f"{name} {self.says}")
+
+
+fine = partial(Finding, level=Level.FINE)
+waiting = partial(Finding, level=Level.WAITING)
+wrong = partial(Finding, level=Level.WRONG)
+
+
+class WorkerFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """The cause that holds for one worker; host: its name in discover_hosts.sh, "" while it has none.
+
+    wanted: the desired size includes it.
+    """
+
+    name: str
+    host: str
+    wanted: bool
+    cause: Finding
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Every finding on a job and the finding on each worker; no workers where the job is over or not ours.
+
+    training: wanted workers in which exec has shown a rank. all_train: every wanted worker trains, and nothing is
+    wrong. Both are None where that is not known; not_known: why. notices: the controller's.
+    """
+
+    namespace: str
+    name: str
+    state: str
+    desired: int | None
+    training: int | None
+    all_train: bool | None
+    not_known: str
+    job: tuple[Finding, ...]
+    workers: tuple[WorkerFinding, ...]
+    notices: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,11 +7,10 @@ from msgspec.structs import replace
 from mpijob_elastic import names
 from mpijob_elastic.decide import config_map, handover, notices
 from mpijob_elastic.explain import workers
-from mpijob_elastic.explain.facts import Case
-from mpijob_elastic.explain.findings import Finding, fine, waiting, wrong
+from mpijob_elastic.explain.facts import Case, Finding, fine, waiting, wrong
 from mpijob_elastic.explain.logged_ranks import Spawned, Stall
 from mpijob_elastic.explain.workers import OPERATOR
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, LauncherPhase
 
@@ -44,7 +43,7 @@ def findings(job: Case) -> Iterator[Finding]:
     yield from map(job.noted, notes)
     if not view.facts.reported:
         age = job.state.now - facts.created_at
-        since = f"{job.name} was created {durations.render(round(age))} ago"
+        since = f"{job.name} was created {phrases.duration(round(age))} ago"
         said = f"{since}, and the operator has not reported its status"
         yield (wrong if age > SLOW else waiting)("no-operator", said, next_step=OPERATOR)
     yield from _former_size(job)
@@ -83,7 +82,7 @@ def _former_size(job: Case) -> Iterator[Finding]:
     since = job.facts.resized_at
     at, pod = max(((at, pod) for pod, at in job.facts.surplus.items()), default=(0.0, ""))
     if since and at > since + UNDER_WAY and job.state.now - at < SLOW:
-        after = f"{durations.render(round(at - since))} after the size became {job.view.replicas}"
+        after = f"{phrases.duration(round(at - since))} after the size became {job.view.replicas}"
         said = f"mpi-operator is still making workers of a former size of {job.name}: {pod} was created {after}"
         said += ". Other jobs wait meanwhile; a restart of mpi-operator ends it"
         yield wrong("former-size", said, next_step=_RESTART)
@@ -95,7 +94,7 @@ def _edited(job: Case) -> Iterator[Finding]:
     if contested:
         yield job.noted(contested)
     elif config and (job.state.edited or at) and config_map.write(job.state, config)[0]:
-        when = f"in {durations.render(at - job.state.now)}" if at > job.state.now else "at once"
+        when = f"in {phrases.duration(at - job.state.now)}" if at > job.state.now else "at once"
         said = f"{job.name}: {handover.changed(config)}; the controller puts it right {when}"
         step = job.kubectl("get configmap", names.config_map(job.name), "--show-managed-fields -o yaml")
         yield waiting("edited", said, next_step=step)
@@ -130,7 +129,7 @@ def _delivering(job: Case, launcher: Launcher) -> Finding:
     running = {worker.name for worker in job.view.workers if worker.running}
     waits = [name for name in hosts if name not in running]
     since = launcher.facts.delivering_since
-    age = f" for {durations.render(round(max(0.0, job.state.now - since)))}" if since else ""
+    age = f" for {phrases.duration(round(max(0.0, job.state.now - since)))}" if since else ""
     until = ": every pod of its hostfile runs, so it starts in a moment"
     if waits:
         until = f" until these pods run: {listed(waits)}"

@@ -16,9 +16,8 @@ from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.lost_ranks import LOST_AFTER
 from mpijob_elastic.decide.notices import AGAIN, given_up
 from mpijob_elastic.decide.state import Drain, Standing, WorkerState
-from mpijob_elastic.explain.facts import Case, Stuck
-from mpijob_elastic.explain.findings import ABOVE, Finding, Level, fine, waiting, wrong
-from mpijob_elastic.model import durations
+from mpijob_elastic.explain.facts import ABOVE, Case, Finding, Level, Stuck, fine, waiting, wrong
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 
 # The command that finds the operator.
@@ -98,7 +97,7 @@ def _terminating(case: Case, pod: Worker) -> Finding:
     why = f" ({pod.facts.disruption})" if pod.facts.disruption else ""
     if pod.facts.ends_at is None or case.state.now < pod.facts.ends_at + LATE_AFTER:
         return waiting("terminating", f"is being deleted{why}; the operator recreates it once it is gone")
-    late = durations.render(round(case.state.now - pod.facts.ends_at))
+    late = phrases.duration(round(case.state.now - pod.facts.ends_at))
     force = case.kubectl("delete pod", case.name, "--grace-period=0 --force")
     said = (
         f"should have been gone {late} ago{why}, but its node {pod.facts.node} has not confirmed it: the node is lost, "
@@ -116,7 +115,7 @@ def _failed(case: Case, worker: WorkerState) -> Finding:
     how = f"({facts.last_state or 'it has ended'}{message})"
     cause = "out-of-memory" if facts.out_of_memory else "failed"
     if worker.standing is Standing.FAILED:
-        wait = durations.render(round(max(0.0, (worker.due_at or case.state.now) - case.state.now)))
+        wait = phrases.duration(round(max(0.0, (worker.due_at or case.state.now) - case.state.now)))
         return waiting(cause, f"has failed {how}; the controller replaces it in {wait}", next_step=case.describe)
     why = "the launcher cannot see the host list"
     if not case.view.elastic:
@@ -171,7 +170,7 @@ def _unpublished(case: Case, pod: Worker) -> Finding:
     why = "an earlier change to settle, or for more new workers"
     if case.state.resume_at > now:
         why = "the other ranks to get over a loss: Gloo's timeout (horovodrun --gloo-timeout-seconds) and 10 s"
-    wait = durations.render(max(0.0, step.wake_at - now))
+    wait = phrases.duration(max(0.0, step.wake_at - now))
     return waiting("settling", f"joins discover_hosts.sh in {wait}: the controller waits for {why}")
 
 
@@ -231,7 +230,7 @@ def _lost(case: Case, training: int) -> Finding:
     logs = case.kubectl("logs", case.launcher, "| grep -i blacklist")
     if case.facts.controller or not case.state.may_number:
         return wrong("lost-rank", f"{said} cannot give it a new host name", next_step=logs)
-    after = durations.render(LOST_AFTER)
+    after = phrases.duration(LOST_AFTER)
     return waiting("lost-rank", f"{said} gives it a new host name after {after} or more without a rank", next_step=logs)
 
 
@@ -246,7 +245,7 @@ def _surplus(case: Case, worker: WorkerState) -> Finding:
     if case.name in case.view.host_of:
         return waiting("leaving", f"{why}; it leaves discover_hosts.sh {_when(case)}")
     if drain and not pod.unscheduled:
-        since = durations.render(round(max(0.0, case.state.now - drain.since)))
+        since = phrases.duration(round(max(0.0, case.state.now - drain.since)))
         return waiting("draining", f"has been draining for {since}, {_until(case, drain)}{_running(case)}")
     return waiting("leaving", f"{why} and never trained; the controller deletes it next")
 
@@ -255,13 +254,13 @@ def _when(case: Case) -> str:
     step = case.following
     if step.wake_at is None or case.name not in step.hosts:
         return "next"
-    return f"in {durations.render(max(0.0, step.wake_at - case.state.now))}, after an earlier change has settled"
+    return f"in {phrases.duration(max(0.0, step.wake_at - case.state.now))}, after an earlier change has settled"
 
 
 def _until(case: Case, drain: Drain) -> str:
     if drain.deadline is None:
         return "its drain-timeout starts once the launcher is refreshed"
-    return f"at most {durations.render(max(0, round(drain.deadline - case.state.now)))} more"
+    return f"at most {phrases.duration(max(0, round(drain.deadline - case.state.now)))} more"
 
 
 def _running(case: Case) -> str:

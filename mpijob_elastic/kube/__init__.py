@@ -2,5 +2,5 @@
 
 `client` connects; `reader` and `writer` send one request a method, and `exec` runs a command in a pod. `watch` keeps a
 `store` true by a list and the stream after it, and `queue` holds the keys of what changed. `lease` elects who writes.
-`cost` refuses objects that would take long to read.
+`meta` refuses objects that would take long to read.
 """

@@ -29,8 +29,8 @@ from typing import Generic, Never, TypeVar
 
 import msgspec
 
-from mpijob_elastic.kube import cost, errors, wire
-from mpijob_elastic.kube.meta import Identity, KubeObject, OwnedIdentity
+from mpijob_elastic.kube import errors, wire
+from mpijob_elastic.kube.meta import Identity, KubeObject, OwnedIdentity, check_cost
 from mpijob_elastic.kube.queue import Backoff
 from mpijob_elastic.kube.reader import PAGE, ApiReader, Timeouts, pages
 from mpijob_elastic.kube.resources import Resource
@@ -209,7 +209,7 @@ class WatchCache(Generic[T]):
 
     async def _read(self, raw: bytes) -> tuple[Identity, T | None]:
         try:
-            cost.check(raw)
+            check_cost(raw)
             item = self.decode(raw)
         except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this object alone
             meta = await wire.read_identity(raw)

@@ -2,7 +2,7 @@
 
 A look at one job costs at most 50 ms of CPU, and 15 ms more for each 1,000 workers of an allowed size. Anybody with the
 role `edit` writes these texts, and what a launcher's or a worker's shell prints is any text, too. What is beyond a
-bound counts as not readable. kube/cost bounds the fields of an object before any of this.
+bound counts as not readable. kube/meta bounds the fields of an object before any of this.
 
 What is kept between looks is bounded here as well, whatever field it is in: an object with more counts as not readable,
 which is logged and counted. A job's ConfigMap and Role grow with the list of hosts, and may take more for each worker
@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from mpijob_elastic.kube.cost import TooLarge
+from mpijob_elastic.kube.meta import TooLarge
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.kube import cost
+from mpijob_elastic.kube import meta
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import requests
 from mpijob_elastic.model.bounds import MOST_INT32
@@ -318,5 +318,5 @@ _decoder = msgspec.json.Decoder(MPIJob)
 
 def decode(raw: bytes | msgspec.Raw) -> MPIJob:
     """Return the MPIJob in its JSON. Raises msgspec.DecodeError if it is none, or would take long to read."""
-    cost.check(raw, most=_MOST_VALUES)
+    meta.check_cost(raw, most=_MOST_VALUES)
     return _decoder.decode(raw)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from mpijob_elastic.kube import cost
+from mpijob_elastic.kube import meta
 from mpijob_elastic.model.wire import seconds
 
 # Dropped fields that the webhook gives back to the pods.
@@ -98,8 +98,8 @@ def judge(raw: bytes | msgspec.Raw) -> tuple[list[Fault], list[Dropped]]:
     The API server knows the types of `metadata` itself. Raises msgspec.DecodeError if reading would take long.
     """
     text = bytes(raw)
-    if _values(text) > cost.MOST_VALUES < _values(_TEXT.sub(b"", text)):
-        raise cost.TooLarge(f"it has more than {cost.MOST_VALUES:,} values")
+    if _values(text) > meta.MOST_VALUES < _values(_TEXT.sub(b"", text)):
+        raise meta.TooLarge(f"it has more than {meta.MOST_VALUES:,} values")
     job = _decoder.decode(text)
     parts = {name: msgspec.json.decode(job.get(name, b"null")) for name in ("spec", "status")}
     faults, dropped = list(_missing(parts["spec"])), list[Dropped]()

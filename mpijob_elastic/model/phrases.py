@@ -1,5 +1,9 @@
-"""Lists of names in a sentence."""
+"""Lists, counts and durations as people read and write them.
 
+A duration is written as Go has it (time.ParseDuration, without signs): `90s`, `1m30s`, `500ms`.
+"""
+
+import re
 from collections.abc import Iterable
 
 # So many names are said, the others counted.
@@ -16,3 +20,29 @@ def listed(items: Iterable[str]) -> str:
 def workers(count: int) -> str:
     """Return `1 worker`, `2 workers`."""
     return f"{count} worker{'' if count == 1 else 's'}"
+
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
+_WHOLE = re.compile(rf"(?:{_PART.pattern})+")
+_LONGEST_TEXT = 32
+
+
+def parse_duration(text: str) -> float | None:
+    """Return seconds; None if `text` is no duration. A bare `0` is a duration, other bare numbers are not."""
+    if text == "0":
+        return 0.0
+    if len(text) > _LONGEST_TEXT or not text.isascii() or not _WHOLE.fullmatch(text):
+        return None
+    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+
+
+def duration(seconds: float) -> str:
+    """Return a short text for people: `0s`, `4.2s`, `1m30s`, `2h5m`."""
+    if round(seconds, 1) < 60:
+        return f"{seconds:.1f}".rstrip("0").rstrip(".") + "s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m{rest}s" if rest else f"{minutes}m"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes}m" if minutes else f"{hours}h"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from mpijob_elastic import names
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.bounds import MOST_WORKERS
 
 DEFAULT_DRAIN_TIMEOUT = 60.0
@@ -103,7 +103,7 @@ def _count(text: str) -> int | None:
 
 
 def _drain_timeout(text: str) -> float | None:
-    seconds = durations.parse(text)
+    seconds = phrases.parse_duration(text)
     return seconds if seconds is not None and seconds <= LONGEST_DRAIN_TIMEOUT else None
 
 

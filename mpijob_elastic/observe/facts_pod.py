@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.kube import cost
+from mpijob_elastic.kube import meta
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import bounds, policy
 from mpijob_elastic.model.pod import NO_MARKS, LauncherPhase, PodFacts, Toleration, of_driver
@@ -144,7 +144,7 @@ def read(raw: bytes, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = 
 
     Raises msgspec.DecodeError if it is none, would take long to read, or is too large to keep.
     """
-    cost.check(raw)
+    meta.check_cost(raw)
     facts = of(decode(raw), groups=groups, marks=marks)
     bounds.kept(facts.gates, most=bounds.LARGEST_GATES)
     return bounds.kept(facts, most=bounds.LARGEST_POD)

@@ -8,8 +8,7 @@ from operator import attrgetter
 from msgspec import structs
 
 from mpijob_elastic import names
-from mpijob_elastic.kube.cost import TooLarge
-from mpijob_elastic.kube.meta import OwnedIdentity
+from mpijob_elastic.kube.meta import OwnedIdentity, TooLarge
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model import bounds
 from mpijob_elastic.model.memory import pod_fingerprint, pod_key

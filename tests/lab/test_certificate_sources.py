@@ -21,7 +21,7 @@ from lab.replicas import Webhook
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.gangs.facts import GANG, VOLCANO, VOLCANO_GROUP
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
-from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
+from mpijob_elastic.capabilities.run_policy import RUN_POLICY
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.objects import by_identity

@@ -33,7 +33,7 @@ from mpijob_elastic.decide import (
 from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.overlays import Overlay
-from mpijob_elastic.model import bounds, durations, policy
+from mpijob_elastic.model import bounds, phrases, policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.telemetry.metrics import Metrics
 from scripts import commands_page, rights_table
@@ -174,8 +174,8 @@ def test_annotations_that_pages_name_exist() -> None:
 def test_values_and_defaults_of_annotations_are_those_of_the_code() -> None:
     page = DOCS / "annotations.md"
     drain = row(page, names.DRAIN_TIMEOUT)
-    assert durations.parse(drain[2].strip("`")) == policy.DEFAULT_DRAIN_TIMEOUT
-    assert f"to `{durations.render(policy.LONGEST_DRAIN_TIMEOUT)}`" in drain[1]
+    assert phrases.parse_duration(drain[2].strip("`")) == policy.DEFAULT_DRAIN_TIMEOUT
+    assert f"to `{phrases.duration(policy.LONGEST_DRAIN_TIMEOUT)}`" in drain[1]
     for bound in (names.MIN_REPLICAS, names.MAX_REPLICAS):
         assert row(page, bound)[1] == f"whole number from 1 to {bounds.MOST_WORKERS}"
     assert row(page, names.REPLACE_FAILED_WORKERS)[2] == '`"true"`'

@@ -8,7 +8,7 @@ from lab.cluster import Cluster
 from lab.operator.process import Operator
 from lab.replicas import Controller
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
+from mpijob_elastic.capabilities.run_policy import RUN_POLICY
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from tests.real.mpijob import job, resize_through
 from tests.real.pods import await_phase, until

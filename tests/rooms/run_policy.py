@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from mpijob_elastic.capabilities import run_policy as of_runs
-from mpijob_elastic.capabilities.run_policy.facts import RunPolicy
+from mpijob_elastic.capabilities.run_policy import RunPolicy
 from tests.builders import but
 from tests.room_words import ByType, Words
 

@@ -13,7 +13,7 @@ from itertools import chain
 import msgspec
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.kube import cost
+from mpijob_elastic.kube import meta
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model import job_facts, mpijob, operator_types
 from mpijob_elastic.model.job_facts import JobFacts
@@ -37,7 +37,7 @@ def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:
         return Answer(verdict=review.UNCHANGED, outcome="unchanged")
     try:
         for version in (request.object, request.old_object):
-            cost.check(version)
+            meta.check_cost(version)
         verdict = handler(request)
     except _UNREADABLE as error:
         return _unread(request, str(error))

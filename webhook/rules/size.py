@@ -13,7 +13,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import Identity, ObjectMeta
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.model import durations, requests
+from mpijob_elastic.model import phrases, requests
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.horovodrun import HOROVODRUN
 from mpijob_elastic.model.job_facts import JobFacts
@@ -98,7 +98,7 @@ def change(job: JobFacts, *, before: int, after: int) -> str | None:
         return f"{scale}: {workers} {does}, because the job is not elastic"
     if grows:
         return f"{scale}: {workers} {verb} created, and published once Ready"
-    limit = durations.render(job.policy.drain_timeout)
+    limit = phrases.duration(job.policy.drain_timeout)
     return f"{scale}: {workers} drain{ending} for at most {limit}, then {verb} deleted"
 
 

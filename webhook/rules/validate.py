@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.kube import cost
+from mpijob_elastic.kube import meta
 from mpijob_elastic.model import operator_types, phrases
 from mpijob_elastic.model.bounds import LATER, LONGEST_NOTICES
 from mpijob_elastic.model.job_facts import JobFacts
@@ -172,7 +172,7 @@ def unread(request: Request, why: str) -> Verdict:
 
 def _head(raw: msgspec.Raw) -> JobFacts:
     metadata = _heads.decode(raw).metadata
-    cost.check(metadata)
+    meta.check_cost(metadata)
     return capabilities.of(MPIJob(metadata=_metadata.decode(metadata)))
 
 
@@ -186,7 +186,7 @@ def _was_unread(request: Request) -> bool:
     if bytes(request.old_object) == b"null" or not _asks_for_a_queue(_head(request.old_object)):
         return False
     try:
-        cost.check(request.old_object)
+        meta.check_cost(request.old_object)
         capabilities.read(bytes(request.old_object))
     except msgspec.DecodeError:
         return True

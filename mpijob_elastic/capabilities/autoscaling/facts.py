@@ -19,7 +19,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job_facts import JobFacts, Known
 from mpijob_elastic.model.policy import Annotation
 
@@ -152,7 +152,7 @@ def digest(wanted: Spec) -> str:
 
 
 def _scale_timeout(text: str) -> float | None:
-    seconds = durations.parse(text)
+    seconds = phrases.parse_duration(text)
     return seconds if seconds and 1.0 <= seconds <= 24 * 3600.0 else None
 
 

@@ -24,7 +24,7 @@ from mpijob_elastic.capabilities.autoscaling.facts import scaling
 from mpijob_elastic.decide.actions import Operations, SetSize, normal, put, test, warning
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Count, Time
 from mpijob_elastic.model.phrases import listed
@@ -118,7 +118,7 @@ def _roll_back(state: JobState, size: Growth, timeout: float) -> tuple[RollBack 
         return None, None
     if now < size.at + timeout:
         return None, size.at + timeout
-    limit = durations.render(timeout)
+    limit = phrases.duration(timeout)
     message = (
         f"{listed(missing)} not Ready {limit} after the scale-out to {view.replicas} workers "
         f"({_why(state, missing[0])}); Worker.replicas returns to {reachable}, the last size that worked"

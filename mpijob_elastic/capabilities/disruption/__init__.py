@@ -37,7 +37,8 @@ class Disruption(Capability):
         for worker in view.workers:
             if worker.facts.disruption:
                 yield Leave(pod=worker.name, how=How.MOVE, why=worker.facts.disruption)
-            asked = eviction.parse(worker.facts.marks.get(EVICTION_MARK))
+            mark = worker.facts.marks.get(EVICTION_MARK)
+            asked = eviction.parse(mark) if mark else None
             if asked and asked.is_live(drain_timeout=view.policy.drain_timeout, now=now):
                 text = eviction.text(asked._replace(released=True, at=now))
                 release = Release(annotation=EVICTION_MARK, mark=text, done=asked.released)

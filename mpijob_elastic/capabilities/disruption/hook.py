@@ -19,7 +19,7 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption import admission as eviction
 from mpijob_elastic.capabilities.disruption import eviction as marks
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
-from mpijob_elastic.kube import cost, errors
+from mpijob_elastic.kube import errors, meta
 from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
@@ -52,7 +52,7 @@ class Evictions(Hook):
     async def answer(self, request: Request) -> Answer:
         """Answer a review; what fails or takes too long lets the eviction pass."""
         try:
-            cost.check(request.object)
+            meta.check_cost(request.object)
             async with asyncio.timeout(_LIMIT):
                 verdict = await self._verdict(request)
         except (errors.NotFound, errors.Forbidden) as error:

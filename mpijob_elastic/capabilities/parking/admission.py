@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.parking import PARKED, Parked
+from mpijob_elastic.capabilities.parking import PARKED
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import LIMIT_RANGES
 from mpijob_elastic.model import requests

@@ -4,23 +4,82 @@
 before the last attempt. The webhook lets its kubelet restart the container in place, with the kubelet's own pauses, and
 here the restarts are counted. A container that runs is never ended: while nobody counted, it may have become the
 attempt that succeeds.
+
+[operator] pkg/apis/kubeflow/v1/types.go knows the field, its controller never reads it, and its definition keeps any
+value. We act on it for jobs with the annotation `mpijob-elastic/run-policy`, as their users may have set the field long
+ago.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from mpijob_elastic.capabilities.run_policy import facts
-from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY, RunPolicy
+from mpijob_elastic import names
 from mpijob_elastic.decide.actions import Action, Delete, EndLauncher, Noted, normal, warning
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, End, Stop, Wish
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
-from mpijob_elastic.model import durations, policy
+from mpijob_elastic.model import phrases, policy
+from mpijob_elastic.model.bounds import MOST_INT32
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import Known
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import LauncherPhase
 from mpijob_elastic.model.policy import Annotation, Policy, Problem
+
+# On an MPIJob, written by users: asks us to act on the field.
+RUN_POLICY = f"{names.PREFIX}run-policy"
+# Their keys in a MPIJob, and the least value, None for a boolean. No number may be more than a pod's
+# activeDeadlineSeconds, an int32.
+_FIELDS = {
+    "active_deadline": ("activeDeadlineSeconds", 1),
+    "ttl": ("ttlSecondsAfterFinished", 0),
+    "backoff_limit": ("backoffLimit", 0),
+    "suspend": ("suspend", None),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPolicy(Known):
+    """The fields, None where absent; in seconds.
+
+    active_deadline: what a launcher may run. ttl: what a finished job stays. backoff_limit: how often a launcher is
+    started again. suspend: the job is to wait.
+    """
+
+    active_deadline: int | None = None
+    ttl: int | None = None
+    backoff_limit: int | None = None
+    suspend: bool = False
+
+    @property
+    def gate(self) -> str:  # type: ignore[override]
+        """The gate of a job that waits."""
+        return names.GATE_SUSPENDED if self.suspend else ""
+
+
+def parse(raw: object) -> tuple[RunPolicy, list[Problem]]:
+    """Return the run policy without its unusable values, and a problem for each of these."""
+    given = {} if raw is None else raw
+    if not isinstance(given, Mapping):
+        return RunPolicy(), [Problem(field="spec.runPolicy", value=str(raw)[:64], allowed="an object")]
+    values: dict[str, Any] = {}
+    problems = []
+    for field, (key, least) in _FIELDS.items():
+        value = given.get(key)
+        if isinstance(value, bool) if least is None else type(value) is int and least <= value <= MOST_INT32:
+            values[field] = value
+        elif value is not None:
+            allowed = "true or false" if least is None else f"a whole number from {least} to {MOST_INT32}"
+            problems.append(Problem(field=f"spec.runPolicy.{key}", value=str(value)[:64], allowed=allowed))
+    return RunPolicy(**values), problems
+
+
+def ignored(raw: object) -> list[str]:
+    """Return the keys in a run policy on which we would act if the job asked for it."""
+    if not isinstance(raw, Mapping):
+        return []
+    return [key for key, _ in _FIELDS.values() if key in raw and (key != "suspend" or raw[key] is True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +100,7 @@ class Runs(Capability):
         values, problems = policy.read(job.metadata.annotations, {"run_policy": cls.annotations[0]})
         if not values.get("run_policy"):
             return None, problems
-        found, faults = facts.parse(job.spec.run_policy if job.spec else None)
+        found, faults = parse(job.spec.run_policy if job.spec else None)
         return found, [*problems, *faults]
 
     @classmethod
@@ -67,7 +126,7 @@ class Runs(Capability):
             return None, None
         if state.now < ended_at + ttl:
             return None, ended_at + ttl
-        after = f"{durations.render(ttl)} after its end (ttlSecondsAfterFinished)"
+        after = f"{phrases.duration(ttl)} after its end (ttlSecondsAfterFinished)"
         message = f"{view.name} is deleted with all that it owns, {after}"
         return DeleteJob(ref=view.ref, note=normal("FinishedJobDeleted", message)), None
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.run_policy import facts
-from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY, RunPolicy
+from mpijob_elastic.capabilities.run_policy import RUN_POLICY, RunPolicy, ignored
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
@@ -36,7 +35,7 @@ class RunPolicyAdmission(Admission):
 
     def findings(self, job: MPIJob, about: JobFacts) -> Iterator[str]:
         """Yield that the operator ignores the run policy of an elastic job that does not ask for it."""
-        ignored = facts.ignored(job.spec.run_policy) if job.spec and about.of(RunPolicy) is None else []
-        if ignored and about.elastic:
-            listed = phrases.listed(ignored)
+        unheeded = ignored(job.spec.run_policy) if job.spec and about.of(RunPolicy) is None else []
+        if unheeded and about.elastic:
+            listed = phrases.listed(unheeded)
             yield f'mpi-operator v0.2.3 ignores {listed} of spec.runPolicy; annotate the job {RUN_POLICY}: "true"'

@@ -20,13 +20,13 @@ from mpijob_elastic.cli.jobs.waiting import THERE, Goal, Seen, Show, wait
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.explain.findings import Level
+from mpijob_elastic.explain.facts import Level
 from mpijob_elastic.install import ATTEMPTS, Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import list_objects
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.telemetry.terminal import say
 
@@ -94,7 +94,7 @@ async def followed(
     view = snapshot.view
     before = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
     end = await wait(client, snapshot, asked.goal, seconds=patience.seconds, look=patience.look, show=show)
-    late = durations.render(patience.seconds)
+    late = phrases.duration(patience.seconds)
     looks = f"the change goes on, and `{command('watch', view)}` shows it"
     if end is None:
         return Exit.NOT_KNOWN, [f"After {late} the API server does not answer: {looks}."]

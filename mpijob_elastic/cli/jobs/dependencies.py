@@ -16,7 +16,7 @@ from mpijob_elastic.kube.lease import LeaseObject
 from mpijob_elastic.kube.meta import Identity, ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import EVENTS, LEASES, NODES, PODS
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import seconds
@@ -94,7 +94,7 @@ async def controller_trouble(read: Callable[[], Awaitable[LeaseObject | None]], 
         return ""
     return (
         "no controller of mpijob-elastic is running (the last leader renewed the Lease "
-        f"{durations.render(round(max(RENEWED_WITHIN, age)))} ago)"
+        f"{phrases.duration(round(max(RENEWED_WITHIN, age)))} ago)"
     )
 
 

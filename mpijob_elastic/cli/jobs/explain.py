@@ -16,8 +16,7 @@ from mpijob_elastic.cli.jobs.snapshot import Snapshot, fetch_job
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.explain import explain as find
 from mpijob_elastic.explain import logged_ranks
-from mpijob_elastic.explain.facts import Facts, Look
-from mpijob_elastic.explain.findings import Explanation, Finding, Level
+from mpijob_elastic.explain.facts import Explanation, Facts, Finding, Level, Look
 from mpijob_elastic.explain.logged_ranks import LATELY, MOST_LINES, Spawned, Stall
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader

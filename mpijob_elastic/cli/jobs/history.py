@@ -12,7 +12,7 @@ from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.history import Change, entries, read_change
 from mpijob_elastic.telemetry.terminal import say
 
@@ -104,4 +104,4 @@ def _row(change: ChangeReport, now: datetime | None) -> Sequence[str]:
 
 
 def _after(seconds: float | None) -> str:
-    return table.NONE if seconds is None else durations.render(round(seconds))
+    return table.NONE if seconds is None else phrases.duration(round(seconds))

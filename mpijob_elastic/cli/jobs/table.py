@@ -8,7 +8,7 @@ import yaml
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs.report import Draining, JobReport, LauncherReport, QueueReport, WorkerReport
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import phrases
 
 NONE = "-"
 _GAP = "   "
@@ -32,7 +32,7 @@ def jobs(
 def details(report: JobReport, *, now: datetime) -> list[str]:
     """Return the lines of a page on one job."""
     wait = max(0.0, (report.next_look - now).total_seconds()) if report.next_look else None
-    again = [] if wait is None else [f"check again in {durations.render(wait)}"]
+    again = [] if wait is None else [f"check again in {phrases.duration(wait)}"]
     header = [*_WORKER_COLUMNS, *(["QUOTA"] if any(worker.quota for worker in report.workers) else [])]
     return [
         *_facts(report, now),
@@ -98,7 +98,7 @@ def _more(report: JobReport, now: datetime) -> dict[str, str]:
         "MIN": str(report.min_replicas or ""),
         "MAX": str(report.max_replicas or ""),
         "SLOTS": str(report.slots),
-        "DRAIN-TIMEOUT": durations.render(report.drain_timeout),
+        "DRAIN-TIMEOUT": phrases.duration(report.drain_timeout),
         "LAUNCHER": report.launcher.phase if report.launcher else "",
         "NODE": report.launcher.node if report.launcher else "",
         "NOTICE": report.notices[0].partition(":")[0] if report.notices else "",
@@ -118,7 +118,7 @@ def _facts(report: JobReport, now: datetime) -> list[str]:
         "Elastic": f"no: {report.foreign}" if report.foreign else _yes(report.elastic),
         "Workers": f"desired {_desired(report)}, {counts}{_bounds(report)}",
         "Slots": f"{report.slots} a worker",
-        "Drain timeout": durations.render(report.drain_timeout),
+        "Drain timeout": phrases.duration(report.drain_timeout),
         "Last scale": _last_scale(report, now),
         "Launcher": _launcher(report.launcher, now) if report.launcher else "not created yet",
         "Phase": report.phase,
@@ -187,7 +187,7 @@ def _draining(draining: Draining, now: datetime) -> str:
     if draining.until is None:
         return since
     left = max(0.0, (draining.until - now).total_seconds())
-    return f"{since}, {durations.render(round(left))} left"
+    return f"{since}, {phrases.duration(round(left))} left"
 
 
 def _indented(lines: Iterable[str]) -> list[str]:

@@ -26,11 +26,10 @@ from mpijob_elastic.cli.jobs.snapshot import NoSuchJob, Snapshot, fetch_job
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.explain import explain as find
-from mpijob_elastic.explain.facts import Facts
-from mpijob_elastic.explain.findings import Explanation, Finding, Level, WorkerFinding
+from mpijob_elastic.explain.facts import Explanation, Facts, Finding, Level, WorkerFinding
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.phrases import workers
 from mpijob_elastic.telemetry.terminal import printable, say
 
@@ -233,5 +232,5 @@ class Bars:
         for name, (done, of) in self._progress.stages.items():
             bar = ProgressBar(total=of or 1, completed=done or 0, width=_BAR)
             table.add_row(name, bar, f"{'?' if done is None else done} of {of}")
-        since = durations.render(round(time.monotonic() - self._began))
+        since = phrases.duration(round(time.monotonic() - self._began))
         return Group(table, Text(f"{since}  {printable(self._progress.now)}"))

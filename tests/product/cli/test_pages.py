@@ -17,8 +17,7 @@ from mpijob_elastic.cli.jobs import table
 from mpijob_elastic.cli.jobs.report import JobReport, QueueReport
 from mpijob_elastic.decide import derive, notices
 from mpijob_elastic.explain import explain
-from mpijob_elastic.explain.facts import Facts, Look, Pod
-from mpijob_elastic.explain.findings import Explanation
+from mpijob_elastic.explain.facts import Explanation, Facts, Look, Pod
 from mpijob_elastic.model.memory import Host, Left, Memory, Scale, pod_fingerprint
 from mpijob_elastic.model.pod import LauncherPhase
 from tests import builders

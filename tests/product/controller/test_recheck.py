@@ -19,7 +19,7 @@ from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.decide import next_memory
 from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Gated, Removal, Ungate, normal
-from mpijob_elastic.kube.cost import MOST_VALUES
+from mpijob_elastic.kube.meta import MOST_VALUES
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView

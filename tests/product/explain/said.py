@@ -3,8 +3,7 @@
 from typing import Any
 
 from mpijob_elastic.explain import explain
-from mpijob_elastic.explain.facts import Facts, Look
-from mpijob_elastic.explain.findings import Finding
+from mpijob_elastic.explain.facts import Facts, Finding, Look
 from mpijob_elastic.model.job import JobView
 from tests.builders import NOW, pods
 

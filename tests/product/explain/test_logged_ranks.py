@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpijob_elastic.explain.findings import Finding, Level
+from mpijob_elastic.explain.facts import Finding, Level
 from mpijob_elastic.explain.logged_ranks import Lives, Spawn, Spawned, Stall, printed_rank
 from mpijob_elastic.explain.logged_ranks import stall as read
 from tests.builders import NOW, but, job, worker

@@ -10,8 +10,7 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.decide.state import RENAMED
 from mpijob_elastic.explain import explain
-from mpijob_elastic.explain.facts import Facts, Look, Pod, Stuck
-from mpijob_elastic.explain.findings import Level
+from mpijob_elastic.explain.facts import Facts, Level, Look, Pod, Stuck
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec, Held

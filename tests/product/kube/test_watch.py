@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from mpijob_elastic.kube import cost
+from mpijob_elastic.kube import meta
 from mpijob_elastic.kube.queue import Backoff
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import DEEP, TinyApi
@@ -178,7 +178,7 @@ async def test_news_of_a_server_that_was_put_back_in_time_does_not_count_as_life
     "hostile",
     [
         {"spec": DEEP, "status": {"text": ']}]}\\"'}},
-        {"labels": {str(number): "" for number in range(cost.MOST_VALUES + 2)}},
+        {"labels": {str(number): "" for number in range(meta.MOST_VALUES + 2)}},
         {"value": "no number"},
     ],
     ids=["deep", "large", "wrong"],

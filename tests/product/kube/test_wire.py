@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from mpijob_elastic.kube import cost, wire
+from mpijob_elastic.kube import meta, wire
 
 OBJECT = b'{"metadata":{"name":"a","resourceVersion":"7"}}'
 
@@ -67,7 +67,7 @@ async def test_the_identity_is_read(text: bytes, identity: tuple[str, str]) -> N
 
 
 def test_an_object_with_too_many_fields_is_refused_whatever_its_texts_hold() -> None:
-    many = cost.MOST_VALUES + 2
-    cost.check(b'{"data":"' + b"1,2;" * many + b'"}')
+    many = meta.MOST_VALUES + 2
+    meta.check_cost(b'{"data":"' + b"1,2;" * many + b'"}')
     with pytest.raises(msgspec.DecodeError, match="more than 15,000 fields"):
-        cost.check(b"{" + b",".join(b'"%d":1' % number for number in range(many)) + b"}")
+        meta.check_cost(b"{" + b",".join(b'"%d":1' % number for number in range(many)) + b"}")

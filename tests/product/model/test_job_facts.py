@@ -7,7 +7,7 @@ import pytest
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.kueue.facts import MULTIKUEUE, PREBUILT, Asked
-from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
+from mpijob_elastic.capabilities.run_policy import RUN_POLICY
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.decide import derive
 from mpijob_elastic.model import job_facts

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lab.operator import types
-from mpijob_elastic.kube import cost
+from mpijob_elastic.kube import meta
 from mpijob_elastic.model import operator_types
 from mpijob_elastic.model.operator_types import Dropped, Fault
 from tests.product.webhook.objects import Object, mpi_job
@@ -117,7 +117,7 @@ def test_a_hostile_job_yields_few_and_short_findings(container: Object) -> None:
     "values", [[1] * 20_000, [[]] * 20_000, [{}] * 20_000, ["x"] * 20_000, [{"name": "a"}] * 8_000, [[1]] * 8_000]
 )
 def test_a_job_of_very_many_values_is_not_judged(values: list[object]) -> None:
-    with pytest.raises(cost.TooLarge):
+    with pytest.raises(meta.TooLarge):
         judged(worker(args=values))
 
 

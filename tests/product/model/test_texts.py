@@ -12,7 +12,7 @@ from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.capabilities.disruption import signs as disruption_signs
 from mpijob_elastic.capabilities.disruption.eviction import RETRIED_WITHIN, Eviction
 from mpijob_elastic.capabilities.disruption.signs import BadSign, Sign
-from mpijob_elastic.model import durations, requests
+from mpijob_elastic.model import phrases, requests
 from mpijob_elastic.model.wire import shared
 
 
@@ -20,7 +20,7 @@ from mpijob_elastic.model.wire import shared
     ("text", "seconds"), [("0", 0.0), ("90s", 90.0), ("1.5m", 90.0), ("500ms", 0.5), ("1h1m1s1ms", 3661.001)]
 )
 def test_a_duration_is_read_as_seconds(text: str, seconds: float) -> None:
-    assert durations.parse(text) == pytest.approx(seconds)
+    assert phrases.parse_duration(text) == pytest.approx(seconds)
 
 
 NOT_READ_BY_GO = ("", " ", "90", "s", "-1s", "+1s", "1 s", "1s ", "1s\n", "1d", "1S", "1.s", ".5s", "1e3s", "NaN", "٣s")
@@ -28,12 +28,12 @@ NOT_READ_BY_GO = ("", " ", "90", "s", "-1s", "+1s", "1 s", "1s ", "1s\n", "1d", 
 
 @pytest.mark.parametrize("text", [*NOT_READ_BY_GO, "9" * 10_000 + "h"])
 def test_what_go_would_not_read_or_is_too_long_is_no_duration(text: str) -> None:
-    assert durations.parse(text) is None
+    assert phrases.parse_duration(text) is None
 
 
 @given(st.text() | st.from_regex(r"[0-9.]{1,40}(ms|s|m|h)?"))
 def test_any_text_gives_a_finite_duration_or_none(text: str) -> None:
-    seconds = durations.parse(text)
+    seconds = phrases.parse_duration(text)
     assert seconds is None or (seconds >= 0 and math.isfinite(seconds))
 
 
@@ -42,12 +42,12 @@ SHOWN = [(0.0, "0s"), (4.2, "4.2s"), (59.94, "59.9s"), (59.96, "1m"), (90.4, "1m
 
 @pytest.mark.parametrize(("seconds", "text"), SHOWN)
 def test_seconds_are_shown_for_people(seconds: float, text: str) -> None:
-    assert durations.render(seconds) == text
+    assert phrases.duration(seconds) == text
 
 
 @given(st.integers(0, 59) | st.integers(1, 59).map(lambda minutes: minutes * 60))
 def test_what_is_shown_is_read_back(seconds: int) -> None:
-    assert durations.parse(durations.render(seconds)) == seconds
+    assert phrases.parse_duration(phrases.duration(seconds)) == seconds
 
 
 NOW = 1_700_000_000.0

@@ -11,8 +11,7 @@ from mpijob_elastic.capabilities import live
 from mpijob_elastic.capabilities.autoscaling import Autoscaling
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, WORKLOADS
-from mpijob_elastic.kube.cost import TooLarge
-from mpijob_elastic.kube.meta import Identity
+from mpijob_elastic.kube.meta import Identity, TooLarge
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NODES, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, render_memory

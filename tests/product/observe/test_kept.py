@@ -8,8 +8,7 @@ import pytest
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities import live
-from mpijob_elastic.kube.cost import TooLarge
-from mpijob_elastic.kube.meta import KubeObject
+from mpijob_elastic.kube.meta import KubeObject, TooLarge
 from mpijob_elastic.model import bounds
 from mpijob_elastic.observe import facts_config, facts_pod
 from tests.counted import calls

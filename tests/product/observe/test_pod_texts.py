@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mpijob_elastic import names
 from mpijob_elastic.capabilities import live
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
-from mpijob_elastic.kube.cost import TooLarge
+from mpijob_elastic.kube.meta import TooLarge
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.model import bounds
 from mpijob_elastic.model.pod import PodFacts

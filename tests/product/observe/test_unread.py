@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.kube import cost
+from mpijob_elastic.kube import meta
 from mpijob_elastic.kube.meta import OwnedIdentity, OwnerReference
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
 from mpijob_elastic.kube.writer import ApiWriter
@@ -17,7 +17,7 @@ from tests.doubles.api import TinyApi
 from tests.faults.waiting import eventually
 from tests.product.observe.cached import job_of, running, view_of
 
-MANY = {str(number): "" for number in range(cost.MOST_VALUES + 1)}
+MANY = {str(number): "" for number in range(meta.MOST_VALUES + 1)}
 LONG = {names.DEFAULT_CONTAINER: "x" * bounds.LARGEST_POD}
 
 

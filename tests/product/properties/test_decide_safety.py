@@ -20,8 +20,7 @@ from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.capabilities.gangs.wishes import LowerPodGroup, MakePodGroup, TunePodGroup
-from mpijob_elastic.capabilities.run_policy import DeleteJob
-from mpijob_elastic.capabilities.run_policy.facts import RunPolicy
+from mpijob_elastic.capabilities.run_policy import DeleteJob, RunPolicy
 from mpijob_elastic.decide import decide, derive, drain
 from mpijob_elastic.decide.actions import (
     Action,

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from mpijob_elastic.cli.jobs.explain import text
 from mpijob_elastic.decide import derive, frozen_execs
 from mpijob_elastic.explain import explain
-from mpijob_elastic.explain.facts import Facts, Look
-from mpijob_elastic.explain.findings import Level
+from mpijob_elastic.explain.facts import Facts, Level, Look
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Held
 from tests.builders import NOW, but

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from mpijob_elastic import telemetry
 from mpijob_elastic.cli.jobs.show import Page
-from mpijob_elastic.telemetry import logs
 from mpijob_elastic.telemetry.terminal import printable, say
 from tests.product.cli import worlds
 
@@ -65,7 +65,7 @@ def tell() -> None:
 
 @pytest.mark.usefixtures("_handlers")
 def test_logs_on_a_terminal_show_it_so(capsys: pytest.CaptureFixture[str]) -> None:
-    logs.configure(log_format="console", level="info")
+    telemetry.configure_logs(log_format="console", level="info")
     tell()
     assert all(line.isprintable() for line in capsys.readouterr().err.split("\n"))
 
@@ -74,7 +74,7 @@ def test_logs_on_a_terminal_show_it_so(capsys: pytest.CaptureFixture[str]) -> No
 def test_logs_for_machines_are_an_object_a_line_with_named_arguments_as_fields(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    logs.configure(log_format="json", level="info")
+    telemetry.configure_logs(log_format="json", level="info")
     logging.getLogger("x").debug("hidden")
     tell()
     reviewed, ignored, failed = map(json.loads, capsys.readouterr().err.splitlines())

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from lab.operator.objects import Object
-from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
+from mpijob_elastic.capabilities.run_policy import RUN_POLICY
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS
 from tests.lab.policies import JOB, Accounts, Sent, annotations, by_administrator

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
+from mpijob_elastic.capabilities.run_policy import RUN_POLICY
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import MPIRUN, Job, Object, State

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lab.operator.objects import Object
 from mpijob_elastic.capabilities.parking import PARKED, admission
-from mpijob_elastic.kube import cost
+from mpijob_elastic.kube import meta
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.resources import LIMIT_RANGES, Resource
 from tests.product.webhook.answers import NOTHING, running, verdict
@@ -101,7 +101,7 @@ def test_any_amount_above_zero_below_which_a_pod_may_not_be(kind: str, parts: di
 def test_little_is_kept_of_one_that_is_large() -> None:
     many = {f"example.com/{number:0250}": "1" for number in range(5_000)}
     raw = limit_range({"type": "Container", "min": many, "default": many})
-    cost.check(raw)
+    meta.check_cost(raw)
     assert len(admission.limit_range(raw).refuses) < 300
 
 

@@ -9,7 +9,7 @@ import pytest
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities import admission
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
-from mpijob_elastic.capabilities.run_policy.facts import RUN_POLICY
+from mpijob_elastic.capabilities.run_policy import RUN_POLICY
 from mpijob_elastic.model.mpijob import MPIJob
 from tests.product.webhook import answers
 from tests.product.webhook.objects import PLAIN, Object, mpi_job
