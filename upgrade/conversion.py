@@ -170,10 +170,10 @@ def _from_training_job(source: Source, notes: Notes) -> Object:
     if "backoffLimit" in spec:
         notes.add("spec.backoffLimit", _LEFT_OUT)
     at, replicas = "spec.etReplicaSpecs", spec.get("etReplicaSpecs", {})
+    worker = replicas.get("worker", {})
     notes.unknown(replicas, ("launcher", "worker"), at)
     launcher = _replica(replicas.get("launcher", {}), notes, f"{at}.launcher")
     launcher["template"] = _moved_template(launcher.get("template", {}), notes, f"{at}.launcher.template")
-    worker = replicas.get("worker", {})
     workers = _replica(worker, notes, f"{at}.worker", bounds=("minReplicas", "maxReplicas"))
     # As et-operator counts: as given, else the GPUs of a worker's first container, else 1.
     containers = _containers(worker.get("template", {}))

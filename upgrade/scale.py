@@ -21,7 +21,6 @@ from upgrade import crd, record
 
 DEFINITION = CUSTOM_RESOURCE_DEFINITIONS.path(name=crd.NAME)
 
-
 Object = dict[str, Any]
 # From the live definition to the wanted definition.
 Wanted = Callable[[Mapping[str, Any]], Object]

@@ -19,7 +19,7 @@ from pathlib import Path
 from aiohttp import web
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities import admission as optional
+from mpijob_elastic.capabilities import admission as rooms
 from mpijob_elastic.kube import client
 from mpijob_elastic.kube.writer import ApiWriter
 from webhook.admission import Admission, Metrics
@@ -108,12 +108,10 @@ async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
         connecting = client.connect(user_agent=names.WEBHOOK, kubeconfig=settings.kubeconfig, context=settings.context)
         cluster = await stack.enter_async_context(await connecting)
         watched = Watched(cluster, namespaces=settings.jobs_namespaces, random=random.Random())  # noqa: S311 - jitter
-        context = ReviewContext(
-            job=watched.job, quotas=watched.quotas, now=time.time, lookup=watched, rooms=optional.ALL
-        )
+        context = ReviewContext(job=watched.job, quotas=watched.quotas, now=time.time, lookup=watched, rooms=rooms.ALL)
         metrics.unreadable.set_function(watched.unreadable)
         certificates = _certificates(settings, serving, clocks, cluster)
-        hooks = optional.hooks(cluster, context, lambda: certificates.secret_path)
+        hooks = rooms.hooks(cluster, context, lambda: certificates.secret_path)
         admission = Admission(limits=settings.limits, metrics=metrics, draining=draining, context=context, hooks=hooks)
         listen = partial(listening, host=settings.host, limits=settings.limits, finish_seconds=settings.finish_seconds)
         health_port = await stack.enter_async_context(listen(health_paths, port=settings.health_port))

@@ -24,7 +24,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube.writer import ApiWriter
 
 # Growing comes first. A host that was there from the start may have had rank 0. Its drain is not seen, because kwok
-# serves no exec, so after a scale-in decide/rank0_loss would delay the next addition.
+# serves no exec, so after a scale-in decide/lost_ranks would delay the next addition.
 FLEET = Fleet(count=200, workers=10)
 
 

@@ -3,9 +3,10 @@
 The script prints only the name of the pod from a command line, because the rest contains a secret of Horovod. Looks are
 seldom (decide/frozen_execs), and a few at once (looks).
 
-An end lets a job go on after a loss while nobody watches it. It comes after a second decision from live objects, and
-only while the lease is held (`Writer`). The command checks that each process is still the process that was seen. It is
-a single command for all, in a turn of the looks, because a shell may hang. A failure is counted, and costs a try.
+An end lets a job go on after a loss while nobody watches it. It comes after a second decision from live objects
+(`Writer`), and only while the lease is held (`Gate`). The command checks that each process is still the process that
+was seen. It is a single command for all, in a turn of the looks, because a shell may hang. A failure is counted, and
+costs a try.
 """
 
 import re

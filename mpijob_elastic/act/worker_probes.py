@@ -1,8 +1,8 @@
 """Probe workers by exec for processes beside the main process: leaving workers often, published workers seldom.
 
 Probes are looks (act/looks), bounded in time, number and rate; an answer with news wakes the job. A failed probe is
-only counted: the next comes later (decide/retries), the drain-timeout decides, and nothing follows for a published
-worker. A restart costs another probe, and perhaps a number in a host name (decide/host_names).
+only counted: the next comes later (decide/drain), the drain-timeout decides, and nothing follows for a published
+worker. A restart costs another probe, and perhaps a number in a host name (decide/host_list).
 """
 
 import logging

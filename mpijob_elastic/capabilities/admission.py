@@ -1,4 +1,7 @@
-"""The optional capabilities of a job at admission: the only place that names what each adds to an answer."""
+"""The optional capabilities of a job at admission: the only place that names what each adds to an answer.
+
+What is found in the facts of a job alone is said by them (`Known.findings`).
+"""
 
 from collections.abc import Callable
 

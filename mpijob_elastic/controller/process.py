@@ -147,7 +147,6 @@ class Controller:
         self, client: ApiWriter, settings: ControllerSettings, *, now: Callable[[], float] = time.time
     ) -> None:
         random = Random()  # noqa: S311 - jitter, no secret
-        self._client = client
         self._settings = settings
         registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):

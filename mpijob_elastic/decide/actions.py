@@ -112,7 +112,10 @@ class Create(Action, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class _OfObject(Action):
-    """A write to an object that is there, at_version: as it was when that was decided; else with the same uid."""
+    """A write to an object that is there.
+
+    at_version: the object must be as it was when that was decided; else only have the same uid.
+    """
 
     at_version: ClassVar[bool] = True
 

@@ -81,13 +81,13 @@ def _change(state: JobState, config: Config, published: tuple[str, ...]) -> Writ
     hosts = [_host(state, pod) for pod in published]
     staying = set(published)
     is_renamed = view.elastic and hosts != list(published)
-    # It stays as it is once it finds every pod.
-    script = kubexec.mapped(config.facts.kubexec) if is_renamed else None
+    # kubexec.sh stays as it is once it finds every pod.
+    mapped = kubexec.mapped(config.facts.kubexec) if is_renamed else None
     return WriteConfig(
         ref=config.ref,
         memory=view.memory,
         script=names.discover_hosts(hosts, slots=slots),
-        kubexec=None if script == config.facts.kubexec else script,
+        kubexec=None if mapped == config.facts.kubexec else mapped,
         hostfile=_hostfile(state, config, published, slots),
         added=tuple(pod for pod in published if pod not in view.host_of),
         removed=tuple(pod for pod in view.host_of if pod not in staying),

@@ -189,10 +189,10 @@ def _outcome(state: JobState, worker: WorkerState) -> str:
     again = worker.wanted or worker.pod.index in state.view.skips
     if worker.published or (again and not (is_due or worker.evicted)):
         return ""
-    return _after_training(state, worker)
+    return _why_safe(state, worker)
 
 
-def _after_training(state: JobState, worker: WorkerState) -> str:
+def _why_safe(state: JobState, worker: WorkerState) -> str:
     if worker.pod.terminated or not state.view.driver_may_run:
         return "idle"
     if not state.memory_known:

@@ -49,7 +49,7 @@ MOST_REMEMBERED = 2000
 # Workers. A bound far above any size, as a habit, must not fill every Role with names.
 MOST_AHEAD = 1_000
 # Stands for a pod that is gone and was never seen.
-_NOBODY = "?"
+_UNKNOWN = "?"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +192,7 @@ def remembered(state: JobState, published: Collection[str], *, lost: Collection[
         index = worker.pod.index if worker else names.worker_index(pod, job=view.name)
         if index is None or index >= MOST_REMEMBERED:
             continue
-        if host := _published(state, pod) if pod in published else _next(state, pod, is_lost=pod in lost):
+        if host := _name_listed(state, pod) if pod in published else _name_after(state, pod, is_lost=pod in lost):
             kept[pod] = host
     return kept
 
@@ -203,13 +203,13 @@ def _last_name(moment: Moment, pod: str) -> Host | None:
     Of a list that is lost, any worker may have been a host.
     """
     view = moment.view
-    remembered, listed = view.memory.hosts.get(pod), view.host_of.get(pod, "")
-    if remembered or (moment.memory_known and not listed):
-        return remembered
+    known, host = view.memory.hosts.get(pod), view.host_of.get(pod, "")
+    if known or (moment.memory_known and not host):
+        return known
     worker = view.worker(pod)
-    if worker is None and not listed:
+    if worker is None and not host:
         return None
-    return Host(pod=worker.fingerprint if worker else _NOBODY, incarnation=names.incarnation_of(listed))
+    return Host(pod=worker.fingerprint if worker else _UNKNOWN, incarnation=names.incarnation_of(host))
 
 
 def _drained(moment: Moment, pod: str, last: Host) -> bool:
@@ -222,17 +222,17 @@ def _drained(moment: Moment, pod: str, last: Host) -> bool:
     return probe is not None and drain.of(moment, pod, left, probe).drained
 
 
-def _published(state: JobState, pod: str) -> Host | None:
+def _name_listed(state: JobState, pod: str) -> Host | None:
     worker = state.by_name.get(pod)
     if worker is None:
         last = _last_name(state, pod)
-        return last and Host(pod=last.pod or _NOBODY, incarnation=last.incarnation)
+        return last and Host(pod=last.pod or _UNKNOWN, incarnation=last.incarnation)
     if worker.published and worker.published != worker.host:
         return _last_name(state, pod)  # the last host of all, which stays listed as it is
     return Host(pod=worker.pod.fingerprint, incarnation=worker.incarnation)
 
 
-def _next(state: JobState, pod: str, *, is_lost: bool) -> Host | None:
+def _name_after(state: JobState, pod: str, *, is_lost: bool) -> Host | None:
     last = _last_name(state, pod)
     if last is not None and is_lost:
         return Host(pod=last.pod, incarnation=last.incarnation + 1)

@@ -165,9 +165,9 @@ class LauncherState:
     change counts from the touch on: nothing further is published and no worker is taken for drained before. The
     launcher's annotation says which change it was touched for and when, so a restart knows too.
 
-    sees_hosts: a launcher that trains can learn of a change; else no worker may be deleted. can_be_shown: a touch helps
-    it. shown_at: when it was touched for what is published now, None where it was not or the time cannot be believed;
-    again: the repetition of that touch (config_map).
+    sees_hosts: a launcher that trains can learn of a change, or none trains; else no worker may be deleted.
+    can_be_shown: a touch helps it. shown_at: when it was touched for what is published now, None where it was not or
+    the time cannot be believed; again: the repetition of that touch (config_map).
     """
 
     sees_hosts: bool = True

@@ -42,7 +42,8 @@ class How(IntEnum):
 class Wish:
     """Something that a capability wants of the core.
 
-    until: when it ends by the clock (seconds since the epoch), and the job is seen again; None where only facts end it.
+    until: when it ends by the clock (seconds since the epoch), and the job is seen again; from then on it is wished no
+    more. None where only facts end it.
     """
 
     until: float | None = None
@@ -58,7 +59,10 @@ class Manage(Wish):
 
 @dataclass(frozen=True, kw_only=True)
 class Stop(Wish):
-    """Nothing of an elastic job may run: `why` suspends it; ends_by: the command, after `kubectl -n NAMESPACE`."""
+    """Nothing of an elastic job may run, because `why` suspends it.
+
+    ends_by: the command that ends it, after `kubectl -n NAMESPACE`; "" where its user has none.
+    """
 
     why: str
     ends_by: str = ""
@@ -92,7 +96,10 @@ class Release:
 
 @dataclass(frozen=True, kw_only=True)
 class Leave(Wish):
-    """A worker leaves, because `why`; after: when a REPLACE may be, at the earliest; release: None if we delete it."""
+    """A worker leaves, because `why`; release: None if we delete it.
+
+    after: when a REPLACE may be, at the earliest (seconds since the epoch).
+    """
 
     pod: str
     how: How

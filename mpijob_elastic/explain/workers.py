@@ -5,7 +5,8 @@
 - between a Ready pod and the launcher: the Role, the host list, and the launcher's copy of the list;
 - its rank. Only exec shows that one runs: a process beside the pod's main process. Horovod blacklists the name of a
   host whose rank has died, for good unless horovodrun got --blacklist-cooldown-range
-  (horovod/runner/elastic/discovery.py, HostManager).
+  (horovod/runner/elastic/discovery.py, HostManager);
+- of a worker that is to leave: how far it is.
 """
 
 from collections.abc import Iterator

@@ -224,7 +224,10 @@ class WatchCache(Generic[T]):
 
 
 def watches(make: Callable[..., WatchCache[T]], namespaces: Sequence[str]) -> "WatchCache[T] | Watches[T]":
-    """Return what `make(namespace=...)` makes for these namespaces; none: for all of them."""
+    """Return what `make(namespace=...)` makes for these namespaces, as an account may have rights there alone.
+
+    None of them: for all namespaces.
+    """
     found = {namespace: make(namespace=namespace) for namespace in namespaces}
     return Watches(found) if len(found) > 1 else next(iter(found.values()), None) or make()
 

@@ -22,11 +22,11 @@ class Known:
     """What an optional capability knows of a job, immutable and comparable; None where it has nothing to do with it.
 
     The core sees only this part; see decide.wishes for what a capability wants.
-    gate: the scheduling gate (names.GATES) that new pods of the job get for what its MPIJob asks. rations: its workers
-    start one by one, as somebody else allows. sized: what its MPIJob asks for needs an elastic job. sizes: those that
-    an elastic job may have, in order; none where it may have any. skips: indices of workers that an elastic job does
-    without. resizes: what it asks for changes its size. queued: a queue says when its pods may start, and that gate
-    holds them until then. size_cause: why it sets the size, in a word for the history.
+    gate: the scheduling gate (names.GATES) that new pods of the job get for what its MPIJob asks, "" for none. rations:
+    its workers start one by one, as somebody else allows. sized: what its MPIJob asks for needs an elastic job. sizes:
+    those that an elastic job may have, in order; none where it may have any. skips: indices of workers that an elastic
+    job does without. resizes: what it asks for changes its size. queued: a queue says when its pods may start, and that
+    gate holds them until then. size_cause: why it sets the size, in a word for the history.
     """
 
     gate: str = ""

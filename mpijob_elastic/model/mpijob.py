@@ -45,7 +45,7 @@ class Container(Wire, frozen=True):
     args: list[str | None] | None = None
     env: list[EnvVar | None] | None = None
     resources: Resources | None = None
-    security_context: Any = None  # any value
+    security_context: Any = None  # any value: the API server does not check templates
 
     def words(self) -> list[str]:
         """Return command and arguments as one list."""

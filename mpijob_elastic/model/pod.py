@@ -156,7 +156,8 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Return each container of a worker in which ranks may be started.
 
         named: by kubexec.sh (kubexec.container). main: spec.mainContainer, with which the operator wrote the script
-        once. Kubectl follows the pod's annotation since v1.21; kubectl-delivery v0.2.3 has v1.15 and takes the first.
+        once. `mounting` are the containers with the job's ConfigMap, `default_container` the annotation's. Kubectl
+        follows the pod's annotation since v1.21; kubectl-delivery v0.2.3 has v1.15 and takes the first.
         """
         if named in self.containers:
             return (named,)

@@ -1,4 +1,4 @@
-"""Parts of every object of a job: its struct's base, owner, times, and parts of a pod."""
+"""Parts of objects in JSON: the base of a struct, owners as read and written, managers, times, and parts of a pod."""
 
 from datetime import UTC, datetime
 from functools import lru_cache

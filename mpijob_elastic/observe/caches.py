@@ -188,7 +188,7 @@ class Caches:
         while True:
             try:
                 keeps = registration.keeps_selector(await self._client.get(registration.DEFINITION_PATH))
-            except (errors.KubeError, msgspec.DecodeError) as error:
+            except (errors.KubeError, msgspec.DecodeError) as error:  # changes nothing
                 log.warning("the MPIJob definition cannot be read, so selectors are left to the webhook: %s", error)
             else:
                 if keeps != self._keeps_selector:

@@ -1,6 +1,6 @@
 """The webhook and MPIJobs as the API server knows them: registered, trusted, with replicas that are ready.
 
-Where this user may not read an object, nothing is wrong with it as far as can be told.
+Where this user may not read an object of the webhook, nothing is wrong with it as far as can be told.
 """
 
 from collections.abc import Mapping
@@ -70,7 +70,7 @@ def keeps_selector(raw: bytes) -> bool:
     https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
     """
     spec = msgspec.json.decode(raw, type=dict[str, Any]).get("spec", {})
-    versions = {found["name"]: found for found in spec.get("versions", ())}
+    versions = {found.get("name"): found for found in spec.get("versions", ())}
     version: dict[str, Any] = versions.get(MPI_JOBS.version, {})
     scale = version.get("subresources", {}).get("scale", {})
     if scale.get("labelSelectorPath") != "." + ".".join(SELECTOR):

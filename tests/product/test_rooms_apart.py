@@ -25,7 +25,7 @@ CORE = (
     "observe/test_operators.py",
     "observe/test_views.py",
 )
-MEET = {"disruption": ("decide/test_host_list.py", "decide/test_launcher.py", "decide/test_lost_workers.py")}
+MEET = {"disruption": ("decide/test_host_list.py", "decide/test_launcher_start.py", "decide/test_lost_workers.py")}
 IMPORTS = """
 import pkgutil, sys
 from importlib import import_module

@@ -73,12 +73,12 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
         job = context.job(request.namespace, owner.name) if owner else None
         placeholders = (one.placeholder(pod, job) for one in context.rooms) if job and job.skips else ()
         if emptied := next(filter(None, placeholders), ()):
-            return Verdict(patch=(*pod_templates.restored(pod, job), *emptied))
+            return Verdict(patch=(*pod_templates.restored_security(pod, job), *emptied))
         changes = (
             mutate.launcher(pod, job),
             mutate.edl_mount(pod),
             pod_templates.missing_labels(pod, job, taken=taken),
-            pod_templates.restored(pod, job),
+            pod_templates.restored_security(pod, job),
             mutate.gates(pod, job),
             worker_grace.fitting(pod, job),
         )

@@ -165,7 +165,7 @@ def selector(job: MPIJob) -> Patch:
 def gates(pod: Pod, job: JobFacts | None) -> Patch:
     """Return a patch that adds the gates that hold back a launcher or worker which must not start yet.
 
-    A pod gets gates at its creation or never; the controller takes them off (decide/hold). job: as last seen.
+    A pod gets gates at its creation or never; the controller takes them off (decide/stop). job: as last seen.
     https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
     """
     # The API server refuses gates on a pod whose node is chosen.

@@ -90,7 +90,7 @@ def _may_be_copied(key: str, value: str, taken: tuple[str, ...]) -> bool:
     return not is_taken and bool(_KEY.fullmatch(key) and _VALUE.fullmatch(value))
 
 
-def restored(pod: Pod, job: JobFacts | None) -> Patch:
+def restored_security(pod: Pod, job: JobFacts | None) -> Patch:
     """Return a patch for a launcher or worker of a job, elastic or not, as last seen.
 
     It puts back the seccomp profiles of the template, which the operator drops. If all containers of a launcher are

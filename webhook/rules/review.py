@@ -118,7 +118,7 @@ def answered(verdict: Verdict) -> Answer:
 def parse(body: bytes) -> Request:
     """Return the request in an AdmissionReview. Raises `Malformed`."""
     try:
-        # The API server sends no space between the parts; `cost` relies on that, and a hostile caller might add some.
+        # The API server sends no space between the parts. `check_cost` relies on that; a hostile caller might add some.
         review = _decoder.decode(msgspec.json.format(body, indent=-1))
     except RecursionError:
         raise Malformed("the AdmissionReview is nested too deeply to be read") from None

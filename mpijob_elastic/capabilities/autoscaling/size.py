@@ -53,7 +53,7 @@ class _Resize(SetSize):
 
 
 class RollBack(_Resize):
-    """Set the size of the job back, from `before` to `after`: with Fill the only write to its spec."""
+    """Set the size of the job back, from `before` to `after`: with Fill this room's only write to its spec."""
 
 
 class Fill(_Resize):

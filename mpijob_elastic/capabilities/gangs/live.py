@@ -1,4 +1,4 @@
-"""The writes of PodGroups: created under the name of their job, changed at the version that was decided on."""
+"""The watch of PodGroups."""
 
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs import facts as gang

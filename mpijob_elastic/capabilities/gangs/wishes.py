@@ -1,4 +1,4 @@
-"""The PodGroup of a job: for how many of its pods a gang scheduler waits, and in which queue.
+"""The PodGroup of a job and its writes: for how many pods a gang scheduler waits, and in which queue.
 
 [operator] With --gang-scheduling it creates the PodGroup with replicas + 1 and never updates it. With fewer pods than
 that the gang is not scheduled, nor is a recreated worker. A job that asks for a gang itself gets the same object, of

@@ -1,5 +1,6 @@
-"""KubeQueue's side of a job: its names, and the QueueUnit which asks for the quota of the whole job.
+"""KubeQueue's side of a job: its names and koord-queue's, and the QueueUnit which asks for the quota of the whole job.
 
+https://github.com/kube-queue/kube-queue
 https://github.com/kube-queue/api/blob/main/pkg/apis/scheduling/v1alpha1/type.go
 https://github.com/koordinator-sh/koord-queue/blob/main/pkg/apis/scheduling/v1alpha1/type.go
 """

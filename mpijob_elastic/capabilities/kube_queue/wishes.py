@@ -1,4 +1,4 @@
-"""The QueueUnit of a job that KubeQueue holds: made while the job waits, and deleted when its quota is free.
+"""The QueueUnit of a job that KubeQueue holds, and its writes: made while the job waits, deleted when quota is free.
 
 We do for MPIJobs of v1 what KubeQueue's extensions do for other jobs: release the job when its unit is Dequeued, say
 when it runs, suspend it when its quota is wanted back. A job that is held again first stops. Its unit says Running by

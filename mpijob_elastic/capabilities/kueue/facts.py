@@ -1,6 +1,7 @@
 """Kueue's side of a job: its names, and the Workloads which ask a queue for quota.
 
-https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2/workload_types.go, apis/../constants
+https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2/workload_types.go has the Workload; the names of
+labels and annotations are those in its packages apis/../constants and pkg/controller/constants.
 The base asks for all at once that the job needs to start: the launcher and the least workers. Each further worker, an
 extra, asks for itself, so that Kueue can grant and take back workers one by one. A Workload has the name of its pod,
 the base that of the launcher.

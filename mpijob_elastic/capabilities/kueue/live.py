@@ -128,7 +128,7 @@ class Workloads(LiveWrites):
         if live.metadata.uid != found.uid:
             return self.seen.see_gone(WORKLOADS, view.namespace, found)
         if isinstance(action, ClearWorkload) and not live.preempted:
-            # A former leader has given it back already. Kueue may have granted it again, so pods may run.
+            # It has finished, or a former leader has given it back: Kueue may have granted it again, so pods may run.
             return self.seen.see(WORKLOADS, raw)
         body = actions.marked(view, action, msgspec.json.decode(raw), now=self.now())
         answer = await self.gate.patch_object(

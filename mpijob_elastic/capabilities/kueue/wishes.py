@@ -203,7 +203,7 @@ def _wanted_back(view: JobView, queue: Queue, *, now: float) -> Iterator[Wish]:
     for pod in view.pods:
         after = honest(pod.facts.created_at, now=now) + MISSED_AFTER
         # No node has taken it: its successor can wait.
-        is_missed = queue.name and is_outside(view, queue, pod) and not pod.facts.node
+        is_missed = queue.name and not pod.facts.node and is_outside(view, queue, pod)
         if isinstance(pod, Launcher):
             if is_missed:
                 why = "was created without a gate for its queue while the webhook was down"

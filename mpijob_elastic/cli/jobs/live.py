@@ -75,7 +75,7 @@ class Live:
         role = self._roles.store.get(namespace, names.launcher(name)) if self._roles else None
         found = snapshots(
             jobs=[job] if job else [],
-            pods=self._pods_of[key].values(),
+            pods=self._pods_of.get(key, {}).values(),
             configs=[config] if config else [],
             roles=([role] if role else []) if self._roles else None,
             seeing=[seen for seen in self._seeing.values() if seen],

@@ -48,7 +48,7 @@ async def get(clusters: Sequence[Where], *, job: str | None, output: str) -> Exi
             raise found
         say(f"mpijob-elastic: context {where.context}: {found}", err=True)
         end = max(end, exit_codes.of(found))
-    if lines := table.serialized(reports[0] if job else {"items": reports}, output):
+    if lines := table.serialized(reports[0] if job and reports else {"items": reports}, output):
         say(*lines)
     elif output == "name":
         say(*(f"mpijob.{MPI_JOBS.group}/{report.name}" for report in reports))

@@ -26,7 +26,7 @@ from mpijob_elastic.cli.jobs.snapshot import NoSuchJob, Snapshot, fetch_job
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.explain import explain as find
-from mpijob_elastic.explain.facts import Explanation, Facts, Finding, Level, WorkerFinding
+from mpijob_elastic.explain.facts import Explanation, Facts, Level, WorkerFinding
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model import phrases
@@ -134,7 +134,7 @@ def trains(seen: Seen, *, size: int) -> Progress:
     stages["ranks"] = (seen.found.training, size)
     waits = next((worker for worker in wanted if worker.cause.level not in THERE), None)
     held = seen.state.wishes.held.get(waits.name) if waits else None
-    now = f"{waits.name} does not start: {held}" if waits and held else _alone(waits.cause) if waits else ""
+    now = f"{waits.name} does not start: {held}" if waits and held else waits.cause.alone if waits else ""
     stop = seen.state.wishes.stop
     return Progress(
         stages=stages,
@@ -154,7 +154,7 @@ def shrinks(seen: Seen, *, size: int, leaving: int) -> Progress:
     return Progress(
         stages=stages,
         done=not rest,
-        now=_alone(first) if first else "",
+        now=first.alone if first else "",
         step=f"{first.cause} {rest[-1].name}" if first else "",
         otherwise=_otherwise(seen, size),
     )
@@ -170,15 +170,10 @@ def stops(seen: Seen) -> Progress:
     return Progress(
         stages={"stopped": (of - len(runs), of)},
         done=not runs and bool(stop),
-        now=_alone(waits) if waits else "",
+        now=waits.alone if waits else "",
         step=f"{waits.cause} {' '.join(runs)}" if waits else "",
         otherwise=_otherwise(seen, view.replicas) or ("" if stop else f"{view.name} is not suspended any more"),
     )
-
-
-def _alone(finding: Finding) -> str:
-    """Return what it says where nothing stands above it."""
-    return finding.alone
 
 
 def _otherwise(seen: Seen, size: int) -> str:

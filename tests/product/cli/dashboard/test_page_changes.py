@@ -12,7 +12,7 @@ from tests.browser import needs_browser, opened
 from tests.doubles.api import TinyApi
 from tests.product.cli import worlds
 from tests.product.cli.served import TOKEN, admit, one_job, put_job, served, store, strangers_page
-from tests.product.cli.test_get import queued
+from tests.product.cli.test_show import queued
 
 pytestmark = [needs_browser, pytest.mark.thorough]
 

@@ -22,7 +22,7 @@ RULES = [
         pytest.param(rule, role, id=f"{rule.__qualname__} {role}")
         for rule in (
             pod_templates.missing_labels,
-            pod_templates.restored,
+            pod_templates.restored_security,
             mutate.gates,
             own(GangAdmission()),
         )

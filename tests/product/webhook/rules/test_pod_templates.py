@@ -126,7 +126,7 @@ def dropped(context: Object) -> Object:
 
 def contexts(job: Object, pod: Object) -> list[Object | None]:
     """The security contexts of the patched pod, its containers and its init containers."""
-    spec = patched(pod_templates.restored, pod, job)["spec"]
+    spec = patched(pod_templates.restored_security, pod, job)["spec"]
     places = (spec, *spec["containers"], *spec.get("initContainers", ()))
     return [place.get("securityContext") for place in places]
 
@@ -148,7 +148,7 @@ def test_a_container_without_a_context_gets_one_and_others_are_left() -> None:
 def test_a_profile_that_the_pod_has_stays() -> None:
     job, pod = made({"seccompProfile": DEFAULT}, None)
     pod["spec"]["securityContext"] = {"seccompProfile": OWN}
-    assert patched(pod_templates.restored, pod, job) == pod
+    assert patched(pod_templates.restored_security, pod, job) == pod
 
 
 @pytest.mark.parametrize(
