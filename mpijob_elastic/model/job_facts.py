@@ -26,7 +26,8 @@ class Known:
     its workers start one by one, as somebody else allows. sized: what its MPIJob asks for needs an elastic job. sizes:
     those that an elastic job may have, in order; none where it may have any. skips: indices of workers that an elastic
     job does without. resizes: what it asks for changes its size. queued: a queue says when its pods may start, and that
-    gate holds them until then. size_cause: why it sets the size, in a word for the history.
+    gate holds them until then. size_cause: why it sets the size, in a word for the history. elastic_only: its
+    annotation, if that has no effect on a job that is not elastic.
     """
 
     gate: str = ""
@@ -37,9 +38,10 @@ class Known:
     resizes: bool = False
     queued: bool = False
     size_cause: str = ""
+    elastic_only: str = ""
 
     def findings(self, _job: "JobFacts") -> Iterable[str]:
-        """Yield what the webhook warns of, because what is asked for has no effect, or a bad one."""
+        """Yield what else the webhook warns of, because what is asked for has no effect, or a bad one."""
         return ()
 
 

@@ -48,6 +48,8 @@ def _findings(job: MPIJob, about: JobFacts, rooms: Sequence[Admission]) -> Itera
     elif asks and about.policy.enabled is not False:
         yield f"this job is not elastic: {_reason(about.launch)}"
     for known in about.asked:
+        if known.elastic_only and not about.elastic:
+            yield f"{known.elastic_only} has no effect: this job is not elastic"
         yield from known.findings(about)
     for one in rooms:
         yield from one.findings(job, about)

@@ -10,7 +10,7 @@ https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizonta
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -113,10 +113,10 @@ class Scaling(Known):
         """True if the job takes what lies idle."""
         return self.autoscale is not None and self.autoscale.fill
 
-    def findings(self, job: JobFacts) -> Iterable[str]:
-        """Yield that it has no effect."""
-        if self.autoscale and not job.elastic:
-            yield f"{AUTOSCALE} has no effect: this job is not elastic"
+    @property
+    def elastic_only(self) -> str:  # type: ignore[override]
+        """The annotation, where it chooses the size."""
+        return AUTOSCALE if self.autoscale else ""
 
 
 def scaling(job: JobFacts) -> Scaling:

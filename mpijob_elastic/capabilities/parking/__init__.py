@@ -17,7 +17,7 @@ from mpijob_elastic.kube.resources import PODS, Resource
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import JobFacts, Known
+from mpijob_elastic.model.job_facts import Known
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Worker
@@ -35,12 +35,8 @@ class Parked(Known):
     """The indices of the workers that are parked."""
 
     sized = True
+    elastic_only = PARKED
     skips: Collection[int]
-
-    def findings(self, job: JobFacts) -> Iterable[str]:
-        """Yield that they are not."""
-        if not job.elastic:
-            yield f"{PARKED} has no effect: this job is not elastic"
 
 
 def parse(text: str) -> frozenset[int] | None:

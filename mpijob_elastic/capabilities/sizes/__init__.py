@@ -33,15 +33,14 @@ _LIST, _MULTIPLES = re.compile(rf"{_NUMBER}(?:, ?{_NUMBER})*"), re.compile(rf"\*
 class Allowed(Known):
     """The sizes that the annotation allows within the bounds of the job, in order; `text`: the annotation itself."""
 
+    elastic_only = SIZES
     sizes: Sequence[int]
     text: str
 
     def findings(self, job: JobFacts) -> Iterable[str]:
-        """Yield that they have no effect, or that a launcher would start without hosts."""
+        """Yield that a launcher would start without hosts."""
         least = job.policy.min_replicas
-        if not job.elastic:
-            yield f"{SIZES} has no effect: this job is not elastic"
-        elif least and least not in job.sizes:
+        if job.elastic and least and least not in job.sizes:
             few = f"{names.MIN_REPLICAS} ({least})"
             yield f"a launcher that starts with {few} workers has no hosts until {job.size_at_least(least)} are Ready"
 

@@ -7,7 +7,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide.wishes import Capability, Stop, Wish
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import JobFacts, Known
+from mpijob_elastic.model.job_facts import Known
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Annotation, Policy, Problem
 
@@ -20,11 +20,7 @@ class Suspended(Known):
     """The annotation suspends the job."""
 
     gate = names.GATE_SUSPENDED
-
-    def findings(self, job: JobFacts) -> Iterable[str]:
-        """Yield that it has no effect."""
-        if not job.elastic:
-            yield f"{SUSPEND} has no effect: this job is not elastic"
+    elastic_only = SUSPEND
 
 
 class Suspension(Capability):
