@@ -28,6 +28,9 @@ POD_SELECTOR = f"{LABEL_GROUP_NAME}={GROUP}"
 # On the operator's ConfigMap, Role, RoleBinding and ServiceAccount, with the job's name as value.
 LABEL_APP = "app"
 
+# Where the status of an MPIJob has the selector of its workers, for the subresource scale.
+SELECTOR_PATH = ("status", "replicaStatuses", "Worker", "selector")
+
 CONFIG_VOLUME = "mpi-job-config"
 MOUNT_PATH = "/etc/mpi"
 KUBECTL_DELIVERY = "kubectl-delivery"

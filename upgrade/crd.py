@@ -34,7 +34,6 @@ SCALE = {
     "statusReplicasPath": ".status.replicaStatuses.Worker.active",
     "labelSelectorPath": ".status.replicaStatuses.Worker.selector",
 }
-SELECTOR = ("status", "replicaStatuses", "Worker", "selector")
 
 
 def _column(name: str, kind: str, path: str, description: str) -> Mapping[str, Any]:
@@ -202,7 +201,7 @@ def _without_columns(version: dict[str, Any], former: Version) -> dict[str, Any]
 
 def _keeping_selector(version: Version) -> dict[str, Any]:
     was = version["schema"]["openAPIV3Schema"]
-    kept = _schema_keeping(was, SELECTOR, {"type": "string"})
+    kept = _schema_keeping(was, names.SELECTOR_PATH, {"type": "string"})
     return {**version, "schema": {**version["schema"], "openAPIV3Schema": kept}}
 
 

@@ -25,7 +25,6 @@ from mpijob_elastic.model.job import ConfigFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe import facts_config, facts_pod
-from upgrade.crd import SELECTOR
 
 Patch = list[dict[str, Any]]
 
@@ -149,7 +148,9 @@ def find(*, jobs: Sequence[MPIJob], configs: Iterable[ConfigFacts], pods: Sequen
         ours = (names.STATUS, names.PHASE, names.CHANGE)
         remove(MPI_JOBS, job.metadata, [part for key in ours for part in _without(said.get(key), _annotation(key))])
         # The operator drops the selector at its next status update, but never for an ended job.
-        remove(MPI_JOBS, job.metadata, _without(_selector(job), f"/{'/'.join(SELECTOR)}"), subresource="status")
+        remove(
+            MPI_JOBS, job.metadata, _without(_selector(job), f"/{'/'.join(names.SELECTOR_PATH)}"), subresource="status"
+        )
     return Traces(removals=tuple(removals), kept=tuple(sorted(kept)), surplus=tuple(sorted(_surplus(jobs, pods))))
 
 

@@ -14,6 +14,14 @@ class Wire(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
     """An immutable part of an object; camelCase on the wire, unknown fields skipped, never in a reference cycle."""
 
 
+class Reference(Wire, frozen=True):
+    """A field that names another object, in the same namespace."""
+
+    kind: str = ""
+    name: str = ""
+    api_version: str = ""
+
+
 class Item(Wire, frozen=True):
     """A key of a ConfigMap and its file."""
 

@@ -15,7 +15,6 @@ from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, ENDPOINT_
 
 Registration = Mapping[str, Any]
 
-SELECTOR = ("status", "replicaStatuses", "Worker", "selector")
 DEFINITION_PATH = CUSTOM_RESOURCE_DEFINITIONS.path(name=f"{MPI_JOBS.plural}.{MPI_JOBS.group}")
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -73,13 +72,13 @@ def keeps_selector(raw: bytes) -> bool:
     versions = {found.get("name"): found for found in spec.get("versions", ())}
     version: dict[str, Any] = versions.get(MPI_JOBS.version, {})
     scale = version.get("subresources", {}).get("scale", {})
-    if scale.get("labelSelectorPath") != "." + ".".join(SELECTOR):
+    if scale.get("labelSelectorPath") != "." + ".".join(names.SELECTOR_PATH):
         return False
     return bool(spec.get("preserveUnknownFields")) or _keeps(version.get("schema", {}).get("openAPIV3Schema", {}))
 
 
 def _keeps(schema: Mapping[str, Any]) -> bool:
-    for name in SELECTOR:
+    for name in names.SELECTOR_PATH:
         child = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
         if not isinstance(child, Mapping):
             return bool(child or schema.get("x-kubernetes-preserve-unknown-fields"))

@@ -17,7 +17,7 @@ from mpijob_elastic.kube.meta import Identity, ObjectMeta
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
-from mpijob_elastic.model.wire import Owned, Wire, controller, owned
+from mpijob_elastic.model.wire import Owned, Reference, Wire, controller, owned
 
 # On the HPA that the controller keeps for a job: the digest of the spec that it was given.
 SPEC_DIGEST = f"{names.PREFIX}spec"
@@ -28,14 +28,8 @@ def autoscaler_name(job: str) -> str:
     return f"mpijob-{job}"
 
 
-class _Target(Wire, frozen=True):
-    kind: str = ""
-    name: str = ""
-    api_version: str = ""
-
-
 class _Spec(Wire, frozen=True):
-    scale_target_ref: _Target = _Target()
+    scale_target_ref: Reference = Reference()
 
 
 class _Autoscaler(Wire, frozen=True):

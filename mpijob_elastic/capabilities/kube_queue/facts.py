@@ -14,7 +14,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model.job_facts import JobFacts, Known
-from mpijob_elastic.model.wire import Owned, Wire, owned, owning_pods
+from mpijob_elastic.model.wire import Owned, Reference, Wire, owned, owning_pods
 
 # On an MPIJob, written by users and by KubeQueue: holds new pods back.
 KUBEQUEUE_SUSPEND = "scheduling.x-k8s.io/suspend"
@@ -89,14 +89,8 @@ def queue_unit_name(job: str) -> str:
     return f"{job}-mpi-qu"
 
 
-class _Consumer(Wire, frozen=True):
-    kind: str = ""
-    name: str = ""
-    api_version: str = ""
-
-
 class _Spec(Wire, frozen=True):
-    consumer_ref: _Consumer | None = None
+    consumer_ref: Reference | None = None
     queue: str = ""
 
 
@@ -118,7 +112,7 @@ def read(raw: bytes) -> QueueUnit:
     """Return the facts in a QueueUnit's JSON. Raises msgspec.DecodeError if it is none."""
     found = _decoder.decode(raw)
     spec, status, name = found.spec or _Spec(), found.status or _Status(), found.metadata.name
-    consumer = spec.consumer_ref or _Consumer()
+    consumer = spec.consumer_ref or Reference()
     is_job = consumer.kind == MPI_JOBS.kind and consumer.api_version == MPI_JOBS.api_version
     suffix = queue_unit_name("")
     job = name.removesuffix(suffix) if name.endswith(suffix) else consumer.name if is_job else ""
