@@ -123,7 +123,7 @@ class FairTurns:
 class Looks(Generic[Kept]):
     """Looks under way, a single look for each key at most, and what is kept of them; `wake` is called at news.
 
-    Whoever drops a job from `jobs` has the answers dropped that are still to come.
+    Where a job is dropped from `jobs`, the answers that are still to come are dropped, too.
     """
 
     client: ApiReader

@@ -14,8 +14,8 @@ from webhook.rules.review import Answer, Refusal, Request
 from webhook.rules.size import QuotaFacts
 
 
-class Lookup(Protocol):
-    """What the cluster holds, as last seen. Both raise LookupError if nobody can say."""
+class Lookup:
+    """What the cluster holds, as last seen. Both raise LookupError if nobody can say: here, as nothing is watched."""
 
     def named(self, _resource: Resource, _name: str) -> KubeObject | None:
         """Return the cluster-wide object of that name, None if there is none."""
@@ -24,10 +24,6 @@ class Lookup(Protocol):
     def within(self, _resource: Resource, _namespace: str) -> Iterable[KubeObject]:
         """Return the objects of a namespace."""
         raise LookupError
-
-
-class Unseen(Lookup):
-    """What a webhook that watches nothing can say."""
 
 
 class Admission:
@@ -85,7 +81,7 @@ class ReviewContext:
     job: Callable[[str, str], JobFacts | None]
     now: Callable[[], float]
     quotas: Callable[[str], Iterable[QuotaFacts]] = lambda _namespace: ()
-    lookup: Lookup = field(default_factory=Unseen)
+    lookup: Lookup = field(default_factory=Lookup)
     rooms: Sequence[Admission] = ()
 
 

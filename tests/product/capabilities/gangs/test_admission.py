@@ -20,7 +20,7 @@ from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model import mpijob
 from tests.product.webhook.answers import facts, own, patched
 from tests.product.webhook.objects import PLAIN, Object, launcher_pod, mpi_job, worker_pod
-from webhook.rules.optional import Lookup, Unseen
+from webhook.rules.optional import Lookup
 
 VOLCANO, COSCHEDULING, KOORDINATOR, KUBERNETES = (
     {"mpijob-elastic/gang": scheduler} for scheduler in ("volcano", "coscheduling", "koordinator", "kubernetes")
@@ -29,7 +29,7 @@ LEAST = {"mpijob-elastic/min-replicas": "2"}
 QUEUES = {"team": "Open", "new": "", "shut": "Closed", "ending": "Closing"}
 
 
-class Seen(Unseen):
+class Seen(Lookup):
     """The queues that the webhook has seen."""
 
     def named(self, _resource: Resource, name: str) -> KubeObject | None:
@@ -210,9 +210,9 @@ def test_doubts(job: Object, said: str) -> None:
 
 def test_queues_that_cannot_be_read_are_a_doubt_and_refuse_nothing() -> None:
     decoded = mpijob.decode(json.dumps(in_queue("team")).encode())
-    assert list(GangAdmission().refusals(decoded, capabilities.of(decoded), None, Unseen())) == []
+    assert list(GangAdmission().refusals(decoded, capabilities.of(decoded), None, Lookup())) == []
     said = "queue team could not be checked: the queues of Volcano cannot be read"
-    assert warned(in_queue("team"), lookup=Unseen()) == [said]
+    assert warned(in_queue("team"), lookup=Lookup()) == [said]
 
 
 @pytest.mark.parametrize(("more", "state"), [({}, ""), ({"status": {"state": "Open"}}, "Open")])

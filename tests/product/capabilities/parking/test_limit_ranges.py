@@ -17,7 +17,7 @@ from mpijob_elastic.kube.resources import LIMIT_RANGES, Resource
 from tests.product.webhook.answers import NOTHING, running, verdict
 from tests.product.webhook.objects import PLAIN
 from webhook.rules import review
-from webhook.rules.optional import Unseen
+from webhook.rules.optional import Lookup
 from webhook.rules.review import Verdict
 
 QUANTITIES = {"0": False, "0m": False, "1n": True, "10m": True, "1": True, "2Gi": True, "1e3": True}
@@ -32,7 +32,7 @@ def refuses(*limits: Object) -> str:
 
 
 @dataclass
-class Seen(Unseen):
+class Seen(Lookup):
     """A webhook that has seen these LimitRanges, and what it was asked for."""
 
     found: Iterable[KubeObject] | None
