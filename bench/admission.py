@@ -36,10 +36,15 @@ async def pods(client: ApiWriter, namespace: str) -> dict[str, bytes]:
     Raises as `ApiReader` does.
     """
     body = jobs.manifest(jobs.JOB, replicas=2, drain_timeout=DRAIN)
-    body["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["metadata"] = {"labels": {"team": MARK.decode()}}
+    body["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["metadata"] = {
+        "labels": {"team": MARK.decode()}
+    }
     job = msgspec.json.decode(await jobs.create(client, namespace, body))
     await client.create_object(SERVICE_ACCOUNTS.path(namespace), body=objects.service_account(job))
-    made = {names.ROLE_LAUNCHER: _silent(objects.launcher(job)), names.ROLE_WORKER: objects.worker(job, 0)}
+    made = {
+        names.ROLE_LAUNCHER: _silent(objects.launcher(job)),
+        names.ROLE_WORKER: objects.worker(job, 0),
+    }
     return {role: msgspec.json.encode(pod) for role, pod in made.items()}
 
 
@@ -51,14 +56,21 @@ async def try_create(client: ApiWriter, namespace: str, pod: bytes) -> bytes:
 async def make_evictable(client: ApiWriter, namespace: str, worker: bytes) -> None:
     """Create another worker as one that drains for an eviction, under a budget that forbids to evict it.
 
-    So every try is refused and changes nothing, by the webhook or without it by the budget. Raises LabError, and what
-    `ApiReader` raises.
+    So every try is refused and changes nothing, by the webhook or without it by the budget. Raises
+    LabError, and what `ApiReader` raises.
     """
     pod = msgspec.json.decode(worker)
     pod["metadata"]["name"] = EVICTED
-    pod["metadata"]["annotations"] = {EVICTION_MARK: eviction.text(eviction.Eviction(released=False, at=time.time()))}
+    pod["metadata"]["annotations"] = {
+        EVICTION_MARK: eviction.text(eviction.Eviction(released=False, at=time.time()))
+    }
     spec = {"minAvailable": 1, "selector": {"matchLabels": pod["metadata"]["labels"]}}
-    budget = {"apiVersion": "policy/v1", "kind": BUDGETS.kind, "metadata": {"name": "all"}, "spec": spec}
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": BUDGETS.kind,
+        "metadata": {"name": "all"},
+        "spec": spec,
+    }
     await client.create_object(BUDGETS.path(namespace), body=budget)
     await client.create_object(PODS.path(namespace), body=pod)
     path, deadline = PODS.path(namespace, EVICTED), time.monotonic() + PATIENCE
@@ -69,16 +81,32 @@ async def make_evictable(client: ApiWriter, namespace: str, worker: bytes) -> No
 
 
 async def try_evict(client: ApiWriter, namespace: str) -> bytes:
-    """Try to evict the worker, and return why it cannot be. Raises as `ApiReader` does, and LabError if it can."""
-    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": EVICTED, "namespace": namespace}}
+    """Try to evict the worker, and return why it cannot be.
+
+    Raises as `ApiReader` does, and LabError if it can.
+    """
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": EVICTED, "namespace": namespace},
+    }
     try:
-        await client.create_object(PODS.path(namespace, EVICTED, "eviction"), body=body, limits=Timeouts(throttled=0.0))
+        await client.create_object(
+            PODS.path(namespace, EVICTED, "eviction"), body=body, limits=Timeouts(throttled=0.0)
+        )
     except errors.Throttled as error:
         return str(error).encode()
     raise LabError("an eviction was allowed during a measurement of those that are not")
 
 
 def _silent(pod: dict[str, Any]) -> dict[str, Any]:
-    # Elastic, but without the name of the file: that name in the answer shows that the webhook was asked.
-    pod["spec"]["containers"][0]["command"] = ["horovodrun", "--host-discovery-script", "/hosts", "python", "train.py"]
+    # Elastic, but without the name of the file: that name in the answer shows that the webhook was
+    # asked.
+    pod["spec"]["containers"][0]["command"] = [
+        "horovodrun",
+        "--host-discovery-script",
+        "/hosts",
+        "python",
+        "train.py",
+    ]
     return pod

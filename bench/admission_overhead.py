@@ -1,8 +1,8 @@
 """Measure the time that the webhook adds to the creation of a pod, and to a try to evict one, through the API server.
 
-Blocks with and without the registered webhook alternate (with, without, without, with), so that a change of the
-machine's speed affects both. Creations are dry runs, and evictions are refused in any case. Each answer is checked for
-the webhook's part in it.
+Blocks with and without the registered webhook alternate (with, without, without, with), so that a
+change of the machine's speed affects both. Creations are dry runs, and evictions are refused in any
+case. Each answer is checked for the webhook's part in it.
 """
 
 import asyncio
@@ -31,7 +31,8 @@ class Pattern:
 
     evicts: they are tries to evict one worker that drains.
 
-    Without a pause the machine is always busy, so the latency only shows its throughput. Users do not create jobs so.
+    Without a pause the machine is always busy, so the latency only shows its throughput. Users do
+    not create jobs so.
     """
 
     callers: int
@@ -87,11 +88,16 @@ class Ground:
         """
         if pattern.evicts:
             return admission.DRAINING in await admission.try_evict(self.client, self.namespace)
-        return admission.MARK in await admission.try_create(self.client, self.namespace, self.pods[pattern.role])
+        return admission.MARK in await admission.try_create(
+            self.client, self.namespace, self.pods[pattern.role]
+        )
 
 
 async def run(ground: Ground, pattern: Pattern) -> Added:
-    """Run a round of blocks; the webhook is registered at the end. Raises LabError, and what `ApiReader` raises."""
+    """Run a round of blocks; the webhook is registered at the end.
+
+    Raises LabError, and what `ApiReader` raises.
+    """
     took: dict[bool, list[float]] = {True: [], False: []}
     cpu = 0.0
     for asked in TURNS:
@@ -135,9 +141,12 @@ async def _block(ground: Ground, pattern: Pattern, *, asked: bool) -> list[float
             asked_at = time.perf_counter()
             was_asked = await ground.ask(pattern)
             took.append(time.perf_counter() - asked_at)
-            # The API server goes on without a webhook that is later than its timeout, as on a busy machine.
+            # The API server goes on without a webhook that is later than its timeout, as on a busy
+            # machine.
             if was_asked != asked and not (asked and took[-1] >= registration.TIMEOUT):
-                raise LabError(f"the webhook was {'' if was_asked else 'not '}asked in a request of {took[-1]:.1f} s")
+                raise LabError(
+                    f"the webhook was {'' if was_asked else 'not '}asked in a request of {took[-1]:.1f} s"
+                )
 
     await asyncio.gather(*(caller(number) for number in range(pattern.callers)))
     return took

@@ -16,9 +16,10 @@ import msgspec
 class Write:
     """A successful write: when it was received and answered, in seconds since the epoch.
 
-    `user` and `agent` are the writer's name and User-Agent; `subresource` is "" for the object itself. `credential`
-    tells processes of one ServiceAccount apart that have different tokens; "" without a token. `holder`: of a Lease,
-    "" where it is released; None for all else. `uid`: of the pod that was to be deleted, where the writer gave it.
+    `user` and `agent` are the writer's name and User-Agent; `subresource` is "" for the object
+    itself. `credential` tells processes of one ServiceAccount apart that have different tokens; ""
+    without a token. `holder`: of a Lease, "" where it is released; None for all else. `uid`: of the
+    pod that was to be deleted, where the writer gave it.
     """
 
     received: float
@@ -91,7 +92,11 @@ def read(lines: Iterable[bytes]) -> list[Write]:
 
 
 def _counts(entry: _Entry) -> bool:
-    return entry.verb in _VERBS and 200 <= entry.response_status.code < 300 and "dryRun=" not in entry.request_uri
+    return (
+        entry.verb in _VERBS
+        and 200 <= entry.response_status.code < 300
+        and "dryRun=" not in entry.request_uri
+    )
 
 
 def _write(entry: _Entry) -> Write:
@@ -121,11 +126,16 @@ class Tail:
         self._writes: list[Write] = []
 
     def writes(self) -> list[Write]:
-        """Return all writes so far, in the order of their answers. An incomplete line waits for the next call."""
+        """Return all writes so far, in the order of their answers.
+
+        An incomplete line waits for the next call.
+        """
         with self._log.open("rb") as file:
             file.seek(self._position)
             complete, end, _ = file.read().rpartition(b"\n")
         if end:
             self._position += len(complete) + len(end)
-            self._writes = sorted([*self._writes, *read(complete.splitlines())], key=lambda write: write.at)
+            self._writes = sorted(
+                [*self._writes, *read(complete.splitlines())], key=lambda write: write.at
+            )
         return self._writes

@@ -1,14 +1,16 @@
 """The course of a change of size, from the writes after the edit. Pure.
 
-Each time counts from the answer to the edit until the answer to a write. It is 0 if the write was earlier, because a
-watcher may see the edit and write before the user has the answer.
+Each time counts from the answer to the edit until the answer to a write. It is 0 if the write was
+earlier, because a watcher may see the edit and write before the user has the answer.
 - role: the last write of the job's Role, which then names the right workers;
 - script: the last write of its ConfigMap, whose discover_hosts.sh then names the right workers;
 - created: the creation of the last new worker;
-- deleted: the last request to delete a worker, when its deletionTimestamp is set and its container is told to end;
+- deleted: the last request to delete a worker, when its deletionTimestamp is set and its container
+  is told to end;
 - gone: the last worker's removal by its node, when its name is free again.
 
-A separate check makes sure that the objects are right in the end, so the last write made them right.
+A separate check makes sure that the objects are right in the end, so the last write made them
+right.
 """
 
 from collections import Counter
@@ -48,7 +50,9 @@ class Course:
     def count(self, writer: Writer) -> int:
         """Return its number of writes, without Events and without creations and deletions of pods."""
         apart = {"create events", "patch events", "create pods", "delete pods"}
-        return sum(count for (by, kind), count in self.writes.items() if by is writer and kind not in apart)
+        return sum(
+            count for (by, kind), count in self.writes.items() if by is writer and kind not in apart
+        )
 
 
 def writer_of(write: Write) -> Writer:
@@ -58,13 +62,24 @@ def writer_of(write: Write) -> Writer:
     if write.agent.startswith(names.CONTROLLER):
         return Writer.CONTROLLER
     # Nodes, scheduler, controller manager, and people with kubectl.
-    own = write.user.startswith("system:") or write.user == "lab-kwok" or write.agent.startswith("kubectl")
+    own = (
+        write.user.startswith("system:")
+        or write.user == "lab-kwok"
+        or write.agent.startswith("kubectl")
+    )
     return Writer.CLUSTER if own else Writer.OPERATOR
 
 
 def course(writes: Sequence[Write], *, job: str) -> Course:
-    """Return the course of the last edit of `job` among the writes of its namespace. Raises ValueError without edit."""
-    edits = [write for write in writes if writer_of(write) is Writer.BENCH and write.resource == "mpijobs"]
+    """Return the course of the last edit of `job` among the writes of its namespace.
+
+    Raises ValueError without edit.
+    """
+    edits = [
+        write
+        for write in writes
+        if writer_of(write) is Writer.BENCH and write.resource == "mpijobs"
+    ]
     if not edits:
         raise ValueError(f"there is no edit of {job} in the audit log")
     edit = edits[-1]
@@ -77,8 +92,16 @@ def course(writes: Sequence[Write], *, job: str) -> Course:
 
     return Course(
         edited_at=edit.at,
-        role=last(write for write in after if (write.resource, write.name) == ("roles", names.launcher(job))),
-        script=last(write for write in after if (write.resource, write.name) == ("configmaps", names.config_map(job))),
+        role=last(
+            write
+            for write in after
+            if (write.resource, write.name) == ("roles", names.launcher(job))
+        ),
+        script=last(
+            write
+            for write in after
+            if (write.resource, write.name) == ("configmaps", names.config_map(job))
+        ),
         created=last(write for write in pods if write.verb == "create"),
         deleted=last(write for write in deleted if writer_of(write) is not Writer.CLUSTER),
         gone=last(write for write in deleted if writer_of(write) is Writer.CLUSTER),

@@ -71,16 +71,24 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def measure(
     what: Annotated[What, typer.Argument(show_choices=False)],
     *,
-    repeat: Annotated[int, typer.Option(min=1, max=100, help="How often to measure each figure.")] = 5,
+    repeat: Annotated[
+        int, typer.Option(min=1, max=100, help="How often to measure each figure.")
+    ] = 5,
     json: Annotated[
-        Path | None, typer.Option("--json", dir_okay=False, help="Also write all samples to this file.")
+        Path | None,
+        typer.Option("--json", dir_okay=False, help="Also write all samples to this file."),
     ] = None,
     peer_flag: Annotated[list[str] | None, typer.Option(help="An extra flag for the peer.")] = None,
     trace: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="For spot: a published spot trace (JSON).")
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="For spot: a published spot trace (JSON)."),
     ] = None,
-    machines: Annotated[int, typer.Option(min=1, max=64, help="For spot: wanted machines, each with a GPU.")] = 8,
-    hours: Annotated[float, typer.Option(min=0.1, max=1000, help="For spot: length of the trace to play.")] = 24,
+    machines: Annotated[
+        int, typer.Option(min=1, max=64, help="For spot: wanted machines, each with a GPU.")
+    ] = 8,
+    hours: Annotated[
+        float, typer.Option(min=0.1, max=1000, help="For spot: length of the trace to play.")
+    ] = 24,
 ) -> None:
     """Measure."""
     # SIGTERM like Ctrl-C, so that it also ends the processes that we started.
@@ -98,9 +106,13 @@ def measure(
 
 def _spot(trace: Path | None, machines: int, hours: float) -> Part:
     if trace is None:
-        raise typer.BadParameter("spot needs a trace: see docs/records/spot-economics.md", param_hint="--trace")
+        raise typer.BadParameter(
+            "spot needs a trace: see docs/records/spot-economics.md", param_hint="--trace"
+        )
     try:
-        wanted = traces.read(trace.read_bytes(), name=trace.name, size=machines, longest=hours * spot.HOUR)
+        wanted = traces.read(
+            trace.read_bytes(), name=trace.name, size=machines, longest=hours * spot.HOUR
+        )
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--trace") from error
     return partial(spot.run, trace=wanted)

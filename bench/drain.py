@@ -1,7 +1,8 @@
 """Measure 3→1 with ranks in the leaving workers: killed ranks, and how long the workers outlive their ranks.
 
-A rank is a process in the worker's sandbox, which `kubectl exec` starts, like Horovod's ranks. It ends by itself some
-time after its host has left the list (1.8 to 3.1 s with Horovod on a real kubelet); see lab/ranks.py.
+A rank is a process in the worker's sandbox, which `kubectl exec` starts, like Horovod's ranks. It
+ends by itself some time after its host has left the list (1.8 to 3.1 s with Horovod on a real
+kubelet); see lab/ranks.py.
 """
 
 import asyncio
@@ -36,9 +37,14 @@ class Drain:
 
 
 async def run(cluster: Cluster, client: ApiWriter, *, namespace: str) -> Drain:
-    """Run the edit in a new job. Raises LabError if the job does not become right, and what `ApiReader` raises."""
+    """Run the edit in a new job.
+
+    Raises LabError if the job does not become right, and what `ApiReader` raises.
+    """
     tail = Tail(cluster.audit_log)
-    await jobs.create(client, namespace, jobs.manifest(jobs.JOB, replicas=BEFORE, drain_timeout=DRAIN_TIMEOUT))
+    await jobs.create(
+        client, namespace, jobs.manifest(jobs.JOB, replicas=BEFORE, drain_timeout=DRAIN_TIMEOUT)
+    )
     await settled(client, tail, namespace=namespace, replicas=BEFORE)
     tail = Tail(cluster.audit_log)
     leaving = [names.worker(jobs.JOB, index) for index in range(AFTER, BEFORE)]
@@ -49,12 +55,19 @@ async def run(cluster: Cluster, client: ApiWriter, *, namespace: str) -> Drain:
     writes = await settled(client, tail, namespace=namespace, replicas=AFTER)
     course = changes.course(writes, job=jobs.JOB)
     after_edit = (course.deleted or 0.0) / 1000
-    return Drain(killed=killed, after_edit=after_edit, after_ranks=course.edited_at + after_edit - ended_at)
+    return Drain(
+        killed=killed, after_edit=after_edit, after_ranks=course.edited_at + after_edit - ended_at
+    )
 
 
 @asynccontextmanager
-async def running_ranks(cluster: Cluster, namespace: str, workers: Collection[str]) -> AsyncIterator[Ranks]:
-    """Have a rank in each of the workers, which runs; none is left at the end. Raises TimeoutError, LabError."""
+async def running_ranks(
+    cluster: Cluster, namespace: str, workers: Collection[str]
+) -> AsyncIterator[Ranks]:
+    """Have a rank in each of the workers, which runs; none is left at the end.
+
+    Raises TimeoutError, LabError.
+    """
     with closing(Ranks(cluster, namespace=namespace, job=jobs.JOB, commit=RANK_SECONDS)) as ranks:
         ranks.discover(workers)
         await _until(ranks, {"running", "killed"})
@@ -62,7 +75,10 @@ async def running_ranks(cluster: Cluster, namespace: str, workers: Collection[st
 
 
 async def ended(ranks: Ranks) -> float:
-    """Let all hosts have left the list, and return when the last rank has ended. Raises TimeoutError."""
+    """Let all hosts have left the list, and return when the last rank has ended.
+
+    Raises TimeoutError.
+    """
     ranks.discover([])
     return await _until(ranks, {"ended", "killed"})
 

@@ -26,7 +26,10 @@ def spread(samples: Sequence[float]) -> Spread:
 
 
 def percentile(samples: Sequence[float], percent: float) -> float:
-    """Return the smallest sample that `percent` % of the samples do not exceed (nearest rank). Raises ValueError."""
+    """Return the smallest sample that `percent` % of the samples do not exceed (nearest rank).
+
+    Raises ValueError.
+    """
     if not samples:
         raise ValueError("there is no percentile of no samples")
     rank = math.ceil(len(samples) * percent / 100)
@@ -83,5 +86,9 @@ def measured(
 ) -> Figure:
     """Return what `read` finds in the samples of both sides, without None; `heading` is topic and group."""
     topic, group = heading
-    mine, others = (tuple(value for one in side if (value := read(one)) is not None) for side in (ours, peer))
-    return Figure(topic=topic, group=group, name=name, unit=unit, ours=mine, peer=others, target=target)
+    mine, others = (
+        tuple(value for one in side if (value := read(one)) is not None) for side in (ours, peer)
+    )
+    return Figure(
+        topic=topic, group=group, name=name, unit=unit, ours=mine, peer=others, target=target
+    )

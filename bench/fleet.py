@@ -1,7 +1,8 @@
 """Many jobs with their objects, as mpi-operator v0.2.3 would have created them.
 
-The benchmark creates them, because the operator's limit of 5 writes a second would take an hour for 10,000 pods. Pods
-are bound to nodes from the start, which bypasses the scheduler; kwok lets them run.
+The benchmark creates them, because the operator's limit of 5 writes a second would take an hour for
+10,000 pods. Pods are bound to nodes from the start, which bypasses the scheduler; kwok lets them
+run.
 """
 
 import asyncio
@@ -45,8 +46,13 @@ class Fleet:
         return [f"{jobs.JOB}-{index}" for index in range(self.count)]
 
 
-async def make(client: ApiWriter, fleet: Fleet, *, namespace: str, nodes: int, say: Callable[[str], None]) -> None:
-    """Create the fleet and wait until every pod runs. Raises LabError, and what `ApiReader` raises."""
+async def make(
+    client: ApiWriter, fleet: Fleet, *, namespace: str, nodes: int, say: Callable[[str], None]
+) -> None:
+    """Create the fleet and wait until every pod runs.
+
+    Raises LabError, and what `ApiReader` raises.
+    """
     slots = asyncio.Semaphore(AT_ONCE)
     made = 0
 
@@ -69,7 +75,11 @@ def owned(job: dict[str, Any], *, node: str) -> list[tuple[Resource, dict[str, A
     """Return an MPIJob's objects in the operator's order, as our webhook lets them pass; its pods are on `node`."""
     config, launcher = objects.config_map(job), objects.launcher(job)
     config["data"][names.KEY_DISCOVER_HOSTS] = names.discover_hosts([], slots=1)
-    item = {"key": names.KEY_DISCOVER_HOSTS, "path": names.KEY_DISCOVER_HOSTS, "mode": names.MODE_EXECUTABLE}
+    item = {
+        "key": names.KEY_DISCOVER_HOSTS,
+        "path": names.KEY_DISCOVER_HOSTS,
+        "mode": names.MODE_EXECUTABLE,
+    }
     for volume in launcher["spec"]["volumes"]:
         if volume["name"] == names.CONFIG_VOLUME:
             volume["configMap"]["items"].append(item)
@@ -95,4 +105,6 @@ async def _all_run(client: ApiWriter, fleet: Fleet, *, namespace: str) -> None:
             while msgspec.json.decode(await client.get(path, query=query))["items"]:  # noqa: ASYNC110
                 await asyncio.sleep(POLL)
     except TimeoutError:
-        raise LabError(f"not all {fleet.pods} pods of {namespace} run: see the log of kwok") from None
+        raise LabError(
+            f"not all {fleet.pods} pods of {namespace} run: see the log of kwok"
+        ) from None

@@ -34,12 +34,24 @@ class Found:
             return f"worker pods are {self.workers}, not {replicas} running pods"
         if not self.role >= wanted:
             return f"the Role names {sorted(self.role)}, not {replicas} workers"
-        return "" if self.hosts == wanted else f"discover_hosts.sh names {sorted(self.hosts)}, not {replicas} workers"
+        return (
+            ""
+            if self.hosts == wanted
+            else f"discover_hosts.sh names {sorted(self.hosts)}, not {replicas} workers"
+        )
 
 
 def manifest(name: str, *, replicas: int, drain_timeout: str) -> dict[str, Any]:
     """Return an elastic MPIJob."""
-    command = ["horovodrun", "-np", "1", "--host-discovery-script", names.DISCOVER_HOSTS_PATH, "python", "train.py"]
+    command = [
+        "horovodrun",
+        "-np",
+        "1",
+        "--host-discovery-script",
+        names.DISCOVER_HOSTS_PATH,
+        "python",
+        "train.py",
+    ]
     return {
         "apiVersion": resources.MPI_JOBS.api_version,
         "kind": resources.MPI_JOBS.kind,
@@ -57,7 +69,11 @@ def manifest(name: str, *, replicas: int, drain_timeout: str) -> dict[str, Any]:
 
 def _template(name: str, command: list[str] | None = None) -> dict[str, Any]:
     limits = {} if command else {"resources": {"limits": {"nvidia.com/gpu": 1}}}
-    return {"spec": {"containers": [{"name": name, "image": "example/train:1", "command": command, **limits}]}}
+    return {
+        "spec": {
+            "containers": [{"name": name, "image": "example/train:1", "command": command, **limits}]
+        }
+    }
 
 
 async def create(client: ApiWriter, namespace: str, job: dict[str, Any]) -> bytes:
@@ -74,7 +90,9 @@ async def resize(client: ApiWriter, namespace: str, job: str, *, replicas: int) 
 
 async def look(client: ApiWriter, namespace: str, job: str) -> Found:
     """Read the job's objects. Raises as `ApiReader` does."""
-    selector = {"labelSelector": f"{names.LABEL_JOB_NAME}={job},{names.LABEL_JOB_ROLE}={names.ROLE_WORKER}"}
+    selector = {
+        "labelSelector": f"{names.LABEL_JOB_NAME}={job},{names.LABEL_JOB_ROLE}={names.ROLE_WORKER}"
+    }
     role, config, pods = await asyncio.gather(
         client.get(resources.ROLES.path(namespace, names.launcher(job))),
         client.get(resources.CONFIG_MAPS.path(namespace, names.config_map(job))),

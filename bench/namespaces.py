@@ -13,7 +13,8 @@ def create(cluster: Cluster, purpose: str) -> str:
     """Create a namespace for pods, named after its purpose. It stays. Raises LabError."""
     name = f"{purpose}-{secrets.token_hex(3)}"
     cluster.kubectl("create", "namespace", name)
-    # Admission refuses pods until the controller manager has created the namespace's ServiceAccount.
+    # Admission refuses pods until the controller manager has created the namespace's
+    # ServiceAccount.
     cluster.kubectl("wait", "serviceaccount/default", "--for=create", "--namespace", name, TIMEOUT)
     return name
 
@@ -33,4 +34,6 @@ def passing(cluster: Cluster, purpose: str) -> Iterator[str]:
 
 def empty(cluster: Cluster, name: str) -> None:
     """Delete the jobs of a namespace with their objects, and wait for that. Raises LabError."""
-    cluster.kubectl("delete", "mpijobs", "--all", "--cascade=foreground", "--namespace", name, TIMEOUT)
+    cluster.kubectl(
+        "delete", "mpijobs", "--all", "--cascade=foreground", "--namespace", name, TIMEOUT
+    )

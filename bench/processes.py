@@ -17,7 +17,10 @@ class Usage:
 
 
 def usage(pid: int) -> Usage:
-    """Return the usage of a running process so far. Raises ProcessLookupError if it does not exist."""
+    """Return the usage of a running process so far.
+
+    Raises ProcessLookupError if it does not exist.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
         status = Path(f"/proc/{pid}/status").read_text()
@@ -26,7 +29,11 @@ def usage(pid: int) -> Usage:
     # The command name, field 2, is in parentheses, and may contain spaces and parentheses.
     fields = stat.rpartition(")")[2].split()
     # As `VmRSS:  1234 kB`.
-    kibibytes = {line.split(":")[0]: int(line.split()[1]) for line in status.splitlines() if line.startswith("Vm")}
+    kibibytes = {
+        line.split(":")[0]: int(line.split()[1])
+        for line in status.splitlines()
+        if line.startswith("Vm")
+    }
     return Usage(
         cpu=(int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"),
         resident=kibibytes["VmRSS"] * 1024,

@@ -89,7 +89,13 @@ def table(figures: Sequence[Figure]) -> Table:
     """Return a row per figure: median (min to max). The peer has columns only if it has samples."""
     compared = any(figure.peer for figure in figures)
     shown = Table(box=box.MARKDOWN)
-    for heading in ("what", "measured", *(("peer", "ours", "ratio") if compared else ("ours",)), "target", "verdict"):
+    for heading in (
+        "what",
+        "measured",
+        *(("peer", "ours", "ratio") if compared else ("ours",)),
+        "target",
+        "verdict",
+    ):
         shown.add_column(heading, overflow="fold")
     for figure in figures:
         shown.add_row(*_cells(figure, compared=compared))
@@ -98,7 +104,9 @@ def table(figures: Sequence[Figure]) -> Table:
 
 def _cells(figure: Figure, *, compared: bool) -> list[str]:
     ratio = NOTHING if figure.ratio is None else f"{figure.ratio:.2f}"
-    measured = [_spread(figure.peer), _spread(figure.ours), ratio] if compared else [_spread(figure.ours)]
+    measured = (
+        [_spread(figure.peer), _spread(figure.ours), ratio] if compared else [_spread(figure.ours)]
+    )
     unit = f"{figure.name}, {figure.unit}" if figure.unit else figure.name
     return [figure.group, unit, *measured, _target(figure.target), _verdict(figure.verdict)]
 

@@ -1,6 +1,7 @@
 """Wait until a change is over: there was no write for a while, and all objects are right.
 
-The wait sends no request to the API server, because that would slow down the measured processes on a small machine.
+The wait sends no request to the API server, because that would slow down the measured processes on
+a small machine.
 """
 
 import asyncio
@@ -13,15 +14,20 @@ from lab.errors import LabError
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
 
-# Seconds. Longer than any pause within a change: our pacing of host lists (3 s), client limits, back-offs. It also
-# refills the operators' token buckets before the next edit.
+# Seconds. Longer than any pause within a change: our pacing of host lists (3 s), client limits,
+# back-offs. It also refills the operators' token buckets before the next edit.
 QUIET = 4.0
 LIMIT = 300.0
 POLL = 0.1
 
 
 async def settled(
-    client: ApiWriter, tail: Tail, *, namespace: str, replicas: int, names: Sequence[str] = (jobs.JOB,)
+    client: ApiWriter,
+    tail: Tail,
+    *,
+    namespace: str,
+    replicas: int,
+    names: Sequence[str] = (jobs.JOB,),
 ) -> list[Write]:
     """Wait until all is quiet and these jobs are right; return the writes in `namespace` since `tail` began.
 
@@ -31,12 +37,16 @@ async def settled(
     while True:
         writes = await quiet(tail, namespace=namespace)
         complaints = [
-            f"{name}: {one}" for name in names if (one := await _complaint(client, namespace, name, replicas))
+            f"{name}: {one}"
+            for name in names
+            if (one := await _complaint(client, namespace, name, replicas))
         ]
         if not complaints:
             return writes
         if time.monotonic() > deadline:
-            raise LabError(f"{namespace} is not right {LIMIT:.0f} s after the edit: {complaints[0]}")
+            raise LabError(
+                f"{namespace} is not right {LIMIT:.0f} s after the edit: {complaints[0]}"
+            )
 
 
 async def quiet(tail: Tail, *, namespace: str) -> list[Write]:

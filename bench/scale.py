@@ -1,7 +1,8 @@
 """Edit the size of a job, alternately with the peer operator alone and with us beside mpi-operator v0.2.3.
 
-Each edit starts at rest: the job is right and there was no write for a while. drain-timeout is 0s, so that workers need
-no wait before their deletion, and an operator that deletes at once can be compared.
+Each edit starts at rest: the job is right and there was no write for a while. drain-timeout is 0s,
+so that workers need no wait before their deletion, and an operator that deletes at once can be
+compared.
 """
 
 from collections.abc import Mapping
@@ -32,9 +33,14 @@ class Round:
 
 
 async def run(cluster: Cluster, client: ApiWriter, side: Side, *, namespace: str) -> Round:
-    """Run a round in a new job. Raises LabError if the job does not become right, and what `ApiReader` raises."""
+    """Run a round in a new job.
+
+    Raises LabError if the job does not become right, and what `ApiReader` raises.
+    """
     tail = Tail(cluster.audit_log)
-    await jobs.create(client, namespace, jobs.manifest(jobs.JOB, replicas=SIZES[0], drain_timeout=jobs.AT_ONCE))
+    await jobs.create(
+        client, namespace, jobs.manifest(jobs.JOB, replicas=SIZES[0], drain_timeout=jobs.AT_ONCE)
+    )
     await settled(client, tail, namespace=namespace, replicas=SIZES[0])
     before = {name: usage(pid) for name, pid in side.pids.items()}
     courses = {}

@@ -52,7 +52,11 @@ class Ours:
                 Webhook.start(cluster, installed) as webhook,
                 Controller.start(cluster, installed) as controller,
             ):
-                pids = {"operator": operator.pid, "webhook": webhook.process.pid, "controller": controller.process.pid}
+                pids = {
+                    "operator": operator.pid,
+                    "webhook": webhook.process.pid,
+                    "controller": controller.process.pid,
+                }
                 yield Side(pids=pids)
         finally:
             uninstall_from(cluster, installed)

@@ -9,8 +9,8 @@ SCRIPT_12_TO_2 = Target(limit=80)
 # 3→1 while ranks run that end by themselves. Seconds, and ranks.
 DRAINED = Target(limit=5)
 RANKS_KILLED = Target(limit=0)
-# A job that really trains: from the edit until all ranks train, and from the host list's change until the launcher sees
-# it (95th percentile). Seconds.
+# A job that really trains: from the edit until all ranks train, and from the host list's change
+# until the launcher sees it (95th percentile). Seconds.
 TRAINED = {"3→1": Target(limit=5), "1→3": Target(limit=8)}
 VISIBLE = Target(limit=2)
 # Writes of a change of size, without Events and deletions of pods.

@@ -1,6 +1,7 @@
 """A few requests to the API server while a lab starts: readiness, manifests, tokens.
 
-Plain http.client over one connection: importing a full client would take longer than these requests do.
+Plain http.client over one connection: importing a full client would take longer than these requests
+do.
 """
 
 import http.client
@@ -67,5 +68,7 @@ class Api:
             self._connection.close()
             raise ApiError(f"{method} {path} was not answered: {error!r}") from error
         if response.status >= http.client.BAD_REQUEST:
-            raise ApiError(f"{method} {path} was refused: {response.status} {answer.decode(errors='replace')}")
+            raise ApiError(
+                f"{method} {path} was refused: {response.status} {answer.decode(errors='replace')}"
+            )
         return answer

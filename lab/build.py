@@ -17,7 +17,9 @@ Say = Callable[[str], None]
 
 
 def ensure_programs(version: KubernetesVersion, say: Say, *, real_node: bool = False) -> Programs:
-    """Return all programs, also those for a real node if asked for; build missing programs first. Raise LabError.
+    """Return all programs, also those for a real node if asked for; build missing programs first.
+
+    Raise LabError.
 
     `say` is told what is built, and how long that may take.
     """
@@ -27,7 +29,10 @@ def ensure_programs(version: KubernetesVersion, say: Say, *, real_node: bool = F
 
 
 def ensure_compared(version: KubernetesVersion, say: Say) -> dict[str, Path]:
-    """Return the paths of the operator's other release by name; build them first if need be. Raise LabError."""
+    """Return the paths of the operator's other release by name; build them first if need be.
+
+    Raise LabError.
+    """
     return _Cache(version).ensure(programs.COMPARED, say)
 
 
@@ -53,7 +58,10 @@ def _peers() -> "_Cache":
 
 
 class _Cache:
-    """Built programs of one Kubernetes version. A program is there, complete and up to date, or it is not."""
+    """Built programs of one Kubernetes version.
+
+    A program is there, complete and up to date, or it is not.
+    """
 
     def __init__(self, version: KubernetesVersion, directory: Path | None = None) -> None:
         self._version = version
@@ -63,7 +71,10 @@ class _Cache:
         return self._directory / program.name
 
     def ensure(self, wanted: Sequence[Program], say: Say) -> dict[str, Path]:
-        """Return the path of each by name; build what is missing. Of two at once, one builds and the other waits."""
+        """Return the path of each by name; build what is missing.
+
+        Of two at once, one builds and the other waits.
+        """
         if self.missing(wanted):
             ensure_go(say)
             self._directory.mkdir(parents=True, exist_ok=True)
@@ -129,7 +140,9 @@ def _calls(missing: Sequence[Program]) -> list[list[Program]]:
     """Return what one call of Go builds each, the longest first."""
     calls: dict[str, list[Program]] = {}
     for program in missing:
-        calls.setdefault(program.module if _named_by_go(program) else program.name, []).append(program)
+        calls.setdefault(program.module if _named_by_go(program) else program.name, []).append(
+            program
+        )
     return sorted(calls.values(), key=lambda call: -sum(one.seconds for one in call))
 
 
@@ -138,8 +151,8 @@ def _named_by_go(program: Program) -> bool:
 
 
 def _linker_flags(program: Program, version: KubernetesVersion) -> str:
-    # Kubernetes' own build scripts leave the version to the linker; without it the API server says v0.0.0-master. Older
-    # ones answer /version from client-go.
+    # Kubernetes' own build scripts leave the version to the linker; without it the API server says
+    # v0.0.0-master. Older ones answer /version from client-go.
     told = {"gitVersion": version, "gitMajor": version.major, "gitMinor": version.minor}
     packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
     flags = [f"-X {package}.{name}={value}" for package in packages for name, value in told.items()]
@@ -147,7 +160,8 @@ def _linker_flags(program: Program, version: KubernetesVersion) -> str:
 
 
 def _tags(version: KubernetesVersion) -> tuple[str, ...]:
-    # Up to 1.30 Kubernetes contained cloud providers, which take minutes to build. No lab is in a cloud.
+    # Up to 1.30 Kubernetes contained cloud providers, which take minutes to build. No lab is in a
+    # cloud.
     return ("-tags=providerless",) if version < KubernetesVersion(1, 31, 0) else ()
 
 

@@ -1,7 +1,8 @@
 """Renders what no value changes from config/ into the Helm chart: `make manifests` writes `templates/generated`.
 
-An object's condition follows from the overlays that have it. Objects in which values change more than a namespace are
-templates of their own; a test compares what the chart renders with every overlay, object by object.
+An object's condition follows from the overlays that have it. Objects in which values change more
+than a namespace are templates of their own; a test compares what the chart renders with every
+overlay, object by object.
 """
 
 import re
@@ -36,7 +37,8 @@ _OF_KIND = {
     "ValidatingAdmissionPolicy": ("guard", 'include "mpijob-elastic.guard" .'),
     "ValidatingAdmissionPolicyBinding": ("guard", 'include "mpijob-elastic.guard" .'),
 }
-# The webhook has these rights only together with the policy that limits them, and not with cert-manager.
+# The webhook has these rights only together with the policy that limits them, and not with
+# cert-manager.
 _GUARDED = 'and (include "mpijob-elastic.guard" .) (not .Values.certManager.enabled)'
 _RIGHTS_TO_EVICT = {
     "ClusterRole": ("evictions", f"{_GUARDED} (not .Values.jobsNamespaces)"),
@@ -77,7 +79,10 @@ def generated() -> dict[str, str]:
             put(manifest, name, condition)
     for manifest, name, condition in _of_requests(rendered, beside):
         put(manifest, name, condition)
-    return {f"{name}.yaml": _HEADER + _conditional(conditions[name], _text(found)) for name, found in files.items()}
+    return {
+        f"{name}.yaml": _HEADER + _conditional(conditions[name], _text(found))
+        for name, found in files.items()
+    }
 
 
 def write() -> None:
@@ -104,9 +109,17 @@ def _of_requests(
             metadata = {**manifest["metadata"], "annotations": {"helm.sh/resource-policy": "keep"}}
             yield {**manifest, "metadata": metadata}, "et-operator", _REQUESTS
         elif one in everywhere:
-            yield manifest, "et-operator-all-namespaces", f"and {_REQUESTS} (not .Values.jobsNamespaces)"
+            yield (
+                manifest,
+                "et-operator-all-namespaces",
+                f"and {_REQUESTS} (not .Values.jobsNamespaces)",
+            )
         else:
-            yield manifest, "et-operator-single-namespace", f"and {_REQUESTS} .Values.jobsNamespaces"
+            yield (
+                manifest,
+                "et-operator-single-namespace",
+                f"and {_REQUESTS} .Values.jobsNamespaces",
+            )
 
 
 def _union(rendered: Iterable[Mapping[Identity, Manifest]]) -> dict[Identity, Manifest]:
@@ -127,13 +140,15 @@ def _place(one: Identity, rendered: Mapping[str, Mapping[Identity, Manifest]]) -
         return _ONLY[Overlay(having.pop())]
     if len(absent) == 1:
         return _ALL_BUT[Overlay(absent[0])]
-    raise ValueError(f"{one} is in the overlays {sorted(having)}, for which there is no value; extend lab/chart.py")
+    raise ValueError(
+        f"{one} is in the overlays {sorted(having)}, for which there is no value; extend lab/chart.py"
+    )
 
 
 def _text(manifests: Iterable[Manifest]) -> str:
     text = yaml.safe_dump_all(manifests, sort_keys=False, width=120)
-    # Alerts and the dashboard have templates of their own, which are none of Helm's. A whole run of braces is escaped,
-    # because one that is left before an action would be read as part of it.
+    # Alerts and the dashboard have templates of their own, which are none of Helm's. A whole run of
+    # braces is escaped, because one that is left before an action would be read as part of it.
     escaped = re.sub(r"[{}]*(?:{{|}})[{}]*", lambda braces: f'{{{{ "{braces[0]}" }}}}', text)
     if NAMESPACE_PLACEHOLDER not in escaped:
         return escaped

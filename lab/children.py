@@ -22,7 +22,11 @@ class ComponentEndedError(LabError):
     def __init__(self, name: str, code: int, log: Path) -> None:
         text = log.read_text(errors="replace")
         tail = "\n".join(text.splitlines()[-LOG_LINES:])
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        how = (
+            f"was killed by {signal.Signals(-code).name}"
+            if code < 0
+            else f"ended with exit code {code}"
+        )
         super().__init__(f"{name} {how}. The end of {log}:\n{tail}")
         self.lost_port = LOST_PORT in text
 
@@ -45,7 +49,9 @@ class Children:
         """Start a component; its output goes to a new log."""
         log = self._layout.log(component.name)
         log.unlink(missing_ok=True)
-        self._running[component.name] = spawn(component.command, log=log, environment=self._environment)
+        self._running[component.name] = spawn(
+            component.command, log=log, environment=self._environment
+        )
 
     def check(self) -> None:
         """Raise ComponentEndedError if any component has ended."""

@@ -39,31 +39,53 @@ app = typer.Typer(
 )
 
 images = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Container images, built without registry or Docker."
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Container images, built without registry or Docker.",
 )
-node = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The real nodes of `up --real-nodes`.")
+node = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="The real nodes of `up --real-nodes`."
+)
 app.add_typer(images, name="images")
 app.add_typer(node, name="node")
 
 Name = Annotated[str, typer.Option(help="Which lab: several may be up side by side.")]
 Nodes = Annotated[
-    int | None, typer.Option(help=f"How many nodes to pretend: {DEFAULT_NODES}, or none beside a real one.")
+    int | None,
+    typer.Option(help=f"How many nodes to pretend: {DEFAULT_NODES}, or none beside a real one."),
 ]
-RealNodes = Annotated[int, typer.Option(help="How many nodes to add that run pods; needs root, see `node check`.")]
+RealNodes = Annotated[
+    int, typer.Option(help="How many nodes to add that run pods; needs root, see `node check`.")
+]
 RealNode = Annotated[bool, typer.Option("--real-node", help="As --real-nodes 1.")]
-Version = Annotated[str, typer.Option(help="Kubernetes release; others than the default are built at first use.")]
-Foreground = Annotated[bool, typer.Option("--foreground", help="Stay, and end the lab with Ctrl-C.")]
+Version = Annotated[
+    str, typer.Option(help="Kubernetes release; others than the default are built at first use.")
+]
+Foreground = Annotated[
+    bool, typer.Option("--foreground", help="Stay, and end the lab with Ctrl-C.")
+]
 Peers = Annotated[list[str] | None, typer.Argument(help="Their names; all if left out.")]
 Component = Annotated[str | None, typer.Argument(help="As kube-apiserver; all if left out.")]
-Lines = Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last lines to print.")]
-Images = Annotated[list[str] | None, typer.Argument(help="As kubectl-delivery; all if left out.", show_default=False)]
+Lines = Annotated[
+    int, typer.Option("--lines", "-n", min=0, help="How many of the last lines to print.")
+]
+Images = Annotated[
+    list[str] | None,
+    typer.Argument(help="As kubectl-delivery; all if left out.", show_default=False),
+]
 Image = Annotated[str, typer.Argument(help="One of those that `python -m lab images` lists.")]
 Node = Annotated[str, typer.Argument(help="As real-0, real-1.")]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Print what is added too, until Ctrl-C.")]
+Follow = Annotated[
+    bool, typer.Option("--follow", "-f", help="Print what is added too, until Ctrl-C.")
+]
 
 
 @app.command(
-    epilog=examples("python -m lab up", "python -m lab up --name second --nodes 10", "python -m lab up --foreground")
+    epilog=examples(
+        "python -m lab up",
+        "python -m lab up --name second --nodes 10",
+        "python -m lab up --foreground",
+    )
 )
 def up(
     *,
@@ -111,17 +133,29 @@ def down(*, name: Name = "default") -> None:
 
 @app.command(
     "logs",
-    epilog=examples("python -m lab logs", "python -m lab logs kube-apiserver -n 100", "python -m lab logs kwok -f"),
+    epilog=examples(
+        "python -m lab logs",
+        "python -m lab logs kube-apiserver -n 100",
+        "python -m lab logs kwok -f",
+    ),
 )
 def print_logs(
-    component: Component = None, *, name: Name = "default", lines: Lines = 20, follow: Follow = False
+    component: Component = None,
+    *,
+    name: Name = "default",
+    lines: Lines = 20,
+    follow: Follow = False,
 ) -> None:
     """Print the end of the logs."""
     there = sorted(Layout.of(name).logs.glob("*.log"))
     chosen = [path for path in there if component in (None, path.stem)]
     if not chosen:
-        raise LabError(f"lab {name!r} has no such log; there are {', '.join(path.stem for path in there) or 'none'}.")
-    subprocess.run(["tail", "--verbose", f"--lines={lines}", *["-F"] * follow, *chosen], check=False)
+        raise LabError(
+            f"lab {name!r} has no such log; there are {', '.join(path.stem for path in there) or 'none'}."
+        )
+    subprocess.run(
+        ["tail", "--verbose", f"--lines={lines}", *["-F"] * follow, *chosen], check=False
+    )
 
 
 @app.command(epilog=examples("export KUBECONFIG=$(python -m lab kubeconfig)"))
@@ -133,14 +167,21 @@ def kubeconfig(*, name: Name = "default") -> None:
     print(path)
 
 
-@app.command(epilog=examples("python -m lab binaries", "python -m lab binaries --kubernetes-version v1.36.3"))
-def binaries(*, kubernetes_version: Version = str(DEFAULT_KUBERNETES), real_node: RealNode = False) -> None:
+@app.command(
+    epilog=examples("python -m lab binaries", "python -m lab binaries --kubernetes-version v1.36.3")
+)
+def binaries(
+    *, kubernetes_version: Version = str(DEFAULT_KUBERNETES), real_node: RealNode = False
+) -> None:
     """Build the programs of a lab and of its tests, start nothing, and print where they are."""
     version = KubernetesVersion.parse(kubernetes_version)
     with progress() as say:
         programs = ensure_programs(version, say, real_node=real_node)
         compared = ensure_compared(version, say)
-    found = {one.name: getattr(programs, one.field) for one in (*ALL, *(OF_REAL_NODE if real_node else ()))}
+    found = {
+        one.name: getattr(programs, one.field)
+        for one in (*ALL, *(OF_REAL_NODE if real_node else ()))
+    }
     for name, path in {**found, **compared}.items():
         print(f"{name:<24}{path}")
 
@@ -150,7 +191,9 @@ def peers(names: Peers = None) -> None:
     """Build the programs of other projects beside which `make test-peers` tests, and print where they are."""
     unknown = set(names or ()) - {one.name for one in PEERS}
     if unknown:
-        raise LabError(f"no peer is called {', '.join(sorted(unknown))}; there are {', '.join(p.name for p in PEERS)}.")
+        raise LabError(
+            f"no peer is called {', '.join(sorted(unknown))}; there are {', '.join(p.name for p in PEERS)}."
+        )
     with progress() as say:
         built = ensure_peers(say, [one for one in PEERS if not names or one.name in names])
     for name, path in built.items():
@@ -193,7 +236,10 @@ def load(image: Image, *, name: Name = "default") -> None:
 
 @node.command()
 def kill(node: Node, *, name: Name = "default") -> None:
-    """End a real node as if its power failed: no peer gets a FIN or RST. Its Node stays until `kubectl delete node`."""
+    """End a real node as if its power failed: no peer gets a FIN or RST.
+
+    Its Node stays until `kubectl delete node`.
+    """
     Cluster.attach(name=name).kill_node(node)
     print(f"{node} is dead")
 

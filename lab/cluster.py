@@ -38,8 +38,9 @@ class Cluster:
     with Cluster.start(name="demo", options=Options(nodes=3)) as cluster:
         cluster.kubectl("get", "nodes")
 
-    `binaries` are the paths of the programs it runs (`binaries.kubectl` for a caller's own commands), `kubeconfig` is
-    the administrator's, `audit_log` holds one JSON line a write (audit.k8s.io/v1 Event, level Metadata).
+    `binaries` are the paths of the programs it runs (`binaries.kubectl` for a caller's own
+    commands), `kubeconfig` is the administrator's, `audit_log` holds one JSON line a write
+    (audit.k8s.io/v1 Event, level Metadata).
     """
 
     name: str
@@ -53,10 +54,15 @@ class Cluster:
 
     @classmethod
     @contextmanager
-    def start(cls, *, name: str = "default", options: Options = DEFAULT, say: Say = _silent) -> Iterator[Self]:
-        """Run a lab for as long as the block lasts, and not longer than this process. Raise LabError.
+    def start(
+        cls, *, name: str = "default", options: Options = DEFAULT, say: Say = _silent
+    ) -> Iterator[Self]:
+        """Run a lab for as long as the block lasts, and not longer than this process.
 
-        Missing programs are built first, which takes minutes; `say` is told what is waited for, a short phrase each.
+        Raise LabError.
+
+        Missing programs are built first, which takes minutes; `say` is told what is waited for, a
+        short phrase each.
         """
         with Lifeline(control.request(name, options, say)) as lifeline:
             yield cls._of(Layout.of(name), lifeline.ready(say))
@@ -67,7 +73,9 @@ class Cluster:
         layout = Layout.of(name)
         state = read_state(layout) if is_held(layout) else None
         if state is None or state.phase != "ready":
-            raise LabError(f"no lab {name!r} is up; start it with `python -m lab up --name {name}`.")
+            raise LabError(
+                f"no lab {name!r} is up; start it with `python -m lab up --name {name}`."
+            )
         return cls._of(layout, state)
 
     @classmethod
@@ -89,7 +97,11 @@ class Cluster:
         return LOOPBACK
 
     def kubectl(
-        self, *arguments: str, stdin: str | None = None, kubeconfig: Path | None = None, editor: str = "false"
+        self,
+        *arguments: str,
+        stdin: str | None = None,
+        kubeconfig: Path | None = None,
+        editor: str = "false",
     ) -> str:
         """Run kubectl, as administrator by default, and return its output; raise LabError with its complaint.
 
@@ -99,27 +111,40 @@ class Cluster:
         # What another lab served at the same port is of no use.
         command += [f"--cache-dir={self.state_dir / 'kubectl-cache'}", *arguments]
         environment = {**os.environ, "KUBE_EDITOR": editor}
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, env=environment)
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, check=False, env=environment
+        )
         if done.returncode:
-            raise LabError(f"`kubectl {' '.join(arguments)}` ended with {done.returncode}: {done.stderr.strip()}")
+            raise LabError(
+                f"`kubectl {' '.join(arguments)}` ended with {done.returncode}: {done.stderr.strip()}"
+            )
         return done.stdout
 
     def load_image(self, archive: Path) -> None:
         """Make the images of an archive known on each real node that is up. Raise LabError."""
         state = read_state(Layout(self.state_dir))
         pids = state.components if state else {}
-        holders = [pids[place.name].pid for place in places(self.options.real_nodes) if place.name in pids]
+        holders = [
+            pids[place.name].pid for place in places(self.options.real_nodes) if place.name in pids
+        ]
         if not holders:
-            raise LabError(f"lab {self.name!r} has no real node; start it with Options(real_nodes=1).")
+            raise LabError(
+                f"lab {self.name!r} has no real node; start it with Options(real_nodes=1)."
+            )
         for holder in holders:
             containerd.load(holder, archive)
 
     def kill_node(self, name: str) -> None:
-        """End a real node as if its power failed: no peer gets a FIN or RST. Its Node stays. Raise LabError."""
+        """End a real node as if its power failed: no peer gets a FIN or RST.
+
+        Its Node stays. Raise LabError.
+        """
         commands.ask(Layout(self.state_dir), commands.Order(do="kill", node=name))
 
     def start_node(self, name: str) -> None:
-        """Start a real node that was killed, and return when pods can be scheduled on it. Raise LabError.
+        """Start a real node that was killed, and return when pods can be scheduled on it.
+
+        Raise LabError.
 
         It has nothing of what it had but the images.
         """
@@ -128,12 +153,15 @@ class Cluster:
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Return a new kubeconfig file that has exactly the rights of this ServiceAccount, for a day; raise LabError.
 
-        The token comes from the TokenRequest API, as it does in a pod. The file is removed with the lab.
+        The token comes from the TokenRequest API, as it does in a pod. The file is removed with the
+        lab.
         """
         token = self._token(namespace, name)
         path = Layout(self.state_dir).kubeconfigs / f"{namespace}.{name}"
         user = f"system:serviceaccount:{namespace}:{name}"
-        write_token_kubeconfig(path, read_server(self.kubeconfig), user=user, token=token, namespace=namespace)
+        write_token_kubeconfig(
+            path, read_server(self.kubeconfig), user=user, token=token, namespace=namespace
+        )
         return path
 
     def _token(self, namespace: str, name: str) -> str:
@@ -143,9 +171,14 @@ class Cluster:
             "spec": {"expirationSeconds": TOKEN_SECONDS},
         }
         with self._api() as api:
-            answer = api.create(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", request)
+            answer = api.create(
+                f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", request
+            )
         return str(answer["status"]["token"])
 
     def _api(self) -> Api:
         pki = Layout(self.state_dir).pki
-        return Api(read_server(self.kubeconfig), KeyPair(certificate=pki / "admin.crt", key=pki / "admin.key"))
+        return Api(
+            read_server(self.kubeconfig),
+            KeyPair(certificate=pki / "admin.crt", key=pki / "admin.key"),
+        )

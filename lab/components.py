@@ -15,17 +15,20 @@ from lab.programs import Programs
 MANIFESTS = Path(__file__).parent / "manifests"
 CRDS = (MANIFESTS / "mpijob-crd.yaml", MANIFESTS / "podgroup-crd.yaml")
 ISSUER = "https://kubernetes.default.svc"
-# The default limits (20 requests a second for the controllers, 50 for the scheduler) are made for busy clusters; here
-# they would only blur what the operator and the controller under test do.
+# The default limits (20 requests a second for the controllers, 50 for the scheduler) are made for
+# busy clusters; here they would only blur what the operator and the controller under test do.
 UNHURRIED = ("--kube-api-qps=500", "--kube-api-burst=1000")
-# How often HPAs look; 15 s by default. Everything else of theirs a HPA can say itself, in its `behavior`.
+# How often HPAs look; 15 s by default. Everything else of theirs a HPA can say itself, in its
+# `behavior`.
 AUTOSCALER_PERIOD = "1s"
-# Kubernetes' own gangs, alpha and off in 1.36: gates for API server, controllers and scheduler; the API must be served.
+# Kubernetes' own gangs, alpha and off in 1.36: gates for API server, controllers and scheduler; the
+# API must be served.
 GANGS = "--feature-gates=GenericWorkload=true,GangScheduling=true"
 SERVED_GANGS = "--runtime-config=scheduling.k8s.io/v1alpha2=true"
 
-# Sandboxes of `kubectl exec` need privileges: root has them, others where user namespaces are allowed (Ubuntu 24.04
-# restricts them, and so do most containers). Where they cannot be had, exec is not offered.
+# Sandboxes of `kubectl exec` need privileges: root has them, others where user namespaces are
+# allowed (Ubuntu 24.04 restricts them, and so do most containers). Where they cannot be had, exec
+# is not offered.
 TOOLS = ("unshare", "nsenter")
 _NAMESPACES = ("--pid", "--fork", "--kill-child", "--mount-proc")
 
@@ -80,7 +83,9 @@ def etcd(programs: Programs, layout: Layout, credentials: Credentials, ports: Po
     return Component(name="etcd", command=command)
 
 
-def api_server(programs: Programs, layout: Layout, credentials: Credentials, ports: Ports) -> Component:
+def api_server(
+    programs: Programs, layout: Layout, credentials: Credentials, ports: Ports
+) -> Component:
     """Return kube-apiserver, with RBAC, an audit log, and the aggregation layer ready for an APIService."""
     c = credentials
     command = [
@@ -169,7 +174,9 @@ def kwok(programs: Programs, layout: Layout) -> Component:
     return Component(name="kwok", command=command)
 
 
-def podexec(programs: Programs, layout: Layout, credentials: Credentials, ports: Ports) -> Component:
+def podexec(
+    programs: Programs, layout: Layout, credentials: Credentials, ports: Ports
+) -> Component:
     """Return the server that answers `kubectl exec` for all nodes, in a PID namespace of its own."""
     command = [
         *confinement(),

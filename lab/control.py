@@ -18,8 +18,8 @@ from lab.options import Options
 from lab.state import DETACH, Request, State, decode_state, encode, read_state
 from lab.versions import KubernetesVersion
 
-# A supervisor kills its components and removes its files: some tenths of a second, but more than half a minute where
-# real nodes have gigabytes of images and the disk is busy.
+# A supervisor kills its components and removes its files: some tenths of a second, but more than
+# half a minute where real nodes have gigabytes of images and the disk is busy.
 END = 180.0  # seconds
 
 
@@ -59,7 +59,10 @@ class Lifeline:
                 down(self._request.name)
 
     def ready(self, say: Say) -> State:
-        """Wait until the lab is ready and return its state; `say` gets the progress. Raise LabError if it failed."""
+        """Wait until the lab is ready and return its state; `say` gets the progress.
+
+        Raise LabError if it failed.
+        """
         self._requests.write(encode(self._request) + b"\n")
         for line in self._states:
             state = decode_state(line)
@@ -69,7 +72,9 @@ class Lifeline:
                 raise LabError(state.message)
             say(state.message)
         log = Layout.of(self._request.name).log("supervisor")
-        raise LabError(f"the supervisor of lab {self._request.name!r} ended unexpectedly; {log} may say why.")
+        raise LabError(
+            f"the supervisor of lab {self._request.name!r} ended unexpectedly; {log} may say why."
+        )
 
     def detach(self) -> None:
         """Let the lab live on without us."""
@@ -100,7 +105,10 @@ def stay(name: str, lifeline: Lifeline) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """Status of a lab: `up`, and the last State that its supervisor wrote. They differ if the supervisor was killed."""
+    """Status of a lab: `up`, and the last State that its supervisor wrote.
+
+    They differ if the supervisor was killed.
+    """
 
     up: bool
     state: State | None
@@ -122,7 +130,10 @@ def status(name: str) -> Status:
 
 
 def down(name: str) -> bool:
-    """End a lab, or clear up after one that was killed; tell whether there was any. Raise LabError if it cannot be."""
+    """End a lab, or clear up after one that was killed; tell whether there was any.
+
+    Raise LabError if it cannot be.
+    """
     layout = Layout.of(name)
     there = layout.root.exists()
     state = read_state(layout)

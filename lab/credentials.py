@@ -13,7 +13,13 @@ from lab.pki import Authority, KeyPair, write_service_account_keys
 
 ADMINISTRATORS = "system:masters"
 # Names under which a container of a real cluster reaches the API server.
-API_SERVER_HOSTS = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", SERVICE_ADDRESS)
+API_SERVER_HOSTS = (
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    SERVICE_ADDRESS,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +60,9 @@ def write_credentials(
     return Credentials(
         authority=authority.certificate,
         server=authority.issue("server", user="lab-server", hosts=API_SERVER_HOSTS),
-        kubelet_client=authority.issue("kubelet-client", user="kube-apiserver-kubelet-client", group=ADMINISTRATORS),
+        kubelet_client=authority.issue(
+            "kubelet-client", user="kube-apiserver-kubelet-client", group=ADMINISTRATORS
+        ),
         front_proxy_authority=front_proxy.certificate,
         front_proxy=front_proxy.issue("front-proxy", user="front-proxy-client"),
         service_accounts=write_service_account_keys(layout.pki),
@@ -64,4 +72,6 @@ def write_credentials(
 
 
 def _kubelet(authority: Authority, place: Place) -> KeyPair:
-    return authority.issue(place.kubelet, user=place.user, group=GROUP, hosts=(place.name, place.address))
+    return authority.issue(
+        place.kubelet, user=place.user, group=GROUP, hosts=(place.name, place.address)
+    )

@@ -45,11 +45,16 @@ def report(layout: Layout, status: Status) -> list[str]:
         "API server": state.server,
         "Kubernetes": state.options.kubernetes_version,
         "nodes": f"{state.options.nodes} pretended, {state.options.real_nodes} real",
-        "kubectl exec": "works" if state.exec_offered else "not offered: PID namespaces cannot be had here",
+        "kubectl exec": "works"
+        if state.exec_offered
+        else "not offered: PID namespaces cannot be had here",
         "kubeconfig": layout.kubeconfig,
         "audit log": layout.audit_log,
         "supervisor": f"pid {state.supervisor.pid}",
-        **{name: f"pid {identity.pid}, {layout.log(name)}" for name, identity in state.components.items()},
+        **{
+            name: f"pid {identity.pid}, {layout.log(name)}"
+            for name, identity in state.components.items()
+        },
     }
     if status.summary == "ready":
         lines += [f"  {name:<24}{fact}" for name, fact in facts.items()]

@@ -1,8 +1,8 @@
 """Our own objects in a lab: everything `mpijob-elastic install` makes but what the lab cannot run.
 
-A pod of a Deployment would only be pretended here, and a pretended webhook answers nothing; so controller and webhook
-are processes of this machine (lab.replicas). They get the tokens of their ServiceAccounts, hence exactly their rights,
-under exactly the policies of a real installation.
+A pod of a Deployment would only be pretended here, and a pretended webhook answers nothing; so
+controller and webhook are processes of this machine (lab.replicas). They get the tokens of their
+ServiceAccounts, hence exactly their rights, under exactly the policies of a real installation.
 """
 
 import json
@@ -34,12 +34,16 @@ class Installed:
     namespaces: tuple[str, ...] = ()
 
 
-def install_into(cluster: Cluster, *, namespaces: tuple[str, ...] = (), also: tuple[Overlay, ...] = ()) -> Installed:
+def install_into(
+    cluster: Cluster, *, namespaces: tuple[str, ...] = (), also: tuple[Overlay, ...] = ()
+) -> Installed:
     """Make the objects; what is there already stays or is put right. Raise LabError."""
     [port] = free_ports(1)
     host = cluster.machine
     manifests = _manifests(cluster, namespaces, also)
-    wanted = [at_address(one, host=host, port=port) if one["kind"] in HOOKS else one for one in manifests]
+    wanted = [
+        at_address(one, host=host, port=port) if one["kind"] in HOOKS else one for one in manifests
+    ]
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=_text(wanted))
     return Installed(
         controller_kubeconfig=cluster.service_account_kubeconfig(names.NAMESPACE, names.CONTROLLER),
@@ -51,13 +55,25 @@ def install_into(cluster: Cluster, *, namespaces: tuple[str, ...] = (), also: tu
 
 def uninstall_from(cluster: Cluster, installed: Installed) -> None:
     """Remove the objects, and wait until they are gone. Raise LabError."""
-    cluster.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=_text(_manifests(cluster, installed.namespaces)))
+    cluster.kubectl(
+        "delete",
+        "--ignore-not-found",
+        "-f",
+        "-",
+        stdin=_text(_manifests(cluster, installed.namespaces)),
+    )
 
 
-def _manifests(cluster: Cluster, namespaces: tuple[str, ...], also: tuple[Overlay, ...] = ()) -> list[Manifest]:
+def _manifests(
+    cluster: Cluster, namespaces: tuple[str, ...], also: tuple[Overlay, ...] = ()
+) -> list[Manifest]:
     minor = KubernetesVersion.parse(cluster.options.kubernetes_version).minor
-    manifests = overlays.for_version(Plan(jobs_namespaces=namespaces, overlays=also).manifests(), minor)
-    served = [manifest for manifest in manifests if OPTIONAL_KINDS.get(manifest["kind"], 0) <= minor]
+    manifests = overlays.for_version(
+        Plan(jobs_namespaces=namespaces, overlays=also).manifests(), minor
+    )
+    served = [
+        manifest for manifest in manifests if OPTIONAL_KINDS.get(manifest["kind"], 0) <= minor
+    ]
     return [manifest for manifest in served if manifest["kind"] not in WORKLOADS]
 
 

@@ -1,6 +1,7 @@
 """A cluster of kind's in the place of a lab with real nodes: `make real LAB_KIND=1`. Untested.
 
-Nobody has run it, because no machine of ours had Docker: it is written from the documentation of kind and Docker.
+Nobody has run it, because no machine of ours had Docker: it is written from the documentation of
+kind and Docker.
 """
 
 import shutil
@@ -31,14 +32,26 @@ class KindCluster(Cluster):
 
     @classmethod
     @contextmanager
-    def start(cls, *, name: str = "default", options: Options = DEFAULT, say: Say = lambda _: None) -> Iterator[Self]:
-        """Run a cluster with `options.real_nodes` workers for as long as the block lasts. Raise LabError."""
+    def start(
+        cls, *, name: str = "default", options: Options = DEFAULT, say: Say = lambda _: None
+    ) -> Iterator[Self]:
+        """Run a cluster with `options.real_nodes` workers for as long as the block lasts.
+
+        Raise LabError.
+        """
         layout, binaries = Layout.of(name), ensure_programs(DEFAULT_KUBERNETES, say)
         for directory in (layout.logs, layout.kubeconfigs):
             directory.mkdir(mode=0o700, parents=True)
         nodes = [{"role": role} for role in ("control-plane", *["worker"] * options.real_nodes)]
         config = {"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4", "nodes": nodes}
-        create = ("kind", "create", "cluster", f"--name={name}", f"--kubeconfig={layout.kubeconfig}", "--wait=180s")
+        create = (
+            "kind",
+            "create",
+            "cluster",
+            f"--name={name}",
+            f"--kubeconfig={layout.kubeconfig}",
+            "--wait=180s",
+        )
         try:
             run(*create, "--config=-", stdin=yaml.safe_dump(config))
             cluster = cls(
@@ -72,4 +85,6 @@ class KindCluster(Cluster):
 
     def _token(self, namespace: str, name: str) -> str:
         # Python's own TLS need not like the certificates that kubeadm makes; kubectl does.
-        return self.kubectl("create", "token", name, f"--namespace={namespace}", f"--duration={TOKEN_SECONDS}s").strip()
+        return self.kubectl(
+            "create", "token", name, f"--namespace={namespace}", f"--duration={TOKEN_SECONDS}s"
+        ).strip()

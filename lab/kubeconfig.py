@@ -21,10 +21,17 @@ class Server:
 def write_certificate_kubeconfig(path: Path, server: Server, *, user: str, pair: KeyPair) -> None:
     """Write a kubeconfig that authenticates by client certificate."""
     certificate, key = (_base64(one.read_bytes()) for one in (pair.certificate, pair.key))
-    _write(path, server, user=user, credentials={"client-certificate-data": certificate, "client-key-data": key})
+    _write(
+        path,
+        server,
+        user=user,
+        credentials={"client-certificate-data": certificate, "client-key-data": key},
+    )
 
 
-def write_token_kubeconfig(path: Path, server: Server, *, user: str, token: str, namespace: str) -> None:
+def write_token_kubeconfig(
+    path: Path, server: Server, *, user: str, token: str, namespace: str
+) -> None:
     """Write a kubeconfig that authenticates by bearer token and works in `namespace`."""
     _write(path, server, user=user, credentials={"token": token}, namespace=namespace)
 
@@ -35,14 +42,23 @@ def read_server(path: Path) -> Server:
     return Server(url=cluster["server"], ca=base64.b64decode(cluster["certificate-authority-data"]))
 
 
-def _write(path: Path, server: Server, *, user: str, credentials: dict[str, str], namespace: str = "default") -> None:
+def _write(
+    path: Path,
+    server: Server,
+    *,
+    user: str,
+    credentials: dict[str, str],
+    namespace: str = "default",
+) -> None:
     cluster = {"server": server.url, "certificate-authority-data": _base64(server.ca)}
     content: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "lab", "cluster": cluster}],
         "users": [{"name": user, "user": credentials}],
-        "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": user, "namespace": namespace}}],
+        "contexts": [
+            {"name": "lab", "context": {"cluster": "lab", "user": user, "namespace": namespace}}
+        ],
         "current-context": "lab",
     }
     write_private(path, yaml.safe_dump(content, sort_keys=False).encode())

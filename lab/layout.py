@@ -38,7 +38,9 @@ class Layout:
         self.pki = root / "pki"
         self.kubeconfigs = root / "kubeconfigs"  # of components and ServiceAccounts
         self.kubeconfig = root / "kubeconfig"  # the administrator's
-        self.audit_log = root / "audit.log"  # a line of JSON for each audited request (manifests/audit-policy.yaml)
+        self.audit_log = (
+            root / "audit.log"
+        )  # a line of JSON for each audited request (manifests/audit-policy.yaml)
         self.etcd = root / "etcd"  # its data
         self.node = root / "node"  # files of the real nodes
 

@@ -1,6 +1,7 @@
 """File locks, which the kernel releases however their holder ends: one supervisor a lab, one builder at a time.
 
-So the lock of a lab, and no pid, says whether it lives. Who holds it may clear away what a killed lab has left.
+So the lock of a lab, and no pid, says whether it lives. Who holds it may clear away what a killed
+lab has left.
 """
 
 import fcntl
@@ -17,12 +18,16 @@ from lab.state import read_state
 
 # A caller of `is_held` holds a free lock for some microseconds.
 PATIENCE = 1.0  # seconds
-DYING = 10.0  # seconds that components may take to end after their supervisor; the kernel kills them at once
+# seconds that components may take to end after their supervisor; the kernel kills them at once
+DYING = 10.0
 
 
 @contextmanager
 def held(layout: Layout) -> Iterator[bool]:
-    """Hold the lock of a lab if it can be had within a second; yield whether it could. Creates the lab's directory."""
+    """Hold the lock of a lab if it can be had within a second; yield whether it could.
+
+    Creates the lab's directory.
+    """
     deadline = time.monotonic() + PATIENCE
     while (descriptor := _try(layout)) is None and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -44,7 +49,10 @@ def is_held(layout: Layout) -> bool:
 
 
 def clear(layout: Layout) -> None:
-    """Remove all files of a lab but its lock, which the caller holds. Raise LabError if another version wrote them."""
+    """Remove all files of a lab but its lock, which the caller holds.
+
+    Raise LabError if another version wrote them.
+    """
     state = read_state(layout)
     for identity in state.components.values() if state else ():
         identity.ends_within(DYING)
@@ -61,7 +69,8 @@ def _try(layout: Layout) -> int | None:
     descriptor = os.open(layout.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The holder before us may have removed the file with the lab: then we hold a lock nobody else can see.
+        # The holder before us may have removed the file with the lab: then we hold a lock nobody
+        # else can see.
         if os.path.samestat(os.fstat(descriptor), layout.lock.stat()):
             return descriptor
     except (BlockingIOError, FileNotFoundError):

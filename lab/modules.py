@@ -33,15 +33,20 @@ def make_module(directory: Path, version: KubernetesVersion) -> None:
     unfinished.mkdir(parents=True)
     found = download(f"k8s.io/kubernetes@{version}", directory=unfinished)
     released = json.loads(run_go("mod", "edit", "-json", found["GoMod"], directory=unfinished))
-    packages = [program.package for program in (*ALL, *OF_REAL_NODE) if program.module == "kubernetes"]
+    packages = [
+        program.package for program in (*ALL, *OF_REAL_NODE) if program.module == "kubernetes"
+    ]
     (unfinished / "go.mod").write_text(_go_mod(version, released, packages))
     # Fills in everything that the packages need, so that each build can insist on what is written.
     run_go("list", "-mod=mod", "-deps", *packages, directory=unfinished)
     unfinished.rename(directory)
 
 
-def _go_mod(version: KubernetesVersion, released: dict[str, list[dict[str, str]]], packages: list[str]) -> str:
-    # k8s.io/kubernetes requires its staging modules at v0.0.0, which exists in its own source tree only.
+def _go_mod(
+    version: KubernetesVersion, released: dict[str, list[dict[str, str]]], packages: list[str]
+) -> str:
+    # k8s.io/kubernetes requires its staging modules at v0.0.0, which exists in its own source tree
+    # only.
     staging = [one["Path"] for one in released["Require"] if one["Version"] == "v0.0.0"]
     lines = [
         "module mpijob-elastic.local/lab/kubernetes",

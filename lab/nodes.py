@@ -1,7 +1,7 @@
 """The pretended nodes: large enough that nothing in a test waits for room.
 
-Beside real nodes they have a taint of the same key and value as their label, so that pods go to a real one unless
-they tolerate it; and kwok is told by the label which nodes are its own.
+Beside real nodes they have a taint of the same key and value as their label, so that pods go to a
+real one unless they tolerate it; and kwok is told by the label which nodes are its own.
 """
 
 from datetime import datetime
@@ -19,7 +19,9 @@ RESOURCES = {
 }
 
 
-def node(index: int, *, kubernetes_version: str, kubelet_port: int | None, beside_real: bool = False) -> dict[str, Any]:
+def node(
+    index: int, *, kubernetes_version: str, kubelet_port: int | None, beside_real: bool = False
+) -> dict[str, Any]:
     """Return node `lab-INDEX` as a kubelet would register it; without `kubelet_port` nobody can exec into its pods."""
     name = f"lab-{index}"
     status: dict[str, Any] = {
@@ -33,7 +35,11 @@ def node(index: int, *, kubernetes_version: str, kubelet_port: int | None, besid
     }
     if kubelet_port is not None:
         status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": kubelet_port}}
-    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    labels = {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+    }
     taint = {"key": KIND_LABEL, "value": PRETENDED[KIND_LABEL], "effect": "NoSchedule"}
     return {
         "apiVersion": "v1",
@@ -62,7 +68,11 @@ def heard(node: dict[str, Any]) -> datetime:
 
 
 def _ready(node: dict[str, Any]) -> list[dict[str, Any]]:
-    return [condition for condition in node["status"].get("conditions", []) if condition["type"] == "Ready"]
+    return [
+        condition
+        for condition in node["status"].get("conditions", [])
+        if condition["type"] == "Ready"
+    ]
 
 
 def _node_info(kubernetes_version: str) -> dict[str, str]:

@@ -14,8 +14,8 @@ MAX_REAL_NODES = 8  # each has a kubelet and a containerd, and images of its own
 class Options:
     """`nodes` pretended nodes, `real_nodes` that run pods, and the Kubernetes version, as `v1.34.4`.
 
-    Pretended nodes beside real ones have a taint (lab.nodes.PRETENDED), so that pods go to the real ones. `gangs`: with
-    PodGroups of Kubernetes' own, which take 1.36 and gates (components.GANGS).
+    Pretended nodes beside real ones have a taint (lab.nodes.PRETENDED), so that pods go to the real
+    ones. `gangs`: with PodGroups of Kubernetes' own, which take 1.36 and gates (components.GANGS).
     """
 
     nodes: int = DEFAULT_NODES

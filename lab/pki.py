@@ -1,6 +1,7 @@
 """Keys and certificates of one lab: its own CA, and what each component shows to the others.
 
-Everything is elliptic (P-256), so that making all of it costs milliseconds. Keys are files of mode 0600.
+Everything is elliptic (P-256), so that making all of it costs milliseconds. Keys are files of mode
+0600.
 """
 
 import datetime as dt
@@ -38,8 +39,12 @@ def write_private(path: Path, content: bytes) -> None:
 def write_service_account_keys(directory: Path) -> KeyPair:
     """Write the key that signs ServiceAccount tokens, and its public half as the "certificate"."""
     key = ec.generate_private_key(ec.SECP256R1())
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    pair = KeyPair(certificate=directory / "service-account.pub", key=directory / "service-account.key")
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    pair = KeyPair(
+        certificate=directory / "service-account.pub", key=directory / "service-account.key"
+    )
     write_private(pair.key, _pem(key))
     pair.certificate.write_bytes(public)
     return pair
@@ -56,7 +61,9 @@ class Authority:
         self.certificate = directory / f"{name}.crt"
         self.certificate.write_bytes(self._self_signed().public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, name: str, *, user: str, group: str | None = None, hosts: tuple[str, ...] = ()) -> KeyPair:
+    def issue(
+        self, name: str, *, user: str, group: str | None = None, hosts: tuple[str, ...] = ()
+    ) -> KeyPair:
         """Write `name`.crt and `name`.key for a client called `user` in `group`, a server too if `hosts` are given.
 
         Hosts are names and addresses; loopback is always among them.
@@ -65,7 +72,10 @@ class Authority:
         attributes = [x509.NameAttribute(NameOID.COMMON_NAME, user)]
         if group:
             attributes.append(x509.NameAttribute(NameOID.ORGANIZATION_NAME, group))
-        usages = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if hosts else [])]
+        usages = [
+            ExtendedKeyUsageOID.CLIENT_AUTH,
+            *([ExtendedKeyUsageOID.SERVER_AUTH] if hosts else []),
+        ]
         builder = (
             self._builder(x509.Name(attributes), key.public_key())
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -74,7 +84,9 @@ class Authority:
         if hosts:
             names = [_general_name(host) for host in (*hosts, LOOPBACK)]
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-        pair = KeyPair(certificate=self._directory / f"{name}.crt", key=self._directory / f"{name}.key")
+        pair = KeyPair(
+            certificate=self._directory / f"{name}.crt", key=self._directory / f"{name}.key"
+        )
         certificate = builder.sign(self._key, hashes.SHA256())
         pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         write_private(pair.key, _pem(key))
@@ -100,7 +112,9 @@ class Authority:
             .sign(self._key, hashes.SHA256())
         )
 
-    def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    def _builder(
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey
+    ) -> x509.CertificateBuilder:
         # Python's verifier (VERIFY_X509_STRICT, the default from 3.13) wants both key identifiers.
         return (
             x509.CertificateBuilder()
@@ -111,7 +125,10 @@ class Authority:
             .not_valid_before(self._now - SKEW)
             .not_valid_after(self._now + LIFETIME)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
+                critical=False,
+            )
         )
 
 

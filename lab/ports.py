@@ -5,16 +5,18 @@ import random
 import socket
 from contextlib import ExitStack
 
-# Above those of well-known services, below those that Kubernetes gives to Services and the kernel to connections
-# (net.ipv4.ip_local_port_range): one of these could be taken while the program that has it is started again.
+# Above those of well-known services, below those that Kubernetes gives to Services and the kernel
+# to connections (net.ipv4.ip_local_port_range): one of these could be taken while the program that
+# has it is started again.
 RANGE = range(10_000, 30_000)
 
 
 def free_ports(count: int) -> list[int]:
     """Return `count` different free TCP ports of 127.0.0.1.
 
-    They are bound all at once, so that none is given twice, and released before returning: another program may take one
-    in between. The caller sees that as a component that ends with "address already in use", and asks again.
+    They are bound all at once, so that none is given twice, and released before returning: another
+    program may take one in between. The caller sees that as a component that ends with "address
+    already in use", and asks again.
     """
     found: list[int] = []
     with ExitStack() as stack:

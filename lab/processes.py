@@ -1,7 +1,8 @@
 """Processes that cannot outlive the lab, and identities that a recycled pid cannot fake.
 
-A child asks the kernel for SIGKILL when its parent ends (PR_SET_PDEATHSIG, prctl(2)), so `kill -9` of the supervisor
-leaves none behind. The kernel means the parent *thread*: start children from the main thread only.
+A child asks the kernel for SIGKILL when its parent ends (PR_SET_PDEATHSIG, prctl(2)), so `kill -9`
+of the supervisor leaves none behind. The kernel means the parent *thread*: start children from the
+main thread only.
 """
 
 import contextlib
@@ -54,8 +55,8 @@ class Identity:
     def ends_within(self, seconds: float) -> bool:
         """Wait for the end of the process, and tell whether it came.
 
-        A pidfd tells of the end of the last thread. Before that a killed process can look like a zombie in /proc while
-        its threads hold its ports.
+        A pidfd tells of the end of the last thread. Before that a killed process can look like a
+        zombie in /proc while its threads hold its ports.
         """
         with self._pidfd() as pidfd:
             return pidfd is None or bool(select.select([pidfd], [], [], seconds)[0])
@@ -64,7 +65,8 @@ class Identity:
     def _pidfd(self) -> Iterator[int | None]:
         """Yield a descriptor of this very process, or None if it has ended.
 
-        It is opened before the check, so that it cannot be of a process that got the same pid later.
+        It is opened before the check, so that it cannot be of a process that got the same pid
+        later.
         """
         try:
             pidfd = os.pidfd_open(self.pid)
@@ -110,7 +112,9 @@ def orphans_awaited() -> Iterator[None]:
                 os.wait()
 
 
-def spawn(command: Sequence[str], *, log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def spawn(
+    command: Sequence[str], *, log: Path, environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
     """Start a child tied to this process, in a session of its own (a Ctrl-C is not for it); `log` gets its output."""
     with log.open("ab") as output:
         return subprocess.Popen(
@@ -137,7 +141,9 @@ def run(*command: str | Path, stdin: str = "") -> str:
     """Run a program to its end, and return its output; raise LabError with its complaint."""
     done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise LabError(f"`{' '.join(map(str, command))}` ended with {done.returncode}: {done.stderr.strip()}")
+        raise LabError(
+            f"`{' '.join(map(str, command))}` ended with {done.returncode}: {done.stderr.strip()}"
+        )
     return done.stdout
 
 
@@ -149,14 +155,23 @@ def new_log(folder: Path, name: str) -> Path:
 
 
 def await_start(
-    process: subprocess.Popen[bytes], ready: Callable[[], bool], *, name: str, log: Path, within: float
+    process: subprocess.Popen[bytes],
+    ready: Callable[[], bool],
+    *,
+    name: str,
+    log: Path,
+    within: float,
 ) -> None:
     """Return once it is ready; raise LabError with the end of its log if it ends or takes longer."""
     deadline = time.monotonic() + within
     while not ready():
         code = process.poll()
         if code is not None or time.monotonic() > deadline:
-            what = f"ended with exit code {code}" if code is not None else f"is not ready after {within:.0f} s"
+            what = (
+                f"ended with exit code {code}"
+                if code is not None
+                else f"is not ready after {within:.0f} s"
+            )
             tail = "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
             raise LabError(f"the {name} {what}. The end of {log}:\n{tail}")
         time.sleep(START_POLL)

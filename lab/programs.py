@@ -51,7 +51,8 @@ ALL = (
     _kubernetes("kubectl", 20),
     Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", 60),
     Program("podexec", "podexec", ".", 5),
-    # The release's own program, and its controller in a main of ours: see lab/binaries/mpi-operator-v0.2.3/main.go.
+    # The release's own program, and its controller in a main of ours: see
+    # lab/binaries/mpi-operator-v0.2.3/main.go.
     Program("mpi-operator-v0.2.3", "mpi-operator-v0.2.3", _MPI_OPERATOR, 30),
     Program("mpi-controller-v0.2.3", "mpi-operator-v0.2.3", ".", 5),
 )
@@ -60,26 +61,42 @@ COMPARED = (
     Program("mpi-operator-v0.3.0", "mpi-operator-v0.3.0", _MPI_OPERATOR, 40),
     Program("mpi-controller-v0.3.0", "mpi-operator-v0.3.0", ".", 5),
 )
-OF_REAL_NODE = (_kubernetes("kubelet", 60), _kubernetes("kube-proxy", 15), Program("pause", "pause", ".", 5))
+OF_REAL_NODE = (
+    _kubernetes("kubelet", 60),
+    _kubernetes("kube-proxy", 15),
+    Program("pause", "pause", ".", 5),
+)
 
 # What other projects run beside us, in tests only: too heavy to build unasked (`make test-peers`).
 PEERS = (
     Program("helm", "helm", "helm.sh/helm/v3/cmd/helm", 130),
-    Program("prometheus-adapter", "prometheus-adapter", "sigs.k8s.io/prometheus-adapter/cmd/adapter", 150),
+    Program(
+        "prometheus-adapter",
+        "prometheus-adapter",
+        "sigs.k8s.io/prometheus-adapter/cmd/adapter",
+        150,
+    ),
     Program("cert-manager", "cert-manager", ".", 180),
     Program("keda-operator", "keda", "github.com/kedacore/keda/v2/cmd/operator", 400),
     Program("keda-adapter", "keda", "github.com/kedacore/keda/v2/cmd/adapter", 30),
-    Program("metrics-server", "metrics-server", "sigs.k8s.io/metrics-server/cmd/metrics-server", 190),
+    Program(
+        "metrics-server", "metrics-server", "sigs.k8s.io/metrics-server/cmd/metrics-server", 190
+    ),
     Program("volcano-scheduler", "volcano", "volcano.sh/volcano/cmd/scheduler", 400),
     Program("coscheduler", "scheduler-plugins", "sigs.k8s.io/scheduler-plugins/cmd/scheduler", 350),
-    Program("koord-scheduler", "koordinator", "github.com/koordinator-sh/koordinator/cmd/koord-scheduler", 400),
+    Program(
+        "koord-scheduler",
+        "koordinator",
+        "github.com/koordinator-sh/koordinator/cmd/koord-scheduler",
+        400,
+    ),
     Program("kueue", "kueue", "sigs.k8s.io/kueue/cmd/kueue", 500),
     Program("karmadactl", "karmada", "github.com/karmada-io/karmada/cmd/karmadactl", 200),
     Program("arena", "arena", "github.com/kubeflow/arena/cmd/arena", 200),
 )
 
-# Those inside kubectl 1.28 and 1.32, small enough for the test that needs them to build them. kubectl 1.28 has a commit
-# shortly before v5.0.4.
+# Those inside kubectl 1.28 and 1.32, small enough for the test that needs them to build them.
+# kubectl 1.28 has a commit shortly before v5.0.4.
 _KUSTOMIZE = "sigs.k8s.io/kustomize/kustomize/v5"
 KUSTOMIZES = (
     Program("kustomize-v5.0.4", "kustomize-v5.0.4", _KUSTOMIZE, 25),

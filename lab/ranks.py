@@ -1,9 +1,10 @@
 """Stand-ins for Horovod's ranks, so that a drain has something to wait for.
 
-As Horovod's driver does: look at the list of hosts once a second; in each new host start a rank, as kubexec.sh does,
-with the launcher's own rights (so a worker that its Role does not name cannot be reached); a rank whose host has left
-the list ends by itself at its next commit, and a host whose rank was killed is never used again. A rank is a real
-process of its pod, which runs until its input ends.
+As Horovod's driver does: look at the list of hosts once a second; in each new host start a rank, as
+kubexec.sh does, with the launcher's own rights (so a worker that its Role does not name cannot be
+reached); a rank whose host has left the list ends by itself at its next commit, and a host whose
+rank was killed is never used again. A rank is a real process of its pod, which runs until its input
+ends.
 """
 
 import os
@@ -65,7 +66,13 @@ class Ranks:
 
     def __init__(self, cluster: Cluster, *, namespace: str, job: str, commit: float) -> None:
         rights = cluster.service_account_kubeconfig(namespace, names.launcher(job))
-        self._kubectl = [str(cluster.binaries.kubectl), "--kubeconfig", str(rights), "-n", namespace]
+        self._kubectl = [
+            str(cluster.binaries.kubectl),
+            "--kubeconfig",
+            str(rights),
+            "-n",
+            namespace,
+        ]
         self._commit = commit
         self._ranks: dict[str, Rank] = {}
 
@@ -94,7 +101,11 @@ class Ranks:
         """Notice ranks that have started, and end those whose time has come."""
         for rank in self._ranks.values():
             rank.listen()
-            if rank.state == "leaving" and rank.ends_at is not None and rank.ends_at <= time.monotonic():
+            if (
+                rank.state == "leaving"
+                and rank.ends_at is not None
+                and rank.ends_at <= time.monotonic()
+            ):
                 rank.end()
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """The webhook configurations in a lab, where no Service leads to a pod: the API server calls a port of this machine.
 
-Either they name the port themselves, or they stay as they are and the Service is one of another name for this machine.
+Either they name the port themselves, or they stay as they are and the Service is one of another
+name for this machine.
 """
 
 import copy
@@ -19,8 +20,8 @@ from mpijob_elastic.install.server import HOOKS
 from mpijob_elastic.kube.resources import MPI_JOBS, VALIDATING_WEBHOOKS
 
 Manifest = dict[str, Any]
-# Seconds until the API server goes on without an answer: a busy machine delays one by more than a cluster would, and a
-# client waits for 10.
+# Seconds until the API server goes on without an answer: a busy machine delays one by more than a
+# cluster would, and a client waits for 10.
 TIMEOUT = 9
 
 
@@ -66,7 +67,9 @@ def called(cluster: Cluster, namespace: str = "default") -> bool:
 def evictions_wait(cluster: Cluster) -> bool:
     """Return True once the API server is told where to ask about evictions; the webhook looks every 10 s if it is."""
     path = "{.webhooks[*].clientConfig.url}"
-    found = cluster.kubectl("get", VALIDATING_WEBHOOKS.plural, names.PROGRAM, "-o", f"jsonpath={path}")
+    found = cluster.kubectl(
+        "get", VALIDATING_WEBHOOKS.plural, names.PROGRAM, "-o", f"jsonpath={path}"
+    )
     return names.PATH_EVICT in found
 
 

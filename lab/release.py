@@ -1,6 +1,7 @@
 """Put what a release needs beside the image into dist/: `python -m lab.release`, as `make release` does.
 
-No file depends on the time, the user or the machine, so two builds have the same checksums (SHA256SUMS).
+No file depends on the time, the user or the machine, so two builds have the same checksums
+(SHA256SUMS).
 """
 
 import hashlib
@@ -27,7 +28,14 @@ def write_wheel(folder: Path, say: Say) -> Path:
 
     For hatchling every entry is of SOURCE_DATE_EPOCH, or of 2020, whenever it is built.
     """
-    command = [sys.executable, "-m", "hatchling", "build", "--target=wheel", f"--directory={folder}"]
+    command = [
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "--target=wheel",
+        f"--directory={folder}",
+    ]
     run(command, say=say, directory=ROOT)
     return folder / WHEEL
 
@@ -50,7 +58,11 @@ def main() -> None:
     """Write wheel and chart, and the checksums of these and the image; print the checksums."""
     with progress() as say:
         say("the wheel and the chart")
-        files = [write_wheel(DIST, say), DIST / f"{NAME}-{VERSION}.tgz", *(DIST / name for name in OF_IMAGE)]
+        files = [
+            write_wheel(DIST, say),
+            DIST / f"{NAME}-{VERSION}.tgz",
+            *(DIST / name for name in OF_IMAGE),
+        ]
         write_chart(files[1])
     sums = "".join(f"{sha256(path)}  {path.name}\n" for path in sorted(files))
     (DIST / SUMS).write_text(sums)

@@ -32,8 +32,11 @@ def combine(directory: Path, overlays: Collection[Overlay]) -> Path:
     shutil.copy(path.parent / "single-namespace" / "jobs-namespace.yaml", path)
     kustomization = {
         "resources": ["../default", "jobs-namespace.yaml"],
-        # single-namespace after et-operator, whose rights it narrows, and before cert-manager, which takes its away.
-        "components": [f"../../components/{name}" for name in reversed(Overlay) if name in overlays],
+        # single-namespace after et-operator, whose rights it narrows, and before cert-manager,
+        # which takes its away.
+        "components": [
+            f"../../components/{name}" for name in reversed(Overlay) if name in overlays
+        ],
     }
     (path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     return path
@@ -54,12 +57,20 @@ def files(kubectl: Path) -> dict[str, str]:
 
 
 def _objects(text: str) -> dict[Identity, str]:
-    return {identity(yaml.safe_load(one)): one for one in re.split(r"^---\n", text, flags=re.MULTILINE) if one}
+    return {
+        identity(yaml.safe_load(one)): one
+        for one in re.split(r"^---\n", text, flags=re.MULTILINE)
+        if one
+    }
 
 
 def _difference(before: Mapping[Identity, str], after: Mapping[Identity, str]) -> str:
     changed = [text for one, text in after.items() if before.get(one) != text]
-    gone = [_delete(one) for one, text in before.items() if one not in after and not text.startswith("$patch")]
+    gone = [
+        _delete(one)
+        for one, text in before.items()
+        if one not in after and not text.startswith("$patch")
+    ]
     return "---\n".join([*changed, *gone])
 
 

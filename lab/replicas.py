@@ -80,7 +80,9 @@ class Replica:
         command = [sys.executable, "-m", "mpijob_elastic", name]
         own = [f"--kubeconfig={kubeconfig}", f"--health-port={port}"]
         log = new_log(Layout(cluster.state_dir).logs, name)
-        process = spawn([*command, *own, *options], log=log, environment=_environment(jobs_namespaces))
+        process = spawn(
+            [*command, *own, *options], log=log, environment=_environment(jobs_namespaces)
+        )
         replica = cls(process=process, log=log, health=f"http://127.0.0.1:{port}")
         try:
             await_start(process, replica.ready, name=name, log=log, within=PATIENCE)
@@ -96,7 +98,10 @@ class Controller(Replica):
     @classmethod
     @contextmanager
     def start(cls, cluster: Cluster, installed: Installed, *options: str) -> Iterator[Self]:
-        """Run one for as long as the block lasts; it is ready. `options` are further ones of its command."""
+        """Run one for as long as the block lasts; it is ready.
+
+        `options` are further ones of its command.
+        """
         only = ["--no-node-watch"] if installed.namespaces else []
         options = (*only, "--health-host=127.0.0.1", *options)
         kubeconfig = installed.controller_kubeconfig
@@ -109,15 +114,26 @@ class Webhook(Replica):
 
     @classmethod
     @contextmanager
-    def start(cls, cluster: Cluster, installed: Installed, *options: str, port: int | None = None) -> Iterator[Self]:
-        """Run one for as long as the block lasts; it is ready. `options` are further ones of its command.
+    def start(
+        cls, cluster: Cluster, installed: Installed, *options: str, port: int | None = None
+    ) -> Iterator[Self]:
+        """Run one for as long as the block lasts; it is ready.
 
-        Unless they say otherwise it does not drain: there is nobody here who must learn of its end first.
+        `options` are further ones of its command.
+
+        Unless they say otherwise it does not drain: there is nobody here who must learn of its end
+        first.
         """
         host = cluster.machine
-        where = [f"--host={host}", f"--port={port or installed.webhook_port}", f"--extra-san={host}"]
+        where = [
+            f"--host={host}",
+            f"--port={port or installed.webhook_port}",
+            f"--extra-san={host}",
+        ]
         options = (*where, "--drain-seconds=0", *options)
-        with cls._run(cluster, "webhook", installed.webhook_kubeconfig, options, installed.namespaces) as running:
+        with cls._run(
+            cluster, "webhook", installed.webhook_kubeconfig, options, installed.namespaces
+        ) as running:
             yield running
 
 

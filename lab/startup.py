@@ -66,7 +66,9 @@ class Startup:
         ports = Ports(etcd=etcd, etcd_peer=etcd_peer, api_server=api_server, kubelet=kubelet)
         server = f"https://127.0.0.1:{ports.api_server}"
         real_nodes = places(self.request.options.real_nodes)
-        credentials = write_credentials(self.layout, server, now=dt.datetime.now(dt.UTC), real_nodes=real_nodes)
+        credentials = write_credentials(
+            self.layout, server, now=dt.datetime.now(dt.UTC), real_nodes=real_nodes
+        )
         rack = None
         if real_nodes:
             rack = Rack(
@@ -83,7 +85,9 @@ class Startup:
             self._await("kube-apiserver", api.ready)
             self._start_rest(credentials)
             if exec_offered:
-                self.children.start(components.podexec(self.request.programs, self.layout, credentials, ports))
+                self.children.start(
+                    components.podexec(self.request.programs, self.layout, credentials, ports)
+                )
                 self._await("podexec", lambda: _listening(ports.kubelet))
             self._create_objects(api, ports.kubelet if exec_offered else None)
             self._await("custom resource definitions", lambda: _served(api))
@@ -99,7 +103,9 @@ class Startup:
         self._await("etcd", lambda: _listening(ports.etcd))
         api_server = components.api_server(programs, layout, credentials, ports)
         if self.request.options.real_nodes:
-            api_server = api_server.also(f"--egress-selector-config-file={gateway.write_selection(layout)}")
+            api_server = api_server.also(
+                f"--egress-selector-config-file={gateway.write_selection(layout)}"
+            )
         if self.request.options.gangs:
             api_server = api_server.also(components.GANGS, components.SERVED_GANGS)
         self.children.start(api_server)
@@ -107,12 +113,16 @@ class Startup:
     def _start_rest(self, credentials: Credentials) -> None:
         programs, layout = self.request.programs, self.layout
         gates = [components.GANGS] if self.request.options.gangs else []
-        self.children.start(components.controller_manager(programs, layout, credentials).also(*gates))
+        self.children.start(
+            components.controller_manager(programs, layout, credentials).also(*gates)
+        )
         self.children.start(components.scheduler(programs, layout).also(*gates))
         kwok = components.kwok(programs, layout)
         if self.request.options.real_nodes:
             label = "=".join(*nodes.PRETENDED.items())
-            kwok = kwok.also("--manage-all-nodes=false", f"--manage-nodes-with-label-selector={label}")
+            kwok = kwok.also(
+                "--manage-all-nodes=false", f"--manage-nodes-with-label-selector={label}"
+            )
         self.children.start(kwok)
 
     def _create_objects(self, api: Api, kubelet_port: int | None) -> None:
@@ -135,7 +145,9 @@ class Startup:
             self.interrupted()
             self.children.check()
             if time.monotonic() > deadline:
-                raise LabError(f"{what}: not ready after {DEADLINE:.0f} s; its log is in {self.layout.logs}.")
+                raise LabError(
+                    f"{what}: not ready after {DEADLINE:.0f} s; its log is in {self.layout.logs}."
+                )
             time.sleep(POLL)
 
 

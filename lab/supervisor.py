@@ -1,13 +1,17 @@
 """The process that owns a lab: it starts the components, watches them, and ends them all when it ends.
 
 Life of a lab
-- `up` starts `python -m lab.supervisor` in a session of its own and writes a Request to its standard input. The
-  supervisor writes States, one line each, to its standard output until the lab is ready or has failed.
-- That standard input is a lifeline: if it closes before the line `detach`, the program that wanted the lab is gone, and
-  so goes the lab.
-- SIGTERM, SIGINT and SIGHUP end it. If it is killed, the kernel ends the components (see lab.processes).
-- If a component ends by itself, the lab is of no use: it ends, and the state and the logs stay to tell why.
-- While it is up, the supervisor does what it is asked to do with real nodes (see lab.node.commands).
+- `up` starts `python -m lab.supervisor` in a session of its own and writes a Request to its
+  standard input. The supervisor writes States, one line each, to its standard output until the lab
+  is ready or has failed.
+- That standard input is a lifeline: if it closes before the line `detach`, the program that wanted
+  the lab is gone, and so goes the lab.
+- SIGTERM, SIGINT and SIGHUP end it. If it is killed, the kernel ends the components (see
+  lab.processes).
+- If a component ends by itself, the lab is of no use: it ends, and the state and the logs stay to
+  tell why.
+- While it is up, the supervisor does what it is asked to do with real nodes (see
+  lab.node.commands).
 """
 
 import contextlib
@@ -69,15 +73,26 @@ class Supervisor:
         """Bring the lab up and keep it until it is to end; leave the state and the logs of a failed one only."""
         try:
             self._begin()
-            # podexec is no child of ours but of `unshare`, and keeps its port until it has ended too.
-            # kwok would read a configuration from a real home directory.
-            environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self._layout.root)}
-            with orphans_awaited(), self._cgroups(), Children(self._layout, environment=environment) as children:
+            # podexec is no child of ours but of `unshare`, and keeps its port until it has ended
+            # too. kwok would read a configuration from a real home directory.
+            environment = {
+                "PATH": os.environ.get("PATH", os.defpath),
+                "HOME": str(self._layout.root),
+            }
+            with (
+                orphans_awaited(),
+                self._cgroups(),
+                Children(self._layout, environment=environment) as children,
+            ):
                 self._live(children)
         except LabError as error:
             for directory in (self._layout.etcd, self._layout.node):
                 shutil.rmtree(directory, ignore_errors=True)
-            self._report(msgspec.structs.replace(self._state, phase="failed", message=str(error), components={}))
+            self._report(
+                msgspec.structs.replace(
+                    self._state, phase="failed", message=str(error), components={}
+                )
+            )
         except Stopped:
             shutil.rmtree(self._layout.root)
 

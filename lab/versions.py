@@ -22,7 +22,9 @@ class KubernetesVersion:
         """Read `v1.34.4` or `1.34.4`; raise LabError for anything else."""
         match = _PATTERN.fullmatch(text)
         if match is None or int(match[1]) != 1:
-            raise LabError(f"Kubernetes version {text!r} is not of the form v1.MINOR.PATCH, as in v1.34.4.")
+            raise LabError(
+                f"Kubernetes version {text!r} is not of the form v1.MINOR.PATCH, as in v1.34.4."
+            )
         return cls(*(int(part) for part in match.groups()))
 
     def __str__(self) -> str:

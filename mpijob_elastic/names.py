@@ -1,8 +1,8 @@
 """Every name, label, annotation, key and path of the core that other programs rely on, once, with its source.
 
-Those of an optional capability are in its folder.
-Sources: [operator] mpi-operator v0.2.3, pkg/controllers/v1/mpi_job_controller.go, tested in tests/lab/test_operator_*;
-[v0.3.0] the same file at v0.3.0, whose key and format we keep so that a later operator upgrade takes over in place;
+Those of an optional capability are in its folder. Sources: [operator] mpi-operator v0.2.3,
+pkg/controllers/v1/mpi_job_controller.go, tested in tests/lab/test_operator_*; [v0.3.0] the same
+file at v0.3.0, whose key and format we keep so that a later operator upgrade takes over in place;
 [horovod] horovod/runner/elastic/discovery.py; [ours] decided here, part of the public contract.
 """
 
@@ -19,7 +19,8 @@ ROLE_WORKER = "worker"
 LABEL_REPLICA_INDEX = "replica-index"
 # The main process of a worker whose template names none.
 WORKER_COMMAND, WORKER_ARGS = ["sleep"], ["365d"]
-# Termination messages of the main process that our webhook gives: it saw the last rank leave, or it saw none at all.
+# Termination messages of the main process that our webhook gives: it saw the last rank leave, or it
+# saw none at all.
 RANKS_LEFT, NO_RANK_SEEN = "ranks have left", "no rank was seen"
 # Its first line, by which it is known from a main process of the user's.
 MAIN_BEGINS = "trap going=1 TERM"
@@ -60,15 +61,19 @@ MIN_REPLICAS = f"{PREFIX}min-replicas"
 MAX_REPLICAS = f"{PREFIX}max-replicas"
 DRAIN_TIMEOUT = f"{PREFIX}drain-timeout"
 REPLACE_FAILED_WORKERS = f"{PREFIX}replace-failed-workers"
-# Without effect after 0.2.0: it let workers be deleted although their launcher could not see the host list.
+# Without effect after 0.2.0: it let workers be deleted although their launcher could not see the
+# host list.
 DELETE_UNSEEN = f"{PREFIX}delete-without-discovery"
-# On new pods, written by the webhook: a scheduling gate for each reason why a pod must not start yet.
+# On new pods, written by the webhook: a scheduling gate for each reason why a pod must not start
+# yet.
 GATE_SUSPENDED = f"{PREFIX}suspended"
 GATE_QUEUED = f"{PREFIX}queued"
 GATE_HELD = f"{PREFIX}held"  # for any other reason
 GATES = frozenset({GATE_SUSPENDED, GATE_QUEUED, GATE_HELD})
-GATE_PARKED = f"{PREFIX}parked"  # never comes off: such a pod only holds the place of a worker that is not wanted
-# On an MPIJob, written by users, and by the controller where a ScaleIn names pods: workers that it does without.
+# never comes off: such a pod only holds the place of a worker that is not wanted
+GATE_PARKED = f"{PREFIX}parked"
+# On an MPIJob, written by users, and by the controller where a ScaleIn names pods: workers that it
+# does without.
 PARKED = f"{PREFIX}parked"
 # On an MPIJob, written by the controller.
 STATUS = f"{PREFIX}status"
@@ -76,16 +81,19 @@ STATUS = f"{PREFIX}status"
 REASON_HANDED_OVER = "HandedOver"
 # The same while the job is suspended, and until its next launcher is there.
 REASON_SUSPENDED = "Suspended"
-# On an MPIJob, written by the controller: what is under way in a word, and the size that the history does not have yet.
+# On an MPIJob, written by the controller: what is under way in a word, and the size that the
+# history does not have yet.
 PHASE = f"{PREFIX}phase"
 CHANGE = f"{PREFIX}change"
 # The same, with a size that another object asks for: its uid.
 SCALED_BY = f"{PREFIX}scaled-by"
-# On a launcher pod, written by the controller: a change makes the kubelet refresh the mounted ConfigMap at once.
+# On a launcher pod, written by the controller: a change makes the kubelet refresh the mounted
+# ConfigMap at once.
 REFRESHED = f"{PREFIX}refreshed"
 # On objects that the controller makes so that others act on them; the value is PROGRAM.
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
-# On the operator's ConfigMap, written by the controller: state that must survive a restart (see model/memory).
+# On the operator's ConfigMap, written by the controller: state that must survive a restart (see
+# model/memory).
 MEMORY = f"{PREFIX}memory"
 # The same: the last changes of the size (see model/history).
 HISTORY = f"{PREFIX}history"
@@ -104,13 +112,15 @@ NAMESPACE_OPT_OUT = f"{PREFIX}injection"
 
 PATH_MUTATE = "/mutate"
 PATH_VALIDATE = "/validate"
-# Followed by a secret, and in the configuration of this hook alone: its answer to a review changes a pod.
+# Followed by a secret, and in the configuration of this hook alone: its answer to a review changes
+# a pod.
 PATH_EVICT = "/evict/"
 EVICTIONS_HOOK = "evictions.webhook.mpijob-elastic"
 
 # As many digits as an int32 has.
 _WORKER = re.compile(r"(?P<job>.+)-worker-(?P<index>0|[1-9][0-9]{0,9})")
-# [ours] A pod's name holds `.rN` only before its `-worker-`, so a host name is read back in one way only.
+# [ours] A pod's name holds `.rN` only before its `-worker-`, so a host name is read back in one way
+# only.
 _HOST = re.compile(r"(?P<pod>.+-worker-(?:0|[1-9][0-9]{0,9}))\.r(?P<incarnation>[1-9][0-9]{0,8})")
 
 

@@ -20,14 +20,24 @@ PRODUCT = ("mpijob_elastic", "webhook", "upgrade")
 def code_lines(source: str) -> int:
     """Return the number of lines of code in a Python source."""
     lines: set[int] = set()
-    ignored = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    ignored = {
+        tokenize.COMMENT,
+        tokenize.NL,
+        tokenize.NEWLINE,
+        tokenize.INDENT,
+        tokenize.DEDENT,
+        tokenize.ENDMARKER,
+    }
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in ignored:
             lines.update(range(token.start[0], token.end[0] + 1))
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import | ast.ImportFrom):
             lines.difference_update(_span(node))
-        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
+        elif (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.body
+        ):
             first = node.body[0]
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 lines.difference_update(_span(first) if isinstance(first.value.value, str) else ())
@@ -36,7 +46,11 @@ def code_lines(source: str) -> int:
 
 def counts(places: list[Path]) -> dict[Path, int]:
     """Return the lines of code of each Python file in these files and folders."""
-    files = (file for place in places for file in (sorted(place.rglob("*.py")) if place.is_dir() else [place]))
+    files = (
+        file
+        for place in places
+        for file in (sorted(place.rglob("*.py")) if place.is_dir() else [place])
+    )
     return {file: code_lines(file.read_text()) for file in files}
 
 
@@ -49,10 +63,14 @@ def total_at(revision: str) -> int:
 
 def main() -> None:
     """Print the counts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("places", nargs="*", type=Path, default=[Path(place) for place in PRODUCT])
     parser.add_argument("--files", action="store_true", help="a row for each file")
-    parser.add_argument("--since", metavar="REVISION", help="compare the product with this revision")
+    parser.add_argument(
+        "--since", metavar="REVISION", help="compare the product with this revision"
+    )
     asked = parser.parse_args()
     found = counts(asked.places)
     if asked.files:

@@ -29,7 +29,10 @@ def page() -> str:
 
 
 def _prepare(command: object) -> None:
-    """Leave out hidden commands. Give each other its first paragraph as its line in a list, which would be cut."""
+    """Leave out hidden commands.
+
+    Give each other its first paragraph as its line in a list, which would be cut.
+    """
     if not isinstance(command, TyperGroup):
         return
     command.commands = {name: each for name, each in command.commands.items() if not each.hidden}

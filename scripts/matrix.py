@@ -2,7 +2,8 @@
 
 python scripts/matrix.py [VERSION...]
 
-dist/matrix gets the whole output of each version. The exit code is 1 if a test failed, or a version could not be built.
+dist/matrix gets the whole output of each version. The exit code is 1 if a test failed, or a version
+could not be built.
 """
 
 import os
@@ -15,9 +16,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "dist" / "matrix"
-# The oldest that is supported, the oldest that serves everything that we install, then up to the newest.
+# The oldest that is supported, the oldest that serves everything that we install, then up to the
+# newest.
 VERSIONS = ("v1.28.15", "v1.30.14", "v1.33.13", "v1.34.4", "v1.36.3")
-# What depends on the version of the API server: its protocols, admission, rights, definitions, and one whole resize.
+# What depends on the version of the API server: its protocols, admission, rights, definitions, and
+# one whole resize.
 TESTS = (
     "test_kube_exec.py",
     "test_kube_lease.py",
@@ -44,7 +47,9 @@ def main(versions: Sequence[str]) -> int:
         code, output = run(version)
         (OUTPUT / f"{version}.log").write_text(output)
         failed |= code != 0
-        rows.append(f"| {version} | {result(code, output)} | {(time.monotonic() - started) / 60:.0f} |")
+        rows.append(
+            f"| {version} | {result(code, output)} | {(time.monotonic() - started) / 60:.0f} |"
+        )
         print(rows[-1], flush=True)
     print("", *rows, sep="\n")
     return int(failed)
@@ -53,7 +58,9 @@ def main(versions: Sequence[str]) -> int:
 def run(version: str) -> tuple[int, str]:
     """Build what is missing of a version and run the tests on it; return the exit code and the output."""
     told = ""
-    files = [str(file) for pattern in TESTS for file in sorted((ROOT / "tests" / "lab").glob(pattern))]
+    files = [
+        str(file) for pattern in TESTS for file in sorted((ROOT / "tests" / "lab").glob(pattern))
+    ]
     for command in (["-m", "lab", "binaries"], ["-m", "pytest", *files]):
         done = subprocess.run(
             [sys.executable, *command],

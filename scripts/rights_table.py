@@ -13,7 +13,10 @@ HEAD = ("| account | where | resources | verbs |", "|---|---|---|---|")
 
 
 def page() -> str:
-    """Return the page with the table between its marks. Raise ValueError if the marks are not there."""
+    """Return the page with the table between its marks.
+
+    Raise ValueError if the marks are not there.
+    """
     before, rest = PAGE.read_text().split(BEGIN)
     _, after = rest.split(END)
     return before + BEGIN + table() + END + after
@@ -30,12 +33,20 @@ def table() -> str:
 
 def _rules() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     manifests = overlays.rendered(overlays.DEFAULT)
-    roles = {_identity(one["kind"], one["metadata"]): one["rules"] for one in manifests if "rules" in one}
+    roles = {
+        _identity(one["kind"], one["metadata"]): one["rules"] for one in manifests if "rules" in one
+    }
     for account in (names.CONTROLLER, names.WEBHOOK):
         for one in manifests:
             if account in [subject["name"] for subject in one.get("subjects", ())]:
-                role = _identity(one["roleRef"]["kind"], one["metadata"] | {"name": one["roleRef"]["name"]})
-                where = "the cluster" if one["kind"] == "ClusterRoleBinding" else f"`{one['metadata']['namespace']}`"
+                role = _identity(
+                    one["roleRef"]["kind"], one["metadata"] | {"name": one["roleRef"]["name"]}
+                )
+                where = (
+                    "the cluster"
+                    if one["kind"] == "ClusterRoleBinding"
+                    else f"`{one['metadata']['namespace']}`"
+                )
                 for rule in roles[role]:
                     yield account.removeprefix(f"{names.PROGRAM}-"), where, rule
 
@@ -47,7 +58,8 @@ def _identity(kind: str, metadata: Mapping[str, Any]) -> tuple[str, str, str]:
 def _resources(rule: Mapping[str, Any]) -> str:
     """Return the resources as `kubectl auth can-i` takes them, and the names to which the rule is bound."""
     resources = [
-        ".".join(filter(None, (resource.partition("/")[0], group))) + "".join(resource.partition("/")[1:])
+        ".".join(filter(None, (resource.partition("/")[0], group)))
+        + "".join(resource.partition("/")[1:])
         for group in rule["apiGroups"]
         for resource in rule["resources"]
     ]

@@ -1,7 +1,8 @@
 """Views of a job for tests: a small elastic job at rest, and everything about it that a test wants otherwise.
 
-The job is called `j`; times are seconds since the epoch, and `NOW` is long after everything settled. What has happened
-to a job is told by the methods of its `Story`, one after the other: `job(2).shrunk(from_=3).drained(2, after=5)`.
+The job is called `j`; times are seconds since the epoch, and `NOW` is long after everything
+settled. What has happened to a job is told by the methods of its `Story`, one after the other:
+`job(2).shrunk(from_=3).drained(2, after=5)`.
 """
 
 from collections.abc import Iterable
@@ -29,7 +30,9 @@ NASTY_JOBS = ("mnist", "mnist10", "j-1", "a.b.c", "x-worker-3", "worker", "j-wor
 NOW = 1_000_000.0
 LONG_AGO = NOW - 3600.0
 # As the operator writes it for a job without mainContainer.
-KUBEXEC = '#!/bin/sh\nset -x\nPOD_NAME=$1\nshift\n/opt/kube/kubectl exec ${POD_NAME} -- /bin/sh -c "$*"'
+KUBEXEC = (
+    '#!/bin/sh\nset -x\nPOD_NAME=$1\nshift\n/opt/kube/kubectl exec ${POD_NAME} -- /bin/sh -c "$*"'
+)
 
 
 def ref(name: str, *, uid: str | None = None) -> Owned:
@@ -75,7 +78,9 @@ def _replaced(thing: Any, **facts: Any) -> Any:
 
 def _job(view: JobView, **facts: Any) -> JobView:
     """A job of which some facts are what a capability has seen."""
-    seen = room_words.after(lambda words: words.seen, {type(one): one for one in view.capabilities}, facts)
+    seen = room_words.after(
+        lambda words: words.seen, {type(one): one for one in view.capabilities}, facts
+    )
     return room_words.seen_in(_replaced(view, **facts), seen)
 
 
@@ -104,7 +109,9 @@ def _facts(thing: object, known: Any, **facts: Any) -> Any:
 
 def _asked(known: JobFacts, facts: dict[str, Any]) -> dict[str, Any]:
     """What the MPIJob asks of capabilities; takes these facts away."""
-    asked = room_words.after(lambda words: words.asked, {type(one): one for one in known.asked}, facts)
+    asked = room_words.after(
+        lambda words: words.asked, {type(one): one for one in known.asked}, facts
+    )
     found = tuple(one for one in asked.values() if one is not None)
     return {"asked": found} if found != known.asked else {}
 
@@ -168,7 +175,11 @@ def launcher(phase: LauncherPhase = LauncherPhase.STARTED, **facts: Any) -> Laun
 
 
 def config(
-    hosts: Iterable[str], *, slots: int = 1, hostfile: Iterable[str] | None = None, memory: Memory | None = None
+    hosts: Iterable[str],
+    *,
+    slots: int = 1,
+    hostfile: Iterable[str] | None = None,
+    memory: Memory | None = None,
 ) -> Config:
     """A ConfigMap with these hosts, as we write it: the hostfile and the memory belong to the script.
 
@@ -178,7 +189,8 @@ def config(
     memory = memory or Memory()
     if not memory.hosts:
         known = {
-            names.pod_of(host): named(names.pod_of(host), incarnation=names.incarnation_of(host)) for host in hosts
+            names.pod_of(host): named(names.pod_of(host), incarnation=names.incarnation_of(host))
+            for host in hosts
         }
         memory = msgspec.structs.replace(memory, hosts=known)
     script = names.discover_hosts(hosts, slots=slots)
@@ -189,7 +201,11 @@ def config(
         hostfile=names.hostfile(lines, slots=slots),
         kubexec=KUBEXEC,
     )
-    return Config(facts=facts, published=parse_script(script), memory=next_memory.signed(memory, script=script))
+    return Config(
+        facts=facts,
+        published=parse_script(script),
+        memory=next_memory.signed(memory, script=script),
+    )
 
 
 def named(pod: str, *, uid: str | None = None, incarnation: int = 0) -> Host:
@@ -227,7 +243,9 @@ class Story(JobView):
     def pod(self, index: int, **facts: Any) -> Self:
         """What is otherwise about one of its workers."""
         name = names.worker(JOB, index)
-        return self.but(workers=tuple(but(one, **facts) if one.name == name else one for one in self.workers))
+        return self.but(
+            workers=tuple(but(one, **facts) if one.name == name else one for one in self.workers)
+        )
 
     def without(self, *indices: int) -> Self:
         """The pods of these workers are gone."""
@@ -258,7 +276,9 @@ class Story(JobView):
         stay, gone = pods(*range(self.replicas)), pods(*range(self.replicas, from_))
         memory = Memory(left={pod: left(pod, ago=ago) for pod in gone}, removed_at=NOW - ago)
         view = self.but(
-            workers=tuple(map(worker, range(from_))), config=config(stay, memory=memory), role=role(*range(from_))
+            workers=tuple(map(worker, range(from_))),
+            config=config(stay, memory=memory),
+            role=role(*range(from_)),
         )
         return view.shown(at=NOW - ago + told)
 

@@ -5,13 +5,16 @@ import signal
 
 from hypothesis import HealthCheck, settings
 
-# A shell starts what it puts in the background with SIGINT ignored, and children inherit that; tests press Ctrl-C.
+# A shell starts what it puts in the background with SIGINT ignored, and children inherit that;
+# tests press Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Programs and namespaces for every test that needs a control plane; Kueue for those of tests/peers and tests/real.
+# Programs and namespaces for every test that needs a control plane; Kueue for those of tests/peers
+# and tests/real.
 pytest_plugins = ["tests.lab.fixtures", "tests.lab.policies", "tests.peers.fixtures"]
 
-# The time that an example takes says something about the machine's other work, and nothing about the code.
+# The time that an example takes says something about the machine's other work, and nothing about
+# the code.
 _ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The same examples in every run, so that a failure is never luck.
 _SAME = settings(_ANY_MACHINE, derandomize=True, database=None)

@@ -44,7 +44,11 @@ def entered(run: Callable[[], object]) -> list[str]:
 
     def profile(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(ROOT) and not code.co_name.startswith("<"):
+        if (
+            event == "call"
+            and code.co_filename.startswith(ROOT)
+            and not code.co_name.startswith("<")
+        ):
             files.append(code.co_filename)
 
     before = sys.getprofile()

@@ -19,13 +19,28 @@ class FreeHistory(History):
     KINDS = (
         *("park",) * 6,
         *("size", "sizes") * 3,
-        *("least", "suspend", "fail", "lose", "relaunch", "queue", "crash", "lag", "pass", "finish", "delete", "forge"),
+        *(
+            "least",
+            "suspend",
+            "fail",
+            "lose",
+            "relaunch",
+            "queue",
+            "crash",
+            "lag",
+            "pass",
+            "finish",
+            "delete",
+            "forge",
+        ),
         *("crash", "lag", "fail", "lose", "slow", "slow", "slow"),
     )
 
     def _create(self, name: str, *, least: int, **more: str) -> None:
         """Create a job: one has workers parked from the beginning, the next certain sizes."""
-        super()._create(name, least=least, **({PARKED: "0,3"} if least == 1 else {SIZES: "2,4"}), **more)
+        super()._create(
+            name, least=least, **({PARKED: "0,3"} if least == 1 else {SIZES: "2,4"}), **more
+        )
 
     def _step(self, kind: str, name: str, number: int) -> None:
         """Do a step; a slow cluster starts one pod after the other, so a list could grow by one."""

@@ -1,10 +1,11 @@
 """Measure the page of 200 jobs of 50 workers at 20 changes a second: `python -m tests.page_speed [SECONDS] [--lab]`.
 
-The dashboard and chromium run beside the API server, which is in memory, in this process. A change is timed from the
-moment when it is stored until the page shows it.
+The dashboard and chromium run beside the API server, which is in memory, in this process. A change
+is timed from the moment when it is stored until the page shows it.
 
-With `--lab` it is a real one: pods are pretended by kwok, and no operator or controller runs. A change is timed from
-its requestReceivedTimestamp in the audit log, so the time in which the API server stores it counts too.
+With `--lab` it is a real one: pods are pretended by kwok, and no operator or controller runs. A
+change is timed from its requestReceivedTimestamp in the audit log, so the time in which the API
+server stores it counts too.
 """
 
 import asyncio
@@ -97,7 +98,9 @@ class Change:
 
     def shows(self, row: str) -> tuple[str, str, bool]:
         """Return the row, its words, and whether it will have them."""
-        return (row, f"of {self.size}:", True) if self.size else (row, "ended", self.phase == "Failed")
+        return (
+            (row, f"of {self.size}:", True) if self.size else (row, "ended", self.phase == "Failed")
+        )
 
 
 class Server(Protocol):
@@ -149,7 +152,10 @@ class Real:
 
     def __init__(self, cluster: Cluster, client: ApiWriter, namespace: str) -> None:
         self._client, self.namespace, self.kubeconfig = client, namespace, cluster.kubeconfig
-        self._tail, self._asked = Tail(cluster.audit_log), defaultdict[tuple[str, str], list[int]](list)
+        self._tail, self._asked = (
+            Tail(cluster.audit_log),
+            defaultdict[tuple[str, str], list[int]](list),
+        )
 
     def name(self, job: int) -> str:
         return FLEET.names[job]
@@ -157,11 +163,16 @@ class Real:
     async def make(self, change: Change) -> None:
         job = self.name(change.job)
         pod = names.worker(job, 3)
-        self._asked["mpijobs" if change.size else "pods", job if change.size else pod].append(change.number)
+        self._asked["mpijobs" if change.size else "pods", job if change.size else pod].append(
+            change.number
+        )
         if change.size:
             await jobs.resize(self._client, self.namespace, job, replicas=change.size)
         else:
-            path, body = PODS.path(self.namespace, pod, "status"), {"status": {"phase": change.phase}}
+            path, body = (
+                PODS.path(self.namespace, pod, "status"),
+                {"status": {"phase": change.phase}},
+            )
             await self._client.patch_object(path, body=body, content_type=MERGE_PATCH)
 
     def made(self) -> Mapping[int, float]:
@@ -171,7 +182,9 @@ class Real:
             if write.agent.startswith(jobs.AGENT):
                 logged[write.resource, write.name].append(write.received)
         return {
-            number: at for key, numbers in self._asked.items() for number, at in zip(numbers, logged[key], strict=True)
+            number: at
+            for key, numbers in self._asked.items()
+            for number, at in zip(numbers, logged[key], strict=True)
         }
 
 
@@ -186,7 +199,9 @@ async def in_lab() -> AsyncIterator[Server]:
     with Cluster.start(name=f"page-{os.getpid()}", say=say) as cluster:
         async with await connect(user_agent=jobs.AGENT, kubeconfig=cluster.kubeconfig) as client:
             namespace = namespaces.create(cluster, "page")
-            await fleet.make(client, FLEET, namespace=namespace, nodes=cluster.options.nodes, say=say)
+            await fleet.make(
+                client, FLEET, namespace=namespace, nodes=cluster.options.nodes, say=say
+            )
             yield Real(cluster, client, namespace)
 
 
@@ -219,7 +234,9 @@ async def measure(server: Server, page: Page, seconds: float) -> None:
     made = server.made()
     took = [1000 * (at - made[number]) for number, at in seen.shown.items()]
     p50, p99, most = (percentile(took, percent) for percent in (50, 99, 100))
-    say(f"load {load:.1f} before, {os.getloadavg()[0]:.1f} after; {len(took)} changes, {len(seen.due)} not seen")
+    say(
+        f"load {load:.1f} before, {os.getloadavg()[0]:.1f} after; {len(took)} changes, {len(seen.due)} not seen"
+    )
     say(f"change to page, ms: p50 {p50:.0f}, p99 {p99:.0f}, most {most:.0f}")
     say(f"tasks over 50 ms: {len(seen.tasks)}, the longest {max(seen.tasks, default=0):.0f} ms")
     say(f"heap after {seconds:.0f} s: {await heap(page):.1f} MiB")
@@ -228,8 +245,18 @@ async def measure(server: Server, page: Page, seconds: float) -> None:
 async def main(seconds: float, *, lab: bool) -> None:
     """Start everything, measure, and end everything."""
     async with in_lab() if lab else in_memory() as server:
-        command = (sys.executable, "-m", "mpijob_elastic", "dashboard", "-A", "--no-browser", "--kubeconfig")
-        process = await asyncio.create_subprocess_exec(*command, str(server.kubeconfig), stdout=PIPE)
+        command = (
+            sys.executable,
+            "-m",
+            "mpijob_elastic",
+            "dashboard",
+            "-A",
+            "--no-browser",
+            "--kubeconfig",
+        )
+        process = await asyncio.create_subprocess_exec(
+            *command, str(server.kubeconfig), stdout=PIPE
+        )
         try:
             assert process.stdout is not None
             link = (await process.stdout.readline()).decode().removeprefix("Open ").strip()

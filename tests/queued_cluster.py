@@ -1,7 +1,8 @@
 """A cluster in memory for jobs that wait in a queue of Kueue: all but the controller, and the controller itself.
 
-The API server, mpi-operator, Kueue with one quota, scheduler, kubelets and Horovod's driver are doubles, each a method
-that does all that is due. The webhook's answers and everything of the controller but its execs are real.
+The API server, mpi-operator, Kueue with one quota, scheduler, kubelets and Horovod's driver are
+doubles, each a method that does all that is due. The webhook's answers and everything of the
+controller but its execs are real.
 """
 
 import math
@@ -105,7 +106,9 @@ class Cluster(TinyApi):
     def edit(self, job: Object, **patch: object) -> None:
         """Change a job as a user does: unless the webhook refuses it."""
         after = merged(job, patch)
-        request = self._request(MPI_JOBS, UPDATE, after, old_object=msgspec.Raw(msgspec.json.encode(job)))
+        request = self._request(
+            MPI_JOBS, UPDATE, after, old_object=msgspec.Raw(msgspec.json.encode(job))
+        )
         if handlers.answer(request, self._validating).verdict.allowed:
             self.put(MPI_JOBS.path(NAMESPACE, job["metadata"]["name"]), after)
 
@@ -130,7 +133,11 @@ class Cluster(TinyApi):
             if launcher and launcher["status"].get("phase") == "Succeeded":
                 if not job["status"].get("completionTime"):
                     done = [{"type": kind, "status": "True"} for kind in ("Created", "Succeeded")]
-                    self.change(MPI_JOBS, job, status={"conditions": done, "completionTime": timestamp(self.now)})
+                    self.change(
+                        MPI_JOBS,
+                        job,
+                        status={"conditions": done, "completionTime": timestamp(self.now)},
+                    )
                 for pod in pods_of(self, name, names.ROLE_WORKER):
                     self.end(pod)
                 continue
@@ -143,7 +150,10 @@ class Cluster(TinyApi):
             for resource, made in [*wanted, (PODS, objects.launcher(job))]:
                 if self.get(resource, made["metadata"]["name"]) is None:
                     made.setdefault("status", {"phase": "Pending"})
-                    self.put(resource.path(NAMESPACE, made["metadata"]["name"]), self._admitted(resource, made))
+                    self.put(
+                        resource.path(NAMESPACE, made["metadata"]["name"]),
+                        self._admitted(resource, made),
+                    )
 
     def run(self) -> None:
         """Act as scheduler, kubelets, driver and garbage collector."""
@@ -156,11 +166,19 @@ class Cluster(TinyApi):
                 self._started = self.now
                 since = {"lastTransitionTime": timestamp(self.now)}
                 state = {"running": {"startedAt": timestamp(self.now)}}
-                first = {"name": pod["spec"]["containers"][0]["name"], "ready": True, "state": state}
+                first = {
+                    "name": pod["spec"]["containers"][0]["name"],
+                    "ready": True,
+                    "state": state,
+                }
                 ready = {"type": "Ready", "status": "True", **since}
                 status = {"phase": "Running", "conditions": [ready], "containerStatuses": [first]}
                 self.change(PODS, pod, spec={"nodeName": "n"}, status=status)
-        self.ranks = {pod["metadata"]["uid"] for pod in self.all(PODS) if running(pod) and self._is_listed(pod)}
+        self.ranks = {
+            pod["metadata"]["uid"]
+            for pod in self.all(PODS)
+            if running(pod) and self._is_listed(pod)
+        }
         self._collect()
 
     def grant(self) -> None:
@@ -168,14 +186,28 @@ class Cluster(TinyApi):
         found = [one for one in self.all(WORKLOADS) if not holds(one, "Finished")]
         free = self.quota - sum(asks(one) for one in found if holds(one, "QuotaReserved"))
         waiting = [one for one in found if not holds(one, "QuotaReserved")]
-        for one in sorted(waiting, key=lambda one: (-one["spec"]["priority"], one["metadata"]["creationTimestamp"])):
+        for one in sorted(
+            waiting,
+            key=lambda one: (-one["spec"]["priority"], one["metadata"]["creationTimestamp"]),
+        ):
             if asks(one) <= free:
                 free -= asks(one)
-                sets = [{"name": pods["name"], "count": pods["count"]} for pods in one["spec"]["podSets"]]
+                sets = [
+                    {"name": pods["name"], "count": pods["count"]}
+                    for pods in one["spec"]["podSets"]
+                ]
                 self.judge(one, QuotaReserved=True, Admitted=True, Evicted=False, assigned=sets)
                 continue
-            going = sum(asks(other) for other in found if holds(other, "Evicted") and holds(other, "QuotaReserved"))
-            less = [other for other in found if holds(other, "QuotaReserved") and not holds(other, "Evicted")]
+            going = sum(
+                asks(other)
+                for other in found
+                if holds(other, "Evicted") and holds(other, "QuotaReserved")
+            )
+            less = [
+                other
+                for other in found
+                if holds(other, "QuotaReserved") and not holds(other, "Evicted")
+            ]
             less = [other for other in less if other["spec"]["priority"] < one["spec"]["priority"]]
             if asks(one) <= free + going + sum(map(asks, less)):
                 for other in sorted(less, key=lambda other: other["spec"]["priority"]):
@@ -184,11 +216,18 @@ class Cluster(TinyApi):
                         self.judge(other, Evicted=True)
                 return
 
-    def judge(self, workload: Object, *, assigned: list[Object] | None = None, **conditions: bool) -> None:
+    def judge(
+        self, workload: Object, *, assigned: list[Object] | None = None, **conditions: bool
+    ) -> None:
         """Set conditions of a Workload."""
         known = {one["type"]: one for one in workload.get("status", {}).get("conditions", ())}
         for kind, is_true in conditions.items():
-            known[kind] = {"type": kind, "status": str(is_true), "reason": "Preempted", "message": "by Kueue"}
+            known[kind] = {
+                "type": kind,
+                "status": str(is_true),
+                "reason": "Preempted",
+                "message": "by Kueue",
+            }
         more = {"admission": {"podSetAssignments": assigned}} if assigned else {}
         self.change(WORKLOADS, workload, status={"conditions": list(known.values()), **more})
 
@@ -218,7 +257,12 @@ class Cluster(TinyApi):
         options, pod = sent.body or {}, self.objects[sent.path]
         if options.get("gracePeriodSeconds") == 0 or not pod["spec"].get("nodeName"):
             return self._change(replace(sent, body=options))
-        going = {"metadata": {**options.get("preconditions", {}), "deletionTimestamp": timestamp(self.now)}}
+        going = {
+            "metadata": {
+                **options.get("preconditions", {}),
+                "deletionTimestamp": timestamp(self.now),
+            }
+        }
         return self._change(replace(sent, method="PATCH", body=going))
 
     def _facts(self, _namespace: str, name: str) -> Any:
@@ -235,7 +279,9 @@ class Cluster(TinyApi):
     def _request(resource: Resource, operation: str, made: Object, **facts: Any) -> Request:
         kind = GroupVersionKind(group=resource.group, version=resource.version, kind=resource.kind)
         raw = msgspec.Raw(msgspec.json.encode(made))
-        return Request(uid="u", kind=kind, operation=operation, namespace=NAMESPACE, object=raw, **facts)
+        return Request(
+            uid="u", kind=kind, operation=operation, namespace=NAMESPACE, object=raw, **facts
+        )
 
     def _may_start(self, pod: Object) -> bool:
         """Tell whether a pod starts: a launcher waits for the workers of its hostfile."""
@@ -248,10 +294,14 @@ class Cluster(TinyApi):
 
     def _is_listed(self, pod: Object) -> bool:
         job = owner_of(pod)
-        return running(self.get(PODS, names.launcher(job))) and pod["metadata"]["name"] in self.listed(job)
+        return running(self.get(PODS, names.launcher(job))) and pod["metadata"][
+            "name"
+        ] in self.listed(job)
 
     def _collect(self) -> None:
-        there = {one["metadata"]["uid"] for resource in (MPI_JOBS, PODS) for one in self.all(resource)}
+        there = {
+            one["metadata"]["uid"] for resource in (MPI_JOBS, PODS) for one in self.all(resource)
+        }
         for resource in (PODS, CONFIG_MAPS, ROLES, self.ASKS):
             for one in self.all(resource):
                 if not there & {owner["uid"] for owner in one["metadata"]["ownerReferences"]}:
@@ -313,7 +363,10 @@ class Leader:
         events = _Silent(gate, instance="test", now=now, random=random)
         self.prober = _Prober(client, metrics=metrics, now=now, wake=lambda *_: None)
         self.prober.cluster = cluster
-        self.execs, self.drains = _Execs(client, now=now, wake=lambda *_: None), SeenTimes(clock=now)
+        self.execs, self.drains = (
+            _Execs(client, now=now, wake=lambda *_: None),
+            SeenTimes(clock=now),
+        )
         recheck = LiveRecheck(
             client,
             self.caches,
@@ -352,7 +405,13 @@ class Leader:
     def remembered(self) -> set[tuple[str, str]]:
         """Return the jobs of which anything is kept in memory beside the caches."""
         reconciler = self.reconciler
-        kept = (self.prober.jobs, self.execs.jobs, self.drains._first, self.drains._lists, reconciler.scales._scales)
+        kept = (
+            self.prober.jobs,
+            self.execs.jobs,
+            self.drains._first,
+            self.drains._lists,
+            reconciler.scales._scales,
+        )
         return {(key[0], key[1]) for found in kept for key in found}
 
     def _take_in(self) -> None:
@@ -383,7 +442,9 @@ def readable(decode: Callable[[bytes], T], texts: Iterable[bytes]) -> Iterator[T
 def pods_of(cluster: Cluster, job: str, *roles: str) -> Iterator[Object]:
     """Yield the pods of a job, by role."""
     for pod in cluster.all(PODS):
-        if owner_of(pod) == job and (not roles or pod["metadata"]["labels"][names.LABEL_JOB_ROLE] in roles):
+        if owner_of(pod) == job and (
+            not roles or pod["metadata"]["labels"][names.LABEL_JOB_ROLE] in roles
+        ):
             yield pod
 
 
@@ -414,7 +475,11 @@ def size_of(job: Object) -> int:
 def parked(job: Object) -> set[str]:
     """Return the names of the workers below the size of a job that are parked."""
     name, text = job["metadata"]["name"], job["metadata"]["annotations"].get(PARKED, "")
-    return {names.worker(name, int(index)) for index in text.split(",") if index and int(index) < size_of(job)}
+    return {
+        names.worker(name, int(index))
+        for index in text.split(",")
+        if index and int(index) < size_of(job)
+    }
 
 
 def holds_place(pod: Object) -> bool:
@@ -429,7 +494,11 @@ def gated(pod: Object) -> bool:
 
 def running(pod: Object | None) -> bool:
     """Tell whether a pod runs."""
-    return pod is not None and pod["status"]["phase"] == "Running" and not pod["metadata"].get("deletionTimestamp")
+    return (
+        pod is not None
+        and pod["status"]["phase"] == "Running"
+        and not pod["metadata"].get("deletionTimestamp")
+    )
 
 
 def holds(workload: Object, condition: str) -> bool:

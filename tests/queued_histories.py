@@ -37,7 +37,10 @@ from tests.queued_cluster import (
 
 MOST = 4
 ROUND = 5.0  # seconds
-TAIL, REST = 120, 12  # rounds until nothing may change any more, and without a change that count as rest
+TAIL, REST = (
+    120,
+    12,
+)  # rounds until nothing may change any more, and without a change that count as rest
 
 # More fields than are read of a job.
 MANY = [{"name": "A"}] * 6000
@@ -45,7 +48,19 @@ MANY = [{"name": "A"}] * 6000
 # A step: its kind, which job, and a number that chooses further.
 Step = tuple[str, int, int]
 KINDS = (
-    *("size", "least", "suspend", "preempt", "fail", "lose", "relaunch", "queue", "crash", "lag", "pass"),
+    *(
+        "size",
+        "least",
+        "suspend",
+        "preempt",
+        "fail",
+        "lose",
+        "relaunch",
+        "queue",
+        "crash",
+        "lag",
+        "pass",
+    ),
     *("size", "preempt", "crash", "lag", "finish", "delete", "forge", "template"),
     *("park", "sizes"),
 )
@@ -53,7 +68,9 @@ KINDS = (
 LISTS = ("2,4", "*2", "1,2,4", "3,4", None)
 
 
-def drawn(seed: int, *, jobs: int, most: int = 12, kinds: Sequence[str] = KINDS) -> tuple[int, list[Step]]:
+def drawn(
+    seed: int, *, jobs: int, most: int = 12, kinds: Sequence[str] = KINDS
+) -> tuple[int, list[Step]]:
     """Return the quota and the steps of a history."""
     random = Random(seed)
     steps = [
@@ -67,8 +84,8 @@ def drawn(seed: int, *, jobs: int, most: int = 12, kinds: Sequence[str] = KINDS)
 class History:
     """A history as it goes on. free: pods that may run outside the quota, because their job left its queue.
 
-    holding: uids of placeholders. lists: the hosts that were last seen of each job, by uid. KIND: the cluster. LABELS,
-    NOTES: labels and annotations by which a job queues. KINDS: of its steps.
+    holding: uids of placeholders. lists: the hosts that were last seen of each job, by uid. KIND:
+    the cluster. LABELS, NOTES: labels and annotations by which a job queues. KINDS: of its steps.
     """
 
     jobs: int
@@ -128,7 +145,9 @@ class History:
     def _create(self, name: str, *, least: int, **more: str) -> None:
         self.born += 1
         notes = {names.MIN_REPLICAS: str(least), **self.NOTES, **more}
-        job = objects.mpi_job(name=name, uid=f"job-{self.born}", replicas=2, annotations=notes, conditions=["Created"])
+        job = objects.mpi_job(
+            name=name, uid=f"job-{self.born}", replicas=2, annotations=notes, conditions=["Created"]
+        )
         job["metadata"]["labels"] = {**self.LABELS}
         job["spec"]["cleanPodPolicy"] = "Running"
         self.cluster.put(MPI_JOBS.path(NAMESPACE, name), job)
@@ -141,7 +160,11 @@ class History:
         elif kind == "lag":
             cluster.lagging = (*cluster.watched, None)[number % (len(cluster.watched) + 1)]
         elif kind == "preempt":
-            found = [one for one in cluster.all(WORKLOADS) if holds(one, "Admitted") and not holds(one, "Finished")]
+            found = [
+                one
+                for one in cluster.all(WORKLOADS)
+                if holds(one, "Admitted") and not holds(one, "Finished")
+            ]
             if found:
                 cluster.judge(found[number % len(found)], Evicted=True)
         elif kind == "pass":
@@ -164,7 +187,10 @@ class History:
                 size = least + number % (MOST - least + 1)
                 self._bound(job, spec={"mpiReplicaSpecs": {"Worker": {"replicas": size}}})
             case "least":
-                self._bound(job, metadata={"annotations": {names.MIN_REPLICAS: str(1 + number % size_of(job))}})
+                self._bound(
+                    job,
+                    metadata={"annotations": {names.MIN_REPLICAS: str(1 + number % size_of(job))}},
+                )
             case "park":
                 these = ",".join(str(index) for index in range(MOST) if number >> index & 1)
                 cluster.edit(job, metadata={"annotations": {PARKED: these or None}})
@@ -203,13 +229,19 @@ class History:
     def _disturb(self, kind: str, name: str, number: int) -> None:
         cluster = self.cluster
         role = names.ROLE_WORKER if kind in ("fail", "lose") else names.ROLE_LAUNCHER
-        found = [pod for pod in pods_of(cluster, name, role) if kind in ("lose", "relaunch") or running(pod)]
+        found = [
+            pod
+            for pod in pods_of(cluster, name, role)
+            if kind in ("lose", "relaunch") or running(pod)
+        ]
         if found:
             pod = found[number % len(found)]
             if kind in ("lose", "relaunch"):
                 cluster.end(pod)
             else:
-                cluster.change(PODS, pod, status={"phase": "Failed" if kind == "fail" else "Succeeded"})
+                cluster.change(
+                    PODS, pod, status={"phase": "Failed" if kind == "fail" else "Succeeded"}
+                )
 
     def _set_free(self, name: str) -> None:
         self.free |= {pod["metadata"]["uid"] for pod in pods_of(self.cluster, name)}
@@ -220,7 +252,11 @@ class History:
             uid = pod["metadata"]["uid"]
             if holds_place(pod):
                 self.holding.add(uid)
-            if uid in self.holding and (not holds_place(pod) or pod["spec"].get("nodeName")) and not self.wrong:
+            if (
+                uid in self.holding
+                and (not holds_place(pod) or pod["spec"].get("nodeName"))
+                and not self.wrong
+            ):
                 self.wrong.append(f"{pod['metadata']['name']} was a placeholder, and may run")
         self._watch_growth()
 
@@ -259,14 +295,24 @@ class History:
         cluster = self.cluster
         for job in cluster.all(MPI_JOBS):
             name = job["metadata"]["name"]
-            found = {one["metadata"]["name"]: one for one in cluster.all(WORKLOADS) if owner_of(one) == name}
+            found = {
+                one["metadata"]["name"]: one
+                for one in cluster.all(WORKLOADS)
+                if owner_of(one) == name
+            }
             pods = {pod["metadata"]["name"]: pod for pod in pods_of(cluster, name)}
             if job["status"].get("completionTime"):
-                first = pods.get(names.launcher(name))  # it may train although somebody says that it has ended
-                yield from _given_back(found) if first and may_run(first) else _finished(found, pods)
+                first = pods.get(
+                    names.launcher(name)
+                )  # it may train although somebody says that it has ended
+                yield from (
+                    _given_back(found) if first and may_run(first) else _finished(found, pods)
+                )
             elif job["metadata"]["annotations"].get(SUSPEND):
                 yield from (f"{one} of a suspended job" for one in found)
-                yield from (f"{pod} runs while suspended" for pod, item in pods.items() if not gated(item))
+                yield from (
+                    f"{pod} runs while suspended" for pod, item in pods.items() if not gated(item)
+                )
                 yield from misplaced(job, pods)
             else:
                 yield from self._going(job, found, pods)
@@ -281,7 +327,9 @@ class History:
         for _, name in self.leader.remembered() - {(NAMESPACE, name) for name in jobs.values()}:
             yield f"{name} is remembered"
 
-    def _going(self, job: Object, found: dict[str, Object], pods: dict[str, Object]) -> Iterator[str]:
+    def _going(
+        self, job: Object, found: dict[str, Object], pods: dict[str, Object]
+    ) -> Iterator[str]:
         name = job["metadata"]["name"]
         wanted = pods_wanted(job)
         if {*pods} != wanted:
@@ -304,7 +352,11 @@ class History:
     def _idle(self, name: str, found: dict[str, Object], pods: dict[str, Object]) -> Iterator[str]:
         """Yield the pods that have quota and do not train, and the quota that no pod has."""
         for pod, item in pods.items():
-            if not gated(item) and not running(item) and not gated(pods.get(names.launcher(name), item)):
+            if (
+                not gated(item)
+                and not running(item)
+                and not gated(pods.get(names.launcher(name), item))
+            ):
                 yield f"{pod} has not started"
         for key, one in found.items():
             is_used = key in pods and not gated(pods[key])
@@ -315,16 +367,25 @@ class History:
     def _unlisted(self, job: Object, pods: dict[str, Object]) -> Iterator[str]:
         """Yield that not all who could train are listed, or not as many as the job may have."""
         name, listed = job["metadata"]["name"], self.cluster.listed(job["metadata"]["name"])
-        could = {pod for pod, item in pods.items() if running(item)} - {names.launcher(name)} - parked(job)
+        could = (
+            {pod for pod, item in pods.items() if running(item)}
+            - {names.launcher(name)}
+            - parked(job)
+        )
         if not (could and running(pods.get(names.launcher(name)))):
             return  # the last host stays listed until another could train
         sizes = sizes_of(job)
-        fits = max((size for size in sizes if size <= len(could)), default=0) if sizes else len(could)
-        # A ring goes on as it is: after a loss, and where its size is allowed no longer and the next cannot be had.
+        fits = (
+            max((size for size in sizes if size <= len(could)), default=0) if sizes else len(could)
+        )
+        # A ring goes on as it is: after a loss, and where its size is allowed no longer and the
+        # next cannot be had.
         if not listed <= could or (fits and len(listed) != fits and listed != could):
             yield f"{sorted(listed)} of {sorted(could)} are listed, sizes {sizes}"
 
-    def _waiting(self, base: Object, found: dict[str, Object], pods: dict[str, Object]) -> Iterator[str]:
+    def _waiting(
+        self, base: Object, found: dict[str, Object], pods: dict[str, Object]
+    ) -> Iterator[str]:
         """Yield the pods that wait although there is quota for them, or do not ask for it."""
         held = [one for one in self.cluster.all(WORKLOADS) if holds(one, "QuotaReserved")]
         free = self.quota - sum(asks(one) for one in held if not holds(one, "Finished"))
@@ -338,7 +399,9 @@ class History:
 
 
 def _given_back(found: dict[str, Object]) -> Iterator[str]:
-    wanted = (key for key, one in found.items() if holds(one, "QuotaReserved") and holds(one, "Evicted"))
+    wanted = (
+        key for key, one in found.items() if holds(one, "QuotaReserved") and holds(one, "Evicted")
+    )
     yield from (f"quota of {key} is not given back" for key in wanted)
 
 
@@ -350,7 +413,9 @@ def misplaced(job: Object, pods: dict[str, Object]) -> Iterator[str]:
 
 
 def _finished(found: dict[str, Object], pods: dict[str, Object]) -> Iterator[str]:
-    yield from (f"{key} of a finished job" for key, one in found.items() if not holds(one, "Finished"))
+    yield from (
+        f"{key} of a finished job" for key, one in found.items() if not holds(one, "Finished")
+    )
     yield from (f"{pod} runs on" for pod, item in pods.items() if running(item))
 
 
@@ -367,7 +432,9 @@ def least_of(job: Object) -> int:
 def sizes_of(job: Object) -> list[int]:
     """Return the sizes that a job may have, none where it may have any."""
     text = job["metadata"]["annotations"].get(SIZES, "")
-    found = range(2, MOST + 1, 2) if text == "*2" else [int(size) for size in text.split(",") if size]
+    found = (
+        range(2, MOST + 1, 2) if text == "*2" else [int(size) for size in text.split(",") if size]
+    )
     return [size for size in found if size >= least_of(job)]
 
 
@@ -377,12 +444,16 @@ def queue_of(job: Object) -> str:
     return queue
 
 
-async def play(jobs: int, quota: int, steps: Sequence[Step], *, kind: type[History] = History) -> list[str]:
+async def play(
+    jobs: int, quota: int, steps: Sequence[Step], *, kind: type[History] = History
+) -> list[str]:
     """Return what goes wrong in a history."""
     return await kind(jobs, quota).play(steps)
 
 
-async def shrunk(jobs: int, quota: int, steps: Sequence[Step], *, kind: type[History]) -> list[Step]:
+async def shrunk(
+    jobs: int, quota: int, steps: Sequence[Step], *, kind: type[History]
+) -> list[Step]:
     """Return the fewest steps, one left out at a time, with which still anything goes wrong."""
     left = list(steps)
     for index in reversed(range(len(left))):
@@ -400,5 +471,7 @@ async def search(seeds: Iterable[int], *, kind: type[History] = History) -> list
         quota, steps = drawn(seed, jobs=jobs, kinds=kind.KINDS)
         if await play(jobs, quota, steps, kind=kind):
             fewest = await shrunk(jobs, quota, steps, kind=kind)
-            found.append(f"{seed}: {jobs}, {quota}, {fewest}: {(await play(jobs, quota, fewest, kind=kind))[:3]}")
+            found.append(
+                f"{seed}: {jobs}, {quota}, {fewest}: {(await play(jobs, quota, fewest, kind=kind))[:3]}"
+            )
     return found

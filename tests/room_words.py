@@ -23,13 +23,14 @@ Change = Callable[[ByType, Any], ByType]
 class Words:
     """The words for one capability.
 
-    asked, seen: a fact of a job by its name, and what is known once that fact is so. pod: the same of a worker, and
-    what its pod says. nothing: what is as good as not seen. plan: its actions in words. said: actions, and what
-    the command line says of each. patches: its patches, each with the object before and what of it then is another.
-    queues: its actions only ask for quota, delete what holds nothing, or answer who asks for another size. draw: the
-    job once it has a say. done: the job after an action. refused: by names of its writes, the file that has one of
-    each refused, or why none has. annotations: those of others that it reads, and what they say. bodies: what a write
-    of the MPIJob sends, where that is no patch of its own.
+    asked, seen: a fact of a job by its name, and what is known once that fact is so. pod: the same
+    of a worker, and what its pod says. nothing: what is as good as not seen. plan: its actions in
+    words. said: actions, and what the command line says of each. patches: its patches, each with
+    the object before and what of it then is another. queues: its actions only ask for quota, delete
+    what holds nothing, or answer who asks for another size. draw: the job once it has a say. done:
+    the job after an action. refused: by names of its writes, the file that has one of each refused,
+    or why none has. annotations: those of others that it reads, and what they say. bodies: what a
+    write of the MPIJob sends, where that is no patch of its own.
     """
 
     asked: Mapping[str, Change] = field(default_factory=dict)
@@ -62,7 +63,9 @@ def seen_in(view: JobView, seen: ByType) -> JobView:
     return told(view, seen=[one for one in seen.values() if one is not None and one not in nothing])
 
 
-def after(part: Callable[[Words], Mapping[str, Change]], known: ByType, facts: dict[str, Any]) -> ByType:
+def after(
+    part: Callable[[Words], Mapping[str, Change]], known: ByType, facts: dict[str, Any]
+) -> ByType:
     """What is known once these facts are so; takes those away that a capability has a word for."""
     for words in rooms():
         for name, change in part(words).items():
@@ -84,4 +87,7 @@ def of_pod(facts: dict[str, Any]) -> dict[str, Any]:
 def rooms() -> tuple[Words, ...]:
     """The words for each capability that is there."""
     folder = Path(__file__).parent / "rooms"
-    return tuple(import_module(f"tests.rooms.{one.name}").WORDS for one in pkgutil.iter_modules([str(folder)]))
+    return tuple(
+        import_module(f"tests.rooms.{one.name}").WORDS
+        for one in pkgutil.iter_modules([str(folder)])
+    )

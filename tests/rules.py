@@ -1,8 +1,9 @@
 """The safety rules (docs/architecture.md) that more than one check holds, each said once on plain facts about a job.
 
-Three adapters bring the facts: a plan of a view (product/properties/test_decide_safety.py), a move of a model world
-(modelcheck/rules.py) and a stored version (campaign/sequence_rules.py). Who may have seen several states brings the
-one that allows most. Nothing here asks the product for its reasons: a rule that borrowed them would share its mistakes.
+Three adapters bring the facts: a plan of a view (product/properties/test_decide_safety.py), a move
+of a model world (modelcheck/rules.py) and a stored version (campaign/sequence_rules.py). Who may
+have seen several states brings the one that allows most. Nothing here asks the product for its
+reasons: a rule that borrowed them would share its mistakes.
 
 Each rule takes the job before a write, and the write. It returns what is wrong, "" if nothing is.
 """
@@ -21,10 +22,10 @@ NOBODY: Names = frozenset()
 class Job:
     """A job before a write.
 
-    hosts: what the list names. size: how many workers are asked for. skips: indices that it does without. runs: its
-    launcher may read the list.
-    ended: nothing trains any more. cleans: its cleanPodPolicy lets a worker go then.
-    ready, role: pods of the job that are Ready, and that its launcher may exec into.
+    hosts: what the list names. size: how many workers are asked for. skips: indices that it does
+    without. runs: its launcher may read the list. ended: nothing trains any more. cleans: its
+    cleanPodPolicy lets a worker go then. ready, role: pods of the job that are Ready, and that its
+    launcher may exec into.
     """
 
     elastic: bool
@@ -41,15 +42,19 @@ class Job:
     def asks_for(self, pod: str) -> bool:
         """Tell whether a worker is one of the size."""
         index = index_of(pod)
-        return index not in self.skips and index - sum(skipped < index for skipped in self.skips) < self.size
+        return (
+            index not in self.skips
+            and index - sum(skipped < index for skipped in self.skips) < self.size
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listing:
     """A write of the ConfigMap.
 
-    blacklisted: hosts in which a rank may have died. finds_numbered: the launcher finds the pods of numbered hosts.
-    threatened: Ready workers of nodes that go. least: how many have to stay where such a worker leaves.
+    blacklisted: hosts in which a rank may have died. finds_numbered: the launcher finds the pods of
+    numbered hosts. threatened: Ready workers of nodes that go. least: how many have to stay where
+    such a worker leaves.
     """
 
     hosts: Names
@@ -86,7 +91,9 @@ def index_of(pod: str) -> int:
 
 def an_added_host_is_ready(job: Job, write: Listing) -> str:
     unready = pods_of(write.hosts - job.hosts) - job.ready
-    return f"rule 1: {min(unready)} is published and is not a Ready pod of the job" if unready else ""
+    return (
+        f"rule 1: {min(unready)} is published and is not a Ready pod of the job" if unready else ""
+    )
 
 
 def an_added_host_is_reachable(job: Job, write: Listing) -> str:
@@ -100,7 +107,9 @@ def an_added_host_is_wanted(job: Job, write: Listing) -> str:
 
 
 def the_list_does_not_become_empty(job: Job, write: Listing) -> str:
-    return "rule 2: the host list becomes empty" if job.hosts and not write.hosts and job.runs else ""
+    return (
+        "rule 2: the host list becomes empty" if job.hosts and not write.hosts and job.runs else ""
+    )
 
 
 def a_write_adds_or_removes(job: Job, write: Listing) -> str:
@@ -109,12 +118,20 @@ def a_write_adds_or_removes(job: Job, write: Listing) -> str:
 
 
 def a_pod_has_one_host(_job: Job, write: Listing) -> str:
-    return "rule 8: two hosts stand for one pod" if len(pods_of(write.hosts)) < len(write.hosts) else ""
+    return (
+        "rule 8: two hosts stand for one pod"
+        if len(pods_of(write.hosts)) < len(write.hosts)
+        else ""
+    )
 
 
 def a_blacklisted_host_is_not_added(job: Job, write: Listing) -> str:
     again = (write.hosts - job.hosts) & write.blacklisted if job.elastic else NOBODY
-    return f"rule 8: {min(again)} is published again, and a rank may have died under this name" if again else ""
+    return (
+        f"rule 8: {min(again)} is published again, and a rank may have died under this name"
+        if again
+        else ""
+    )
 
 
 def a_numbered_host_is_found(job: Job, write: Listing) -> str:
@@ -136,7 +153,11 @@ def a_node_takes_no_more_than_may_leave(job: Job, write: Listing) -> str:
 
 def an_ended_job_keeps_whom_its_policy_keeps(job: Job, _write: Deletion) -> str:
     against = job.ended and not job.cleans
-    return "rule 2: a worker of a job that has ended is deleted against its cleanPodPolicy" if against else ""
+    return (
+        "rule 2: a worker of a job that has ended is deleted against its cleanPodPolicy"
+        if against
+        else ""
+    )
 
 
 def a_plain_job_keeps_its_workers(job: Job, _write: Deletion) -> str:
@@ -197,7 +218,9 @@ def granted(before: Names, after: Names) -> list[str]:
 
 def launcher_deleted(job: Job, *, started: bool) -> list[str]:
     """Return what is wrong with the deletion of the launcher."""
-    return ["rule 7: a launcher that has started is deleted"] if started and not job.suspended else []
+    return (
+        ["rule 7: a launcher that has started is deleted"] if started and not job.suspended else []
+    )
 
 
 def ungated(job: Job) -> list[str]:

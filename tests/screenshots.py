@@ -28,7 +28,11 @@ BEFORE = Memory(scale=Scale(before=2, after=4, at=time.time() - 70))
 VISIONS = ("protanopia", "deuteranopia", "tritanopia", "achromatopsia")
 ROOT = Path(__file__).parents[1]
 # Pictures that stand in docs/, and their names there.
-IN_DOCS = {"jobs-light-1200": "dashboard-jobs", "job-light-1200": "dashboard-job", "job-dark-1200": "dashboard-dark"}
+IN_DOCS = {
+    "jobs-light-1200": "dashboard-jobs",
+    "job-light-1200": "dashboard-job",
+    "job-dark-1200": "dashboard-dark",
+}
 NO_GPU = "0/40 nodes are available: 40 Insufficient nvidia.com/gpu"
 LOG = """\
 [0]<stdout>: epoch 7 step 4884 loss 2.109
@@ -65,7 +69,12 @@ def unschedulable(api: TinyApi, pod: str) -> None:
     path = PODS.path(NAMESPACE, pod)
     item = api.objects[path]
     item["spec"]["nodeName"] = ""
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": NO_GPU}
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": NO_GPU,
+    }
     item["status"]["conditions"].append(condition)
     api.put(path, item)
 
@@ -78,9 +87,24 @@ def fill(api: TinyApi) -> None:
     put_job(api, "resnet50-imagenet", size=6, gpus=1, ready=3, memory=scaled(3, 6, 660))
     for index in (3, 4, 5):
         unschedulable(api, f"resnet50-imagenet-worker-{index}")
-    put_job(api, "asr-conformer", size=1, gpus=4, leaving=(1, 2), memory=scaled(3, 1, 4), at=time.time() - 4)
+    put_job(
+        api,
+        "asr-conformer",
+        size=1,
+        gpus=4,
+        leaving=(1, 2),
+        memory=scaled(3, 1, 4),
+        at=time.time() - 4,
+    )
     for name, state, size in (("t5-eval", "Succeeded", 0), ("detr-sweep-07", "Failed", 2)):
-        put_job(api, name, size=size, phase=state, conditions=[state], completionTime=worlds.CREATED_TEXT)
+        put_job(
+            api,
+            name,
+            size=size,
+            phase=state,
+            conditions=[state],
+            completionTime=worlds.CREATED_TEXT,
+        )
     put_job(api, "train", gpus=1, size=4, memory=BEFORE)
     put_job(api, "bert-finetune", size=4, ready=2)
     ended = worlds.worker(3, job="bert-finetune", namespace=NAMESPACE, phase="Failed")
@@ -92,7 +116,12 @@ async def happen(api: TinyApi, page: Page) -> None:
 
     async def event(reason: str, message: str) -> None:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        about = {"involvedObject": {"name": "train"}, "type": "Normal", "reason": reason, "message": message}
+        about = {
+            "involvedObject": {"name": "train"},
+            "type": "Normal",
+            "reason": reason,
+            "message": message,
+        }
         await api.create(EVENTS.path(NAMESPACE), f"e{time.time_ns()}", **about, lastTimestamp=now)
 
     await page.wait_for_timeout(15_000)
@@ -100,11 +129,17 @@ async def happen(api: TinyApi, page: Page) -> None:
     await page.wait_for_timeout(5_000)
     put_job(api, "train", gpus=1, size=7, ready=6, memory=scaled(4, 6))
     unschedulable(api, "train-worker-6")
-    await event("HostsPublished", "train-worker-4, train-worker-5 added to discover_hosts.sh: 4 → 6 of 7 workers")
+    await event(
+        "HostsPublished",
+        "train-worker-4, train-worker-5 added to discover_hosts.sh: 4 → 6 of 7 workers",
+    )
     await page.wait_for_timeout(14_000)
     put_job(api, "train", gpus=1, size=5, leaving=(5,), memory=scaled(6, 5), at=time.time())
     api.remove(PODS.path(NAMESPACE, "train-worker-6"))
-    await event("Draining", "train-worker-5 removed from discover_hosts.sh: 6 → 5 of 5 desired workers; at most 60s")
+    await event(
+        "Draining",
+        "train-worker-5 removed from discover_hosts.sh: 6 → 5 of 5 desired workers; at most 60s",
+    )
     await page.wait_for_timeout(5_000)
 
 
@@ -134,20 +169,29 @@ async def main(folder: Path) -> None:
         fill(api)
         for theme in THEMES:
             for width in (1200, 400):
-                look: dict[str, Any] = {"viewport": {"width": width, "height": 600}, "color_scheme": theme}
+                look: dict[str, Any] = {
+                    "viewport": {"width": width, "height": 600},
+                    "color_scheme": theme,
+                }
                 async with opened(link, **look) as page:
                     await page.wait_for_selector("tbody a")
                     await page.wait_for_timeout(500)
                     await page.screenshot(path=folder / f"jobs-{theme}-{width}.png", full_page=True)
                     if width > 400:
                         await as_others_see(page, f"jobs-{theme}", folder)
-        async with opened(f"{link}&job={NAMESPACE}/train", viewport={"width": 1200, "height": 600}) as page:
+        async with opened(
+            f"{link}&job={NAMESPACE}/train", viewport={"width": 1200, "height": 600}
+        ) as page:
             await happen(api, page)
             for theme in THEMES:
                 await page.emulate_media(color_scheme=theme)
                 for width in (1200, 400):
-                    await page.set_viewport_size({"width": width, "height": 770})  # what docs/ shows
-                    await page.screenshot(path=folder / f"job-{theme}-{width}.png", full_page=width == 400)
+                    await page.set_viewport_size(
+                        {"width": width, "height": 770}
+                    )  # what docs/ shows
+                    await page.screenshot(
+                        path=folder / f"job-{theme}-{width}.png", full_page=width == 400
+                    )
                 await page.set_viewport_size({"width": 1200, "height": 770})
                 await as_others_see(page, f"job-{theme}", folder)
             api.remove("/version")

@@ -1,8 +1,9 @@
 """Simulate the writes of a plan: the objects of a job as the API server has them afterwards.
 
-`apply` does so in a world where nothing else ever happens: pods vanish as soon as they are deleted and the operator
-sleeps, so a plan waits for time alone. The model checker has a world of its own, where a pod takes its time to go and
-the API server may refuse; it takes the Role and the ConfigMap from here.
+`apply` does so in a world where nothing else ever happens: pods vanish as soon as they are deleted
+and the operator sleeps, so a plan waits for time alone. The model checker has a world of its own,
+where a pod takes its time to go and the API server may refuse; it takes the Role and the ConfigMap
+from here.
 """
 
 from collections.abc import Iterator
@@ -39,7 +40,9 @@ def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
         case WriteConfig():
             view = _publish(view, action)
         case ProbeWorkers():
-            view = _look(view, {worker.name for worker in action.workers}, told=action.drained, now=now)
+            view = _look(
+                view, {worker.name for worker in action.workers}, told=action.drained, now=now
+            )
         case DeleteWorkers() | ReleaseWorker():
             view = but(view, workers=tuple(_workers(view, action)))
         case RefreshLauncher() | EndExecs() | EndLauncher() | DeleteLauncher() if view.launcher:
@@ -56,7 +59,11 @@ def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
 
 
 def _workers(view: JobView, action: DeleteWorkers | ReleaseWorker) -> Iterator[Worker]:
-    gone = {removal.worker.name for removal in action.removals} if isinstance(action, DeleteWorkers) else set()
+    gone = (
+        {removal.worker.name for removal in action.removals}
+        if isinstance(action, DeleteWorkers)
+        else set()
+    )
     for one in view.workers:
         if isinstance(action, ReleaseWorker) and one.ref == action.ref:
             yield but(one, marks={action.key: action.text})
@@ -65,7 +72,10 @@ def _workers(view: JobView, action: DeleteWorkers | ReleaseWorker) -> Iterator[W
 
 
 def _launcher(
-    launcher: Launcher, action: RefreshLauncher | EndExecs | EndLauncher | DeleteLauncher, *, now: float
+    launcher: Launcher,
+    action: RefreshLauncher | EndExecs | EndLauncher | DeleteLauncher,
+    *,
+    now: float,
 ) -> Launcher | None:
     match action:
         case RefreshLauncher():
@@ -84,7 +94,9 @@ def run(view: JobView, *, now: float, looks: int = 300) -> tuple[JobView, list[A
     done: list[Action] = []
     for _ in range(looks):
         plan = decide(view, now=now)
-        probes = [look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published]
+        probes = [
+            look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published
+        ]
         due: tuple[Action | Look, ...] = (*plan.actions, *probes)
         for action in due:
             view = apply(view, action, now=now)
@@ -122,15 +134,25 @@ def _publish(view: JobView, action: WriteConfig) -> JobView:
     assert view.config is not None
     config = publish(view.config, action)
     # A probe counts for its occasion only: since the worker left, or got its host name.
-    same = {pod.name for pod in view.workers if view.config.occasion(pod.name) == config.occasion(pod.name)}
-    workers = [worker if worker.name in same else but(worker, probe=Probe()) for worker in view.workers]
-    return but(view, config=config, workers=tuple(workers), foreign="")  # no other operator lives here
+    same = {
+        pod.name
+        for pod in view.workers
+        if view.config.occasion(pod.name) == config.occasion(pod.name)
+    }
+    workers = [
+        worker if worker.name in same else but(worker, probe=Probe()) for worker in view.workers
+    ]
+    return but(
+        view, config=config, workers=tuple(workers), foreign=""
+    )  # no other operator lives here
 
 
 def _ungate(view: JobView, action: Ungate) -> JobView:
     kept = {gated.ref.name: gated.kept for gated in action.pods}
     workers = tuple(but(one, gates=kept.get(one.name, one.facts.gates)) for one in view.workers)
-    launcher = view.launcher and but(view.launcher, gates=kept.get(view.launcher.ref.name, view.launcher.facts.gates))
+    launcher = view.launcher and but(
+        view.launcher, gates=kept.get(view.launcher.ref.name, view.launcher.facts.gates)
+    )
     return but(view, workers=workers, launcher=launcher)
 
 

@@ -15,7 +15,16 @@ from upgrade import canary, findings
 from upgrade.findings import Readiness
 
 
-async def adopt(client: ApiWriter, namespace: str, job: str, *, ask: Ask, say: Say, now: float, timeout: float) -> bool:  # noqa: ASYNC109
+async def adopt(
+    client: ApiWriter,
+    namespace: str,
+    job: str,
+    *,
+    ask: Ask,
+    say: Say,
+    now: float,
+    timeout: float,  # noqa: ASYNC109
+) -> bool:
     """Recreate the job's launcher unless it can see the host list; return False if the user declined.
 
     `now` in seconds since the epoch, `timeout` in seconds. Raises `Refused` and `errors.KubeError`.
@@ -32,14 +41,21 @@ async def adopt(client: ApiWriter, namespace: str, job: str, *, ask: Ask, say: S
             f"the webhook is not called for jobs in {namespace}, so a new launcher would not see the host list either; "
             "an administrator runs `mpijob-elastic upgrade preflight`, or `mpijob-elastic install` first"
         )
-    say(f"pod {namespace}/{view.launcher.ref.name} will be deleted, and mpi-operator will recreate it")
-    say(f"lost: {findings.cost(view.launcher, now=now)}; its {len(view.workers)} workers stay, their ranks end")
+    say(
+        f"pod {namespace}/{view.launcher.ref.name} will be deleted, and mpi-operator will recreate it"
+    )
+    say(
+        f"lost: {findings.cost(view.launcher, now=now)}; its {len(view.workers)} workers stay, their ranks end"
+    )
     if not ask():
         return False
     old = view.launcher.ref
     with contextlib.suppress(errors.NotFound, errors.Conflict):  # gone, or already recreated
-        # Without a grace period, or the operator would see it end, and fail the job (see DeleteLauncher).
-        await client.delete_object(PODS.path(namespace, old.name), uid=old.uid, options={"gracePeriodSeconds": 0})
+        # Without a grace period, or the operator would see it end, and fail the job (see
+        # DeleteLauncher).
+        await client.delete_object(
+            PODS.path(namespace, old.name), uid=old.uid, options={"gracePeriodSeconds": 0}
+        )
 
     async def missing() -> str:
         """Say what the new launcher lacks; "" once it sees the host list."""
@@ -59,5 +75,7 @@ async def adopt(client: ApiWriter, namespace: str, job: str, *, ask: Ask, say: S
 async def _view(client: ApiReader, namespace: str, job: str) -> JobView:
     view = await live.view(client, namespace=namespace, job=job, read=views.Read(capabilities.read))
     if view is None:
-        raise Refused(f"there is no MPIJob {namespace}/{job} with a ConfigMap; `mpijob-elastic get -A` lists jobs")
+        raise Refused(
+            f"there is no MPIJob {namespace}/{job} with a ConfigMap; `mpijob-elastic get -A` lists jobs"
+        )
     return view

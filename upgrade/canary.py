@@ -1,8 +1,9 @@
 """The canary: a job that is created, scaled, checked and removed, to show that the installation works.
 
-It pulls no image and runs nothing: everything that is checked is there once the operator has created the objects. The
-launcher must mount the host list (webhook). The ConfigMap must have the key (webhook or controller). A write to the
-scale subresource, which is all that `kubectl scale` does, must make the operator create a worker (definition).
+It pulls no image and runs nothing: everything that is checked is there once the operator has
+created the objects. The launcher must mount the host list (webhook). The ConfigMap must have the
+key (webhook or controller). A write to the scale subresource, which is all that `kubectl scale`
+does, must make the operator create a worker (definition).
 """
 
 import contextlib
@@ -36,31 +37,45 @@ async def check(client: ApiReader) -> None:
     """Raise `Refused` if this cluster's jobs are resized by somebody else, or if this account may not try one."""
     await operators.check(client)
     crd.form(await scale.read_definition(client))
-    await check_rights(client, [(MPI_JOBS, "", verb) for verb in ("get", "list", "create", "patch", "delete")])
+    await check_rights(
+        client, [(MPI_JOBS, "", verb) for verb in ("get", "list", "create", "patch", "delete")]
+    )
 
 
 async def run(client: ApiWriter, namespace: str, *, image: str, seconds: float, say: Say) -> None:
-    """Create, scale and check the job, and remove it in any case. Raises `Refused` with what did not happen.
+    """Create, scale and check the job, and remove it in any case.
 
-    namespace: created and removed unless it exists. image: the one that is installed, because that can surely be
-    pulled. seconds: for each step.
+    Raises `Refused` with what did not happen.
+
+    namespace: created and removed unless it exists. image: the one that is installed, because that
+    can surely be pulled. seconds: for each step.
     """
     wait = partial(rollout.wait, seconds=seconds, say=say, advice=_ADVICE)
     await remove(client, namespace)
     await wait(partial(_still_there, client, namespace))
     try:
         if await client.find(NAMESPACES.path(name=namespace)) is None:
-            body = {"apiVersion": "v1", "kind": NAMESPACES.kind, "metadata": {"name": namespace, "labels": _LABELS}}
+            body = {
+                "apiVersion": "v1",
+                "kind": NAMESPACES.kind,
+                "metadata": {"name": namespace, "labels": _LABELS},
+            }
             await client.create_object(NAMESPACES.path(), body=body)
         await wait(partial(_uncalled, client, namespace))
         say(f"canary: job {namespace}/{JOB}")
-        await client.create_object(MPI_JOBS.path(namespace), body=_job(image, names.ENABLED, "true"))
+        await client.create_object(
+            MPI_JOBS.path(namespace), body=_job(image, names.ENABLED, "true")
+        )
         await wait(partial(_unprepared, client, namespace))
         subresource = MPI_JOBS.path(namespace, JOB, "scale")
         if await client.find(subresource) is None:
-            say("canary: launcher and ConfigMap are as they should be; the scale subresource is not served")
+            say(
+                "canary: launcher and ConfigMap are as they should be; the scale subresource is not served"
+            )
             return
-        await client.patch_object(subresource, body={"spec": {"replicas": 2}}, content_type=MERGE_PATCH)
+        await client.patch_object(
+            subresource, body={"spec": {"replicas": 2}}, content_type=MERGE_PATCH
+        )
         await wait(partial(_unscaled, client, namespace))
         say("canary: launcher, ConfigMap and scale subresource are as they should be")
     finally:
@@ -68,7 +83,10 @@ async def run(client: ApiWriter, namespace: str, *, image: str, seconds: float, 
 
 
 async def remove(client: ApiWriter, namespace: str) -> None:
-    """Remove the job, and the namespace if it was created for the job. Raises `errors.KubeError`."""
+    """Remove the job, and the namespace if it was created for the job.
+
+    Raises `errors.KubeError`.
+    """
     for path in (MPI_JOBS.path(namespace, JOB), NAMESPACES.path(name=namespace)):
         if await _is_ours(client, path):
             with contextlib.suppress(errors.NotFound):
@@ -96,7 +114,8 @@ async def is_webhook_called(client: ApiWriter, namespace: str) -> bool:
 
 
 async def _still_there(client: ApiReader, namespace: str) -> str:
-    # [operator] Objects of the former job, which go after it, fail the sync of the next one, ever less often tried.
+    # [operator] Objects of the former job, which go after it, fail the sync of the next one, ever
+    # less often tried.
     pods = (names.launcher(JOB), names.worker(JOB, 0), names.worker(JOB, 1))
     paths = [MPI_JOBS.path(namespace, JOB), CONFIG_MAPS.path(namespace, names.config_map(JOB))]
     paths += [PODS.path(namespace, pod) for pod in pods]
@@ -123,7 +142,9 @@ async def _unprepared(client: ApiReader, namespace: str) -> str:
     if pod is None or config is None:
         return f"{_NOT_CREATED} the launcher yet; does it run, and does it manage this namespace?"
     if not facts_pod.read(pod).mounts_discovery:
-        return f"canary: the launcher does not mount {_KEY}: the webhook was not called; see its log"
+        return (
+            f"canary: the launcher does not mount {_KEY}: the webhook was not called; see its log"
+        )
     if facts_config.read_config(config).script is None:
         return f"canary: the job's ConfigMap has no {_KEY}: neither webhook nor controller added it"
     return ""
@@ -137,11 +158,20 @@ async def _unscaled(client: ApiReader, namespace: str) -> str:
 def _job(image: str, annotation: str, value: str) -> dict[str, Any]:
     little = {"requests": {"cpu": "1m", "memory": "1Mi"}}
     reads = {"name": "HOSTS", "value": names.DISCOVER_HOSTS_PATH}
-    container = {"name": "canary", "image": image, "command": ["sleep", "60"], "env": [reads], "resources": little}
+    container = {
+        "name": "canary",
+        "image": image,
+        "command": ["sleep", "60"],
+        "env": [reads],
+        "resources": little,
+    }
     replicas = {"replicas": 1, "template": {"spec": {"containers": [container]}}}
     return {
         "apiVersion": MPI_JOBS.api_version,
         "kind": MPI_JOBS.kind,
         "metadata": {"name": JOB, "labels": _LABELS, "annotations": {annotation: value}},
-        "spec": {"cleanPodPolicy": "All", "mpiReplicaSpecs": {"Launcher": replicas, "Worker": replicas}},
+        "spec": {
+            "cleanPodPolicy": "All",
+            "mpiReplicaSpecs": {"Launcher": replicas, "Worker": replicas},
+        },
     }

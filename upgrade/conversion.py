@@ -1,8 +1,11 @@
-"""Convert jobs of other kinds to elastic MPIJobs v1; pure, from text to text. Objects of other kinds stay as they are.
+"""Convert jobs of other kinds to elastic MPIJobs v1; pure, from text to text.
+
+Objects of other kinds stay as they are.
 
 Each field without a counterpart is reported, on standard error and as a comment.
 
-mpi-operator v0.2.3, pkg/apis/kubeflow/v1alpha2/types.go and v1/types.go; et-operator, api/v1alpha1/trainingjob_types.go
+mpi-operator v0.2.3, pkg/apis/kubeflow/v1alpha2/types.go and v1/types.go; et-operator,
+api/v1alpha1/trainingjob_types.go
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -26,12 +29,20 @@ Source = Mapping[str, Any]
 ET = "kai.alibabacloud.com/v1alpha1"
 # The paths of et-operator.
 _PATHS = {
-    f"{names.EDL_PATH}/{key}": f"{names.MOUNT_PATH}/{key}" for key in (names.KEY_DISCOVER_HOSTS, names.KEY_HOSTFILE)
+    f"{names.EDL_PATH}/{key}": f"{names.MOUNT_PATH}/{key}"
+    for key in (names.KEY_DISCOVER_HOSTS, names.KEY_HOSTFILE)
 }
 _KEPT = ("slotsPerWorker", "cleanPodPolicy", "mainContainer")
 _MOVED = ("backoffLimit", "activeDeadlineSeconds")
 _TRAINING_JOB = frozenset(
-    {"cleanPodPolicy", "etReplicaSpecs", "launcherAttachMode", "slotsPerWorker", "restartPolicy", "backoffLimit"}
+    {
+        "cleanPodPolicy",
+        "etReplicaSpecs",
+        "launcherAttachMode",
+        "slotsPerWorker",
+        "restartPolicy",
+        "backoffLimit",
+    }
 )
 _REPLICA = ("replicas", "restartPolicy", "template")
 _GPU = "nvidia.com/gpu"
@@ -44,7 +55,9 @@ _SCALER_ADVICE = (
     "with `mpijob-elastic install --overlay et-operator` it is carried out as it is"
 )
 _OLD_DEFINITION = ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")
-_DEFINITION_ADVICE = f"no API server takes this version since Kubernetes 1.22; apply {crd.IN_V1} instead"
+_DEFINITION_ADVICE = (
+    f"no API server takes this version since Kubernetes 1.22; apply {crd.IN_V1} instead"
+)
 
 
 class Note(NamedTuple):
@@ -80,7 +93,10 @@ class Converted:
 
 
 def convert_text(text: str, *, where: str) -> list[Converted]:
-    """Return every object of a YAML or JSON text; `where` names it in errors. Raises `Refused` if it is neither."""
+    """Return every object of a YAML or JSON text; `where` names it in errors.
+
+    Raises `Refused` if it is neither.
+    """
     try:
         documents = [document for document in yaml.safe_load_all(text) if document is not None]
     except yaml.YAMLError as error:
@@ -105,7 +121,9 @@ def convert(source: Source) -> Converted:
         try:
             manifest = converter(source, notes)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise Refused(f"{subject} is not a valid {source['apiVersion']} object: {error!r}") from error
+            raise Refused(
+                f"{subject} is not a valid {source['apiVersion']} object: {error!r}"
+            ) from error
     return Converted(subject=subject, manifest=manifest, notes=tuple(sorted(notes)))
 
 
@@ -121,7 +139,11 @@ def _render(one: Converted) -> str:
 
 
 def _objects(document: Any, *, where: str) -> Iterator[Source]:
-    if not isinstance(document, dict) or not document.get("kind") or not isinstance(document.get("metadata", {}), dict):
+    if (
+        not isinstance(document, dict)
+        or not document.get("kind")
+        or not isinstance(document.get("metadata", {}), dict)
+    ):
         raise Refused(
             f"{where} holds a document that is no Kubernetes object; each needs apiVersion, kind and metadata"
         )
@@ -155,7 +177,9 @@ def _from_mpi_job(source: Source, notes: Notes) -> Object:
         result["runPolicy"] = run_policy
         kept = f"{', '.join(sorted(run_policy))} kept, but mpi-operator v0.2.3 does not act on it"
         notes.add("spec.runPolicy", f'{kept}: annotate the job {names.PREFIX}run-policy: "true"')
-    bounds = _sizes(specs.get("Launcher", {}).get("template", {}), slots=int(spec.get("slotsPerWorker", 1)))
+    bounds = _sizes(
+        specs.get("Launcher", {}).get("template", {}), slots=int(spec.get("slotsPerWorker", 1))
+    )
     return _mpi_job(source, result, bounds, notes)
 
 
@@ -164,16 +188,23 @@ def _from_training_job(source: Source, notes: Notes) -> Object:
     spec = source.get("spec", {})
     notes.unknown(spec, _TRAINING_JOB, "spec")
     if spec.get("launcherAttachMode", "ssh") == "ssh":
-        notes.add("spec.launcherAttachMode", "ssh is replaced by kubexec: images need no sshd, and no keys are created")
+        notes.add(
+            "spec.launcherAttachMode",
+            "ssh is replaced by kubexec: images need no sshd, and no keys are created",
+        )
     if spec.get("restartPolicy", "Never") != "Never":
-        notes.add("spec.restartPolicy", "the job is not restarted as a whole; failed workers are replaced")
+        notes.add(
+            "spec.restartPolicy", "the job is not restarted as a whole; failed workers are replaced"
+        )
     if "backoffLimit" in spec:
         notes.add("spec.backoffLimit", _LEFT_OUT)
     at, replicas = "spec.etReplicaSpecs", spec.get("etReplicaSpecs", {})
     worker = replicas.get("worker", {})
     notes.unknown(replicas, ("launcher", "worker"), at)
     launcher = _replica(replicas.get("launcher", {}), notes, f"{at}.launcher")
-    launcher["template"] = _moved_template(launcher.get("template", {}), notes, f"{at}.launcher.template")
+    launcher["template"] = _moved_template(
+        launcher.get("template", {}), notes, f"{at}.launcher.template"
+    )
     workers = _replica(worker, notes, f"{at}.worker", bounds=("minReplicas", "maxReplicas"))
     # As et-operator counts: as given, else the GPUs of a worker's first container, else 1.
     containers = _containers(worker.get("template", {}))
@@ -200,15 +231,27 @@ _CONVERTERS: Mapping[tuple[str, str], Callable[[Source, Notes], Object]] = {
 }
 
 
-def _mpi_job(source: Source, spec: Object, bounds: tuple[int | None, int | None], notes: Notes) -> Object:
+def _mpi_job(
+    source: Source, spec: Object, bounds: tuple[int | None, int | None], notes: Notes
+) -> Object:
     """Return the MPIJob v1 with this spec, and the source's name, labels and annotations; bounds: of its workers."""
     metadata = own_metadata(source)
-    annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != crd.LAST_APPLIED}
+    annotations = {
+        key: value
+        for key, value in metadata.get("annotations", {}).items()
+        if key != crd.LAST_APPLIED
+    }
     for key, bound in zip((names.MIN_REPLICAS, names.MAX_REPLICAS), bounds, strict=True):
         if bound is not None and key not in annotations:
             annotations[key] = str(min(bound, MOST_WORKERS))
-    rest = {key: value for key, value in metadata.items() if key not in ("annotations", "ownerReferences")}
-    if not policy.names_discovery(_texts(spec["mpiReplicaSpecs"].get("Launcher", {}).get("template", {}))):
+    rest = {
+        key: value
+        for key, value in metadata.items()
+        if key not in ("annotations", "ownerReferences")
+    }
+    if not policy.names_discovery(
+        _texts(spec["mpiReplicaSpecs"].get("Launcher", {}).get("template", {}))
+    ):
         notes.add(
             "spec.mpiReplicaSpecs.Launcher.template",
             f"reads no host list, so the job keeps its size unless horovodrun runs with --host-discovery-script "
@@ -244,7 +287,9 @@ def _texts(template: Source) -> Iterator[str]:
     for container in _containers(template):
         yield from map(str, container.get("command", []))
         yield from map(str, container.get("args", []))
-        yield from (str(variable["value"]) for variable in container.get("env", []) if "value" in variable)
+        yield from (
+            str(variable["value"]) for variable in container.get("env", []) if "value" in variable
+        )
 
 
 def _sizes(template: Source, *, slots: int) -> tuple[int | None, int | None]:
@@ -264,10 +309,15 @@ def _moved_template(template: Source, notes: Notes, at: str) -> Object:
         if any(old in text for text in _texts(template)):
             notes.add(at, f"{old} becomes {new}")
     found = [
-        container | {key: _moved(container[key]) for key in ("command", "args", "env") if key in container}
+        container
+        | {key: _moved(container[key]) for key in ("command", "args", "env") if key in container}
         for container in _containers(template)
     ]
-    return {**template, "spec": {**template.get("spec", {}), "containers": found}} if found else {**template}
+    return (
+        {**template, "spec": {**template.get("spec", {}), "containers": found}}
+        if found
+        else {**template}
+    )
 
 
 def _moved(part: Any) -> Any:

@@ -32,9 +32,13 @@ def convert(source: Path) -> list[File]:
         return [_converted(sys.stdin.read(), Path("stdin.yaml"))]
     if not source.is_dir():
         return [_converted(source.read_text(), Path(source.name))]
-    found = sorted(path for path in source.rglob("*") if path.suffix in _SUFFIXES and path.is_file())
+    found = sorted(
+        path for path in source.rglob("*") if path.suffix in _SUFFIXES and path.is_file()
+    )
     if not found:
-        raise Refused(f"{source} holds no {', '.join(_SUFFIXES)} files; name a folder with manifests")
+        raise Refused(
+            f"{source} holds no {', '.join(_SUFFIXES)} files; name a folder with manifests"
+        )
     return [_converted(path.read_text(), path.relative_to(source)) for path in found]
 
 
@@ -47,14 +51,17 @@ async def convert_live(client: ApiReader, wanted: str, namespace: str) -> File:
     try:
         raw = await client.get(resource.path(namespace, name))
     except errors.NotFound as error:
-        raise Refused(f"--live {wanted}: {error.message} in namespace {namespace} ({resource.api_version})") from error
+        raise Refused(
+            f"--live {wanted}: {error.message} in namespace {namespace} ({resource.api_version})"
+        ) from error
     return Path(f"{name}.yaml"), [conversion.convert(msgspec.json.decode(raw))]
 
 
 def write(files: Iterable[File], folder: Path | None, *, say: Callable[[str], None]) -> None:
     """Write YAML to standard output, or to files of the same names below `folder`; notes go to `say`.
 
-    Raises `Refused` if a file already exists, or two would become one, before anything is written, and OSError.
+    Raises `Refused` if a file already exists, or two would become one, before anything is written,
+    and OSError.
     """
     files = list(files)
     for name, objects in files:

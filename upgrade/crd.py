@@ -1,14 +1,16 @@
 """Make the MPIJob definition scalable, and revert that; pure, from object to object.
 
-Version v1 gets the scale subresource, printer columns, and the field of the selector if a structural schema would drop
-it. Everything else stays: other versions, columns, categories, short names, conversion, schemas.
+Version v1 gets the scale subresource, printer columns, and the field of the selector if a
+structural schema would drop it. Everything else stays: other versions, columns, categories, short
+names, conversion, schemas.
 
-An API server that serves only apiextensions v1 accepts a definition in the legacy form (`Form`) while it keeps
-that form: subresources and columns may change, and nothing is pruned. A structural definition can never go back, for
-preserveUnknownFields "cannot [be] set to true" again; so that change is left to administrators.
+An API server that serves only apiextensions v1 accepts a definition in the legacy form (`Form`)
+while it keeps that form: subresources and columns may change, and nothing is pruned. A structural
+definition can never go back, for preserveUnknownFields "cannot [be] set to true" again; so that
+change is left to administrators.
 
-Its field managers and kubectl's annotation say who else writes it. The versions are one field for server-side apply:
-whoever applies one version applies all of them.
+Its field managers and kubectl's annotation say who else writes it. The versions are one field for
+server-side apply: whoever applies one version applies all of them.
 https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
 """
 
@@ -40,10 +42,18 @@ def _column(name: str, kind: str, path: str, description: str) -> Mapping[str, A
     return {"name": name, "type": kind, "jsonPath": path, "description": description}
 
 
-_PHASE = _column("Phase", "string", f".metadata.annotations.{names.PHASE}", "What is under way; empty at rest")
-# A column shows the first match of its path, and Created stays True for ever, so State is the condition added last.
+_PHASE = _column(
+    "Phase", "string", f".metadata.annotations.{names.PHASE}", "What is under way; empty at rest"
+)
+# A column shows the first match of its path, and Created stays True for ever, so State is the
+# condition added last.
 COLUMNS: tuple[Mapping[str, Any], ...] = (
-    _column("State", "string", ".status.conditions[-1:].type", "The condition that mpi-operator added last"),
+    _column(
+        "State",
+        "string",
+        ".status.conditions[-1:].type",
+        "The condition that mpi-operator added last",
+    ),
     _column("Desired", "integer", SCALE["specReplicasPath"], "Workers wanted"),
     _column("Active", "integer", SCALE["statusReplicasPath"], "Workers that run"),
     _PHASE,
@@ -67,8 +77,9 @@ IN_V1 = "docs/examples/mpijob-definition.yaml"
 class Form(StrEnum):
     """The form of a supported definition.
 
-    legacy: created from v0.2.3's manifest (apiextensions v1beta1) before Kubernetes 1.22 and kept since; it stores all
-    unknown fields. structural: apiextensions v1, as Kubeflow and administrators have written it since.
+    legacy: created from v0.2.3's manifest (apiextensions v1beta1) before Kubernetes 1.22 and kept
+    since; it stores all unknown fields. structural: apiextensions v1, as Kubeflow and
+    administrators have written it since.
     """
 
     LEGACY = "legacy"
@@ -76,7 +87,10 @@ class Form(StrEnum):
 
 
 def form(crd: Crd) -> Form:
-    """Return the form. Raises `Refused` if the definition does not belong to mpi-operator v0.2.3."""
+    """Return the form.
+
+    Raises `Refused` if the definition does not belong to mpi-operator v0.2.3.
+    """
     version = _v1(crd)
     newer = [name for name in stored(crd) if name.startswith("v2")]
     if newer:
@@ -85,8 +99,11 @@ def form(crd: Crd) -> Form:
             "itself. Do not upgrade this cluster"
         )
     if not version.get("served"):
-        raise Refused(f"{NAME} does not serve version v1; set served: true there to use mpi-operator v0.2.3")
-    # [training-operator] generates its schema from a Go map; mpi-operator's own names Launcher and Worker.
+        raise Refused(
+            f"{NAME} does not serve version v1; set served: true there to use mpi-operator v0.2.3"
+        )
+    # [training-operator] generates its schema from a Go map; mpi-operator's own names Launcher and
+    # Worker.
     schema: Any = version.get("schema", {}).get("openAPIV3Schema", {})
     for name in ("spec", "mpiReplicaSpecs"):
         schema = schema.get("properties", {}).get(name, {})
@@ -125,15 +142,22 @@ def upgraded(crd: Crd) -> dict[str, Any]:
 
 
 def reverted(live: Crd, before: Crd) -> dict[str, Any]:
-    """Return the live definition without our additions; later changes of others stay. Raises `Refused`.
+    """Return the live definition without our additions; later changes of others stay.
+
+    Raises `Refused`.
 
     Additions that the manifest of somebody else has stay too.
     """
     if is_declared(live):
         return dict(live)
     version, former = dict(_v1(live)), _v1(before)
-    if "scale" not in former.get("subresources", {}) and version.get("subresources", {}).get("scale") == SCALE:
-        version["subresources"] = {key: value for key, value in version["subresources"].items() if key != "scale"}
+    if (
+        "scale" not in former.get("subresources", {})
+        and version.get("subresources", {}).get("scale") == SCALE
+    ):
+        version["subresources"] = {
+            key: value for key, value in version["subresources"].items() if key != "scale"
+        }
     version = _without_columns(version, former)
     # The schema is reverted only if nobody has changed it since.
     if form(before) is Form.STRUCTURAL and version["schema"] == _keeping_selector(former)["schema"]:
@@ -142,14 +166,20 @@ def reverted(live: Crd, before: Crd) -> dict[str, Any]:
 
 
 def is_scalable(crd: Crd) -> bool:
-    """Return True if version v1 has our scale subresource, and keeps the selector that it reads. Raises `Refused`."""
+    """Return True if version v1 has our scale subresource, and keeps the selector that it reads.
+
+    Raises `Refused`.
+    """
     version = _v1(crd)
     keeps = crd["spec"].get("preserveUnknownFields") or _keeping_selector(version) == version
     return bool(keeps and version.get("subresources", {}).get("scale") == SCALE)
 
 
 def is_current(crd: Crd) -> bool:
-    """Return True if `upgraded` need not add anything; the manifest of somebody else stays. Raises `Refused`."""
+    """Return True if `upgraded` need not add anything; the manifest of somebody else stays.
+
+    Raises `Refused`.
+    """
     columns = _v1(crd).get("additionalPrinterColumns", [])
     return is_scalable(crd) and (_FORMER not in columns or is_declared(crd))
 
@@ -171,11 +201,15 @@ def _v1(crd: Crd) -> Version:
         if version["name"] == MPI_JOBS.version:
             return cast("Version", version)
     found = ", ".join(version["name"] for version in crd["spec"]["versions"])
-    raise Refused(f"{NAME} has no version v1, only {found}; an upgrade needs mpi-operator v0.2.3 with MPIJob v1")
+    raise Refused(
+        f"{NAME} has no version v1, only {found}; an upgrade needs mpi-operator v0.2.3 with MPIJob v1"
+    )
 
 
 def _with_v1(crd: Crd, version: Version) -> dict[str, Any]:
-    versions = [version if other["name"] == MPI_JOBS.version else other for other in crd["spec"]["versions"]]
+    versions = [
+        version if other["name"] == MPI_JOBS.version else other for other in crd["spec"]["versions"]
+    ]
     return {**crd, "spec": {**crd["spec"], "versions": versions}}
 
 
@@ -190,7 +224,10 @@ def _columns(there: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _without_columns(version: dict[str, Any], former: Version) -> dict[str, Any]:
-    live, before = version.get("additionalPrinterColumns", []), former.get("additionalPrinterColumns", [])
+    live, before = (
+        version.get("additionalPrinterColumns", []),
+        former.get("additionalPrinterColumns", []),
+    )
     if [_PHASE if column == _FORMER else column for column in live] == _columns(before):
         kept = before
     else:
@@ -216,9 +253,20 @@ def _schema_keeping(schema: Schema, path: tuple[str, ...], leaf: Schema) -> dict
     name, *rest = path
     properties = schema.get("properties", {})
     if name in properties:
-        return {**schema, "properties": {**properties, name: _schema_keeping(properties[name], tuple(rest), leaf)}}
+        return {
+            **schema,
+            "properties": {
+                **properties,
+                name: _schema_keeping(properties[name], tuple(rest), leaf),
+            },
+        }
     if isinstance(schema.get("additionalProperties"), Mapping):
-        return {**schema, "additionalProperties": _schema_keeping(schema["additionalProperties"], tuple(rest), leaf)}
+        return {
+            **schema,
+            "additionalProperties": _schema_keeping(
+                schema["additionalProperties"], tuple(rest), leaf
+            ),
+        }
     if schema.get(PRESERVE) or schema.get("additionalProperties") is True:
         return dict(schema)
     new = {"type": "object", PRESERVE: True} if rest else dict(leaf)
@@ -227,7 +275,9 @@ def _schema_keeping(schema: Schema, path: tuple[str, ...], leaf: Schema) -> dict
 
 def _entries(crd: Crd) -> list[Mapping[str, Any]]:
     entries = crd["metadata"].get("managedFields", [])
-    return [entry for entry in entries if "f:versions" in entry.get("fieldsV1", {}).get("f:spec", {})]
+    return [
+        entry for entry in entries if "f:versions" in entry.get("fieldsV1", {}).get("f:spec", {})
+    ]
 
 
 def _has_scale(crd: Crd) -> bool:

@@ -1,7 +1,8 @@
 """The findings of `upgrade preflight`, the effect on each existing job, and the verdict; pure.
 
-A pod's volumes cannot be changed, so a launcher that started without the host list never sees it and must be recreated.
-The controller itself recreates a launcher that has not started yet, because nothing is lost.
+A pod's volumes cannot be changed, so a launcher that started without the host list never sees it
+and must be recreated. The controller itself recreates a launcher that has not started yet, because
+nothing is lost.
 """
 
 from collections.abc import Iterable
@@ -47,9 +48,15 @@ def adoption(view: JobView, *, now: float) -> Adoption:
     if view.facts.finished or view.facts.deleting:
         readiness, why = Readiness.FINISHED, "it has ended"
     elif view.foreign or view.handed_over:
-        readiness, why = Readiness.FOREIGN, f"{view.foreign or 'another operator manages it'}; it is left alone"
+        readiness, why = (
+            Readiness.FOREIGN,
+            f"{view.foreign or 'another operator manages it'}; it is left alone",
+        )
     elif not (view.elastic or view.facts.elastic):
-        readiness, why = Readiness.FIXED, f"its launcher names no {names.KEY_DISCOVER_HOSTS}; nothing changes for it"
+        readiness, why = (
+            Readiness.FIXED,
+            f"its launcher names no {names.KEY_DISCOVER_HOSTS}; nothing changes for it",
+        )
     elif launcher is None or launcher.phase is LauncherPhase.WAITING:
         readiness, why = Readiness.LIVE, "its launcher has not started"
     elif launcher.phase is LauncherPhase.FINISHED:
@@ -122,7 +129,9 @@ class Report:
         """Return the report for programs."""
         return {
             "verdict": self.verdict.name.lower(),
-            "findings": [{**asdict(one), "verdict": one.verdict.name.lower()} for one in self.findings],
+            "findings": [
+                {**asdict(one), "verdict": one.verdict.name.lower()} for one in self.findings
+            ],
             "jobs": [{**asdict(one), "readiness": str(one.readiness)} for one in self.jobs],
         }
 
@@ -135,7 +144,11 @@ def unknown(topic: str, what: str) -> Finding:
 def kubernetes(version: str, minor: int) -> Finding:
     """Judge the version of Kubernetes."""
     if minor < OLDEST:
-        return Finding("kubernetes", Advice.NO, f"{version} is older than 1.{OLDEST}, the oldest that is supported")
+        return Finding(
+            "kubernetes",
+            Advice.NO,
+            f"{version} is older than 1.{OLDEST}, the oldest that is supported",
+        )
     if lacks := [words for kind, words in _WITHOUT.items() if minor < OPTIONAL_KINDS[kind]]:
         return Finding("kubernetes", Advice.CARE, f"{version} has no {' and no '.join(lacks)}")
     return Finding("kubernetes", Advice.GO, f"{version} serves everything that is used")
@@ -144,7 +157,9 @@ def kubernetes(version: str, minor: int) -> Finding:
 def definition(found: Crd | None) -> Finding:
     """Judge the definition of MPIJobs; None if there is none."""
     if found is None:
-        return Finding("definition", Advice.NO, f"there is no {crd.NAME}; install mpi-operator v0.2.3")
+        return Finding(
+            "definition", Advice.NO, f"there is no {crd.NAME}; install mpi-operator v0.2.3"
+        )
     try:
         form = crd.form(found)
     except Refused as error:
@@ -158,10 +173,19 @@ def definition(found: Crd | None) -> Finding:
 def operators(found: Iterable[Operator] | None) -> list[Finding]:
     """Judge the operators of MPIJobs; None if this account may not look for them."""
     if found is None:
-        return [unknown("operator", "list Deployments or Pods in all namespaces; make sure that v0.2.3 runs")]
-    none = Finding("operator", Advice.CARE, "no image of an operator was found; make sure that v0.2.3 runs")
+        return [
+            unknown(
+                "operator", "list Deployments or Pods in all namespaces; make sure that v0.2.3 runs"
+            )
+        ]
+    none = Finding(
+        "operator", Advice.CARE, "no image of an operator was found; make sure that v0.2.3 runs"
+    )
     judged = [(operator, *_OPERATORS[operator.kind]) for operator in found]
-    return [Finding("operator", verdict, f"{operator}: {meaning}") for operator, verdict, meaning in judged] or [none]
+    return [
+        Finding("operator", verdict, f"{operator}: {meaning}")
+        for operator, verdict, meaning in judged
+    ] or [none]
 
 
 def jobs(adoptions: Iterable[Adoption] | None) -> Finding:
@@ -171,11 +195,15 @@ def jobs(adoptions: Iterable[Adoption] | None) -> Finding:
     counts = dict.fromkeys(Readiness, 0)
     for job in adoptions:
         counts[job.readiness] += 1
-    text = ", ".join(f"{count} {readiness}" for readiness, count in counts.items() if count) or "none"
+    text = (
+        ", ".join(f"{count} {readiness}" for readiness, count in counts.items() if count) or "none"
+    )
     care = counts[Readiness.RESTART] or counts[Readiness.FOREIGN]
     return Finding("jobs", Advice.CARE if care else Advice.GO, text)
 
 
 def faults(found: Iterable[str]) -> list[Finding]:
     """Name each job that stops mpi-operator v0.2.3 for all jobs."""
-    return [Finding("faults", Advice.CARE, fault) for fault in found] or [Finding("faults", Advice.GO, "none")]
+    return [Finding("faults", Advice.CARE, fault) for fault in found] or [
+        Finding("faults", Advice.GO, "none")
+    ]

@@ -1,7 +1,7 @@
 """Find the operators of MPIJobs in the cluster, and recognise each by its image.
 
-Only v0.2.3 is tested. v0.3.0 and later and the training-operator are elastic themselves: two controllers that delete
-the same workers would hurt every job.
+Only v0.2.3 is tested. v0.3.0 and later and the training-operator are elastic themselves: two
+controllers that delete the same workers would hurt every job.
 """
 
 import re
@@ -52,12 +52,16 @@ async def operators_in(client: ApiReader) -> list[Operator] | None:
     pods = await _readable(client, PODS, _of_pod)
     if deployments is None and pods is None:
         return None
-    return sorted({operator for found in (*(deployments or ()), *(pods or ())) for operator in found})
+    return sorted(
+        {operator for found in (*(deployments or ()), *(pods or ())) for operator in found}
+    )
 
 
 async def check(client: ApiReader) -> None:
     """Raise `Refused` if an operator resizes jobs itself."""
-    elastic = [operator for operator in await operators_in(client) or () if operator.kind is Kind.ELASTIC]
+    elastic = [
+        operator for operator in await operators_in(client) or () if operator.kind is Kind.ELASTIC
+    ]
     if elastic:
         raise Refused(
             f"{elastic[0]} changes the size of jobs itself, and two controllers that do so would hurt every job: do "
@@ -116,5 +120,9 @@ def _operators(kind: str, found: Manifest, spec: Mapping[str, Any]) -> list[Oper
     return [
         operator
         for one in spec.get("containers") or ()
-        if (operator := recognise(where, one.get("image", ""), (*one.get("command", ()), *one.get("args", ()))))
+        if (
+            operator := recognise(
+                where, one.get("image", ""), (*one.get("command", ()), *one.get("args", ()))
+            )
+        )
     ]

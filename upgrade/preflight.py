@@ -31,7 +31,10 @@ _FRAMEWORK = f"{MPI_JOBS.kind}.{MPI_JOBS.version}.{MPI_JOBS.group}"
 
 
 async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
-    """Look at everything; `now` in seconds since the epoch. Raises `errors.KubeError` if nothing can be asked."""
+    """Look at everything; `now` in seconds since the epoch.
+
+    Raises `errors.KubeError` if nothing can be asked.
+    """
     found = await server.examine(client, [*plan.manifests(), *server.every_manifest()])
     jobs = await _jobs(client)
     adoptions = None if jobs is None else [findings.adoption(view, now=now) for view in jobs]
@@ -59,7 +62,10 @@ async def _definition(client: ApiReader) -> Finding:
 
 
 async def _jobs(client: ApiReader) -> list[JobView] | None:
-    """Return a view of each job, sorted by namespace and name; Roles are left out. None: they cannot be read."""
+    """Return a view of each job, sorted by namespace and name; Roles are left out.
+
+    None: they cannot be read.
+    """
     try:
         jobs, configs, pods = await traces.read_all(client)
     except (errors.Forbidden, errors.NotFound):
@@ -101,7 +107,10 @@ async def _webhook(client: ApiWriter, plan: Plan) -> Finding:
         answers = False
     if answers:
         return Finding("webhook", Advice.GO, "installed; it answers")
-    why = await registration.trouble(client, registered) or f"it did not answer for a job in {namespace}"
+    why = (
+        await registration.trouble(client, registered)
+        or f"it did not answer for a job in {namespace}"
+    )
     advice = f"the API server goes on without it: see the logs of deployment/{names.WEBHOOK}"
     return Finding("webhook", Advice.CARE, f"installed; {why}, and {advice}")
 
@@ -111,7 +120,9 @@ async def kueue(client: ApiReader) -> Finding:
     if await client.find(f"/apis/{_KUEUE}") is None:
         return Finding("kueue", Advice.GO, "not installed")
     if await client.find(f"/apis/{_WORKLOADS}") is None:
-        said = f"older than 0.15, without {_WORKLOADS}, so MPIJobs with a queue's label are not queued"
+        said = (
+            f"older than 0.15, without {_WORKLOADS}, so MPIJobs with a queue's label are not queued"
+        )
         return Finding("kueue", Advice.CARE, f"installed, but {said}")
     verdict, said = await _integration(client)
     return Finding("kueue", verdict, f"installed; MPIJobs may be queued; {said}")
@@ -124,10 +135,16 @@ async def _integration(client: ApiReader) -> tuple[Advice, str]:
         raw = await client.find(_CONFIGURATION)
         config: Any = yaml.safe_load(objects.read(raw).get("data", {}).get(_KEY, "") if raw else "")
     except (errors.Forbidden, yaml.YAMLError):
-        return Advice.CARE, f"this account cannot read its configuration: if its integration `pod` is on, {advice}"
+        return (
+            Advice.CARE,
+            f"this account cannot read its configuration: if its integration `pod` is on, {advice}",
+        )
     found = (config.get("integrations") or {}) if isinstance(config, dict) else None
     if not isinstance(found, dict):
-        return Advice.CARE, f"its configuration is not in {_CONFIGURATION}: if its integration `pod` is on, {advice}"
+        return (
+            Advice.CARE,
+            f"its configuration is not in {_CONFIGURATION}: if its integration `pod` is on, {advice}",
+        )
     if "pod" not in (found.get("frameworks") or ()):
         return Advice.GO, "its integration `pod` is off"
     if _FRAMEWORK in (found.get("externalFrameworks") or ()):

@@ -1,7 +1,8 @@
 """The record: the MPIJob definition as it was before we made it scalable.
 
-It is a Secret in our namespace, created in one write and never changed. It is compressed, because a Secret holds 1 MiB.
-`upgrade apply` of version 0.2.0 made a record of another name, which holds the definition before, too.
+It is a Secret in our namespace, created in one write and never changed. It is compressed, because a
+Secret holds 1 MiB. `upgrade apply` of version 0.2.0 made a record of another name, which holds the
+definition before, too.
 """
 
 import base64
@@ -20,7 +21,8 @@ from mpijob_elastic.kube.resources import SECRETS
 from mpijob_elastic.kube.writer import ApiWriter
 
 NAME = "mpijob-elastic-definition"
-# Whichever is there; where both are, `install` made the first before `upgrade apply` made the second.
+# Whichever is there; where both are, `install` made the first before `upgrade apply` made the
+# second.
 NAMES = (NAME, "mpijob-elastic-upgrade")
 KEY = "before"
 
@@ -38,7 +40,10 @@ def pack(crd: Mapping[str, Any]) -> dict[str, str]:
 
 
 def unpack(name: str, data: Mapping[str, str]) -> dict[str, Any]:
-    """Return the definition in the data of the Secret of that name. Raises `Refused` if it is damaged."""
+    """Return the definition in the data of the Secret of that name.
+
+    Raises `Refused` if it is damaged.
+    """
     try:
         plain = gzip.decompress(base64.b64decode(data[KEY]))
         return msgspec.json.decode(plain, type=Record).crd
@@ -50,7 +55,10 @@ def unpack(name: str, data: Mapping[str, str]) -> dict[str, Any]:
 
 
 async def read(client: ApiReader) -> dict[str, Any] | None:
-    """Return the definition before, None if there is no record. Raises as `unpack` does, and `errors.KubeError`."""
+    """Return the definition before, None if there is no record.
+
+    Raises as `unpack` does, and `errors.KubeError`.
+    """
     for name in NAMES:
         raw = await client.find(SECRETS.path(names.NAMESPACE, name))
         if raw is not None:

@@ -1,7 +1,7 @@
 """The scale subresource: `install` offers it, `uninstall` takes it back.
 
-The definition before is recorded in a Secret beside the installation. The live definition is changed only if it still
-is the version that was read.
+The definition before is recorded in a Secret beside the installation. The live definition is
+changed only if it still is the version that was read.
 """
 
 import asyncio
@@ -49,12 +49,16 @@ async def change_definition(client: ApiWriter, wanted: Wanted, *, dry_run: bool 
         guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
         spec = {"op": "replace", "path": "/spec", "value": after["spec"]}
         try:
-            body = await client.patch_object(DEFINITION, query=query, body=[guard, spec], content_type=JSON_PATCH)
+            body = await client.patch_object(
+                DEFINITION, query=query, body=[guard, spec], content_type=JSON_PATCH
+            )
         except errors.Conflict:
             # Somebody else was faster: look again.
             await asyncio.sleep(0.1)
         except errors.Invalid as error:
-            raise Refused(f"the API server does not accept the change of {crd.NAME}: {error}") from error
+            raise Refused(
+                f"the API server does not accept the change of {crd.NAME}: {error}"
+            ) from error
         else:
             return objects.changed(identity(live), live, objects.read(body))
     raise Refused(
@@ -65,7 +69,8 @@ async def change_definition(client: ApiWriter, wanted: Wanted, *, dry_run: bool 
 async def offer(client: ApiWriter, *, dry_run: bool, seconds: float, say: Say) -> str:
     """Make MPIJobs scalable; return what may undo that, in words, "" if nothing is known.
 
-    Waits at most `seconds` until the subresource is served. Raises `Refused` and `errors.KubeError`.
+    Waits at most `seconds` until the subresource is served. Raises `Refused` and
+    `errors.KubeError`.
     """
     live = await read_definition(client)
     if crd.is_current(live):
@@ -95,7 +100,10 @@ async def offer(client: ApiWriter, *, dry_run: bool, seconds: float, say: Say) -
 
 
 async def is_recorded(client: ApiReader) -> bool:
-    """Return True if there is something to take back. Raises `Refused` if it cannot be, and `errors.KubeError`."""
+    """Return True if there is something to take back.
+
+    Raises `Refused` if it cannot be, and `errors.KubeError`.
+    """
     if await record.read(client) is None:
         return False
     await check(client)
@@ -103,7 +111,10 @@ async def is_recorded(client: ApiReader) -> bool:
 
 
 async def take_back(client: ApiWriter, *, dry_run: bool, say: Say) -> None:
-    """Remove what `offer` added, unless somebody else's manifest has it since. Raises as `is_recorded` does."""
+    """Remove what `offer` added, unless somebody else's manifest has it since.
+
+    Raises as `is_recorded` does.
+    """
     before = await record.read(client)
     if before is None:
         return
@@ -130,7 +141,9 @@ async def check(client: ApiReader) -> None:
     changes = [(CUSTOM_RESOURCE_DEFINITIONS, "", verb) for verb in ("get", "patch")]
     await check_rights(client, changes, name=crd.NAME)
     for name in record.NAMES:
-        await check_rights(client, [(SECRETS, names.NAMESPACE, verb) for verb in ("get", "delete")], name=name)
+        await check_rights(
+            client, [(SECRETS, names.NAMESPACE, verb) for verb in ("get", "delete")], name=name
+        )
     await check_rights(client, [(SECRETS, names.NAMESPACE, "create")])
 
 

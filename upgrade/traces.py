@@ -1,10 +1,10 @@
 """Find our traces on the objects of jobs, and remove those that may go, once nothing of ours runs any more.
 
-A key that a live launcher mounts must stay: without it the kubelet can no longer refresh the volume, and never restarts
-a container of that pod. Our memory stays with the key, so that a later installation knows the key as ours. The line in
-kubexec.sh that finds the pods of numbered host names stays too, because the key may hold such names. The key of a job
-that was handed over belongs to the other operator.
-https://kubernetes.io/docs/concepts/storage/volumes/#configmap
+A key that a live launcher mounts must stay: without it the kubelet can no longer refresh the
+volume, and never restarts a container of that pod. Our memory stays with the key, so that a later
+installation knows the key as ours. The line in kubexec.sh that finds the pods of numbered host
+names stays too, because the key may hold such names. The key of a job that was handed over belongs
+to the other operator. https://kubernetes.io/docs/concepts/storage/volumes/#configmap
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +36,8 @@ _ENDED = ("Succeeded", "Failed")
 class Removal:
     """A JSON patch that removes our traces from an object; subresource: "" for the object itself.
 
-    Each value is tested before it goes, and the uid first: a change that somebody else makes meanwhile is never undone.
+    Each value is tested before it goes, and the uid first: a change that somebody else makes
+    meanwhile is never undone.
     """
 
     resource: Resource
@@ -59,8 +60,8 @@ class Removal:
 class Traces:
     """The traces that may go, and what stays.
 
-    kept: jobs (namespace/name) whose live launcher mounts the key. surplus: running workers (namespace/name) beyond the
-    size of their job, which nobody will remove without us.
+    kept: jobs (namespace/name) whose live launcher mounts the key. surplus: running workers
+    (namespace/name) beyond the size of their job, which nobody will remove without us.
     """
 
     removals: tuple[Removal, ...] = ()
@@ -84,14 +85,18 @@ class Traces:
 async def check(client: ApiReader) -> None:
     """Raise `Refused` if this account lacks a right to find or remove our traces."""
     traced = (MPI_JOBS, CONFIG_MAPS, PODS)
-    await check_rights(client, [(resource, "", verb) for resource in traced for verb in ("list", "patch")])
+    await check_rights(
+        client, [(resource, "", verb) for resource in traced for verb in ("list", "patch")]
+    )
 
 
 async def read_all(client: ApiReader) -> tuple[list[MPIJob], list[ConfigFacts], list[PodFacts]]:
     """Return all MPIJobs, and the ConfigMaps and pods of jobs. Raises `errors.KubeError`."""
     return (
         await list_objects(client, MPI_JOBS.path(), mpijob.decode),
-        await list_objects(client, CONFIG_MAPS.path(), facts_config.read_config, selector=names.LABEL_APP),
+        await list_objects(
+            client, CONFIG_MAPS.path(), facts_config.read_config, selector=names.LABEL_APP
+        ),
         await list_objects(client, PODS.path(), facts_pod.read, selector=names.POD_SELECTOR),
     )
 
@@ -113,11 +118,15 @@ async def sweep(client: ApiWriter, *, say: Say) -> None:
         say(line)
 
 
-def find(*, jobs: Sequence[MPIJob], configs: Iterable[ConfigFacts], pods: Sequence[PodFacts]) -> Traces:
+def find(
+    *, jobs: Sequence[MPIJob], configs: Iterable[ConfigFacts], pods: Sequence[PodFacts]
+) -> Traces:
     """Return our traces on these MPIJobs, ConfigMaps and pods; pure."""
     launchers = [pod for pod in pods if pod.role == names.ROLE_LAUNCHER]
     handed_over = {
-        job.metadata.uid for job in jobs if names.is_handed_over(job.metadata.annotations.get(names.STATUS, ""))
+        job.metadata.uid
+        for job in jobs
+        if names.is_handed_over(job.metadata.annotations.get(names.STATUS, ""))
     }
     mounting = {_job(pod) for pod in launchers if pod.mounts_discovery and pod.phase not in _ENDED}
     removals: list[Removal] = []
@@ -126,13 +135,16 @@ def find(*, jobs: Sequence[MPIJob], configs: Iterable[ConfigFacts], pods: Sequen
     def remove(resource: Resource, one: Identity, patch: Patch, *, subresource: str = "") -> None:
         if patch:
             uid = {"op": "test", "path": "/metadata/uid", "value": one.uid}
-            removals.append(Removal(resource=resource, ref=one, patch=[uid, *patch], subresource=subresource))
+            removals.append(
+                Removal(resource=resource, ref=one, patch=[uid, *patch], subresource=subresource)
+            )
 
     for pod in launchers:
         remove(PODS, pod.metadata, _without(pod.refreshed, _annotation(names.REFRESHED)))
     for config in filter(_is_ours, configs):
         memory = _without(config.memory, _annotation(names.MEMORY))
-        if memory:  # the history is read by nobody else: it goes whatever it is, and where there is none, too
+        # the history is read by nobody else: it goes whatever it is, and where there is none, too
+        if memory:
             path = _annotation(names.HISTORY)
             memory += [{"op": "add", "path": path, "value": ""}, {"op": "remove", "path": path}]
         if config.metadata.job_uid in handed_over:
@@ -146,12 +158,23 @@ def find(*, jobs: Sequence[MPIJob], configs: Iterable[ConfigFacts], pods: Sequen
     for job in jobs:
         said = job.metadata.annotations
         ours = (names.STATUS, names.PHASE, names.CHANGE)
-        remove(MPI_JOBS, job.metadata, [part for key in ours for part in _without(said.get(key), _annotation(key))])
+        remove(
+            MPI_JOBS,
+            job.metadata,
+            [part for key in ours for part in _without(said.get(key), _annotation(key))],
+        )
         # The operator drops the selector at its next status update, but never for an ended job.
         remove(
-            MPI_JOBS, job.metadata, _without(_selector(job), f"/{'/'.join(names.SELECTOR_PATH)}"), subresource="status"
+            MPI_JOBS,
+            job.metadata,
+            _without(_selector(job), f"/{'/'.join(names.SELECTOR_PATH)}"),
+            subresource="status",
         )
-    return Traces(removals=tuple(removals), kept=tuple(sorted(kept)), surplus=tuple(sorted(_surplus(jobs, pods))))
+    return Traces(
+        removals=tuple(removals),
+        kept=tuple(sorted(kept)),
+        surplus=tuple(sorted(_surplus(jobs, pods))),
+    )
 
 
 async def _remove(client: ApiWriter, trace: Removal, *, say: Say) -> bool:
@@ -167,7 +190,9 @@ async def _remove(client: ApiWriter, trace: Removal, *, say: Say) -> bool:
 
 
 def _surplus(jobs: Iterable[MPIJob], pods: Iterable[PodFacts]) -> Iterator[str]:
-    sizes = {(job.metadata.namespace, job.metadata.name, job.metadata.uid): job.replicas for job in jobs}
+    sizes = {
+        (job.metadata.namespace, job.metadata.name, job.metadata.uid): job.replicas for job in jobs
+    }
     for pod in pods:
         size = sizes.get(_job(pod))
         index = names.worker_index(pod.metadata.name, job=pod.metadata.job)
@@ -198,7 +223,11 @@ def _annotation(key: str) -> str:
 
 def _without(value: str | None, path: str) -> Patch:
     """Return the operations that remove the field at this path if it still has this value; none without a value."""
-    return [] if value is None else [{"op": "test", "path": path, "value": value}, {"op": "remove", "path": path}]
+    return (
+        []
+        if value is None
+        else [{"op": "test", "path": path, "value": value}, {"op": "remove", "path": path}]
+    )
 
 
 def _unmapped(script: str | None) -> Patch:
@@ -207,4 +236,7 @@ def _unmapped(script: str | None) -> Patch:
         return []
     path = f"/data/{names.KEY_KUBEXEC}"
     own = kubexec.unmapped(script)
-    return [{"op": "test", "path": path, "value": script}, {"op": "replace", "path": path, "value": own}]
+    return [
+        {"op": "test", "path": path, "value": script},
+        {"op": "replace", "path": path, "value": own},
+    ]

@@ -1,13 +1,14 @@
 """Remove everything that `install` brought, in an order in which no controller interferes.
 
-- webhook configurations, so that no gone webhook is called, then controller and webhook; their pods end;
+- webhook configurations, so that no gone webhook is called, then controller and webhook; their pods
+  end;
 - quota of jobs of which nothing runs;
 - on request our traces on jobs, which a controller would write again; the jobs run on meanwhile;
 - the definition of MPIJobs loses what we added;
 - everything else. Objects in our namespace go with the namespace.
 
-Jobs stay, with everything else that the controller wrote on their objects. Run an interrupted removal again to finish
-it.
+Jobs stay, with everything else that the controller wrote on their objects. Run an interrupted
+removal again to finish it.
 """
 
 from __future__ import annotations
@@ -48,12 +49,22 @@ class Uninstallation:
     quota: Quota
 
     @classmethod
-    async def prepare(cls, client: ApiWriter, *, takes_scale: bool, takes_traces: bool) -> Uninstallation:
-        """Find what is there; whatever can fail fails before anything is deleted. Raises `Refused` and KubeError."""
+    async def prepare(
+        cls, client: ApiWriter, *, takes_scale: bool, takes_traces: bool
+    ) -> Uninstallation:
+        """Find what is there; whatever can fail fails before anything is deleted.
+
+        Raises `Refused` and KubeError.
+        """
         try:
             _, everything = await server.look(client)
-            # What is in our namespace goes with it. The rest goes in the reverse of the order in which it is applied.
-            apart = [one for one in everything if one.namespace != names.NAMESPACE or one.resource.kind in WORKLOADS]
+            # What is in our namespace goes with it. The rest goes in the reverse of the order in
+            # which it is applied.
+            apart = [
+                one
+                for one in everything
+                if one.namespace != names.NAMESPACE or one.resource.kind in WORKLOADS
+            ]
             found = sorted(apart, key=lambda one: (-server.order(one.resource.kind), one.identity))
             await server.check_deletions(client, found)
             if found:
@@ -74,7 +85,12 @@ class Uninstallation:
     @property
     def is_empty(self) -> bool:
         """True if there is nothing to remove."""
-        return not (self.found or self.takes_scale or self.quota.unused or (self.traces and self.traces.removals))
+        return not (
+            self.found
+            or self.takes_scale
+            or self.quota.unused
+            or (self.traces and self.traces.removals)
+        )
 
     def stays(self) -> list[str]:
         """Return what stays and why, for people."""
@@ -82,13 +98,18 @@ class Uninstallation:
         return [*jobs, *self.quota.lines()]
 
     async def run(self, *, seconds: float, say: Say) -> list[str]:
-        """Remove it; wait at most `seconds` for each step. Return what is left to do. Raises as `prepare` does."""
+        """Remove it; wait at most `seconds` for each step.
+
+        Return what is left to do. Raises as `prepare` does.
+        """
         client = self.client
         if self.traces is not None:
             await canary.remove_all(client)
         if self.found:  # a job may have been suspended since the question was asked
             removal.check_none_waits(await removal.held(client))
-        await removal.delete(client, [one for one in self.found if one.resource.kind in _FIRST], say)
+        await removal.delete(
+            client, [one for one in self.found if one.resource.kind in _FIRST], say
+        )
 
         async def pods() -> str:
             count = len(await server.metadata(client, PODS.path(names.NAMESPACE), server.SELECTOR))
@@ -101,7 +122,9 @@ class Uninstallation:
             await traces.sweep(client, say=say)
         if self.takes_scale:
             await scale.take_back(client, dry_run=False, say=say)
-        await removal.delete(client, [one for one in self.found if one.resource.kind not in _FIRST], say)
+        await removal.delete(
+            client, [one for one in self.found if one.resource.kind not in _FIRST], say
+        )
 
         async def namespace() -> str:
             there = await client.find(NAMESPACES.path(name=names.NAMESPACE))
@@ -134,5 +157,7 @@ async def _can_take_scale(client: ApiWriter) -> bool:
         recorded = await scale.is_recorded(client)
         await scale.take_back(client, dry_run=True, say=lambda _: None)
     except Refused as error:
-        raise Refused(f"{error}; or leave the definition of MPIJobs as it is: --no-scale") from error
+        raise Refused(
+            f"{error}; or leave the definition of MPIJobs as it is: --no-scale"
+        ) from error
     return recorded

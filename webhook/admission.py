@@ -1,7 +1,7 @@
 """HTTP around the handlers: read a bounded body in bounded time, answer clearly, count.
 
-After a fault of our own the object passes, as with failurePolicy Ignore, but at once and counted as `error`. The values
-of every metric's label are bounded, whatever a caller sends.
+After a fault of our own the object passes, as with failurePolicy Ignore, but at once and counted as
+`error`. The values of every metric's label are bounded, whatever a caller sends.
 """
 
 import asyncio
@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities import admission
@@ -62,7 +69,8 @@ class Metrics:
             "When the served certificate expires, in seconds since the epoch; 0 before there is one",
         )
         self.unreadable = gauge(
-            "mpijob_elastic_webhook_unreadable_objects", "MPIJobs that are ignored because they cannot be read"
+            "mpijob_elastic_webhook_unreadable_objects",
+            "MPIJobs that are ignored because they cannot be read",
         )
 
     def review(self, *, kind: str, operation: str, outcome: str) -> None:
@@ -84,7 +92,10 @@ class _Refused(Exception):
 
 @dataclass(eq=False, kw_only=True)
 class Admission:
-    """Answers AdmissionReviews. While `draining` is set, each answer asks the caller to close the connection."""
+    """Answers AdmissionReviews.
+
+    While `draining` is set, each answer asks the caller to close the connection.
+    """
 
     limits: Limits
     metrics: Metrics
@@ -128,7 +139,9 @@ class Admission:
         with self.metrics.seconds.time():
             try:
                 request = review.parse(await self._body(http))
-                response = web.Response(body=await self._answer(request, answering), content_type="application/json")
+                response = web.Response(
+                    body=await self._answer(request, answering), content_type="application/json"
+                )
             except Malformed as error:
                 response = self._refuse(400, "malformed", str(error))
             except _Refused as error:
@@ -143,7 +156,9 @@ class Admission:
         except Exception:
             log.exception("a review failed, so its object passes unchanged")
             answer = Answer(verdict=review.UNCHANGED, outcome="error")
-        self.metrics.review(kind=request.kind.kind, operation=request.operation, outcome=answer.outcome)
+        self.metrics.review(
+            kind=request.kind.kind, operation=request.operation, outcome=answer.outcome
+        )
         # Ordinary reviews are only counted: a log line would cost a quarter of a review's time.
         log.log(
             logging.DEBUG if answer.outcome in {"patched", "unchanged"} else logging.INFO,
@@ -162,7 +177,10 @@ class Admission:
         too_large = f"the body is larger than {self.limits.request_bytes} bytes"
         if (http.content_length or 0) > self.limits.request_bytes:
             raise _Refused(413, "too_large", too_large)
-        asked, most = phrases.parse_duration(http.query.get("timeout", "")), self.limits.read_seconds
+        asked, most = (
+            phrases.parse_duration(http.query.get("timeout", "")),
+            self.limits.read_seconds,
+        )
         seconds = min(asked or most, most)
         body = bytearray()
         try:
@@ -175,11 +193,17 @@ class Admission:
                         grew(len(part))
                 return bytes(body)
         except Crowded:
-            raise _Refused(503, "crowded", f"{http.remote} sends more than can be read at once") from None
+            raise _Refused(
+                503, "crowded", f"{http.remote} sends more than can be read at once"
+            ) from None
         except TimeoutError:
-            raise _Refused(408, "timed_out", f"the body did not arrive within {seconds} s") from None
+            raise _Refused(
+                408, "timed_out", f"the body did not arrive within {seconds} s"
+            ) from None
         except (web.RequestPayloadError, ConnectionError) as error:
-            raise _Refused(400, "malformed", f"the body did not arrive as its headers say: {error}") from None
+            raise _Refused(
+                400, "malformed", f"the body did not arrive as its headers say: {error}"
+            ) from None
 
     def _refuse(self, status: int, outcome: str, message: str) -> web.Response:
         self.metrics.review(kind="", operation="", outcome=outcome)

@@ -29,15 +29,21 @@ class Watched(Lookup):
 
     def __init__(self, client: ApiReader, *, namespaces: Sequence[str], random: Random) -> None:
         def watching(resource: Resource, read: Callable[[bytes], T]) -> WatchCache[T] | Watches[T]:
-            return watches(partial(WatchCache[T], client, resource, decode=read, random=random), namespaces)
+            return watches(
+                partial(WatchCache[T], client, resource, decode=read, random=random), namespaces
+            )
 
         self._jobs = watching(MPI_JOBS, capabilities.read)
         self._quotas = watching(RESOURCE_QUOTAS, size.read_quota)
         self._within = {
-            resource: watching(resource, read) for one in admission.ALL for resource, read in one.watches_within.items()
+            resource: watching(resource, read)
+            for one in admission.ALL
+            for resource, read in one.watches_within.items()
         }
         self._named = {
-            resource: WhileServed(client, resource, WatchCache(client, resource, decode=read, random=random))
+            resource: WhileServed(
+                client, resource, WatchCache(client, resource, decode=read, random=random)
+            )
             for one in admission.ALL
             for resource, read in one.watches.items()
         }
@@ -48,10 +54,15 @@ class Watched(Lookup):
 
     def quotas(self, namespace: str) -> list[QuotaFacts]:
         """Return the ResourceQuotas of a namespace, as last seen."""
-        return [found for found in self._quotas.store.values() if found.metadata.namespace == namespace]
+        return [
+            found for found in self._quotas.store.values() if found.metadata.namespace == namespace
+        ]
 
     def named(self, resource: Resource, name: str) -> KubeObject | None:
-        """Return a cluster-wide object, None if there is none. Raises LookupError while they cannot be read."""
+        """Return a cluster-wide object, None if there is none.
+
+        Raises LookupError while they cannot be read.
+        """
         watched = self._named[resource]
         if not watched.known:
             raise LookupError

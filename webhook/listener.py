@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-# Seconds to read and discard the rest of a refused body, so that the caller sees the answer and no reset.
+# Seconds to read and discard the rest of a refused body, so that the caller sees the answer and no
+# reset.
 _LINGERING = 2.0
 _END_OF_HEAD = b"\r\n\r\n"
-# Bytes of a TLS record. With the 256 KiB that asyncio takes for each connection, three pods could exhaust the memory.
+# Bytes of a TLS record. With the 256 KiB that asyncio takes for each connection, three pods could
+# exhaust the memory.
 sslproto.SSLProtocol.max_size = 16 * 2**10
 
 
@@ -24,17 +26,17 @@ class Limits:
 
     request_bytes: the largest body. An UPDATE review holds two objects of up to 3 MiB
     (https://github.com/kubernetes-sigs/controller-runtime/blob/main/pkg/webhook/admission/http.go).
-    bodies_bytes: of all bodies that are being read.
-    read_seconds: for a body, for a TLS handshake, and for a connection's first request head from its first byte. It is
-    the longest timeoutSeconds of the webhook configurations: then the API server has given up. `?timeout=` may ask for
-    less.
-    idle_seconds: how long a connection may stay without a request. It is above the 90 s after which the API server
-    closes idle connections itself, because a connection that we close may just be in use. That goes for a connection
-    without a first request too: Go opens more than it needs, and keeps them.
-    connections: of an address. An API server sends at most 600 requests at once, by its own limits
-    (--max-requests-inflight and --max-mutating-requests-inflight), of which few are for us. One more ends the quietest,
-    so that an address shared with the API server (a proxy, a node) stays usable.
-    all_connections: each takes some 50 KiB. One more ends the quietest of the address that has most.
+    bodies_bytes: of all bodies that are being read. read_seconds: for a body, for a TLS handshake,
+    and for a connection's first request head from its first byte. It is the longest timeoutSeconds
+    of the webhook configurations: then the API server has given up. `?timeout=` may ask for less.
+    idle_seconds: how long a connection may stay without a request. It is above the 90 s after which
+    the API server closes idle connections itself, because a connection that we close may just be in
+    use. That goes for a connection without a first request too: Go opens more than it needs, and
+    keeps them. connections: of an address. An API server sends at most 600 requests at once, by its
+    own limits (--max-requests-inflight and --max-mutating-requests-inflight), of which few are for
+    us. One more ends the quietest, so that an address shared with the API server (a proxy, a node)
+    stays usable. all_connections: each takes some 50 KiB. One more ends the quietest of the address
+    that has most.
     """
 
     request_bytes: int = 8 * 2**20
@@ -57,7 +59,8 @@ async def listening(
 ) -> AsyncIterator[int]:
     """Serve `application` during the context; yields the port, a free port if `port` is 0.
 
-    The end closes idle connections and gives requests in flight `finish_seconds`. Raises OSError if the port is taken.
+    The end closes idle connections and gives requests in flight `finish_seconds`. Raises OSError if
+    the port is taken.
     """
     runner = web.AppRunner(
         application,
@@ -75,7 +78,12 @@ async def listening(
         peers = _Peers(limits)
         handshake = limits.read_seconds if tls else None
         listener = await asyncio.get_running_loop().create_server(
-            lambda: _Connection(serve(), peers), host, port, ssl=tls, backlog=1024, ssl_handshake_timeout=handshake
+            lambda: _Connection(serve(), peers),
+            host,
+            port,
+            ssl=tls,
+            backlog=1024,
+            ssl_handshake_timeout=handshake,
         )
         try:
             yield int(listener.sockets[0].getsockname()[1])
@@ -173,9 +181,9 @@ class _Reading:
 class Bodies:
     """The bodies that are being read, of at most `most` bytes together, so that no caller can hold up the others.
 
-    Any pod may call, and the address of the API server is not known. So nobody waits for a place, and a body that is
-    announced but does not come costs nothing. When the bytes that have come are too many, the caller that holds the
-    most gives up its largest body.
+    Any pod may call, and the address of the API server is not known. So nobody waits for a place,
+    and a body that is announced but does not come costs nothing. When the bytes that have come are
+    too many, the caller that holds the most gives up its largest body.
     """
 
     def __init__(self, *, most: int) -> None:
@@ -186,7 +194,8 @@ class Bodies:
     def reading(self, peer: str, limit: asyncio.Timeout) -> Iterator[Callable[[int], None]]:
         """Count a body while it is read; call what is given with the length of each part.
 
-        Raises `Crowded` in place of the cancellation that the end of `limit`, the timeout around it, brings.
+        Raises `Crowded` in place of the cancellation that the end of `limit`, the timeout around
+        it, brings.
         """
         mine = _Reading(peer=peer, limit=limit)
         self._readings.add(mine)
@@ -210,7 +219,9 @@ class Bodies:
             held[reading.peer] += reading.held
         if held.total() > self._most:
             greediest, _ = held.most_common(1)[0]
-            victim = max((one for one in self._readings if one.peer == greediest), key=lambda one: one.held)
+            victim = max(
+                (one for one in self._readings if one.peer == greediest), key=lambda one: one.held
+            )
             self._readings.discard(victim)
             if not victim.limit.expired():
                 victim.limit.reschedule(0.0)

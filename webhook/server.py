@@ -1,7 +1,8 @@
 """The process: settings, listeners, certificates, health, and an end without a failed call.
 
-The API server keeps using open connections to a terminating pod, and nodes learn of the end at different times. So
-after SIGTERM a replica turns unready, serves on, and asks with every answer to close the connection. Then it stops.
+The API server keeps using open connections to a terminating pod, and nodes learn of the end at
+different times. So after SIGTERM a replica turns unready, serves on, and asks with every answer to
+close the connection. Then it stops.
 """
 
 import asyncio
@@ -40,10 +41,13 @@ _PROMETHEUS = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookSettings:
-    """The settings of `serve`, as `mpijob-elastic webhook --help` explains them. A port of 0 takes a free port.
+    """The settings of `serve`, as `mpijob-elastic webhook --help` explains them.
 
-    certificate_directory: None: make and rotate certificates; else leave Secret and caBundle alone. drain_seconds: so
-    that every node learns that this replica leaves; finish_seconds: for requests in flight after that.
+    A port of 0 takes a free port.
+
+    certificate_directory: None: make and rotate certificates; else leave Secret and caBundle alone.
+    drain_seconds: so that every node learns that this replica leaves; finish_seconds: for requests
+    in flight after that.
     """
 
     host: str | None = None
@@ -64,12 +68,17 @@ class WebhookSettings:
     @property
     def hosts(self) -> frozenset[str]:
         """The names in the certificate: the name that the API server calls, and the extra names."""
-        return frozenset({f"{names.WEBHOOK}.{self.namespace}.svc", *map(canonical, self.extra_sans)})
+        return frozenset(
+            {f"{names.WEBHOOK}.{self.namespace}.svc", *map(canonical, self.extra_sans)}
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """A listening webhook. Set `draining` to make it unready and close connections with each answer."""
+    """A listening webhook.
+
+    Set `draining` to make it unready and close connections with each answer.
+    """
 
     port: int
     health_port: int
@@ -99,23 +108,39 @@ async def serve(settings: WebhookSettings) -> None:
 async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
     """Run a webhook during the context; its end closes idle connections and awaits requests in flight.
 
-    A fault in the background ends the context: a restart is better than a replica whose certificate is not renewed.
+    A fault in the background ends the context: a restart is better than a replica whose certificate
+    is not renewed.
     """
     clocks = Clocks(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
     metrics, serving, draining = Metrics(), Serving(), asyncio.Event()
     health_paths = health(serving=serving, draining=draining, metrics=metrics, wall=clocks.wall)
     async with AsyncExitStack() as stack:
-        connecting = client.connect(user_agent=names.WEBHOOK, kubeconfig=settings.kubeconfig, context=settings.context)
+        connecting = client.connect(
+            user_agent=names.WEBHOOK, kubeconfig=settings.kubeconfig, context=settings.context
+        )
         cluster = await stack.enter_async_context(await connecting)
         watched = Watched(cluster, namespaces=settings.jobs_namespaces, random=random.Random())  # noqa: S311 - jitter
-        context = ReviewContext(job=watched.job, quotas=watched.quotas, now=time.time, lookup=watched, rooms=rooms.ALL)
+        context = ReviewContext(
+            job=watched.job, quotas=watched.quotas, now=time.time, lookup=watched, rooms=rooms.ALL
+        )
         metrics.unreadable.set_function(watched.unreadable)
         certificates = _certificates(settings, serving, clocks, cluster)
         hooks = rooms.hooks(cluster, context, lambda: certificates.secret_path)
-        admission = Admission(limits=settings.limits, metrics=metrics, draining=draining, context=context, hooks=hooks)
-        listen = partial(listening, host=settings.host, limits=settings.limits, finish_seconds=settings.finish_seconds)
-        health_port = await stack.enter_async_context(listen(health_paths, port=settings.health_port))
-        port = await stack.enter_async_context(listen(admission.application(), port=settings.port, tls=serving.context))
+        admission = Admission(
+            limits=settings.limits, metrics=metrics, draining=draining, context=context, hooks=hooks
+        )
+        listen = partial(
+            listening,
+            host=settings.host,
+            limits=settings.limits,
+            finish_seconds=settings.finish_seconds,
+        )
+        health_port = await stack.enter_async_context(
+            listen(health_paths, port=settings.health_port)
+        )
+        port = await stack.enter_async_context(
+            listen(admission.application(), port=settings.port, tls=serving.context)
+        )
         stack.push_async_callback(admission.finished, within=settings.finish_seconds)
         background = await stack.enter_async_context(asyncio.TaskGroup())
         for task in (certificates.run(), watched.run()):
@@ -151,7 +176,9 @@ def health(
     return paths
 
 
-def _certificates(settings: WebhookSettings, serving: Serving, clocks: Clocks, cluster: ApiWriter) -> Rotation | Files:
+def _certificates(
+    settings: WebhookSettings, serving: Serving, clocks: Clocks, cluster: ApiWriter
+) -> Rotation | Files:
     if settings.certificate_directory is not None:
         every = settings.timing.look_every
         return Files(directory=settings.certificate_directory, serving=serving, look_every=every)

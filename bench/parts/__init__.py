@@ -1,1 +1,4 @@
-"""The parts of the benchmark, as the command line names them. Each runs in its own lab and returns figures."""
+"""The parts of the benchmark, as the command line names them.
+
+Each runs in its own lab and returns figures.
+"""

@@ -1,7 +1,7 @@
 """The cost of a pod event for the controller: decode a line of the watch, cache the pod, queue its job.
 
-This runs the code of the controller on lines as an API server sends them, in a burst, without the connection. `json` is
-the time that the standard library needs to parse the same lines.
+This runs the code of the controller on lines as an API server sends them, in a burst, without the
+connection. `json` is the time that the standard library needs to parse the same lines.
 """
 
 import json
@@ -53,11 +53,18 @@ async def run(setting: Setting) -> Findings:
     figure = partial(measured, ("Events", "one pod event"), ours=costs)
     return Findings(
         figures=[
-            figure("decoded, cached, job queued", "µs", lambda cost: cost.event, target=targets.POD_EVENT),
+            figure(
+                "decoded, cached, job queued",
+                "µs",
+                lambda cost: cost.event,
+                target=targets.POD_EVENT,
+            ),
             figure("of that, facts read from the object", "µs", lambda cost: cost.decoding),
             figure("the line parsed by json alone", "µs", lambda cost: cost.json),
         ],
-        notes=[f"A pod event of a running worker has {len(_line(msgspec.json.decode(sample), 'MODIFIED')):,} bytes."],
+        notes=[
+            f"A pod event of a running worker has {len(_line(msgspec.json.decode(sample), 'MODIFIED')):,} bytes."
+        ],
     )
 
 
@@ -82,7 +89,9 @@ async def _measure(sample: bytes) -> Cost:
         event = _mean(begin, lines)
     assert len(caches.pods.store.values()) == JOBS * WORKERS
     assert queue.depth == JOBS
-    objects = [bytes(msgspec.json.decode(line, type=dict[str, msgspec.Raw])["object"]) for line in lines]
+    objects = [
+        bytes(msgspec.json.decode(line, type=dict[str, msgspec.Raw])["object"]) for line in lines
+    ]
     return Cost(event=event, decoding=_time(live.READ.pod, objects), json=_time(json.loads, lines))
 
 

@@ -36,7 +36,9 @@ async def run(setting: Setting) -> Findings:
     Raises LabError if no real node is possible, or nothing could be measured.
     """
     requirements.check()
-    with Cluster.start(name=f"bench-{os.getpid()}", options=Options(nodes=0, real_nodes=1), say=setting.say) as cluster:
+    with Cluster.start(
+        name=f"bench-{os.getpid()}", options=Options(nodes=0, real_nodes=1), say=setting.say
+    ) as cluster:
         load_image(cluster, setting.say)
         cluster.load_image(build.ensure(delivery.NAME, setting.say))
         peer, without_peer = _rounds(cluster, setting, setting.peer.start, ["with the peer"])
@@ -52,7 +54,10 @@ async def run(setting: Setting) -> Findings:
 def _rounds(
     cluster: Cluster, setting: Setting, side: Side, turns: Sequence[str]
 ) -> tuple[list[Round], list[Exception]]:
-    """Run the rounds until a failure. Return the results, and the failure with its title, if any."""
+    """Run the rounds until a failure.
+
+    Return the results, and the failure with its title, if any.
+    """
     taken: list[Round] = []
     for turn in turns:
         title = f"a job trains and is resized {turn}"
@@ -80,33 +85,49 @@ def _installed(cluster: Cluster, say: Callable[[str], None]) -> Iterator[None]:
 def _figures(*, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
     """Return all figures. Each round is a sample; a side may have none."""
     titles = [course.title for turn in (*ours, *peer)[:1] for course in turn.courses]
-    changes = [figure for index, title in enumerate(titles) for figure in _change(index, title, ours, peer)]
+    changes = [
+        figure for index, title in enumerate(titles) for figure in _change(index, title, ours, peer)
+    ]
     return [*changes, *_whole(ours, peer)]
 
 
 def _notes(peer: Sequence[Round]) -> list[str]:
     """Return what a reader must know about the figures."""
     begun = "Real pods and Elastic Horovod: steps of 0.25 s, a commit every 4. Times count from the edit's arrival."
-    return [begun, f"The peer ran one round, with {LIMIT:.0f} s for each change."] if peer else [begun]
+    return (
+        [begun, f"The peer ran one round, with {LIMIT:.0f} s for each change."] if peer else [begun]
+    )
 
 
 def _change(index: int, title: str, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
-    def figure(name: str, read: Callable[[Course], float | None], target: Target | None = None) -> Figure:
+    def figure(
+        name: str, read: Callable[[Course], float | None], target: Target | None = None
+    ) -> Figure:
         courses, others = ([turn.courses[index] for turn in rounds] for rounds in (ours, peer))
-        return measured((TRAINING, title), name, "s", read, ours=courses, peer=others, target=target)
+        return measured(
+            (TRAINING, title), name, "s", read, ours=courses, peer=others, target=target
+        )
 
     return [
         figure("edit to host list seen by the launcher", lambda course: course.listed),
-        figure("edit to first step of all ranks", lambda course: course.trained, targets.TRAINED.get(title)),
+        figure(
+            "edit to first step of all ranks",
+            lambda course: course.trained,
+            targets.TRAINED.get(title),
+        ),
         figure("longest time without a step", lambda course: course.pause),
     ]
 
 
 def _whole(ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
     def figure(name: str, read: Callable[[Round], float]) -> Figure:
-        return measured((TRAINING, WHOLE), name, "", read, ours=ours, peer=peer, target=targets.RANKS_KILLED)
+        return measured(
+            (TRAINING, WHOLE), name, "", read, ours=ours, peer=peer, target=targets.RANKS_KILLED
+        )
 
-    def seen(name: str, mine: Sequence[float], others: Sequence[float], target: Target | None = None) -> Figure:
+    def seen(
+        name: str, mine: Sequence[float], others: Sequence[float], target: Target | None = None
+    ) -> Figure:
         return measured((TRAINING, WHOLE), name, "s", float, ours=mine, peer=others, target=target)
 
     mine, others = _visible(ours), _visible(peer)
@@ -124,7 +145,9 @@ def _whole(ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
 
 
 def _visible(rounds: Sequence[Round]) -> list[float]:
-    return [course.visible for turn in rounds for course in turn.courses if course.visible is not None]
+    return [
+        course.visible for turn in rounds for course in turn.courses if course.visible is not None
+    ]
 
 
 def _slowest(samples: Sequence[float]) -> list[float]:

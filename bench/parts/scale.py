@@ -41,9 +41,15 @@ class _Gathered:
 
 
 async def run(setting: Setting) -> Findings:
-    """Run all edits `repeat` times on each side, or until it fails; keep the results before. Raises LabError."""
+    """Run all edits `repeat` times on each side, or until it fails; keep the results before.
+
+    Raises LabError.
+    """
     ours, peer = _Gathered(), _Gathered()
-    sides: list[tuple[str, Ours | Peer, _Gathered]] = [("us", Ours(), ours), ("the peer", setting.peer, peer)]
+    sides: list[tuple[str, Ours | Peer, _Gathered]] = [
+        ("us", Ours(), ours),
+        ("the peer", setting.peer, peer),
+    ]
     failures: dict[str, Exception] = {}
     async with lab(setting) as (cluster, client):
         for turn in range(setting.repeat):
@@ -67,7 +73,9 @@ async def run(setting: Setting) -> Findings:
     )
 
 
-async def _measure(cluster: Cluster, client: ApiWriter, side: Ours | Peer, gathered: _Gathered) -> None:
+async def _measure(
+    cluster: Cluster, client: ApiWriter, side: Ours | Peer, gathered: _Gathered
+) -> None:
     with side.start(cluster) as running:
         with namespaces.passing(cluster, "scale") as where:
             gathered.rounds.append(await scale.run(cluster, client, running, namespace=where))
@@ -80,9 +88,18 @@ def _figures(*, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
     changes = [
         figure
         for edit in EDITS
-        for figure in _change(edit, [turn.courses[edit] for turn in ours], [turn.courses[edit] for turn in peer])
+        for figure in _change(
+            edit, [turn.courses[edit] for turn in ours], [turn.courses[edit] for turn in peer]
+        )
     ]
-    return [*changes, *(figure for name in (ours[0].cpu if ours else ()) for figure in _process(name, ours, peer))]
+    return [
+        *changes,
+        *(
+            figure
+            for name in (ours[0].cpu if ours else ())
+            for figure in _process(name, ours, peer)
+        ),
+    ]
 
 
 def _change(edit: str, ours: Sequence[Course], peer: Sequence[Course]) -> list[Figure]:
@@ -95,11 +112,29 @@ def _change(edit: str, ours: Sequence[Course], peer: Sequence[Course]) -> list[F
 
 
 def _writes(edit: str, ours: Sequence[Course], peer: Sequence[Course]) -> list[Figure]:
-    def figure(name: str, ours: Sequence[float], peer: Sequence[float], target: Target | None = None) -> Figure:
-        return Figure(topic="Writes", group=edit, name=name, unit="", ours=tuple(ours), peer=tuple(peer), target=target)
+    def figure(
+        name: str, ours: Sequence[float], peer: Sequence[float], target: Target | None = None
+    ) -> Figure:
+        return Figure(
+            topic="Writes",
+            group=edit,
+            name=name,
+            unit="",
+            ours=tuple(ours),
+            peer=tuple(peer),
+            target=target,
+        )
 
-    kinds = {key for one in (*ours, *peer) for key in one.writes if key[0] in (Writer.CONTROLLER, Writer.OPERATOR)}
-    totals = [one.count(Writer.CONTROLLER) for one in ours], [one.count(Writer.OPERATOR) for one in peer]
+    kinds = {
+        key
+        for one in (*ours, *peer)
+        for key in one.writes
+        if key[0] in (Writer.CONTROLLER, Writer.OPERATOR)
+    }
+    totals = (
+        [one.count(Writer.CONTROLLER) for one in ours],
+        [one.count(Writer.OPERATOR) for one in peer],
+    )
     return [
         figure("all but Events and pods", *totals, targets.WRITES),
         *(
@@ -132,9 +167,15 @@ def _drain_figures(ours: Sequence[Drain], peer: Sequence[Drain]) -> list[Figure]
 
     figure = partial(measured, ("Drain", group), ours=ours)
     return [
-        figure("ranks killed", "", lambda sample: sample.killed, peer=peer, target=targets.RANKS_KILLED),
         figure(
-            "edit to last surplus deleted", "s", lambda sample: sample.after_edit, peer=peer, target=targets.DRAINED
+            "ranks killed", "", lambda sample: sample.killed, peer=peer, target=targets.RANKS_KILLED
+        ),
+        figure(
+            "edit to last surplus deleted",
+            "s",
+            lambda sample: sample.after_edit,
+            peer=peer,
+            target=targets.DRAINED,
         ),
         # In the peer's rounds the deletion ends the ranks, so nothing counts from their end.
         figure("last rank's end to last surplus deleted", "s", lambda sample: sample.after_ranks),

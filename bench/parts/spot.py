@@ -23,7 +23,9 @@ async def run(setting: Setting, *, trace: Trace) -> Findings:
         for side in contenders(peer=setting.peer, ours=Ours()):
             setting.say(f"{side.title}: starting")
             with side.start(cluster):
-                replay = Replay(cluster=cluster, client=client, trace=trace, contender=side, say=setting.say)
+                replay = Replay(
+                    cluster=cluster, client=client, trace=trace, contender=side, say=setting.say
+                )
                 outcomes[side.title] = await replay.run()
     notes = [
         f"Trace: {trace.source}; {trace.interruptions} interruptions.",

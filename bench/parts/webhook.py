@@ -25,13 +25,22 @@ async def run(setting: Setting) -> Findings:
             pods = await admission.pods(client, where)
             await admission.make_evictable(client, where, pods[names.ROLE_WORKER])
             pid = webhook.process.pid
-            ground = Ground(cluster=cluster, installed=installed, pid=pid, client=client, namespace=where, pods=pods)
+            ground = Ground(
+                cluster=cluster,
+                installed=installed,
+                pid=pid,
+                client=client,
+                namespace=where,
+                pods=pods,
+            )
             for turn in range(setting.repeat):
                 for pattern, found in added.items():
                     setting.say(f"{pattern}, {turn + 1} of {setting.repeat}")
                     found.append(await admission_overhead.run(ground, pattern))
             peak = usage(pid).peak / MIB
-    memory = Figure(topic="Webhook", group="all the time", name="memory at most", unit="MiB", ours=(peak,))
+    memory = Figure(
+        topic="Webhook", group="all the time", name="memory at most", unit="MiB", ours=(peak,)
+    )
     return Findings(figures=[*_added_figures(added), memory])
 
 
@@ -45,6 +54,11 @@ def _added_figures(found: Mapping[Pattern, Sequence[Added]]) -> list[Figure]:
             figure("without the webhook, p99", "ms", lambda added: added.p99_without),
             figure("added by the webhook, p50", "ms", lambda added: added.p50),
             figure("added by the webhook, p99", "ms", lambda added: added.p99, target=judged),
-            figure("a second of its CPU time", "1/s", lambda added: added.a_cpu_second, target=targets.REVIEWS),
+            figure(
+                "a second of its CPU time",
+                "1/s",
+                lambda added: added.a_cpu_second,
+                target=targets.REVIEWS,
+            ),
         ]
     return rows

@@ -11,7 +11,8 @@ from lab.training.job import NAME, workers
 from lab.training.log import Told, first_with, longest_pause
 from mpijob_elastic import names
 
-# Read the file fifty times a second, which costs half a percent of a core, and print each change on a line.
+# Read the file fifty times a second, which costs half a percent of a core, and print each change on
+# a line.
 LOOP = """
 import sys, time
 seen = None
@@ -27,7 +28,10 @@ while True:
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
-    """A new content of the file; at: seconds since the epoch. Node and machine have the same clock."""
+    """A new content of the file; at: seconds since the epoch.
+
+    Node and machine have the same clock.
+    """
 
     at: float
     content: str
@@ -41,7 +45,9 @@ class Sight:
 def sights(output: Path) -> list[Sight]:
     """Return all sights so far, in order: without an incomplete line, and without messages of kubectl."""
     text = output.read_text()
-    lines = [line for line in text.splitlines(keepends=True) if line.endswith("\n") and line[0].isdigit()]
+    lines = [
+        line for line in text.splitlines(keepends=True) if line.endswith("\n") and line[0].isdigit()
+    ]
     told = (line.rstrip("\n").partition(" ") for line in lines)
     return [Sight(at=float(at), content=str(ast.literal_eval(content))) for at, _, content in told]
 
@@ -50,8 +56,9 @@ def sights(output: Path) -> list[Sight]:
 class Course:
     """Times in seconds; None if it never happened.
 
-    visible: from the last write of the host list until the launcher saw it. listed: from the edit until then. trained:
-    from the edit to the first step of all ranks. pause: the longest time without a step until then.
+    visible: from the last write of the host list until the launcher saw it. listed: from the edit
+    until then. trained: from the edit to the first step of all ranks. pause: the longest time
+    without a step until then.
     """
 
     title: str
@@ -62,10 +69,18 @@ class Course:
 
 
 def course(
-    *, old: int, new: int, edited: float, writes: Sequence[Write], sights: Sequence[Sight], steps: Sequence[Told]
+    *,
+    old: int,
+    new: int,
+    edited: float,
+    writes: Sequence[Write],
+    sights: Sequence[Sight],
+    steps: Sequence[Told],
 ) -> Course:
     """Return the course so far of a change that began at `edited` (seconds since the epoch)."""
-    seen = next((sight.at for sight in sights if sight.at >= edited and sight.hosts == workers(new)), None)
+    seen = next(
+        (sight.at for sight in sights if sight.at >= edited and sight.hosts == workers(new)), None
+    )
     trained = first_with(steps, size=new, since=edited)
     until = trained.time if trained else float("inf")
     # The step before the edit counts, because the pause may have begun with it.
@@ -82,5 +97,9 @@ def course(
 
 def _published(writes: Sequence[Write], *, edited: float, seen: float) -> float:
     """Return when the API server received the last write of the ConfigMap before the launcher saw it."""
-    config = [write for write in writes if (write.resource, write.name) == ("configmaps", names.config_map(NAME))]
+    config = [
+        write
+        for write in writes
+        if (write.resource, write.name) == ("configmaps", names.config_map(NAME))
+    ]
     return max(write.received for write in config if edited <= write.received <= seen)

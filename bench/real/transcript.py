@@ -22,9 +22,15 @@ SIZES = (2, 3, 1, 3, 4, 2)
 # Seconds. Without a touch a kubelet takes 60 to 90.
 LIMIT = 150.0
 POLL = 0.25
-# Seconds after each change, so that the next starts at rest: a discovery period and the last pod's end.
+# Seconds after each change, so that the next starts at rest: a discovery period and the last pod's
+# end.
 REST = 4.0
-ENVIRONMENT = {"TARGET_STEPS": "1000000", "MAX_STEPS": "1000000", "STEP_SECONDS": "0.25", "COMMIT_STEPS": "4"}
+ENVIRONMENT = {
+    "TARGET_STEPS": "1000000",
+    "MAX_STEPS": "1000000",
+    "STEP_SECONDS": "0.25",
+    "COMMIT_STEPS": "4",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +55,14 @@ def run(cluster: Cluster, *, namespace: str) -> Round:
         def log() -> Log:
             return parse(printed.read_text())
 
-        with _followed(job, printed, "logs", "--follow", launcher), _followed(job, seen, "exec", launcher, "--", *loop):
-            _await("training begins", lambda: first_with(log().steps, size=SIZES[0], since=0) is not None)
+        with (
+            _followed(job, printed, "logs", "--follow", launcher),
+            _followed(job, seen, "exec", launcher, "--", *loop),
+        ):
+            _await(
+                "training begins",
+                lambda: first_with(log().steps, size=SIZES[0], since=0) is not None,
+            )
             courses = [_change(job, old, new, log, seen) for old, new in pairwise(SIZES)]
             told = log()
     killed = sum(code == KILLED for code in told.exits)
@@ -60,16 +72,24 @@ def run(cluster: Cluster, *, namespace: str) -> Round:
 def _change(job: TrainingJob, old: int, new: int, log: Callable[[], Log], seen: Path) -> Course:
     tail = Tail(job.cluster.audit_log)
     job.edit(new)
-    edits = [write for write in tail.writes() if write.resource == "mpijobs" and write.agent.startswith("kubectl")]
+    edits = [
+        write
+        for write in tail.writes()
+        if write.resource == "mpijobs" and write.agent.startswith("kubectl")
+    ]
     edited = edits[0].received
 
     def now() -> Course:
         writes = [write for write in tail.writes() if write.namespace == job.namespace]
-        return course(old=old, new=new, edited=edited, writes=writes, sights=sights(seen), steps=log().steps)
+        return course(
+            old=old, new=new, edited=edited, writes=writes, sights=sights(seen), steps=log().steps
+        )
 
     def over() -> bool:
         found = now()
-        return found.trained is not None and found.listed is not None and set(job.pods()) == _pods(new)
+        return (
+            found.trained is not None and found.listed is not None and set(job.pods()) == _pods(new)
+        )
 
     deadline = time.monotonic() + LIMIT
     while not over() and time.monotonic() < deadline:
@@ -94,7 +114,13 @@ def _await(what: str, condition: Callable[[], bool]) -> None:
 def _followed(job: TrainingJob, output: Path, *arguments: str) -> Iterator[None]:
     """Have what kubectl tells with these arguments in a file, during the block."""
     cluster = job.cluster
-    command = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "--namespace", job.namespace]
+    command = [
+        str(cluster.binaries.kubectl),
+        "--kubeconfig",
+        str(cluster.kubeconfig),
+        "--namespace",
+        job.namespace,
+    ]
     process = spawn([*command, *arguments], log=output, environment=os.environ)
     try:
         yield

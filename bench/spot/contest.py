@@ -40,7 +40,9 @@ class Contender:
     def manifest(self, *, size: int, selector: Mapping[str, str]) -> dict[str, Any]:
         """Return the job as its user would write it, limited to its machines; its launcher is held."""
         job = jobs.manifest(jobs.JOB, replicas=size, drain_timeout=DRAIN_TIMEOUT)
-        launcher, worker = (job["spec"]["mpiReplicaSpecs"][role]["template"] for role in ("Launcher", "Worker"))
+        launcher, worker = (
+            job["spec"]["mpiReplicaSpecs"][role]["template"] for role in ("Launcher", "Worker")
+        )
         ranks = ["-np", str(size)]
         if self.elastic:
             ranks = ["-np", "1", "--min-np", "1", "--max-np", str(size)]

@@ -1,10 +1,12 @@
 """A model of Horovod's elastic driver: which hosts form a ring when, and which are blacklisted.
 
 From horovod/runner/elastic/driver.py and measurements with Horovod 0.28.1:
-- it runs discover_hosts.sh once a second; a change reaches the ranks at their next commit, and the ring re-forms;
+- it runs discover_hosts.sh once a second; a change reaches the ranks at their next commit, and the
+  ring re-forms;
 - a rank whose host left the list ends by itself there, and its exit does not count;
 - a rank that dies breaks the ring at once, and its host name is never used again (blacklisted);
-- at least one host of the last ring must be in the next, or no rank has the training's state: the job ends;
+- at least one host of the last ring must be in the next, or no rank has the training's state: the
+  job ends;
 - a listed host that cannot be reached fails like a dead rank.
 A static job is the same without the list: any dead rank ends it.
 """
@@ -17,7 +19,10 @@ from mpijob_elastic.names import pod_of
 
 
 class Driver:
-    """A run of horovodrun. `failed` says why it ended, "" while it runs. Times are seconds and never go back."""
+    """A run of horovodrun.
+
+    `failed` says why it ended, "" while it runs. Times are seconds and never go back.
+    """
 
     def __init__(self, *, now: float, costs: Costs, tally: Tally, elastic: bool) -> None:
         self._costs = costs
@@ -43,7 +48,10 @@ class Driver:
         return len(self._blacklist)
 
     def tick(self, now: float, *, listed: Iterable[str], running: Mapping[str, str]) -> None:
-        """Do what is due. `listed`: the output of the script; `running`: uids of the pods that can have a rank."""
+        """Do what is due.
+
+        `listed`: the output of the script; `running`: uids of the pods that can have a rank.
+        """
         if not self.failed:
             self._notice_losses(now, running)
         if not self.failed and now >= self._poll_at:

@@ -47,7 +47,9 @@ class Pool:
         elif move.kind is Kind.NOTICE:
             self.usable.discard(name)
             patch = {"spec": {"taints": [TAINT]}}
-            await self._client.patch_object(NODES.path(name=name), body=patch, content_type=MERGE_PATCH)
+            await self._client.patch_object(
+                NODES.path(name=name), body=patch, content_type=MERGE_PATCH
+            )
         else:
             await self._take(name)
 
@@ -67,16 +69,20 @@ class Pool:
 
     async def close(self) -> None:
         """Remove all remaining nodes. Raises as `ApiReader` does."""
-        await self._client.delete_object(NODES.path(), query={"labelSelector": f"{POOL}={self._name}"})
+        await self._client.delete_object(
+            NODES.path(), query={"labelSelector": f"{POOL}={self._name}"}
+        )
 
     async def _take(self, name: str) -> None:
         """Delete a machine and its pods.
 
-        In a real cluster the pods stay for about a minute, until pod garbage collection. Here they go at once, which
-        favours a side that does not watch nodes.
+        In a real cluster the pods stay for about a minute, until pod garbage collection. Here they
+        go at once, which favours a side that does not watch nodes.
         """
         self.usable.discard(name)
         self.gone.add(name)
         await self._client.delete_object(NODES.path(name=name))
         query = {"fieldSelector": f"spec.nodeName={name}"}
-        await self._client.delete_object(PODS.path(self._namespace), options={"gracePeriodSeconds": 0}, query=query)
+        await self._client.delete_object(
+            PODS.path(self._namespace), options={"gracePeriodSeconds": 0}, query=query
+        )

@@ -1,9 +1,9 @@
 """Play a trace to a side: machines come and go, the real control plane acts, the model trains on the result.
 
-Five times a second: make the due moves of the trace, read the job, advance the model, do what the model wants (start
-and end ranks, let the launcher start, create a failed job again). If all real programs are at rest, the model goes on
-alone to its next wish or the next move. So they work at their true speed beside notices and costs of true length, and
-nothing is scaled.
+Five times a second: make the due moves of the trace, read the job, advance the model, do what the
+model wants (start and end ranks, let the launcher start, create a failed job again). If all real
+programs are at rest, the model goes on alone to its next wish or the next move. So they work at
+their true speed beside notices and costs of true length, and nothing is scaled.
 """
 
 import asyncio
@@ -31,7 +31,8 @@ from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 TICK = 0.2
 # Seconds; a shorter skip is not worth it.
 SHORTEST_SKIP = 1.0
-# Seconds without a write after which a pod that could run is no longer waited for. Busy cores may need many.
+# Seconds without a write after which a pod that could run is no longer waited for. Busy cores may
+# need many.
 OWED_PATIENCE = 60.0
 
 
@@ -49,15 +50,22 @@ class Replay:
         """Begin with all moves to come."""
         self._namespace = namespaces.create(self.cluster, f"spot-{self.contender.name}")
         self._moves = deque(self.trace.moves)
-        self._training = Training(costs=Costs(), size=self.trace.size, elastic=self.contender.elastic)
-        self._pool = Pool(self.cluster, self.client, name=self.contender.name, namespace=self._namespace)
+        self._training = Training(
+            costs=Costs(), size=self.trace.size, elastic=self.contender.elastic
+        )
+        self._pool = Pool(
+            self.cluster, self.client, name=self.contender.name, namespace=self._namespace
+        )
         self._tail = Tail(self.cluster.audit_log)
         self._ranks: Ranks | None = None
         self._acted_at = time.time()
         self._skipped = 0.0
 
     async def run(self) -> Training:
-        """Play the trace to its end, and return what was trained. Raises LabError, and what `ApiReader` raises."""
+        """Play the trace to its end, and return what was trained.
+
+        Raises LabError, and what `ApiReader` raises.
+        """
         await self._pool.prepare()
         await self._create()
         begin = time.monotonic()
@@ -81,7 +89,9 @@ class Replay:
             self._acted()
         seen = await world.look(self.client, self._namespace, gone=self._pool.gone)
         states = self._ranks.states if self._ranks else {}
-        self._training.tick(now, seen, lost=[host for host in self._training.ring if states.get(host) == "killed"])
+        self._training.tick(
+            now, seen, lost=[host for host in self._training.ring if states.get(host) == "killed"]
+        )
         if self._training.failed:
             self.say(f"{self.contender.title}: the job starts again: {self._training.failures[-1]}")
             self._remove()
@@ -106,7 +116,10 @@ class Replay:
         self._ranks.commit()
 
     def _rests(self, seen: World) -> bool:
-        """Return True if no real program is at work. The model may wait: what it waits for can be skipped to."""
+        """Return True if no real program is at work.
+
+        The model may wait: what it waits for can be skipped to.
+        """
         needed = self.contender.quiet if self._training.settled(seen) else self.contender.patience
         if self._training.owed(seen, machines=len(self._pool.usable)):
             needed = max(needed, OWED_PATIENCE)
@@ -115,7 +128,10 @@ class Replay:
 
     async def _skip(self, now: float, seen: World) -> None:
         """Let the model go on alone until its ring changes or a machine does, unless that is very soon."""
-        at, end = now, min(self._moves[0].at if self._moves else self.trace.horizon, self.trace.horizon)
+        at, end = (
+            now,
+            min(self._moves[0].at if self._moves else self.trace.horizon, self.trace.horizon),
+        )
         ahead = copy.deepcopy(self._training)
         ring = {*ahead.ring}
         while at < end and not ahead.failed and {*ahead.ring} == ring:
@@ -123,7 +139,9 @@ class Replay:
             ahead.tick(at, seen)
         if at - now < SHORTEST_SKIP:
             return
-        if not self.contender.remembers or await world.shift(self.client, self._namespace, seconds=at - now):
+        if not self.contender.remembers or await world.shift(
+            self.client, self._namespace, seconds=at - now
+        ):
             self._training = ahead
             self._skipped += at - now
 

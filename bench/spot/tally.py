@@ -1,10 +1,12 @@
 """What training and its interruptions cost, and the count of useful and lost steps.
 
-A step counts in proportion to the wanted GPUs that train: half of them make half a step, because each GPU has a fixed
-batch. A commit keeps the steps so far for a ring that breaks; a checkpoint keeps them for a job that ends.
+A step counts in proportion to the wanted GPUs that train: half of them make half a step, because
+each GPU has a fixed batch. A commit keeps the steps so far for a ring that breaks; a checkpoint
+keeps them for a job that ends.
 
-"Measured" is Horovod 0.28.1 with PyTorch 1.13 on CPUs, a real kubelet and steps of 0.25 s. A large model on GPUs takes
-longer to start, so each interruption costs every side more. Low values favour the side that restarts most.
+"Measured" is Horovod 0.28.1 with PyTorch 1.13 on CPUs, a real kubelet and steps of 0.25 s. A large
+model on GPUs takes longer to start, so each interruption costs every side more. Low values favour
+the side that restarts most.
 """
 
 import math
@@ -15,12 +17,12 @@ from dataclasses import dataclass
 class Costs:
     """The parameters of the model, in seconds, each with its source.
 
-    step: a step, at every world size (the batch of each GPU is fixed); chosen.
-    commit: between two `state.commit()`; chosen, because an elastic script should not commit at every batch.
-    checkpoint: between two checkpoints that outlive the job; chosen.
-    poll: between two runs of discover_hosts.sh (horovod/runner/elastic/driver.py, DISCOVER_HOSTS_FREQUENCY_SECS).
-    reset: from a killed rank, or a commit with leaving ranks, to training with the rest; measured.
-    start: added by new ranks: process, imports, broadcast; measured 4.9 s minus `reset` and `poll`.
+    step: a step, at every world size (the batch of each GPU is fixed); chosen. commit: between two
+    `state.commit()`; chosen, because an elastic script should not commit at every batch.
+    checkpoint: between two checkpoints that outlive the job; chosen. poll: between two runs of
+    discover_hosts.sh (horovod/runner/elastic/driver.py, DISCOVER_HOSTS_FREQUENCY_SECS). reset: from
+    a killed rank, or a commit with leaving ranks, to training with the rest; measured. start: added
+    by new ranks: process, imports, broadcast; measured 4.9 s minus `reset` and `poll`.
     elastic_timeout: the driver ends after this time without a host (HOROVOD_ELASTIC_TIMEOUT).
     """
 
@@ -57,12 +59,16 @@ class Tally:
 
     def gpu_seconds(self, now: float) -> float:
         """Return the time that GPUs have trained."""
-        return self._gpu_seconds + (0.0 if self._since is None else (now - self._since) * self._world)
+        return self._gpu_seconds + (
+            0.0 if self._since is None else (now - self._since) * self._world
+        )
 
     def next_commit(self, now: float) -> float:
         """Return the time of the ring's next commit; `now` if it is due."""
         assert self._since is not None, "only a ring that trains commits"
-        return self._since + math.ceil((now - self._since) / self._costs.commit) * self._costs.commit
+        return (
+            self._since + math.ceil((now - self._since) / self._costs.commit) * self._costs.commit
+        )
 
     def pause(self, at: float) -> None:
         """End the ring at a commit: nothing is lost."""
@@ -84,7 +90,10 @@ class Tally:
         return self._base + (at - self._since) / self._costs.step * self._world / self._size
 
     def _checkpoint(self, at: float) -> float:
-        """Return the steps in the last checkpoint. A ring writes checkpoints at multiples of their interval."""
+        """Return the steps in the last checkpoint.
+
+        A ring writes checkpoints at multiples of their interval.
+        """
         last = math.floor(at / self._costs.checkpoint) * self._costs.checkpoint
         return self._saved if self._since is None or last < self._since else self._until(last)
 

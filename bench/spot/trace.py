@@ -1,12 +1,13 @@
 """A spot trace: which machines exist when. Times are seconds from the start of the trace.
 
-The format is that of "Can't Be Late" (NSDI 2024), https://github.com/skypilot-org/spot-traces, a JSON object a file:
+The format is that of "Can't Be Late" (NSDI 2024), https://github.com/skypilot-org/spot-traces, a
+JSON object a file:
 
     {"metadata": {"gap_seconds": 300}, "data": [4, 4, 3, 4]}
 
-`data` has the number of available machines at each tick, `gap_seconds` apart; 1 or 0 in traces of a single node. The
-format does not say which machine went, or whether there was a notice: the oldest goes first, at the tick that first
-misses it, two minutes after its notice, as AWS gives it.
+`data` has the number of available machines at each tick, `gap_seconds` apart; 1 or 0 in traces of a
+single node. The format does not say which machine went, or whether there was a notice: the oldest
+goes first, at the tick that first misses it, two minutes after its notice, as AWS gives it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,7 +43,10 @@ class Move:
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """`size` machines are wanted for `horizon` seconds; the moves in order. `source` says where they come from."""
+    """`size` machines are wanted for `horizon` seconds; the moves in order.
+
+    `source` says where they come from.
+    """
 
     source: str
     size: int
@@ -71,7 +75,10 @@ class _File(msgspec.Struct):
 
 
 def read(text: bytes, *, name: str, size: int, longest: float) -> Trace:
-    """Return a trace of at most `size` machines and `longest` seconds. `name` is the file's. Raises ValueError."""
+    """Return a trace of at most `size` machines and `longest` seconds.
+
+    `name` is the file's. Raises ValueError.
+    """
     try:
         file = msgspec.json.decode(text, type=_File)
     except msgspec.DecodeError as error:
@@ -81,7 +88,11 @@ def read(text: bytes, *, name: str, size: int, longest: float) -> Trace:
         ) from error
     gap = file.metadata.gap_seconds
     horizon = min(longest, gap * len(file.data))
-    ticks = [(tick * gap, min(count, size)) for tick, count in enumerate(file.data) if tick * gap < horizon]
+    ticks = [
+        (tick * gap, min(count, size))
+        for tick, count in enumerate(file.data)
+        if tick * gap < horizon
+    ]
     moves = sorted(_moves(ticks), key=lambda move: (move.at, _ORDER.index(move.kind), move.name))
     source = f"{name}, {size} machines at most, {horizon / 3600:g} h"
     return Trace(source=source, size=size, horizon=horizon, moves=moves)

@@ -1,8 +1,9 @@
 """The training of a side, from the objects of its job to steps: mount, driver and restarts together.
 
-Pure: it gets the world and the time, and says what it wants. The launcher pod is held Pending by the replay
-until its init container would have ended: kubectl-delivery waits until every host of its hostfile runs [operator].
-When the driver ends, the job has failed. Its owner creates it again at once, and it starts at its last checkpoint.
+Pure: it gets the world and the time, and says what it wants. The launcher pod is held Pending by
+the replay until its init container would have ended: kubectl-delivery waits until every host of its
+hostfile runs [operator]. When the driver ends, the job has failed. Its owner creates it again at
+once, and it starts at its last checkpoint.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -13,10 +14,12 @@ from bench.spot.tally import Costs, Tally
 from bench.spot.world import World
 from mpijob_elastic.names import pod_of
 
-# A kubelet syncs each pod every 60 to 90 s (--sync-frequency of 1 m, jittered by up to a half: pod_workers.go of
-# pkg/kubelet) and updates its ConfigMap volumes then; on average 38 s after a change, as measured.
+# A kubelet syncs each pod every 60 to 90 s (--sync-frequency of 1 m, jittered by up to a half:
+# pod_workers.go of pkg/kubelet) and updates its ConfigMap volumes then; on average 38 s after a
+# change, as measured.
 SYNC = 75.0
-# It syncs a pod at once when the pod itself changes, for example an annotation: measured 0.3 to 0.7 s.
+# It syncs a pod at once when the pod itself changes, for example an annotation: measured 0.3 to 0.7
+# s.
 AFTER_TOUCH = 0.5
 
 
@@ -39,7 +42,10 @@ class Mount:
 
 
 class Training:
-    """All runs of a job. Times are seconds and never go back; `elastic`: it follows discover_hosts.sh."""
+    """All runs of a job.
+
+    Times are seconds and never go back; `elastic`: it follows discover_hosts.sh.
+    """
 
     def __init__(self, *, costs: Costs, size: int, elastic: bool) -> None:
         self._costs = costs
@@ -67,7 +73,10 @@ class Training:
         return bool(world.launcher and awaited) and awaited <= world.running.keys()
 
     def owed(self, world: World, *, machines: int) -> bool:
-        """Return True if a pod does not run although nothing keeps it waiting. `machines`: those that take pods."""
+        """Return True if a pod does not run although nothing keeps it waiting.
+
+        `machines`: those that take pods.
+        """
         launcher = not world.launcher or (self.delivered(world) and not world.started)
         return launcher or len(world.running) < min(self._size, machines)
 
@@ -76,7 +85,9 @@ class Training:
         if self.failed or not world.started:
             return
         if self._driver is None:
-            self._driver = Driver(now=now, costs=self._costs, tally=self.tally, elastic=self._elastic)
+            self._driver = Driver(
+                now=now, costs=self._costs, tally=self.tally, elastic=self._elastic
+            )
             self._mount = Mount(now=now, content=world.script, touch=world.touch)
         assert self._mount is not None
         self._mount.tick(now, content=world.script, touch=world.touch)
@@ -92,7 +103,10 @@ class Training:
 
     def settled(self, world: World) -> bool:
         """Return True if exactly the running workers train, so that nothing waits."""
-        return self._driver is not None and {pod_of(host) for host in self._driver.ring} == world.running.keys()
+        return (
+            self._driver is not None
+            and {pod_of(host) for host in self._driver.ring} == world.running.keys()
+        )
 
     def _listed(self, world: World) -> tuple[str, ...]:
         assert self._mount is not None

@@ -34,22 +34,34 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 @app.command()
 def demo(
     *,
-    keep: Annotated[bool, typer.Option("--keep", help="Stay when all is shown, to try more, until Ctrl-C.")] = False,
-    page: Annotated[bool, typer.Option("--page", help="Open the dashboard beside it, and stay too.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Stay when all is shown, to try more, until Ctrl-C.")
+    ] = False,
+    page: Annotated[
+        bool, typer.Option("--page", help="Open the dashboard beside it, and stay too.")
+    ] = False,
     name: Annotated[str | None, typer.Option(help="Name of the lab; a new one by default.")] = None,
     patience: Annotated[float, typer.Option(min=1, help="Seconds that one step may take.")] = 60.0,
 ) -> None:
-    """Show how `kubectl edit mpijob` becomes elastic: 2 workers, then 3, 1 and 3. At last `kubectl scale`: 2.
+    """Show how `kubectl edit mpijob` becomes elastic: 2 workers, then 3, 1 and 3.
 
-    Exit codes: 0 every step came true; 1 one did not, or nothing could be started; 2 wrong usage; 130 Ctrl-C.
+    At last `kubectl scale`: 2.
+
+    Exit codes: 0 every step came true; 1 one did not, or nothing could be started; 2 wrong usage;
+    130 Ctrl-C.
     """
     say = _since_now()
     say(LATER if is_built(DEFAULT_KUBERNETES) else FIRST_TIME)
     try:
         with set_up(name or f"demo-{os.getpid()}", say) as stage:
             say("ready")
-            print("The control plane is real, pods are pretended (kwok). The operator is the real one: ", end="")
-            print(f"{stage.operator.program.name}.\n{RANKS if stage.cluster.exec_offered else NO_RANKS}")
+            print(
+                "The control plane is real, pods are pretended (kwok). The operator is the real one: ",
+                end="",
+            )
+            print(
+                f"{stage.operator.program.name}.\n{RANKS if stage.cluster.exec_offered else NO_RANKS}"
+            )
             with _dashboard(stage) if page else nullcontext(), Play(stage) as play:
                 code = _perform(stage, play, keep=keep or page, patience=patience)
     except KeyboardInterrupt:
@@ -60,7 +72,14 @@ def demo(
 @contextmanager
 def _dashboard(stage: Stage) -> Iterator[None]:
     """Serve the page: it opens the browser, or prints a link."""
-    command = [sys.executable, "-m", "mpijob_elastic", "dashboard", "--kubeconfig", str(stage.cluster.kubeconfig)]
+    command = [
+        sys.executable,
+        "-m",
+        "mpijob_elastic",
+        "dashboard",
+        "--kubeconfig",
+        str(stage.cluster.kubeconfig),
+    ]
     with subprocess.Popen(command) as process:
         try:
             yield
@@ -75,7 +94,13 @@ def _perform(stage: Stage, play: Play, *, keep: bool, patience: float) -> int:
         end += [f"{step.title:<8}{play.perform(step, patience=patience):.1f}" for step in STEPS]
         end.append(END)
     except (StepFailed, LabError) as error:
-        code, end = 1, [_logs(stage), f"\nFAILED: {error}. (With --keep everything stays up, to look around.)"]
+        code, end = (
+            1,
+            [
+                _logs(stage),
+                f"\nFAILED: {error}. (With --keep everything stays up, to look around.)",
+            ],
+        )
     print(*end, sep="\n", flush=True)
     if not keep:
         print("To see it as a page in your browser: make demo ARGS=--page")
@@ -103,7 +128,10 @@ The lab stays up until Ctrl-C. Try, in another terminal:
 
 def _logs(stage: Stage) -> str:
     tails = [path.read_text(errors="replace").splitlines()[-LOG_LINES:] for path in stage.logs]
-    return "\n".join(f"==> {path.name} <==\n" + "\n".join(tail) for path, tail in zip(stage.logs, tails, strict=True))
+    return "\n".join(
+        f"==> {path.name} <==\n" + "\n".join(tail)
+        for path, tail in zip(stage.logs, tails, strict=True)
+    )
 
 
 def _since_now() -> Say:

@@ -67,7 +67,9 @@ class Step:
         where = ("-n", NAMESPACE)
         match self.verb:
             case "apply":
-                said = cluster.kubectl(*where, "apply", "-f", "-", stdin=MANIFEST.format(size=self.size))
+                said = cluster.kubectl(
+                    *where, "apply", "-f", "-", stdin=MANIFEST.format(size=self.size)
+                )
             case "edit":
                 said = cluster.kubectl(*where, "edit", "mpijob", NAME, editor=editor(self.size))
             case "scale":

@@ -49,7 +49,11 @@ def set_up(name: str, say: Say) -> Iterator[Stage]:
         asyncio.run(_make_scalable(cluster, say))
         # The release's own program needs that port; its controller alone does not.
         untouched = not ports.taken(HEALTH_PORT)
-        say("the operator" if untouched else f"the operator, without its health port: {HEALTH_PORT} is taken")
+        say(
+            "the operator"
+            if untouched
+            else f"the operator, without its health port: {HEALTH_PORT} is taken"
+        )
         with Operator.start(cluster, untouched=untouched) as operator:
             say("the webhook and the controller, with the rights of their ServiceAccounts")
             with (
@@ -57,13 +61,19 @@ def set_up(name: str, say: Say) -> Iterator[Stage]:
                 Controller.start(cluster, installed, READABLE) as controller,
             ):
                 _await_trust(cluster)
-                yield Stage(cluster=cluster, operator=operator, webhook=webhook, controller=controller)
+                yield Stage(
+                    cluster=cluster, operator=operator, webhook=webhook, controller=controller
+                )
 
 
 async def _make_scalable(cluster: Cluster, say: Say) -> None:
     """Do what `mpijob-elastic install` does after the objects."""
-    async with await connect(user_agent="mpijob-elastic-demo", kubeconfig=cluster.kubeconfig) as client:
-        await scale.offer(client, dry_run=False, seconds=TRUST_PATIENCE, say=lambda news: say(_words(news)))
+    async with await connect(
+        user_agent="mpijob-elastic-demo", kubeconfig=cluster.kubeconfig
+    ) as client:
+        await scale.offer(
+            client, dry_run=False, seconds=TRUST_PATIENCE, say=lambda news: say(_words(news))
+        )
 
 
 def _words(news: Change | str) -> str:
@@ -75,5 +85,7 @@ def _await_trust(cluster: Cluster) -> None:
     deadline = time.monotonic() + TRUST_PATIENCE
     while not called(cluster):
         if time.monotonic() > deadline:
-            raise LabError(f"the API server does not call the webhook after {TRUST_PATIENCE:.0f} s.")
+            raise LabError(
+                f"the API server does not call the webhook after {TRUST_PATIENCE:.0f} s."
+            )
         time.sleep(POLL)

@@ -1,6 +1,7 @@
 """Layers of images: tar files whose bytes depend on nothing but their content.
 
-Every entry is root's and from 1970. The order is that of the names, and permissions do not depend on a umask.
+Every entry is root's and from 1970. The order is that of the names, and permissions do not depend
+on a umask.
 """
 
 import gzip
@@ -60,11 +61,17 @@ def tree(root: Path, *, below: str = "") -> dict[str, Entry]:
 
 def compress(plain: Path, target: Path) -> None:
     """Write a file's compressed copy, which depends on its content and the release of zlib."""
-    with plain.open("rb") as source, target.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
+    with (
+        plain.open("rb") as source,
+        target.open("wb") as raw,
+        gzip.GzipFile("", "wb", 6, raw, mtime=0) as file,
+    ):
         shutil.copyfileobj(source, file)
 
 
-def info(name: str, *, mode: int, type: bytes = tarfile.REGTYPE, size: int = 0, linkname: str = "") -> tarfile.TarInfo:
+def info(
+    name: str, *, mode: int, type: bytes = tarfile.REGTYPE, size: int = 0, linkname: str = ""
+) -> tarfile.TarInfo:
     """Return the header of an entry that is root's and from 1970."""
     header = tarfile.TarInfo(name)
     header.mode, header.type, header.size, header.linkname = mode, type, size, linkname

@@ -27,8 +27,8 @@ class Making:
 class Artifact:
     """A file and how it is made.
 
-    `recipe`: everything that decides what comes out, apart from `needs`; `seconds` with two cores; `doing`: for people,
-    while it is made; `tools`: programs that must be installed.
+    `recipe`: everything that decides what comes out, apart from `needs`; `seconds` with two cores;
+    `doing`: for people, while it is made; `tools`: programs that must be installed.
     """
 
     name: str
@@ -58,7 +58,10 @@ class Store:
         return self._folder / f"{artifact.name}-{artifact.digest[:16]}{artifact.suffix}"
 
     def ensure(self, artifact: Artifact, say: Say) -> Path:
-        """Return the artifact; make it first if it is missing. `say` gets the progress. Raise LabError."""
+        """Return the artifact; make it first if it is missing.
+
+        `say` gets the progress. Raise LabError.
+        """
         if not self.path(artifact).exists():
             self._folder.mkdir(parents=True, exist_ok=True)
             with alone(self._folder / ".lock", say, what="images"):

@@ -26,11 +26,13 @@ _ARTIFACTS: Mapping[str, Callable[[], Artifact]] = {
 
 
 def ensure(name: str, say: Say) -> Path:
-    """Return the archive of an image; build it first if it is missing or out of date. Raise LabError.
+    """Return the archive of an image; build it first if it is missing or out of date.
 
-    `ctr -n k8s.io images import PATH` imports it, and pods find it by its reference (containerd puts docker.io/ and,
-    where there is no slash, library/ before it). `say` gets progress: it may take ten minutes, once, and what was
-    done before an interruption is not done again.
+    Raise LabError.
+
+    `ctr -n k8s.io images import PATH` imports it, and pods find it by its reference (containerd
+    puts docker.io/ and, where there is no slash, library/ before it). `say` gets progress: it may
+    take ten minutes, once, and what was done before an interruption is not done again.
     """
     return _store().ensure(_artifact(name), say)
 

@@ -17,16 +17,21 @@ MMDEBSTRAP = Tool(program="mmdebstrap", package="mmdebstrap")
 _UNNEEDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
 
 
-def make_root(making: Making, packages: Sequence[str], *, hooks: Sequence[str] = (), keep: bool = True) -> None:
+def make_root(
+    making: Making, packages: Sequence[str], *, hooks: Sequence[str] = (), keep: bool = True
+) -> None:
     """Write a root with these packages to the target as a tar, or throw it away after the hooks have run.
 
     A hook is a customize hook of mmdebstrap(1): shell that gets the root as $1. Raise LabError.
     """
     if os.geteuid() != 0:
-        raise LabError("to build this image one must be root: a Debian root is made, and programs are run in it.")
+        raise LabError(
+            "to build this image one must be root: a Debian root is made, and programs are run in it."
+        )
     options = making.folder / "apt.conf"
     options.write_text("\n".join(_apt_options()))
-    # It mounts /proc and more below its root; so nobody else has these mounts, and none is left if it is killed.
+    # It mounts /proc and more below its root; so nobody else has these mounts, and none is left if
+    # it is killed.
     command = ["unshare", "--mount", "mmdebstrap", "--mode=root", "--variant=minbase"]
     command += [f"--aptopt={options}", f"--include={','.join(packages)}"]
     command += [f"--dpkgopt=path-exclude={path}" for path in _UNNEEDED]
@@ -49,7 +54,12 @@ def packages_of(path: Path) -> list[str]:
 
 def mirrors() -> list[str]:
     """Return where this machine gets the suite from, as `http://deb.debian.org/debian bookworm main`; may be empty."""
-    wanted = ("--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages", "Origin: Debian")
+    wanted = (
+        "--format",
+        "$(REPO_URI) $(RELEASE) $(COMPONENT)",
+        "Created-By: Packages",
+        "Origin: Debian",
+    )
     found = _output("apt-get", "indextargets", *wanted).splitlines()
     return list(dict.fromkeys(line for line in found if line.split()[1].partition("-")[0] == SUITE))
 

@@ -1,7 +1,8 @@
 """The image `horovod-elastic-pytorch`: Elastic Horovod with PyTorch on CPUs, and the example that trains.
 
-Made from the files of its Dockerfile in docs/examples/elastic-pytorch: the packages into one layer; Horovod, compiled
-in a root that is thrown away, into the second; train.py, which changes often, into the third.
+Made from the files of its Dockerfile in docs/examples/elastic-pytorch: the packages into one layer;
+Horovod, compiled in a root that is thrown away, into the second; train.py, which changes often,
+into the third.
 """
 
 import sys
@@ -21,7 +22,11 @@ NAME_OF_SOURCE = f"horovod-{VERSION}.tar.gz"  # pip goes by it
 FOLDER = Path(__file__).parents[2] / "docs" / "examples" / "elastic-pytorch"
 SETTINGS = Settings(command=("python3", "/examples/train.py"), environment={"OMP_NUM_THREADS": "1"})
 PACKAGES, BUILD_PACKAGES = FOLDER / "packages.txt", FOLDER / "build-packages.txt"
-REQUIREMENTS, INSTALL, TRAIN = FOLDER / "requirements.txt", FOLDER / "install-horovod.sh", FOLDER / "train.py"
+REQUIREMENTS, INSTALL, TRAIN = (
+    FOLDER / "requirements.txt",
+    FOLDER / "install-horovod.sh",
+    FOLDER / "train.py",
+)
 
 
 def artifact() -> Artifact:
@@ -60,7 +65,10 @@ def _horovod() -> Artifact:
         name="horovod",
         doing="compiling Horovod",
         seconds=450,
-        recipe=(SUITE, *(path.read_text() for path in (PACKAGES, BUILD_PACKAGES, REQUIREMENTS, INSTALL))),
+        recipe=(
+            SUITE,
+            *(path.read_text() for path in (PACKAGES, BUILD_PACKAGES, REQUIREMENTS, INSTALL)),
+        ),
         needs=(_source(),),
         tools=(MMDEBSTRAP,),
         make=_compile,
@@ -77,7 +85,9 @@ def _compile(making: Making) -> None:
         f'chroot "$1" sh -c "cd /build && {environment} ./{INSTALL.name} /installed"',
         f'tar --create --directory="$1/installed" --owner=0 --group=0 --sort=name --file={making.target} .',
     ]
-    make_root(making, [*packages_of(PACKAGES), *packages_of(BUILD_PACKAGES)], hooks=hooks, keep=False)
+    make_root(
+        making, [*packages_of(PACKAGES), *packages_of(BUILD_PACKAGES)], hooks=hooks, keep=False
+    )
 
 
 def _source() -> Artifact:
@@ -92,7 +102,15 @@ def _source() -> Artifact:
 
 
 def _download(making: Making) -> None:
-    options = ("--no-deps", "--no-binary=horovod", "--require-hashes", f"--requirement={REQUIREMENTS}")
-    run([sys.executable, "-m", "pip", "download", f"--dest={making.folder}", *options], say=making.say)
+    options = (
+        "--no-deps",
+        "--no-binary=horovod",
+        "--require-hashes",
+        f"--requirement={REQUIREMENTS}",
+    )
+    run(
+        [sys.executable, "-m", "pip", "download", f"--dest={making.folder}", *options],
+        say=making.say,
+    )
     (source,) = making.folder.iterdir()
     source.rename(making.target)

@@ -24,7 +24,9 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _TYPE = "application/vnd.oci.image"
 _INDEX, _SAVED = "index.json", "manifest.json"
-EPOCH = datetime.fromtimestamp(0, UTC)  # when each image was created, so that its digest depends on its content only
+EPOCH = datetime.fromtimestamp(
+    0, UTC
+)  # when each image was created, so that its digest depends on its content only
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +42,11 @@ class Settings:
     def encode(self) -> dict[str, Any]:
         """Return the `config` of an image's configuration."""
         environment = {"PATH": DEFAULT_PATH, **self.environment}
-        given = {"Entrypoint": list(self.entrypoint), "User": self.user, "Labels": dict(self.labels)}
+        given = {
+            "Entrypoint": list(self.entrypoint),
+            "User": self.user,
+            "Labels": dict(self.labels),
+        }
         return {
             "Env": [f"{name}={value}" for name, value in environment.items()],
             "Cmd": list(self.command),
@@ -65,7 +71,11 @@ class _Blob:
         return f"blobs/sha256/{self.digest}"
 
     def describe(self) -> dict[str, Any]:
-        return {"mediaType": f"{_TYPE}.{self.kind}", "digest": f"sha256:{self.digest}", "size": self.size}
+        return {
+            "mediaType": f"{_TYPE}.{self.kind}",
+            "digest": f"sha256:{self.digest}",
+            "size": self.size,
+        }
 
 
 def architecture() -> str:
@@ -74,7 +84,12 @@ def architecture() -> str:
 
 
 def write_image(
-    target: Path, *, reference: str, layers: Sequence[Path], settings: Settings, compress: bool = False
+    target: Path,
+    *,
+    reference: str,
+    layers: Sequence[Path],
+    settings: Settings,
+    compress: bool = False,
 ) -> None:
     """Write an image called `reference` (NAME:TAG) of uncompressed layers, the lowest one first.
 
@@ -88,15 +103,29 @@ def write_image(
                 "os": "linux",
                 "created": EPOCH,
                 "config": settings.encode(),
-                "rootfs": {"type": "layers", "diff_ids": [f"sha256:{_sha256(layer)}" for layer in layers]},
+                "rootfs": {
+                    "type": "layers",
+                    "diff_ids": [f"sha256:{_sha256(layer)}" for layer in layers],
+                },
             }
         ),
     )
-    blobs = [_compressed(layer, target) if compress else _Blob.of("layer.v1.tar", layer) for layer in layers]
+    blobs = [
+        _compressed(layer, target) if compress else _Blob.of("layer.v1.tar", layer)
+        for layer in layers
+    ]
     described = {"config": configuration.describe(), "layers": [blob.describe() for blob in blobs]}
     manifest = _Blob.of("manifest.v1+json", msgspec.json.encode(_document("manifest", described)))
-    index = _document("index", {"manifests": [{**manifest.describe(), "annotations": _names(reference)}]})
-    saved = [{"Config": configuration.path, "RepoTags": [reference], "Layers": [blob.path for blob in blobs]}]
+    index = _document(
+        "index", {"manifests": [{**manifest.describe(), "annotations": _names(reference)}]}
+    )
+    saved = [
+        {
+            "Config": configuration.path,
+            "RepoTags": [reference],
+            "Layers": [blob.path for blob in blobs],
+        }
+    ]
     with tarfile.open(target, "w") as tar:
         _add(tar, "oci-layout", msgspec.json.encode({"imageLayoutVersion": "1.0.0"}))
         _add(tar, _INDEX, msgspec.json.encode(index))
@@ -144,7 +173,10 @@ def full(reference: str) -> str:
 
 
 def _names(reference: str) -> dict[str, str]:
-    return {"io.containerd.image.name": full(reference), "org.opencontainers.image.ref.name": full(reference)}
+    return {
+        "io.containerd.image.name": full(reference),
+        "org.opencontainers.image.ref.name": full(reference),
+    }
 
 
 def _document(kind: str, content: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,12 @@ def artifact() -> Artifact:
         name=NAME,
         doing="packing mpi-operator",
         seconds=5,
-        recipe=(REFERENCE, PROGRAM, repr(SETTINGS), modules.fingerprint(modules.PINNED / "mpi-operator-v0.2.3")),
+        recipe=(
+            REFERENCE,
+            PROGRAM,
+            repr(SETTINGS),
+            modules.fingerprint(modules.PINNED / "mpi-operator-v0.2.3"),
+        ),
         make=_make,
     )
 

@@ -47,7 +47,9 @@ def check_tools(tools: Sequence[Tool]) -> None:
     if missing:
         sudo = "" if os.geteuid() == 0 else "sudo "
         install = f"{sudo}apt-get install --no-install-recommends {' '.join(missing)}"
-        raise LabError(f"to build the image, programs are missing. Run `{install}` (Debian, Ubuntu) and try again.")
+        raise LabError(
+            f"to build the image, programs are missing. Run `{install}` (Debian, Ubuntu) and try again."
+        )
 
 
 def is_static(path: Path) -> bool:
@@ -62,7 +64,11 @@ def is_static(path: Path) -> bool:
 
 
 def run(
-    command: Sequence[str], *, say: Say, environment: Mapping[str, str] | None = None, directory: Path | None = None
+    command: Sequence[str],
+    *,
+    say: Say,
+    environment: Mapping[str, str] | None = None,
+    directory: Path | None = None,
 ) -> None:
     """Run a program to its end, in `directory` or here; raise LabError with the end of its output if it fails.
 

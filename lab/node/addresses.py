@@ -1,4 +1,7 @@
-"""Names, addresses and paths of the real nodes. They are the same in every lab: each has namespaces of its own."""
+"""Names, addresses and paths of the real nodes.
+
+They are the same in every lab: each has namespaces of its own.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,10 +1,12 @@
 """The real nodes' group in each cgroup hierarchy: the one thing of them that is the whole machine's, and its removal.
 
-containerd puts the groups of all containers below one that is called /k8s.io on every node. So a node has a cgroup
-namespace: its own group is all that it sees (`as_all_there_is`, and in mounts `first`), and whatever it makes is in it.
+containerd puts the groups of all containers below one that is called /k8s.io on every node. So a
+node has a cgroup namespace: its own group is all that it sees (`as_all_there_is`, and in mounts
+`first`), and whatever it makes is in it.
 
-A group is a directory, which no kernel removes for a lab that was killed. So a process that is not tied to the
-supervisor, `python -m lab.node.cgroups NAME`, waits for its end and for that of the nodes' processes, and removes it.
+A group is a directory, which no kernel removes for a lab that was killed. So a process that is not
+tied to the supervisor, `python -m lab.node.cgroups NAME`, waits for its end and for that of the
+nodes' processes, and removes it.
 """
 
 import contextlib
@@ -60,7 +62,9 @@ def create(group: str) -> None:
 
 def _make(group: Path) -> None:
     group.mkdir(exist_ok=True)
-    if (group / "cpuset.effective_cpus").exists():  # v1: nothing can be in the group before it has these
+    if (
+        group / "cpuset.effective_cpus"
+    ).exists():  # v1: nothing can be in the group before it has these
         for setting in ("cpuset.cpus", "cpuset.mems"):
             (group / setting).write_text((group.parent / setting).read_text())
 
@@ -69,7 +73,9 @@ def _delegate(group: Path, hierarchy: Path) -> None:
     """Enable all of the group's controllers for the groups below it, as cgroup v2 requires."""
     told = group / "cgroup.subtree_control"
     if group != hierarchy and told.exists():
-        told.write_text(" ".join(f"+{one}" for one in (group / "cgroup.controllers").read_text().split()))
+        told.write_text(
+            " ".join(f"+{one}" for one in (group / "cgroup.controllers").read_text().split())
+        )
 
 
 def as_all_there_is(group: str, command: Sequence[str]) -> list[str]:
@@ -93,7 +99,9 @@ def remove(group: str) -> None:
     for hierarchy in hierarchies():
         while not _removed(hierarchy / group):
             if time.monotonic() > deadline:
-                raise LabError(f"{hierarchy / group} cannot be removed: a process in it does not end.")
+                raise LabError(
+                    f"{hierarchy / group} cannot be removed: a process in it does not end."
+                )
             time.sleep(POLL)
 
 
@@ -108,7 +116,9 @@ def _removed(group: Path) -> bool:
 def removed_afterwards(group: str) -> Iterator[None]:
     """Have the group removed when the block or this process ends."""
     command = namespaces.module("lab.node.cgroups", group)
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True):
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+    ):
         yield  # then Popen closes the pipe, which is what is waited for, and awaits the end
 
 

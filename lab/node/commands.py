@@ -1,6 +1,7 @@
 """Orders to a lab's supervisor about its real nodes: one order a connection, over a unix socket.
 
-It does them, for the processes of a node are its children, and the end of one that it does not expect ends the lab.
+It does them, for the processes of a node are its children, and the end of one that it does not
+expect ends the lab.
 """
 
 import contextlib
@@ -79,10 +80,14 @@ def ask(layout: Layout, order: Order) -> None:
         try:
             connection.connect(str(addresses.control_socket(layout)))
         except FileNotFoundError:
-            raise LabError(f"lab {layout.name!r} has no real node; `up --real-nodes 2` makes two.") from None
+            raise LabError(
+                f"lab {layout.name!r} has no real node; `up --real-nodes 2` makes two."
+            ) from None
         connection.sendall(msgspec.json.encode(order) + b"\n")
         answer = connection.makefile("rb").read()
     if not answer:
-        raise LabError(f"lab {layout.name!r} ended meanwhile; {layout.log('supervisor')} may say why.")
+        raise LabError(
+            f"lab {layout.name!r} ended meanwhile; {layout.log('supervisor')} may say why."
+        )
     if error := msgspec.json.decode(answer, type=Answer).error:
         raise LabError(error)

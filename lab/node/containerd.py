@@ -95,7 +95,10 @@ def ask(*arguments: str) -> list[str]:
 
 
 def load(node: int, archive: Path) -> None:
-    """Make the images of an archive known on a node, whose namespaces the process `node` holds. Raise LabError."""
+    """Make the images of an archive known on a node, whose namespaces the process `node` holds.
+
+    Raise LabError.
+    """
     with archive.open("rb") as file:
         command = namespaces.inside(node, ask("images", "import", "-"))
         done = subprocess.run(command, stdin=file, capture_output=True, text=True, check=False)

@@ -1,4 +1,7 @@
-"""The files that a real node finds: configuration and credentials. What it had before is gone, but its images."""
+"""The files that a real node finds: configuration and credentials.
+
+What it had before is gone, but its images.
+"""
 
 import shutil
 from pathlib import Path
@@ -41,7 +44,13 @@ def _clear(lib: Path) -> None:
 
 def _write_credentials(layout: Layout, place: Place, pair: KeyPair, authority: Path) -> None:
     server = Server(url=proxy.API_SERVER, ca=authority.read_bytes())
-    write_certificate_kubeconfig(place.there(layout, kubelet.KUBECONFIG), server, user=place.user, pair=pair)
-    copies = {kubelet.AUTHORITY: authority, kubelet.CERTIFICATE: pair.certificate, kubelet.KEY: pair.key}
+    write_certificate_kubeconfig(
+        place.there(layout, kubelet.KUBECONFIG), server, user=place.user, pair=pair
+    )
+    copies = {
+        kubelet.AUTHORITY: authority,
+        kubelet.CERTIFICATE: pair.certificate,
+        kubelet.KEY: pair.key,
+    }
     for path, source in copies.items():
         shutil.copy(source, place.there(layout, path))

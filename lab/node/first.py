@@ -11,8 +11,9 @@ from pathlib import Path
 from lab.node import cgroups
 from lab.node.addresses import BRIDGE, LAB, LIB, LOG, PREFIX_LENGTH, RUN
 
-# What a kubelet wants of the kernel (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables). These settings
-# are the whole machine's, so it is shown files that say they are as it wants them.
+# What a kubelet wants of the kernel (pkg/kubelet/cm/container_manager_linux.go,
+# setupKernelTunables). These settings are the whole machine's, so it is shown files that say they
+# are as it wants them.
 TUNABLES = {
     "vm/overcommit_memory": "1",
     "vm/panic_on_oom": "0",
@@ -21,8 +22,8 @@ TUNABLES = {
     "kernel/keys/root_maxkeys": "1000000",
     "kernel/keys/root_maxbytes": "25000000",
 }
-# Without one of its own a bridge has the lowest address of its ports: it changes when pods come and go, and those that
-# stay send into the void until they ask for it again.
+# Without one of its own a bridge has the lowest address of its ports: it changes when pods come and
+# go, and those that stay send into the void until they ask for it again.
 BRIDGE_ADDRESS = "02:00:00:00:00:01"
 
 
@@ -37,7 +38,8 @@ def _bind(source: Path, target: Path) -> None:
 def set_up_mounts(lib: Path, log: Path, kubelet: Path) -> None:
     """Give the node directories of its own where its programs keep theirs; `kubelet` gets into LAB.
 
-    The order matters: afterwards nothing is seen any more of what was below /var/lib, /var/log and /run.
+    The order matters: afterwards nothing is seen any more of what was below /var/lib, /var/log and
+    /run.
     """
     lab = lib / LAB.relative_to(LIB)
     for name, value in TUNABLES.items():

@@ -1,12 +1,14 @@
 """Passes connections between the machine and the nodes' network, which nothing else connects.
 
-- What pods and kubelets send to the service address goes to the API server, on the machine's loopback.
-- What the API server sends to nodes, pods and Services comes as HTTP CONNECT through a unix socket (its egress
-  selector, https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/) and goes to the nodes' network;
-  or to the machine's for loopback addresses, where pretended nodes and aggregated APIs are.
+- What pods and kubelets send to the service address goes to the API server, on the machine's
+  loopback.
+- What the API server sends to nodes, pods and Services comes as HTTP CONNECT through a unix socket
+  (its egress selector, https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/) and
+  goes to the nodes' network; or to the machine's for loopback addresses, where pretended nodes and
+  aggregated APIs are.
 
-It runs in the nodes' network, which it sets up and which ends with it (see switch). A socket belongs to the network
-namespace its maker was in: so we enter the machine's for that moment.
+It runs in the nodes' network, which it sets up and which ends with it (see switch). A socket
+belongs to the network namespace its maker was in: so we enter the machine's for that moment.
 
 python -m lab.node.gateway MACHINES_NETWORK API_SERVER_PORT UNIX_SOCKET
 """
@@ -81,12 +83,16 @@ class Gateway:
         self._inner = inner
         self._api_server_port = api_server_port
 
-    async def to_api_server(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def to_api_server(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """Serve one connection to the service address."""
         with contextlib.closing(writer), contextlib.suppress(OSError):
             await _join(reader, writer, await self._outer.connect(LOOPBACK, self._api_server_port))
 
-    async def from_api_server(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def from_api_server(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """Serve one CONNECT."""
         with contextlib.closing(writer), contextlib.suppress(OSError, asyncio.IncompleteReadError):
             head = await reader.readuntil(HEAD_END)
@@ -117,7 +123,9 @@ def is_loopback(host: str) -> bool:
         return True
 
 
-async def _join(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, other: socket.socket) -> None:
+async def _join(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, other: socket.socket
+) -> None:
     """Pass bytes both ways until both ends have said all."""
     back, forth = await asyncio.open_connection(sock=other)
     with contextlib.closing(forth):
@@ -146,7 +154,8 @@ async def serve(machine: Path, api_server_port: int, egress: Path) -> None:
 def write_selection(layout: Layout) -> Path:
     """Write an EgressSelectorConfiguration and return its path; raise LabError if a socket cannot be there.
 
-    "cluster" is what goes to nodes, pods and Services; webhooks that are given by URL are not among it
+    "cluster" is what goes to nodes, pods and Services; webhooks that are given by URL are not among
+    it
     (https://kubernetes.io/docs/reference/config-api/apiserver-config.v1beta1/#apiserver-k8s-io-v1beta1-EgressSelection).
     """
     transport = {"uds": {"udsName": str(egress_socket(layout))}}

@@ -1,7 +1,7 @@
 """The kubelet on the node: its configuration, and how it is run.
 
-Whatever decides when a pod learns of a change (how often it syncs pods, how long it caches ConfigMaps) is left at its
-default: that is what is measured.
+Whatever decides when a pod learns of a change (how often it syncs pods, how long it caches
+ConfigMaps) is left at its default: that is what is measured.
 """
 
 import yaml
@@ -49,7 +49,8 @@ def configuration(place: Place) -> str:
         "failSwapOn": False,
         "imageGCHighThresholdPercent": 100,
         "evictionHard": dict.fromkeys((*thresholds, "pid.available"), "0%"),
-        # What works with cgroup v1, v2 and both: no groups for classes of pods. containerd says where containers are.
+        # What works with cgroup v1, v2 and both: no groups for classes of pods. containerd says
+        # where containers are.
         "cgroupDriver": "cgroupfs",
         "cgroupsPerQOS": False,
         "enforceNodeAllocatable": [],

@@ -31,7 +31,12 @@ def inside(node: int, command: Sequence[str]) -> list[str]:
     """
     namespaces = Path(f"/proc/{node}/ns")
     kinds = {"mount": "mnt", "net": "net", "pid": "pid_for_children", "cgroup": "cgroup"}
-    return ["nsenter", *(f"--{kind}={namespaces / file}" for kind, file in kinds.items()), "--", *command]
+    return [
+        "nsenter",
+        *(f"--{kind}={namespaces / file}" for kind, file in kinds.items()),
+        "--",
+        *command,
+    ]
 
 
 def in_network(process: int, command: Sequence[str]) -> list[str]:

@@ -1,7 +1,8 @@
 """kube-proxy: what pods and the API server send to a Service's address goes to a pod behind the Service.
 
-A cluster runs it on each node, those of the control plane included. Here one runs in the switch, which everything for
-that network passes: pods' packets to Services by their node's default route, the API server's by the gateway.
+A cluster runs it on each node, those of the control plane included. Here one runs in the switch,
+which everything for that network passes: pods' packets to Services by their node's default route,
+the API server's by the gateway.
 """
 
 from pathlib import Path
@@ -40,7 +41,8 @@ def command(program: Path, layout: Layout, place: Place) -> list[str]:
 def gateway_endpoint() -> dict[str, Any]:
     """Return the EndpointSlice of the Service `kubernetes`, which kube-proxy would refuse connections to without one.
 
-    The gateway listens at the Service's own address: the API server's is on loopback, which no endpoint may be.
+    The gateway listens at the Service's own address: the API server's is on loopback, which no
+    endpoint may be.
     """
     return {
         "apiVersion": "discovery.k8s.io/v1",

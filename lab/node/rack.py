@@ -48,7 +48,10 @@ class Rack:
         self.children.start(self._proxy())
 
     def kill(self, name: str) -> None:
-        """End a node as if its power failed; no error if it is down. Raise LabError if there is none of that name."""
+        """End a node as if its power failed; no error if it is down.
+
+        Raise LabError if there is none of that name.
+        """
         node = self._node(name)
         if node.up:
             node.lose_power()
@@ -88,12 +91,16 @@ class Rack:
         egress = addresses.egress_socket(self.layout)
         egress.unlink(missing_ok=True)
         machine = namespaces.network_namespace(os.getpid())
-        module = namespaces.module("lab.node.gateway", str(machine), str(api_server_port), str(egress))
+        module = namespaces.module(
+            "lab.node.gateway", str(machine), str(api_server_port), str(egress)
+        )
         return Component(name=switch.COMPONENT, command=namespaces.new_network(*module))
 
     def _proxy(self) -> Component:
         there = self.children.identities()[switch.COMPONENT].pid
-        command = proxy.command(_needed(self.programs.kube_proxy), self.layout, next(iter(self.credentials.kubelets)))
+        command = proxy.command(
+            _needed(self.programs.kube_proxy), self.layout, next(iter(self.credentials.kubelets))
+        )
         return Component(name=proxy.COMPONENT, command=namespaces.in_network(there, command))
 
 

@@ -51,11 +51,16 @@ class RealNode:
         socket = root / addresses.CONTAINERD_SOCKET.relative_to("/")
         self.wait(self.place.containerd, socket.exists)
         containerd.load(self._pid, addresses.pause_archive(self.layout))
-        self.children.start(self._inside(self.place.kubelet, kubelet.command(self.place, labels=nodes.REAL)))
+        self.children.start(
+            self._inside(self.place.kubelet, kubelet.command(self.place, labels=nodes.REAL))
+        )
 
     def await_use(self, api: Api, since: datetime) -> None:
         """Return when pods can be scheduled on the node, as its kubelet said after `since`, UTC."""
-        self.wait(self.place.name, lambda: any(self._usable(one, since) for one in api.get("/api/v1/nodes")["items"]))
+        self.wait(
+            self.place.name,
+            lambda: any(self._usable(one, since) for one in api.get("/api/v1/nodes")["items"]),
+        )
 
     def lose_power(self) -> None:
         """Cut it off, so that no peer gets a FIN or RST, then end all of it at once."""

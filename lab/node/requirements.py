@@ -1,7 +1,7 @@
 """Check what a real node needs of this machine before anything is started.
 
-Being root says little: in a container, mounting, bridges or cgroups may be forbidden all the same. So each thing is
-done once, in namespaces that end with the trial.
+Being root says little: in a container, mounting, bridges or cgroups may be forbidden all the same.
+So each thing is done once, in namespaces that end with the trial.
 """
 
 import os
@@ -33,7 +33,8 @@ CONTROLLERS = ("cpu", "memory", "pids")
 _PRIVILEGED = "run it outside of a container, or in a privileged one."
 
 
-# What must work in new namespaces, in a folder of the disk where the lab keeps its files; and a script that does it.
+# What must work in new namespaces, in a folder of the disk where the lab keeps its files; and a
+# script that does it.
 TRIALS = {
     "mounting (CAP_SYS_ADMIN)": "mount -t tmpfs tmpfs .",
     "hiding a kernel setting behind a file": "touch f && mount --bind f /proc/sys/kernel/panic",
@@ -52,7 +53,9 @@ TRIALS = {
 def check() -> None:
     """Raise LabError that names all that is missing."""
     if found := missing():
-        raise LabError("a real node cannot be had here:\n" + "\n".join(f"- {reason}" for reason in found))
+        raise LabError(
+            "a real node cannot be had here:\n" + "\n".join(f"- {reason}" for reason in found)
+        )
 
 
 def missing() -> list[str]:
@@ -62,7 +65,9 @@ def missing() -> list[str]:
     if not namespaces.is_root():
         return ["root is needed, for mounts, networks and cgroups: run it with sudo."]
     if packages := _missing_packages():
-        return [f"programs are missing: run `apt-get install --no-install-recommends {' '.join(packages)}`."]
+        return [
+            f"programs are missing: run `apt-get install --no-install-recommends {' '.join(packages)}`."
+        ]
     return [*_failed_trials(), *_missing_cgroups(), *_missing_devices()]
 
 
@@ -74,11 +79,17 @@ def _missing_packages() -> list[str]:
 
 
 def _failed_trials() -> list[str]:
-    separated = subprocess.run(namespaces.first("true"), capture_output=True, text=True, check=False)
+    separated = subprocess.run(
+        namespaces.first("true"), capture_output=True, text=True, check=False
+    )
     if separated.returncode:
         return [f"new namespaces are forbidden ({separated.stderr.strip()}): {_PRIVILEGED}"]
     failures = ((what, _failure(script)) for what, script in TRIALS.items())
-    return [f"{what} does not work here ({failure}): {_PRIVILEGED}" for what, failure in failures if failure]
+    return [
+        f"{what} does not work here ({failure}): {_PRIVILEGED}"
+        for what, failure in failures
+        if failure
+    ]
 
 
 def _failure(script: str) -> str | None:
@@ -93,11 +104,15 @@ def _failure(script: str) -> str | None:
 def _missing_cgroups() -> list[str]:
     hierarchies = cgroups.hierarchies()
     if not hierarchies:
-        return ["no cgroups are mounted: `mount -t cgroup2 none /sys/fs/cgroup`, or run it outside of a container."]
+        return [
+            "no cgroups are mounted: `mount -t cgroup2 none /sys/fs/cgroup`, or run it outside of a container."
+        ]
     group = f"{cgroups.PREFIX}trial-{os.getpid()}"
     try:
         cgroups.create(group)
-        found = {controller for hierarchy in hierarchies for controller in _controllers(hierarchy, group)}
+        found = {
+            controller for hierarchy in hierarchies for controller in _controllers(hierarchy, group)
+        }
     except OSError as error:
         return [f"cgroups cannot be made here ({error}): {_PRIVILEGED}"]
     finally:
@@ -106,7 +121,9 @@ def _missing_cgroups() -> list[str]:
     if not absent:
         return []
     # On v2 that fails where processes are in the topmost group, as in a container.
-    return [f"new cgroups lack controllers: `echo {absent} > /sys/fs/cgroup/cgroup.subtree_control`, or {_PRIVILEGED}"]
+    return [
+        f"new cgroups lack controllers: `echo {absent} > /sys/fs/cgroup/cgroup.subtree_control`, or {_PRIVILEGED}"
+    ]
 
 
 def _controllers(hierarchy: Path, group: str) -> list[str]:
@@ -116,7 +133,10 @@ def _controllers(hierarchy: Path, group: str) -> list[str]:
 
 
 def _missing_devices() -> list[str]:
-    # A kubelet reads the kernel's log for processes that were killed for want of memory, and ends if it cannot.
+    # A kubelet reads the kernel's log for processes that were killed for want of memory, and ends
+    # if it cannot.
     if os.access("/dev/kmsg", os.R_OK):
         return []
-    return ["/dev/kmsg cannot be read, which the kubelet needs: in a container, pass the device in."]
+    return [
+        "/dev/kmsg cannot be read, which the kubelet needs: in a container, pass the device in."
+    ]

@@ -1,7 +1,8 @@
 """The network between the real nodes: a namespace of its own, the gateway's, into which each node has a cable.
 
-A cable is a pair of interfaces. Pulled while the node's processes still run, it leaves the node's peers as they are
-when a machine loses its power: nobody tells them that their connections have ended, and packets get lost silently.
+A cable is a pair of interfaces. Pulled while the node's processes still run, it leaves the node's
+peers as they are when a machine loses its power: nobody tells them that their connections have
+ended, and packets get lost silently.
 """
 
 from pathlib import Path
@@ -12,8 +13,9 @@ from lab.processes import run
 
 COMPONENT = "gateway"  # whose network namespace it is
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")  # of whatever network namespace one is in
-# Where packets go that are for no node or Service there is: a bridge that nothing hangs on, to a neighbour that is not
-# there. A route of type blackhole would refuse the gateway's own connections at once instead.
+# Where packets go that are for no node or Service there is: a bridge that nothing hangs on, to a
+# neighbour that is not there. A route of type blackhole would refuse the gateway's own connections
+# at once instead.
 _VOID = "void"
 _NOBODY = "10.96.0.2"
 _NOBODYS_LINK = "02:00:00:00:00:02"
@@ -34,7 +36,10 @@ def set_up() -> None:
 
 
 def plug(place: Place, *, switch: int, node: int) -> None:
-    """Connect a node; the numbers are pids of processes in the two network namespaces. Raise LabError."""
+    """Connect a node; the numbers are pids of processes in the two network namespaces.
+
+    Raise LabError.
+    """
     _run(
         f"ip link add {place.name} type veth peer name {UPLINK} netns {node}",
         f"ip link set {place.name} up",

@@ -28,8 +28,8 @@ def published() -> list[dict[str, Any]]:
 def manifests() -> list[dict[str, Any]]:
     """Return those objects for a lab. Raise LabError.
 
-    The definition of MPIJobs is left out: a lab has it, and no API server of today serves the form it is written in.
-    The Deployment names the images of the release, which are never pulled.
+    The definition of MPIJobs is left out: a lab has it, and no API server of today serves the form
+    it is written in. The Deployment names the images of the release, which are never pulled.
     """
     found = [one for one in published() if one["kind"] != "CustomResourceDefinition"]
     [deployment] = (one for one in found if one["kind"] == "Deployment")

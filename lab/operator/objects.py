@@ -1,7 +1,7 @@
 """The objects that mpi-operator v0.2.3 makes of a job, for tests without a lab and for fleets that no operator makes.
 
-They are made from samples/two-workers.json: a job and what the operator made of it, read from an API server.
-tests/lab/test_operator_samples.py holds the samples against the operator.
+They are made from samples/two-workers.json: a job and what the operator made of it, read from an
+API server. tests/lab/test_operator_samples.py holds the samples against the operator.
 """
 
 import json
@@ -14,18 +14,29 @@ from mpijob_elastic.kube.resources import Resource
 Object = dict[str, Any]
 
 SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
-ROLE_BINDINGS = Resource(group="rbac.authorization.k8s.io", version="v1", plural="rolebindings", kind="RoleBinding")
+ROLE_BINDINGS = Resource(
+    group="rbac.authorization.k8s.io", version="v1", plural="rolebindings", kind="RoleBinding"
+)
 SAMPLES = Path(__file__).parent / "samples"
 # In samples, in place of the job's uid.
 UID = "<uid of the MPIJob>"
-ELASTIC = ["horovodrun", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "train.py"]
+ELASTIC = [
+    "horovodrun",
+    "--host-discovery-script",
+    "/etc/mpi/discover_hosts.sh",
+    "python",
+    "train.py",
+]
 PLAIN = ["mpirun", "python", "train.py"]
 _JOB = "scale"
 _NAMESPACE = '"namespace": "default"'
 
 
 def sample(name: str) -> dict[str, Object]:
-    """Return a job and what the operator made of it, by KIND/NAME. Raise OSError if there is no such sample."""
+    """Return a job and what the operator made of it, by KIND/NAME.
+
+    Raise OSError if there is no such sample.
+    """
     world: dict[str, Object] = json.loads((SAMPLES / f"{name}.json").read_text())
     return world
 
@@ -46,13 +57,22 @@ def mpi_job(
     job: Object = {
         "apiVersion": "kubeflow.org/v1",
         "kind": "MPIJob",
-        "metadata": {"name": name, "namespace": namespace, "uid": uid, "annotations": dict(annotations or {})},
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": uid,
+            "annotations": dict(annotations or {}),
+        },
         "spec": {
             "slotsPerWorker": slots,
             "mpiReplicaSpecs": {
                 role: {
                     "replicas": number,
-                    "template": {"spec": {"containers": [{"name": role.lower(), "image": "horovod:test"} | words]}},
+                    "template": {
+                        "spec": {
+                            "containers": [{"name": role.lower(), "image": "horovod:test"} | words]
+                        }
+                    },
                 }
                 for role, (number, words) in roles.items()
             },
@@ -112,14 +132,21 @@ def worker(job: Object, index: int) -> Object:
 
 def stored(made: Object, *, phase: str = "Running") -> Object:
     """Return an object of a job as an API server keeps it: with a uid and a time of creation, a pod with its phase."""
-    kept = {"uid": f"uid of {made['metadata']['name']}", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    kept = {
+        "uid": f"uid of {made['metadata']['name']}",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }
     status = {"status": {"phase": phase}} if made["kind"] == "Pod" else {}
     return {**made, "metadata": {**made["metadata"], **kept}, **status}
 
 
 def mounted(launcher_pod: Object) -> list[Object]:
     """Return the items of the job's ConfigMap that a launcher pod mounts."""
-    [items] = [volume["configMap"]["items"] for volume in launcher_pod["spec"]["volumes"] if "configMap" in volume]
+    [items] = [
+        volume["configMap"]["items"]
+        for volume in launcher_pod["spec"]["volumes"]
+        if "configMap" in volume
+    ]
     found: list[Object] = items
     return found
 
@@ -137,7 +164,9 @@ def _like(key: str, job: Object) -> Object:
     text = json.dumps(_SAMPLE[key])
     for part in ("config", "launcher", "worker-0"):
         text = text.replace(f"{_JOB}-{part}", f"{name}-{part}")
-    text = text.replace(f'"{_JOB}"', f'"{name}"').replace(_NAMESPACE, f'"namespace": "{metadata["namespace"]}"')
+    text = text.replace(f'"{_JOB}"', f'"{name}"').replace(
+        _NAMESPACE, f'"namespace": "{metadata["namespace"]}"'
+    )
     made: Object = json.loads(text.replace(UID, metadata["uid"]))
     return made
 
@@ -151,12 +180,20 @@ def _pod(made: Object, job: Object, kind: str) -> Object:
     spec |= {key: value for key, value in template["spec"].items() if key == "nodeName"}
     annotations = template.get("metadata", {}).get("annotations")
     metadata = {**made["metadata"], **({"annotations": dict(annotations)} if annotations else {})}
-    return {**{key: value for key, value in made.items() if key != "status"}, "metadata": metadata, "spec": spec}
+    return {
+        **{key: value for key, value in made.items() if key != "status"},
+        "metadata": metadata,
+        "spec": spec,
+    }
 
 
 def _extended(container: Object, made: Mapping[str, Any]) -> Object:
     """Return a template's first container with the environment and mounts that the operator adds."""
-    added = {key: [*(container.get(key) or []), *made[key]] for key in ("env", "volumeMounts") if key in made}
+    added = {
+        key: [*(container.get(key) or []), *made[key]]
+        for key in ("env", "volumeMounts")
+        if key in made
+    }
     return {**container, **added}
 
 

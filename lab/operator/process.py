@@ -19,7 +19,8 @@ from lab.versions import KubernetesVersion
 
 BINARY_VARIABLE = "MPI_OPERATOR_BIN"
 LOCK_NAMESPACE = "mpi-operator"
-# For its health, without a flag: healthCheckPort in cmd/mpi-operator.v1/app/server.go of both releases.
+# For its health, without a flag: healthCheckPort in cmd/mpi-operator.v1/app/server.go of both
+# releases.
 HEALTH_PORT = 8080
 # Both releases log it when their caches are filled and they begin to work.
 STARTED = "Started workers"
@@ -54,12 +55,13 @@ class Operator:
     ) -> Iterator["Operator"]:
         """Run an operator for as long as the block lasts, for one namespace or all; raise LabError.
 
-        By default it is the release's controller package in a main of ours (lab/binaries/mpi-operator-v0.2.3/main.go),
-        so that many can run on one machine. `qps` limits its requests a second: by default to the release's 5 (and 10
-        at once), 0 not at all.
+        By default it is the release's controller package in a main of ours
+        (lab/binaries/mpi-operator-v0.2.3/main.go), so that many can run on one machine. `qps`
+        limits its requests a second: by default to the release's 5 (and 10 at once), 0 not at all.
 
-        `untouched` runs the release's own program: with a lock, with the release's limits, and with HEALTH_PORT, so
-        only once on a machine. MPI_OPERATOR_BIN names a binary to run in v0.2.3's place. `flags` are passed on.
+        `untouched` runs the release's own program: with a lock, with the release's limits, and with
+        HEALTH_PORT, so only once on a machine. MPI_OPERATOR_BIN names a binary to run in v0.2.3's
+        place. `flags` are passed on.
         """
         override = os.environ.get(BINARY_VARIABLE) if release is Release.V0_2_3 else None
         given = Path(override) if override else None
@@ -103,9 +105,13 @@ def _limits(qps: int | None) -> list[str]:
 
 
 @contextmanager
-def _running(cluster: Cluster, command: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+def _running(
+    cluster: Cluster, command: list[str]
+) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
     log = new_log(Layout(cluster.state_dir).logs, "operator")
-    process = spawn(command, log=log, environment={**os.environ, "KUBECONFIG": str(cluster.kubeconfig)})
+    process = spawn(
+        command, log=log, environment={**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
+    )
     try:
 
         def started() -> bool:
@@ -119,6 +125,10 @@ def _running(cluster: Cluster, command: list[str]) -> Iterator[tuple[subprocess.
 
 def _free_lock(cluster: Cluster) -> None:
     # A lock left by an operator that has ended would be waited for until it expires.
-    manifest = f'{{"apiVersion": "v1", "kind": "Namespace", "metadata": {{"name": "{LOCK_NAMESPACE}"}}}}'
+    manifest = (
+        f'{{"apiVersion": "v1", "kind": "Namespace", "metadata": {{"name": "{LOCK_NAMESPACE}"}}}}'
+    )
     cluster.kubectl("apply", "--filename=-", stdin=manifest)
-    cluster.kubectl("delete", "endpoints", "mpi-operator", "--namespace", LOCK_NAMESPACE, "--ignore-not-found")
+    cluster.kubectl(
+        "delete", "endpoints", "mpi-operator", "--namespace", LOCK_NAMESPACE, "--ignore-not-found"
+    )

@@ -18,7 +18,10 @@ def table() -> str:
 
 
 def errors(jobs: Sequence[bytes]) -> list[str]:
-    """Return why the operator cannot decode each of these MPIJobs, "" where it can. Raise LabError as `table` does."""
+    """Return why the operator cannot decode each of these MPIJobs, "" where it can.
+
+    Raise LabError as `table` does.
+    """
     return _run("decode", given=b"\n".join(jobs)).splitlines()
 
 
@@ -27,6 +30,14 @@ def _run(*arguments: str, given: bytes = b"") -> str:
         program = f"{directory}/fields"
         # As `lab.build` builds the operator, so most of it is in Go's cache.
         run_go(
-            "build", "-trimpath", "-mod=readonly", "-o", program, "./fields", directory=PINNED / "mpi-operator-v0.2.3"
+            "build",
+            "-trimpath",
+            "-mod=readonly",
+            "-o",
+            program,
+            "./fields",
+            directory=PINNED / "mpi-operator-v0.2.3",
         )
-        return subprocess.run([program, *arguments], input=given, stdout=subprocess.PIPE, check=True).stdout.decode()
+        return subprocess.run(
+            [program, *arguments], input=given, stdout=subprocess.PIPE, check=True
+        ).stdout.decode()

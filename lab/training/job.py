@@ -31,7 +31,10 @@ def example() -> dict[str, Any]:
 
 
 def load_image(cluster: Cluster, say: Say) -> None:
-    """Make the job's image known on the real node, built first where it is missing. Raise LabError."""
+    """Make the job's image known on the real node, built first where it is missing.
+
+    Raise LabError.
+    """
     archive = build.ensure(horovod.NAME, say)
     say(f"loading {horovod.NAME} into the real node")
     cluster.load_image(archive)
@@ -39,17 +42,24 @@ def load_image(cluster: Cluster, say: Say) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingJob:
-    """The job in a namespace; it need not exist yet. All methods raise LabError with kubectl's complaint."""
+    """The job in a namespace; it need not exist yet.
+
+    All methods raise LabError with kubectl's complaint.
+    """
 
     cluster: Cluster
     namespace: str
     name: str = NAME
 
-    def create(self, environment: Mapping[str, str], *, manifest: dict[str, Any] | None = None) -> None:
+    def create(
+        self, environment: Mapping[str, str], *, manifest: dict[str, Any] | None = None
+    ) -> None:
         """Apply the example, or that manifest, with these environment variables of the launcher instead of its own."""
         manifest = manifest or example()
         manifest["metadata"]["name"] = self.name
-        (launcher,) = manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+        (launcher,) = manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"][
+            "containers"
+        ]
         launcher["env"] = [{"name": name, "value": value} for name, value in environment.items()]
         self._kubectl("apply", "-f", "-", stdin=yaml.safe_dump(manifest))
 
@@ -75,7 +85,9 @@ class TrainingJob:
 
     def hosts(self) -> list[str]:
         """Return the output of discover_hosts.sh in the launcher."""
-        return self._kubectl("exec", names.launcher(self.name), "--", names.DISCOVER_HOSTS_PATH).splitlines()
+        return self._kubectl(
+            "exec", names.launcher(self.name), "--", names.DISCOVER_HOSTS_PATH
+        ).splitlines()
 
     def pods(self) -> dict[str, str]:
         """The phase of each pod of the job, by name."""
@@ -92,7 +104,9 @@ class TrainingJob:
         return f"--selector={names.LABEL_JOB_NAME}={self.name}"
 
     def _phase(self, pod: str) -> str:
-        return self._kubectl("get", "pod", pod, "--ignore-not-found", "-o", "jsonpath={.status.phase}")
+        return self._kubectl(
+            "get", "pod", pod, "--ignore-not-found", "-o", "jsonpath={.status.phase}"
+        )
 
     def _kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         return self.cluster.kubectl("-n", self.namespace, *arguments, stdin=stdin)

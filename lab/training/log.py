@@ -13,17 +13,22 @@ import msgspec
 
 KILLED = 137  # 128 + SIGKILL, as a shell and kubectl exec tell it
 
-# horovodrun puts `[RANK]<stdout>:` before each line of a rank; the flat JSON object is what train.py printed. What
-# Horovod's own threads print at the same time may stand before and behind it on that line.
+# horovodrun puts `[RANK]<stdout>:` before each line of a rank; the flat JSON object is what
+# train.py printed. What Horovod's own threads print at the same time may stand before and behind it
+# on that line.
 _OUTPUT = re.compile(r"\[\d+\]<stdout>:.*")
 _TOLD = re.compile(r'\{"event": [^{}]*\}')
-# Of horovod/runner/gloo_run.py and horovod/runner/elastic/discovery.py; the latter only with --log-level INFO.
+# Of horovod/runner/gloo_run.py and horovod/runner/elastic/discovery.py; the latter only with
+# --log-level INFO.
 _EXIT = re.compile(r"Process \d+ exit with status code (-?\d+)\.")
 _BLACKLISTED = re.compile(r"blacklist(?:ing)? (?:failing )?host:? (\S+)", re.IGNORECASE)
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of train.py; times in seconds since the epoch. `hosts`: of all ranks, by rank; only of a step."""
+    """A line of train.py; times in seconds since the epoch.
+
+    `hosts`: of all ranks, by rank; only of a step.
+    """
 
     event: str
     time: float
@@ -63,8 +68,15 @@ class Phase:
 
 
 def parse(text: str) -> Log:
-    """Read the log of a launcher. Raises msgspec.ValidationError for a line of train.py that is not as it should be."""
-    told = [msgspec.json.decode(found, type=Told) for line in _OUTPUT.findall(text) for found in _TOLD.findall(line)]
+    """Read the log of a launcher.
+
+    Raises msgspec.ValidationError for a line of train.py that is not as it should be.
+    """
+    told = [
+        msgspec.json.decode(found, type=Told)
+        for line in _OUTPUT.findall(text)
+        for found in _TOLD.findall(line)
+    ]
     return Log(
         starts=_of(told, "start"),
         steps=_of(told, "step"),
@@ -81,7 +93,10 @@ def _of(told: Sequence[Told], event: str) -> tuple[Told, ...]:
 def phases(steps: Sequence[Told]) -> list[Phase]:
     """Return the phases of training, in order."""
     grouped = ((hosts, list(group)) for hosts, group in groupby(steps, key=lambda step: step.hosts))
-    return [Phase(hosts=hosts, first=group[0].time, last=group[-1].time, steps=len(group)) for hosts, group in grouped]
+    return [
+        Phase(hosts=hosts, first=group[0].time, last=group[-1].time, steps=len(group))
+        for hosts, group in grouped
+    ]
 
 
 def longest_pause(steps: Sequence[Told]) -> float:
@@ -111,7 +126,11 @@ def harm(log: Log) -> list[str]:
 def problems(log: Log) -> list[str]:
     """Return what went wrong with training that has ended, in words; empty if training went as it should."""
     found = harm(log) if log.ends else [*harm(log), "no rank said that it has ended"]
-    found += [f"the rank in {end.host} ended with a loss of {end.loss}" for end in log.ends if not end.reached]
+    found += [
+        f"the rank in {end.host} ended with a loss of {end.loss}"
+        for end in log.ends
+        if not end.reached
+    ]
     return found
 
 
@@ -130,5 +149,7 @@ def recovery(log: Log, host: str, *, size: int, since: float) -> Recovery | None
     if back is None or full is None:
         return None
     # The last steps of all ranks may have been told after `since`.
-    without = (one.time for one in log.steps if one.time >= since and (one.size < size or one.time >= back))
+    without = (
+        one.time for one in log.steps if one.time >= since and (one.size < size or one.time >= back)
+    )
     return Recovery(went_on=next(without) - since, full=full.time - since)

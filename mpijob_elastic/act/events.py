@@ -1,8 +1,10 @@
-"""Events on the MPIJob, for users. They are sent beside the work, so a slow or refused Event never delays a write.
+"""Events on the MPIJob, for users.
+
+They are sent beside the work, so a slow or refused Event never delays a write.
 
 They are core/v1 Events like those of the operator, so `kubectl describe mpijob` shows both
-(https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/). Each has a name of its own, so
-sending it again after a lost answer creates no second Event.
+(https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/). Each has a name
+of its own, so sending it again after a lost answer creates no second Event.
 """
 
 import asyncio
@@ -29,7 +31,8 @@ log = logging.getLogger(__name__)
 MOST_WAITING = 1000
 # The API's limit for an Event's message.
 LONGEST_MESSAGE = 1024
-# A short outage loses no Event; after about 15 s the Events that wait are of more use than the first.
+# A short outage loses no Event; after about 15 s the Events that wait are of more use than the
+# first.
 ATTEMPTS = 6
 BACKOFF = Backoff(first=0.5, longest=8.0)
 
@@ -88,11 +91,18 @@ class Events:
 
     def _event(self, resource: Resource, ref: Identity, note: Note) -> dict[str, object]:
         at = timestamp(self.now())
-        message = note.message if len(note.message) <= LONGEST_MESSAGE else note.message[: LONGEST_MESSAGE - 1] + "…"
+        message = (
+            note.message
+            if len(note.message) <= LONGEST_MESSAGE
+            else note.message[: LONGEST_MESSAGE - 1] + "…"
+        )
         return {
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
-            "metadata": {"name": f"{ref.name[:200]}.{uuid4().hex[:16]}", "namespace": ref.namespace},
+            "metadata": {
+                "name": f"{ref.name[:200]}.{uuid4().hex[:16]}",
+                "namespace": ref.namespace,
+            },
             "involvedObject": {
                 "apiVersion": resource.api_version,
                 "kind": resource.kind,

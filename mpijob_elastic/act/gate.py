@@ -34,7 +34,11 @@ class Altered(errors.KubeError):
 
 
 async def for_each(
-    things: deque[T], write: Callable[[T], Awaitable[None]], *, at_once: int = 1, until: float = math.inf
+    things: deque[T],
+    write: Callable[[T], Awaitable[None]],
+    *,
+    at_once: int = 1,
+    until: float = math.inf,
 ) -> list[errors.KubeError]:
     """Write for each from the front of `things` until that time of the loop; return what was refused.
 
@@ -52,7 +56,9 @@ async def for_each(
                 refused.append(error)
 
     # Await each even if another fails, so that nothing is under way at the next look at the job.
-    outcomes = await asyncio.gather(*(write_in_turn() for _ in range(at_once)), return_exceptions=True)
+    outcomes = await asyncio.gather(
+        *(write_in_turn() for _ in range(at_once)), return_exceptions=True
+    )
     for failure in filter(None, outcomes):
         raise failure
     return refused
@@ -60,7 +66,10 @@ async def for_each(
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """Sends writes. `time_left` gives the seconds until another may lead, 0 where the lease is not held."""
+    """Sends writes.
+
+    `time_left` gives the seconds until another may lead, 0 where the lease is not held.
+    """
 
     client: ApiWriter
     _: KW_ONLY
@@ -70,7 +79,9 @@ class Gate:
     async def create_object(self, resource: Resource, *, namespace: str, body: object) -> bytes:
         """Create an object. Raises NotLeader, or as `ApiWriter` does."""
         with self._sending("POST", resource.plural, f"{namespace}/") as limits:
-            return await self.client.create_object(resource.path(namespace), query=MANAGED, body=body, limits=limits)
+            return await self.client.create_object(
+                resource.path(namespace), query=MANAGED, body=body, limits=limits
+            )
 
     async def patch_object(
         self,
@@ -81,7 +92,10 @@ class Gate:
         subresource: str | None = None,
         body: Sequence[object] | Mapping[str, object],
     ) -> bytes:
-        """Change an object by a merge patch (a mapping) or a JSON patch. Raises NotLeader, or as `ApiWriter` does."""
+        """Change an object by a merge patch (a mapping) or a JSON patch.
+
+        Raises NotLeader, or as `ApiWriter` does.
+        """
         kind = "/".join(filter(None, (resource.plural, subresource)))
         with self._sending("PATCH", kind, f"{namespace}/{name}") as limits:
             return await self.client.patch_object(
@@ -93,7 +107,13 @@ class Gate:
             )
 
     async def delete_object(
-        self, resource: Resource, *, namespace: str, ref: Identity, at_version: bool, grace: int | None = None
+        self,
+        resource: Resource,
+        *,
+        namespace: str,
+        ref: Identity,
+        at_version: bool,
+        grace: int | None = None,
     ) -> bytes:
         """Delete an object if it is exactly this one, perhaps at this version; grace: seconds to end, None for its own.
 
@@ -108,11 +128,18 @@ class Gate:
                 limits=limits,
             )
 
-    async def execute(self, namespace: str, pod: str, *, container: str, command: list[str]) -> ExecResult:
+    async def execute(
+        self, namespace: str, pod: str, *, container: str, command: list[str]
+    ) -> ExecResult:
         """Run a command that changes something. Raises NotLeader, or what `exec_in_pod` raises."""
         with self._sending("CONNECT", "pods/exec", f"{namespace}/{pod}") as limits:
             return await exec_in_pod(
-                self.client, namespace, pod, container=container, command=command, timeout=limits.attempt
+                self.client,
+                namespace,
+                pod,
+                container=container,
+                command=command,
+                timeout=limits.attempt,
             )
 
     @contextmanager
@@ -123,10 +150,12 @@ class Gate:
             raise NotLeader(f"{verb} {kind} {name} not sent: the lease is not held")
         outcome = "ok"
         try:
-            # Waiting after a 429 could outlast the lease, so a write never waits; the queue tries again instead.
+            # Waiting after a 429 could outlast the lease, so a write never waits; the queue tries
+            # again instead.
             yield Timeouts(attempt=min(WRITE_TIMEOUT, left), throttled=0)
         except errors.ApiError as error:
-            # Not its reason: an admission webhook may put any text there, and each would make a series for ever.
+            # Not its reason: an admission webhook may put any text there, and each would make a
+            # series for ever.
             outcome = str(error.status) if type(error) is errors.ApiError else type(error).__name__
             raise
         except errors.Unreachable:

@@ -1,12 +1,12 @@
 """Look by exec into a launcher for the `kubectl exec`s that hold its ranks, and end those that are frozen.
 
-The script prints only the name of the pod from a command line, because the rest contains a secret of Horovod. Looks are
-seldom (decide/frozen_execs), and a few at once (looks).
+The script prints only the name of the pod from a command line, because the rest contains a secret
+of Horovod. Looks are seldom (decide/frozen_execs), and a few at once (looks).
 
-An end lets a job go on after a loss while nobody watches it. It comes after a second decision from live objects
-(`Writer`), and only while the lease is held (`Gate`). The command checks that each process is still the process that
-was seen. It is a single command for all, in a turn of the looks, because a shell may hang. A failure is counted, and
-costs a try.
+An end lets a job go on after a loss while nobody watches it. It comes after a second decision from
+live objects (`Writer`), and only while the lease is held (`Gate`). The command checks that each
+process is still the process that was seen. It is a single command for all, in a turn of the looks,
+because a shell may hang. A failure is counted, and costs a try.
 """
 
 import re
@@ -26,12 +26,14 @@ from mpijob_elastic.model.pod import Launcher
 
 # Seconds for a look.
 LOOK_TIMEOUT = 5.0
-# Looks over all jobs, under way at once (of a namespace at most half of them) and begun in a second.
+# Looks over all jobs, under way at once (of a namespace at most half of them) and begun in a
+# second.
 MOST_AT_ONCE, MOST_A_SECOND = 16, 20.0
 
-# Only builtins of a POSIX shell. The words of a command line are separated by NULs, which `read` leaves out (dash, bash
-# and busybox alike), and [operator] kubexec.sh runs `/opt/kube/kubectl exec POD [--container NAME] -- /bin/sh -c RANK`.
-# Field 22 of /proc/PID/stat is when the process started, in hundredths of a second since the boot (proc_pid_stat(5)).
+# Only builtins of a POSIX shell. The words of a command line are separated by NULs, which `read`
+# leaves out (dash, bash and busybox alike), and [operator] kubexec.sh runs `/opt/kube/kubectl exec
+# POD [--container NAME] -- /bin/sh -c RANK`. Field 22 of /proc/PID/stat is when the process
+# started, in hundredths of a second since the boot (proc_pid_stat(5)).
 SCRIPT = """\
 read -r stat < /proc/1/stat
 set -- ${stat##*) }
@@ -77,7 +79,9 @@ End = Callable[[], Awaitable[Mapping[Exec, bool]]]
 _TICKS = 100.0
 # Bounded in each part, because a launcher may print any text.
 _MAIN = re.compile(r"main ([0-9]{1,18})\n")
-_LINE = re.compile(r"(?am)^(\d{1,18}) (\d{1,18}) ([a-z0-9.-]{1,253}-worker-\d{1,10})(?:--container[a-z0-9-]{1,63})?\n")
+_LINE = re.compile(
+    r"(?am)^(\d{1,18}) (\d{1,18}) ([a-z0-9.-]{1,253}-worker-\d{1,10})(?:--container[a-z0-9-]{1,63})?\n"
+)
 
 
 @dataclass(eq=False)
@@ -99,9 +103,12 @@ class Execs(Looks[dict[str, Held]]):
         self._begin(uid, job, self._turns, partial(self._ask, view, action))
 
     def begin_to_end(self, view: JobView, action: EndExecs, end: End) -> None:
-        """End execs by `end`, in a turn of the looks. Until that is over none of them counts as frozen.
+        """End execs by `end`, in a turn of the looks.
 
-        An ended exec stays a suspect: the next look shows whether that helped. It is not tried again.
+        Until that is over none of them counts as frozen.
+
+        An ended exec stays a suspect: the next look shows whether that helped. It is not tried
+        again.
         """
         uid, job = action.launcher.ref.uid, (view.namespace, view.name)
         held, tried = self.held(job, uid), {*action.execs}
@@ -119,13 +126,20 @@ class Execs(Looks[dict[str, Held]]):
             return False
         known[uid] = replace(before, asked_at=asked_at, about=action.about)
         if found is not None:
-            suspects, suspected = frozen_execs.cut_off(view, found, now=asked_at), {*before.suspects}
+            suspects, suspected = (
+                frozen_execs.cut_off(view, found, now=asked_at),
+                {*before.suspects},
+            )
             known[uid] = Held(
                 asked_at=asked_at,
                 about=action.about,
                 suspects=suspects,
                 frozen=tuple(suspect for suspect in suspects if suspect in suspected),
-                tries={suspect: before.tries[suspect] for suspect in suspects if suspect in before.tries},
+                tries={
+                    suspect: before.tries[suspect]
+                    for suspect in suspects
+                    if suspect in before.tries
+                },
             )
         return True
 
@@ -135,7 +149,10 @@ class Execs(Looks[dict[str, Held]]):
         held = known.get(uid)
         if held is None:
             return False  # it was forgotten
-        tries = {found: MOST_TRIES if done else held.tries.get(found, 0) + 1 for found, done in ended.items()}
+        tries = {
+            found: MOST_TRIES if done else held.tries.get(found, 0) + 1
+            for found, done in ended.items()
+        }
         frozen = {*held.frozen, *ended}
         still = tuple(found for found in held.suspects if found in frozen and not ended.get(found))
         tried_at = max(self.now(), held.asked_at)
@@ -145,14 +162,29 @@ class Execs(Looks[dict[str, Held]]):
 
 def end_command(execs: Sequence[Exec]) -> list[str]:
     """Return the command that ends execs in their launcher, and prints "ended", "gone" or "error" for each."""
-    return ["/bin/sh", "-c", END_SCRIPT, "sh", *(f"{found.pid} {found.ticks} {found.pod}" for found in execs)]
+    return [
+        "/bin/sh",
+        "-c",
+        END_SCRIPT,
+        "sh",
+        *(f"{found.pid} {found.ticks} {found.pod}" for found in execs),
+    ]
 
 
-async def end(gate: Gate, namespace: str, launcher: Launcher, execs: Sequence[Exec]) -> Mapping[Exec, str]:
-    """End execs; return the outcome of each, none without an answer of the command. Raises as `Gate.execute` does."""
-    result = await gate.execute(namespace, launcher.ref.name, container=launcher.container, command=end_command(execs))
+async def end(
+    gate: Gate, namespace: str, launcher: Launcher, execs: Sequence[Exec]
+) -> Mapping[Exec, str]:
+    """End execs; return the outcome of each, none without an answer of the command.
+
+    Raises as `Gate.execute` does.
+    """
+    result = await gate.execute(
+        namespace, launcher.ref.name, container=launcher.container, command=end_command(execs)
+    )
     answers = result.stdout.split()
-    is_ours = result.exit_code == 0 and len(answers) == len(execs) and {*answers} <= {ENDED, GONE, FAILED}
+    is_ours = (
+        result.exit_code == 0 and len(answers) == len(execs) and {*answers} <= {ENDED, GONE, FAILED}
+    )
     return dict(zip(execs, answers, strict=True)) if is_ours else {}
 
 
@@ -175,7 +207,11 @@ async def look(
         timeout=timeout,
         limit=BYTES_AN_EXEC * view.most_execs,
     )
-    return parse(result.stdout, started_at=launcher.facts.started_at, most=view.most_execs) if result else None
+    return (
+        parse(result.stdout, started_at=launcher.facts.started_at, most=view.most_execs)
+        if result
+        else None
+    )
 
 
 def parse(output: str, *, started_at: float, most: int = MOST_EXECS) -> tuple[Exec, ...] | None:
@@ -188,6 +224,11 @@ def parse(output: str, *, started_at: float, most: int = MOST_EXECS) -> tuple[Ex
         return None
     main_at = int(main[1])
     return tuple(
-        Exec(pid=int(pid), pod=pod, started_at=started_at + (int(ticks) - main_at) / _TICKS, ticks=int(ticks))
+        Exec(
+            pid=int(pid),
+            pod=pod,
+            started_at=started_at + (int(ticks) - main_at) / _TICKS,
+            ticks=int(ticks),
+        )
         for pid, ticks, pod in _LINE.findall(output)
     )

@@ -1,9 +1,10 @@
 """Looks by exec: what probes of workers and looks into launchers share.
 
-A look runs beside the reconcile loop, because a shell may hang until its timeout, and one tenant may have hundreds that
-do. Turns are bounded in number and rate, and shared fairly by namespaces and by the jobs of each: a namespace holds no
-more places than it leaves free, and a job half of that, so a newcomer finds a place, whatever the others hold. Turns go
-round: each waiting namespace gets one, then each again; within a namespace, each job. Results are kept in memory alone.
+A look runs beside the reconcile loop, because a shell may hang until its timeout, and one tenant
+may have hundreds that do. Turns are bounded in number and rate, and shared fairly by namespaces and
+by the jobs of each: a namespace holds no more places than it leaves free, and a job half of that,
+so a newcomer finds a place, whatever the others hold. Turns go round: each waiting namespace gets
+one, then each again; within a namespace, each job. Results are kept in memory alone.
 """
 
 import asyncio
@@ -53,7 +54,9 @@ class FairTurns:
     asked: places for who has a turn or waits for one, `most` of them. They are taken by who asks.
     """
 
-    def __init__(self, *, at_once: int, a_second: float, together: int = 1, most: int = sys.maxsize) -> None:
+    def __init__(
+        self, *, at_once: int, a_second: float, together: int = 1, most: int = sys.maxsize
+    ) -> None:
         self.asked = Places(most)
         self._places = Places(at_once)
         self._together = together
@@ -144,7 +147,9 @@ class Looks(Generic[Kept]):
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
 
-    def _begin(self, key: str, job: Job, turns: FairTurns, look: Callable[[], Awaitable[bool]]) -> None:
+    def _begin(
+        self, key: str, job: Job, turns: FairTurns, look: Callable[[], Awaitable[bool]]
+    ) -> None:
         """Look in a turn, unless that is under way or too many wait; `look` tells whether it has news."""
         if key in self._asking or not turns.asked.free_for(*job):
             return
@@ -156,7 +161,8 @@ class Looks(Generic[Kept]):
         def end(task: asyncio.Task[bool]) -> None:
             turns.asked.take(*job, count=-1)
             del self._asking[key]
-            # Not before: the next look may be due already, and would be dropped while this look is under way.
+            # Not before: the next look may be due already, and would be dropped while this look is
+            # under way.
             if not task.cancelled() and task.result():
                 self.wake(*job)
 
@@ -178,7 +184,13 @@ async def look_into(
     """Run a command that changes nothing; return None if it could not be run."""
     try:
         return await exec_in_pod(
-            client, namespace, pod, container=container, command=command, timeout=timeout, limit=limit
+            client,
+            namespace,
+            pod,
+            container=container,
+            command=command,
+            timeout=timeout,
+            limit=limit,
         )
     except errors.KubeError as error:
         log.debug("no look into %s/%s: %s", namespace, pod, error)

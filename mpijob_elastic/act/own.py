@@ -15,7 +15,8 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job import JobView
 
-# Fields of an object as we make it: the API server notes beside most who manages them, and others add a status.
+# Fields of an object as we make it: the API server notes beside most who manages them, and others
+# add a status.
 _MOST_VALUES = meta.MOST_VALUES // 3
 
 
@@ -34,22 +35,33 @@ def check_size(body: object) -> None:
     try:
         meta.check_cost(msgspec.json.encode(body), most=_MOST_VALUES)
     except meta.TooLarge as error:
-        raise errors.Invalid(status=422, reason="Invalid", message=f"its pods ask for too much: {error}") from error
+        raise errors.Invalid(
+            status=422, reason="Invalid", message=f"its pods ask for too much: {error}"
+        ) from error
 
 
 class Own:
-    """Carries out the writes of some kinds; by default none, and it adds nothing. Kinds: those of its writes."""
+    """Carries out the writes of some kinds; by default none, and it adds nothing.
+
+    Kinds: those of its writes.
+    """
 
     kinds: tuple[type, ...] = ()
 
     async def perform(self, view: JobView, action: Action) -> None:
-        """Carry out a write of these kinds. Raises errors.KubeError or NotLeader: it may have changed something."""
+        """Carry out a write of these kinds.
+
+        Raises errors.KubeError or NotLeader: it may have changed something.
+        """
 
     def forget(self, namespace: str, name: str) -> None:
         """Forget a job that is gone."""
 
     async def jobless(self, namespace: str, name: str) -> None:
-        """Do what is due where something is about a job that is not there. Raises errors.KubeError or NotLeader."""
+        """Do what is due where something is about a job that is not there.
+
+        Raises errors.KubeError or NotLeader.
+        """
 
     async def check(self, view: JobView, action: Ungate) -> None:
         """Read live whether these pods may start. Raises act.writer.Outdated where they may not."""
@@ -73,7 +85,14 @@ class LiveWrites(Own):
     events: Events
     now: Callable[[], float]
 
-    async def read(self, resource: Resource, name: str, namespace: str | None = None) -> dict[str, Any]:
-        """Return an object as it is now; namespace: None for a cluster-wide one. Raises errors.KubeError."""
-        found: dict[str, Any] = msgspec.json.decode(await self.client.get(resource.path(namespace, name)))
+    async def read(
+        self, resource: Resource, name: str, namespace: str | None = None
+    ) -> dict[str, Any]:
+        """Return an object as it is now; namespace: None for a cluster-wide one.
+
+        Raises errors.KubeError.
+        """
+        found: dict[str, Any] = msgspec.json.decode(
+            await self.client.get(resource.path(namespace, name))
+        )
         return found

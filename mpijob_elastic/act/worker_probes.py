@@ -1,8 +1,9 @@
 """Probe workers by exec for processes beside the main process: leaving workers often, published workers seldom.
 
-Probes are looks (act/looks), bounded in time, number and rate; an answer with news wakes the job. A failed probe is
-only counted: the next comes later (decide/drain), the drain-timeout decides, and nothing follows for a published
-worker. A restart costs another probe, and perhaps a number in a host name (decide/host_list).
+Probes are looks (act/looks), bounded in time, number and rate; an answer with news wakes the job. A
+failed probe is only counted: the next comes later (decide/drain), the drain-timeout decides, and
+nothing follows for a published worker. A restart costs another probe, and perhaps a number in a
+host name (decide/host_list).
 """
 
 import logging
@@ -25,22 +26,25 @@ log = logging.getLogger(__name__)
 # Seconds for a look.
 PROBE_TIMEOUT = 3.0
 _CHECK = Timeouts(attempt=PROBE_TIMEOUT, throttled=0)
-# Looks over all jobs, under way at once and begun in a second: into leaving workers, for whose GPUs somebody waits, and
-# into published workers. A job alone may have a third of them under way, which is enough for all of a second's looks.
+# Looks over all jobs, under way at once and begun in a second: into leaving workers, for whose GPUs
+# somebody waits, and into published workers. A job alone may have a third of them under way, which
+# is enough for all of a second's looks.
 LEAVING_AT_ONCE, LEAVING_A_SECOND = 48, 50.0
 PUBLISHED_AT_ONCE, PUBLISHED_A_SECOND = 24, 10.0
-# Looks into published workers that begin together. Each needs a connection of its own with a TLS handshake, and a look
-# that begins alone costs twice the CPU, because caches have gone cold (4.3 ms; 2.1 ms each if ten begin together).
+# Looks into published workers that begin together. Each needs a connection of its own with a TLS
+# handshake, and a look that begins alone costs twice the CPU, because caches have gone cold (4.3
+# ms; 2.1 ms each if ten begin together).
 PUBLISHED_TOGETHER = 10
-# Published workers that may be asked or wait for their turn. A job alone may have a third of them: as many as can be
-# asked until it decides again (decide/lost_ranks). Any more are dropped.
+# Published workers that may be asked or wait for their turn. A job alone may have a third of them:
+# as many as can be asked until it decides again (decide/lost_ranks). Any more are dropped.
 MOST_WATCHED = 300
 
-# Only builtins of a POSIX shell, so it starts no process that it would count itself. It skips process 1, which is the
-# container's main process, the shell itself, and zombies: `sleep` as process 1 never reaps an orphaned rank.
-# And the pauses of the main process that our webhook gives (webhook/rules/worker_grace): parent, group and session 1.
-# And what has a controlling terminal: that is somebody's shell (`attach`), while kubexec.sh starts ranks without one.
-# /proc/PID/stat is `PID (NAME) STATE PPID GROUP SESSION TERMINAL ...`; NAME may hold anything (proc_pid_stat(5)).
+# Only builtins of a POSIX shell, so it starts no process that it would count itself. It skips
+# process 1, which is the container's main process, the shell itself, and zombies: `sleep` as
+# process 1 never reaps an orphaned rank. And the pauses of the main process that our webhook gives
+# (webhook/rules/worker_grace): parent, group and session 1. And what has a controlling terminal:
+# that is somebody's shell (`attach`), while kubexec.sh starts ranks without one. /proc/PID/stat is
+# `PID (NAME) STATE PPID GROUP SESSION TERMINAL ...`; NAME may hold anything (proc_pid_stat(5)).
 EACH_PROCESS = """\
 for process in /proc/[0-9]*; do
   pid=${process#/proc/}
@@ -69,10 +73,11 @@ echo told
 """
 
 
-# The last words of that main process in a worker that has drained: it ends then. Any other keeps its own.
+# The last words of that main process in a worker that has drained: it ends then. Any other keeps
+# its own.
 TELL = _by_our_main(f'echo "{names.RANKS_LEFT}" > /dev/termination-log || exit')
-# Ends the ranks of a worker whose job is gone, so that the main process ends too. In a container that shares processes
-# with others, or with its node, ours is not process 1, and nothing is killed.
+# Ends the ranks of a worker whose job is gone, so that the main process ends too. In a container
+# that shares processes with others, or with its node, ours is not process 1, and nothing is killed.
 END = _by_our_main("kill -KILL -1")
 _ANSWERS = {SCRIPT: ("idle", "busy"), TELL: ("told",), END: ("told",)}
 
@@ -107,7 +112,10 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
         """Make the turns of its looks."""
         self._leaving = FairTurns(at_once=LEAVING_AT_ONCE, a_second=LEAVING_A_SECOND)
         self._published = FairTurns(
-            at_once=PUBLISHED_AT_ONCE, a_second=PUBLISHED_A_SECOND, together=PUBLISHED_TOGETHER, most=MOST_WATCHED
+            at_once=PUBLISHED_AT_ONCE,
+            a_second=PUBLISHED_A_SECOND,
+            together=PUBLISHED_TOGETHER,
+            most=MOST_WATCHED,
         )
 
     def seen(self, job: Job, pod: str, occasion: str) -> Probe:
@@ -118,7 +126,8 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
     def begin(self, view: JobView, action: ProbeWorkers) -> None:
         """Probe workers, each when its turn comes, unless a probe is under way."""
         for worker in action.workers:
-            # Keep no view: a look may wait for its turn, and the views of a large job would fill the memory.
+            # Keep no view: a look may wait for its turn, and the views of a large job would fill
+            # the memory.
             look = _Look(
                 job=(view.namespace, view.name),
                 pod=worker.ref,
@@ -133,15 +142,28 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
                 self._look(look)
 
     def end(self, job: Job, pod: PodFacts) -> None:
-        """End the ranks of a worker, unless that is under way. The main process tells which container has them."""
+        """End the ranks of a worker, unless that is under way.
+
+        The main process tells which container has them.
+        """
         for container in pod.containers:
             occasion = f"end of {container}"
-            self._look(_Look(job=job, pod=pod.metadata, containers=(container,), occasion=occasion, script=END))
+            self._look(
+                _Look(
+                    job=job,
+                    pod=pod.metadata,
+                    containers=(container,),
+                    occasion=occasion,
+                    script=END,
+                )
+            )
 
     def tidy(self, view: JobView) -> None:
         """Forget pods of a job that are gone and not in its memory, and results of past occasions."""
         config = view.config
-        occasions = {worker.key: config.occasion(worker.name) for worker in view.workers} if config else {}
+        occasions = (
+            {worker.key: config.occasion(worker.name) for worker in view.workers} if config else {}
+        )
         left = {pod_key(pod, left.pod) for pod, left in view.memory.left.items()}
         known = self.jobs.pop((view.namespace, view.name), {})
         kept = {
@@ -193,7 +215,9 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
     async def _is_there(self, look: _Look) -> bool:
         """Tell whether exec leads to this pod: it goes by the name, and our watch may lag behind a successor."""
         try:
-            found = await self.client.find(resources.PODS.path(look.job[0], look.pod.name), limits=_CHECK)
+            found = await self.client.find(
+                resources.PODS.path(look.job[0], look.pod.name), limits=_CHECK
+            )
         except errors.KubeError as error:
             log.debug("no second look at %s/%s: %s", look.job[0], look.pod.name, error)
             return False
@@ -213,4 +237,8 @@ def _with(probe: Probe, outcome: str, *, asked_at: float) -> Probe:
 
 def _tells(before: Probe, after: Probe) -> bool:
     """Tell whether a probe of a published worker is news: it is or was idle, or is busy for the first time."""
-    return after.idle_at is not None or after.busy_seen != before.busy_seen or before.idle_at is not None
+    return (
+        after.idle_at is not None
+        or after.busy_seen != before.busy_seen
+        or before.idle_at is not None
+    )

@@ -1,8 +1,9 @@
 """Writes on behalf of a job: a patch, a creation or a deletion as its action says it, and those that take more.
 
-An action has its precondition. A ConfigMap is written at the resourceVersion that was decided on. A pod is deleted at
-its uid and resourceVersion as just read. The answer of the API server goes to `Seen` at once, so the next decision sees
-it. A refusal is raised, and the queue has the job looked at again.
+An action has its precondition. A ConfigMap is written at the resourceVersion that was decided on. A
+pod is deleted at its uid and resourceVersion as just read. The answer of the API server goes to
+`Seen` at once, so the next decision sees it. A refusal is raised, and the queue has the job looked
+at again.
 """
 
 import asyncio
@@ -49,10 +50,12 @@ from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-# Deletions of one job under way: a large scale-in waits for fewer answers, and still opens few connections.
+# Deletions of one job under way: a large scale-in waits for fewer answers, and still opens few
+# connections.
 DELETIONS_AT_ONCE = 4
-# Seconds for which deletions follow a decision on live objects; after them it is made again. Or for as long as that
-# reading took, so that a slow API server spends no more on reading than on deleting.
+# Seconds for which deletions follow a decision on live objects; after them it is made again. Or for
+# as long as that reading took, so that a slow API server spends no more on reading than on
+# deleting.
 SURE_FOR = 0.1
 
 
@@ -64,7 +67,10 @@ class Recheck(Protocol):
     """Decides again, from objects read live."""
 
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
-        """Return the deletions that still hold, at their live versions. Raises Outdated where the job is not ours."""
+        """Return the deletions that still hold, at their live versions.
+
+        Raises Outdated where the job is not ours.
+        """
 
     async def suspended(self, view: JobView) -> bool:
         """Tell whether the job is still to be suspended."""
@@ -95,8 +101,15 @@ class Writer:
 
     def informed(self, view: JobView) -> JobView:
         """Return the view, with the refusal of the launcher's last touch if that was for the same change."""
-        found, launcher, config = self._refused.get((view.namespace, view.name)), view.launcher, view.config
-        if not (found and launcher and config) or (found.tries.uid, found.change) != (launcher.ref.uid, config.digest):
+        found, launcher, config = (
+            self._refused.get((view.namespace, view.name)),
+            view.launcher,
+            view.config,
+        )
+        if not (found and launcher and config) or (found.tries.uid, found.change) != (
+            launcher.ref.uid,
+            config.digest,
+        ):
             return view
         return replace(view, launcher=replace(launcher, refused=found))
 
@@ -112,7 +125,10 @@ class Writer:
             await one.jobless(*job)
 
     async def perform(self, view: JobView, action: Action) -> None:
-        """Carry out an action. Raises errors.KubeError, NotLeader or Outdated: it may have changed something."""
+        """Carry out an action.
+
+        Raises errors.KubeError, NotLeader or Outdated: it may have changed something.
+        """
         if action.rechecked and not await self.recheck.due(view, action):
             raise Outdated(f"{view.namespace}/{view.name}: {action.says()}: not due any more")
         for one in self.own:
@@ -155,13 +171,17 @@ class Writer:
         self._took(action, answer)
 
     async def _create(self, view: JobView, action: Create) -> None:
-        answer = await self.gate.create_object(action.resource, namespace=view.namespace, body=action.body())
+        answer = await self.gate.create_object(
+            action.resource, namespace=view.namespace, body=action.body()
+        )
         self._took(action, answer)
 
     def _took(self, action: Patch | Create, answer: bytes) -> None:
         self.seen.see(action.resource, answer)
         if not _holds(msgspec.json.decode(answer), action.kept()):
-            raise Altered(f"an admission plugin changes what is written to the {action.resource.kind}")
+            raise Altered(
+                f"an admission plugin changes what is written to the {action.resource.kind}"
+            )
 
     async def _write_config(self, view: JobView, action: WriteConfig) -> None:
         ref = action.ref
@@ -171,7 +191,11 @@ class Writer:
         annotations = {names.MEMORY: render_memory(action.memory)}
         for one in self.own:
             annotations |= await one.beside(view, action)
-        metadata = {"uid": ref.uid, "resourceVersion": ref.resource_version, "annotations": annotations}
+        metadata = {
+            "uid": ref.uid,
+            "resourceVersion": ref.resource_version,
+            "annotations": annotations,
+        }
         patch = {"metadata": metadata, "data": data}
         answer = await self.gate.patch_object(
             resources.CONFIG_MAPS, namespace=view.namespace, name=ref.name, body=patch
@@ -189,9 +213,18 @@ class Writer:
 
     async def _ungate(self, view: JobView, action: Ungate, gated: Gated) -> None:
         kept = [{"name": gate} for gate in gated.kept]
-        placed = [operation for one in self.own for operation in await one.place(view, gated.ref, action)]
-        same = {"op": "replace", "path": "/metadata/resourceVersion", "value": gated.ref.resource_version}
-        patch = [*(placed or [same]), {"op": "replace", "path": "/spec/schedulingGates", "value": kept}]
+        placed = [
+            operation for one in self.own for operation in await one.place(view, gated.ref, action)
+        ]
+        same = {
+            "op": "replace",
+            "path": "/metadata/resourceVersion",
+            "value": gated.ref.resource_version,
+        }
+        patch = [
+            *(placed or [same]),
+            {"op": "replace", "path": "/spec/schedulingGates", "value": kept},
+        ]
         try:
             answer = await self.gate.patch_object(
                 resources.PODS, namespace=view.namespace, name=gated.ref.name, body=patch
@@ -207,17 +240,32 @@ class Writer:
         try:
             if frozen := await self.recheck.execs(view, action):
                 outcomes = dict.fromkeys(frozen, launcher_execs.FAILED)
-                outcomes |= await launcher_execs.end(self.gate, view.namespace, action.launcher, frozen)
+                outcomes |= await launcher_execs.end(
+                    self.gate, view.namespace, action.launcher, frozen
+                )
         except (errors.KubeError, NotLeader) as error:
-            log.warning("frozen execs of %s/%s not ended: %s", view.namespace, action.launcher.ref.name, error)
+            log.warning(
+                "frozen execs of %s/%s not ended: %s",
+                view.namespace,
+                action.launcher.ref.name,
+                error,
+            )
         for outcome in outcomes.values():
             self.metrics.ended_execs.labels(outcome).inc()
-        if ended := [found for found, outcome in outcomes.items() if outcome == launcher_execs.ENDED]:
+        if ended := [
+            found for found, outcome in outcomes.items() if outcome == launcher_execs.ENDED
+        ]:
             self.events.emit(view, frozen_execs.ended(view, ended))
-        return {found: outcomes.get(found, launcher_execs.FAILED) != launcher_execs.FAILED for found in action.execs}
+        return {
+            found: outcomes.get(found, launcher_execs.FAILED) != launcher_execs.FAILED
+            for found in action.execs
+        }
 
     async def _refresh(self, view: JobView, action: RefreshLauncher) -> None:
-        """Touch the launcher. A refusal is remembered and not raised, so that it holds up nothing else."""
+        """Touch the launcher.
+
+        A refusal is remembered and not raised, so that it holds up nothing else.
+        """
         self._refused.pop((view.namespace, view.name), None)
         try:
             await self._patch(view, action)
@@ -288,7 +336,9 @@ def _holds(found: Any, kept: Object | Operations) -> bool:
     """Tell whether an object has what a merge patch or a JSON patch has set."""
     if isinstance(kept, Mapping):
         return _agrees(found, kept)
-    return all(_at(found, change["path"]) == change["value"] for change in kept if change["op"] != "test")
+    return all(
+        _at(found, change["path"]) == change["value"] for change in kept if change["op"] != "test"
+    )
 
 
 def _agrees(found: Any, wanted: Any) -> bool:
@@ -300,7 +350,11 @@ def _agrees(found: Any, wanted: Any) -> bool:
 
 def _at(found: Any, path: str) -> Any:
     for key in path.split("/")[1:]:
-        parts = {str(index): part for index, part in enumerate(found)} if isinstance(found, list) else found or {}
+        parts = (
+            {str(index): part for index, part in enumerate(found)}
+            if isinstance(found, list)
+            else found or {}
+        )
         found = parts.get(key)
     return found
 
@@ -308,8 +362,8 @@ def _at(found: Any, path: str) -> Any:
 def _is_there(resource: resources.Resource, answer: bytes) -> bool:
     """Tell by the answer to a deletion whether the object is still there.
 
-    The answer is the object while it is given time to end, or a finalizer holds it; a former pod or a Status if it went
-    at once; and a pod without a version if another deletion finished meanwhile.
+    The answer is the object while it is given time to end, or a finalizer holds it; a former pod or
+    a Status if it went at once; and a pod without a version if another deletion finished meanwhile.
     """
     found = msgspec.json.decode(answer, type=_Answer)
     return found.kind == resource.kind and bool(found.metadata.resource_version)

@@ -55,12 +55,18 @@ def of(job: MPIJob) -> JobFacts:
 
 
 def read(raw: bytes) -> JobFacts:
-    """Return the facts in an MPIJob's JSON. Raises msgspec.DecodeError if it is none, or too large."""
+    """Return the facts in an MPIJob's JSON.
+
+    Raises msgspec.DecodeError if it is none, or too large.
+    """
     return job_facts.kept(of(mpijob.decode(raw)))
 
 
 def node_signs(*, more: Iterable[str] = (), ignored: Iterable[str] = ()) -> Signs:
-    """Return by what is told that a node is about to go, as the first says who knows. Raises ValueError."""
+    """Return by what is told that a node is about to go, as the first says who knows.
+
+    Raises ValueError.
+    """
     return next((known for each in ALL if (known := each.node_signs(more, ignored))), Signs())
 
 

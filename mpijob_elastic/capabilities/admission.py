@@ -27,6 +27,8 @@ HOOKS = (Evictions,)
 KINDS = frozenset(hook.KIND for hook in HOOKS)
 
 
-def hooks(client: ApiWriter, context: ReviewContext, secret_path: Callable[[], str]) -> tuple[Hook, ...]:
+def hooks(
+    client: ApiWriter, context: ReviewContext, secret_path: Callable[[], str]
+) -> tuple[Hook, ...]:
     """Return what answers there."""
     return tuple(hook(client, context=context, secret_path=secret_path) for hook in HOOKS)

@@ -1,8 +1,9 @@
 """Completion of jobs and workers from the cluster, in a shell and behind `kubectl mpijob-elastic`.
 
-kubectl runs the executable `kubectl_complete-mpijob_elastic` with the words that are typed, the last of them perhaps
-empty. It expects a line `VALUE<TAB>TEXT` for each choice, which is what typer prints for fish, and a last line with one
-of cobra's directives (kubectl, pkg/cmd/plugin/plugin_completion.go).
+kubectl runs the executable `kubectl_complete-mpijob_elastic` with the words that are typed, the
+last of them perhaps empty. It expects a line `VALUE<TAB>TEXT` for each choice, which is what typer
+prints for fish, and a last line with one of cobra's directives (kubectl,
+pkg/cmd/plugin/plugin_completion.go).
 """
 
 from __future__ import annotations
@@ -43,14 +44,19 @@ def jobs(context: typer.Context, incomplete: str) -> Choices:
     async def found() -> Choices:
         async with reached(_where(context)) as (client, namespace):
             read = await snapshot.jobs(client, snapshot.Selection(namespace=namespace))
-        return [(job.metadata.name, f"{job.state}, {phrases.workers(job.facts.replicas)}") for job in read]
+        return [
+            (job.metadata.name, f"{job.state}, {phrases.workers(job.facts.replicas)}")
+            for job in read
+        ]
 
     return _beginning(incomplete, found)
 
 
 def workers(context: typer.Context, incomplete: str) -> Choices:
     """Return the workers that the job which is typed before has or wants, and which begin so."""
-    return _of_job(context, incomplete, lambda view: {*view.wanted, *(worker.index for worker in view.workers)})
+    return _of_job(
+        context, incomplete, lambda view: {*view.wanted, *(worker.index for worker in view.workers)}
+    )
 
 
 def wanted(context: typer.Context, incomplete: str) -> Choices:
@@ -60,7 +66,11 @@ def wanted(context: typer.Context, incomplete: str) -> Choices:
 
 def parked(context: typer.Context, incomplete: str) -> Choices:
     """Return the parked workers that the size would ask for, which begin so."""
-    return _of_job(context, incomplete, lambda view: [index for index in view.skips if index < view.facts.replicas])
+    return _of_job(
+        context,
+        incomplete,
+        lambda view: [index for index in view.skips if index < view.facts.replicas],
+    )
 
 
 def main() -> None:
@@ -98,7 +108,9 @@ def _beginning(incomplete: str, found: Callable[[], Awaitable[Choices]]) -> Choi
     return [(name, text) for name, text in named if name.startswith(incomplete)]
 
 
-def _of_job(context: typer.Context, incomplete: str, chosen: Callable[[JobView], Iterable[int]]) -> Choices:
+def _of_job(
+    context: typer.Context, incomplete: str, chosen: Callable[[JobView], Iterable[int]]
+) -> Choices:
     from mpijob_elastic.cli.jobs import snapshot  # noqa: PLC0415 - --help need not load the client
 
     async def found() -> Choices:
@@ -107,7 +119,9 @@ def _of_job(context: typer.Context, incomplete: str, chosen: Callable[[JobView],
             job = context.params.get("job") or " ".join(context.args[:1])
             view = (await snapshot.fetch_job(client, namespace, job)).view
         nodes = {worker.index: f"on {worker.facts.node}" for worker in view.workers}
-        return [(names.worker(view.name, index), nodes.get(index, "")) for index in sorted(chosen(view))]
+        return [
+            (names.worker(view.name, index), nodes.get(index, "")) for index in sorted(chosen(view))
+        ]
 
     return _beginning(incomplete, found)
 
@@ -117,4 +131,6 @@ def _where(command: typer.Context) -> Where:
     context = given.get("context") or None
     if not isinstance(context, str | None):
         [context, *_] = context  # of several the first
-    return Where(kubeconfig=given.get("kubeconfig"), context=context, namespace=given.get("namespace"))
+    return Where(
+        kubeconfig=given.get("kubeconfig"), context=context, namespace=given.get("namespace")
+    )

@@ -24,5 +24,8 @@ HELP = (
 
 
 def of(error: Exception) -> Exit:
-    """Return the code for an error. Without an answer of the API server nobody knows what was done."""
+    """Return the code for an error.
+
+    Without an answer of the API server nobody knows what was done.
+    """
     return Exit.NOT_KNOWN if isinstance(error, NotInTime | errors.Unreachable) else Exit.REFUSED

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import Context, DryRun, Kubeconfig, Managed, Overlays, Scale, StepTimeout, Yes
+from mpijob_elastic.cli.options import (
+    Context,
+    DryRun,
+    Kubeconfig,
+    Managed,
+    Overlays,
+    Scale,
+    StepTimeout,
+    Yes,
+)
 from mpijob_elastic.cli.target import kubeconfig_file
 from mpijob_elastic.install import Refused
 from mpijob_elastic.install.objects import Change, Outcome
@@ -33,18 +42,32 @@ def install(
     overlay: Overlays = None,
     jobs_namespace: Managed = None,
     uncover: Annotated[
-        bool, typer.Option("--uncover", help="Let go of namespaces that are covered now and not given here.")
+        bool,
+        typer.Option(
+            "--uncover", help="Let go of namespaces that are covered now and not given here."
+        ),
     ] = False,
     image: Annotated[
-        str | None, typer.Option(help="Image to run. Default: the one that runs; the first installation needs one.")
+        str | None,
+        typer.Option(
+            help="Image to run. Default: the one that runs; the first installation needs one."
+        ),
     ] = None,
     scale: Scale = True,
     dry_run: DryRun = False,
-    print_manifests: Annotated[bool, typer.Option("--print", help="Print the manifests; ask no API server.")] = False,
-    force_conflicts: Annotated[
-        bool, typer.Option("--force-conflicts", help="Overrule fields of our objects that somebody else has changed.")
+    print_manifests: Annotated[
+        bool, typer.Option("--print", help="Print the manifests; ask no API server.")
     ] = False,
-    wait: Annotated[bool, typer.Option(help="Wait until all replicas are ready and trusted.")] = True,
+    force_conflicts: Annotated[
+        bool,
+        typer.Option(
+            "--force-conflicts",
+            help="Overrule fields of our objects that somebody else has changed.",
+        ),
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option(help="Wait until all replicas are ready and trusted.")
+    ] = True,
     canary: Annotated[
         str | None,
         typer.Option(
@@ -56,25 +79,30 @@ def install(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Install controller and webhook, or bring them up to date. It can be repeated and interrupted at any time.
+    """Install controller and webhook, or bring them up to date.
 
-    The webhook is registered last, when it is ready, so it never delays the creation of a pod. Then the definition of
-    MPIJobs gets the scale subresource, so that `kubectl scale` and HPAs work. If that cannot be, the command says why.
+    It can be repeated and interrupted at any time.
+
+    The webhook is registered last, when it is ready, so it never delays the creation of a pod. Then
+    the definition of MPIJobs gets the scale subresource, so that `kubectl scale` and HPAs work. If
+    that cannot be, the command says why.
 
     For example:
 
     - `mpijob-elastic install --image REPOSITORY/mpijob-elastic:0.2.0`: for all namespaces
 
-    - `mpijob-elastic install --overlay cert-manager --overlay prometheus --dry-run`: show what would change
+    - `mpijob-elastic install --overlay cert-manager --overlay prometheus --dry-run`: show what
+      would change
 
-    - `mpijob-elastic install --jobs-namespace team-a --jobs-namespace team-b`: for these namespaces only
+    - `mpijob-elastic install --jobs-namespace team-a --jobs-namespace team-b`: for these namespaces
+      only
 
     - `mpijob-elastic install --no-scale`: leave the definition of MPIJobs as it is
 
     - `mpijob-elastic install --canary canary`: verify with a job that scaling works
 
-    Exit codes: 0 done; 1 refused (no rights, a conflict); 2 wrong usage; 4 not ready in time (the canary included), or
-    no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused (no rights, a conflict); 2 wrong usage; 4 not ready in time (the
+    canary included), or no answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
     from upgrade import canary as trial  # noqa: PLC0415
@@ -82,16 +110,21 @@ def install(
     wanted = plan(overlay, image, jobs_namespace)
     if canary and canary not in (wanted.jobs_namespaces or (canary,)):
         raise typer.BadParameter(
-            f"name a namespace of --jobs-namespace: jobs in {canary} are not managed", param_hint="--canary"
+            f"name a namespace of --jobs-namespace: jobs in {canary} are not managed",
+            param_hint="--canary",
         )
     if print_manifests:
         if not image:
-            raise typer.BadParameter("no API server is asked for the image that runs: name one", param_hint="--image")
+            raise typer.BadParameter(
+                "no API server is asked for the image that runs: name one", param_hint="--image"
+            )
         import yaml  # noqa: PLC0415 - --help need not load it
 
         say(*yaml.safe_dump_all(wanted.manifests(), sort_keys=False).splitlines())
         return
-    options = installer.Options(dry_run=dry_run, force=force_conflicts, uncover=uncover, wait=wait, timeout=timeout)
+    options = installer.Options(
+        dry_run=dry_run, force=force_conflicts, uncover=uncover, wait=wait, timeout=timeout
+    )
     news = partial(tell, prefix="waiting: ", differences=dry_run)
 
     async def work(client: ApiWriter) -> None:
@@ -112,7 +145,10 @@ def uninstall(
     *,
     scale: Scale = True,
     traces: Annotated[
-        bool, typer.Option("--traces", help="Remove our annotations and keys from the objects of all jobs, too.")
+        bool,
+        typer.Option(
+            "--traces", help="Remove our annotations and keys from the objects of all jobs, too."
+        ),
     ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -120,7 +156,9 @@ def uninstall(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Remove controller, webhook and everything else that `install` created. Jobs stay and keep running.
+    """Remove controller, webhook and everything else that `install` created.
+
+    Jobs stay and keep running.
 
     The scale subresource that `install` added goes too; `--no-scale` leaves it.
 
@@ -128,15 +166,17 @@ def uninstall(
 
     - `mpijob-elastic uninstall --dry-run`: show what would be deleted
 
-    - `mpijob-elastic uninstall --traces`: leave nothing of ours on jobs. What a live launcher mounts stays; type this
-      again when its job has ended
+    - `mpijob-elastic uninstall --traces`: leave nothing of ours on jobs. What a live launcher
+      mounts stays; type this again when its job has ended
 
     - `mpijob-elastic uninstall --yes`: without confirmation
 
-    Quota of a queued job of which nothing runs is given back. Type this again when other jobs have ended.
+    Quota of a queued job of which nothing runs is given back. Type this again when other jobs have
+    ended.
 
-    Exit codes: 0 done; 1 refused (not confirmed, no rights); 2 wrong usage; 3 done, but something is left to do, which
-    the output says; 4 not gone in time, or no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused (not confirmed, no rights); 2 wrong usage; 3 done, but something
+    is left to do, which the output says; 4 not gone in time, or no answer of the API server; 130
+    Ctrl-C.
     """
     from upgrade.uninstall import Uninstallation  # noqa: PLC0415 - --help need not load the client
 
@@ -168,19 +208,25 @@ def plan(overlays: list[Overlay] | None, image: str | None, namespaces: list[str
 
     try:
         return installer.Plan(
-            overlays=tuple(overlays or ()), image=image, jobs_namespaces=tuple(dict.fromkeys(namespaces or ()))
+            overlays=tuple(overlays or ()),
+            image=image,
+            jobs_namespaces=tuple(dict.fromkeys(namespaces or ())),
         )
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--jobs-namespace") from None
 
 
-def run(work: Callable[[ApiWriter], Awaitable[None]], kubeconfig: Path | None, context: str | None) -> None:
+def run(
+    work: Callable[[ApiWriter], Awaitable[None]], kubeconfig: Path | None, context: str | None
+) -> None:
     """Run `work` with a client. After Ctrl-C, say how to go on."""
     from mpijob_elastic.kube.client import connect  # noqa: PLC0415 - --help need not load the client
 
     async def connected() -> None:
         file = kubeconfig_file(kubeconfig)
-        async with await connect(user_agent="mpijob-elastic-cli", kubeconfig=file, context=context) as client:
+        async with await connect(
+            user_agent="mpijob-elastic-cli", kubeconfig=file, context=context
+        ) as client:
             await work(client)
 
     try:
@@ -221,8 +267,13 @@ async def _announce(planned: Uninstallation, news: Say) -> None:
         say("To be removed from jobs:", *(f"  {trace}" for trace in planned.traces.removals))
 
 
-async def _offer_scale(client: ApiWriter, *, asked: bool, dry_run: bool, seconds: float, news: Say) -> str:
-    """Offer the subresource if asked; return what the user must know at the end. It never fails an installation."""
+async def _offer_scale(
+    client: ApiWriter, *, asked: bool, dry_run: bool, seconds: float, news: Say
+) -> str:
+    """Offer the subresource if asked; return what the user must know at the end.
+
+    It never fails an installation.
+    """
     from upgrade import scale  # noqa: PLC0415 - --help need not load the client
 
     if not asked:
@@ -242,4 +293,7 @@ async def _too_old_for(client: ApiWriter) -> list[str]:
     judged = findings.kubernetes(found.version, found.minor)
     if judged.verdict is findings.Advice.GO:
         return []
-    return [f"Left out: {judged.text}.", "Run this command again when the cluster has been upgraded."]
+    return [
+        f"Left out: {judged.text}.",
+        "Run this command again when the cluster has been upgraded.",
+    ]

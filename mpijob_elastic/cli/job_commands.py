@@ -9,7 +9,17 @@ import typer
 
 from mpijob_elastic.cli import complete
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import AllNamespaces, Context, Job, Kubeconfig, Namespace, Pairs, Yes, pairs, seconds
+from mpijob_elastic.cli.options import (
+    AllNamespaces,
+    Context,
+    Job,
+    Kubeconfig,
+    Namespace,
+    Pairs,
+    Yes,
+    pairs,
+    seconds,
+)
 from mpijob_elastic.cli.target import Where
 
 if TYPE_CHECKING:
@@ -17,54 +27,97 @@ if TYPE_CHECKING:
     from mpijob_elastic.cli.jobs.changes import Asked
 
 Count = Annotated[
-    int | None, typer.Option(min=1, help="How many workers more or fewer. Default: 1.", show_default=False)
+    int | None,
+    typer.Option(min=1, help="How many workers more or fewer. Default: 1.", show_default=False),
 ]
-To = Annotated[int | None, typer.Option(min=1, help="The new size, instead of --count.", show_default=False)]
+To = Annotated[
+    int | None, typer.Option(min=1, help="The new size, instead of --count.", show_default=False)
+]
 Wait = Annotated[bool, typer.Option(help="Wait for the end, and show how far it is.")]
 Timeout = Annotated[
     str,
-    typer.Option(metavar="DURATION", callback=lambda text: str(seconds(text)), help="How long to wait, such as 90s."),
+    typer.Option(
+        metavar="DURATION",
+        callback=lambda text: str(seconds(text)),
+        help="How long to wait, such as 90s.",
+    ),
 ]
 Env = Annotated[
-    Pairs, typer.Option(metavar="NAME=VALUE", help="A variable for --script; repeatable.", show_default=False)
+    Pairs,
+    typer.Option(
+        metavar="NAME=VALUE", help="A variable for --script; repeatable.", show_default=False
+    ),
 ]
 Look = Annotated[
-    bool, typer.Option("--exec/--no-exec", help="Look for ranks in the workers by exec, with your own rights.")
+    bool,
+    typer.Option(
+        "--exec/--no-exec", help="Look for ranks in the workers by exec, with your own rights."
+    ),
 ]
 
 
 def submit(
-    command: Annotated[list[str], typer.Argument(help="The launcher's command, after --.", show_default=False)],
+    command: Annotated[
+        list[str], typer.Argument(help="The launcher's command, after --.", show_default=False)
+    ],
     *,
     name: Annotated[str, typer.Option(help="Name of the job.", show_default=False)],
-    image: Annotated[str, typer.Option(help="Image of the launcher and the workers.", show_default=False)],
+    image: Annotated[
+        str, typer.Option(help="Image of the launcher and the workers.", show_default=False)
+    ],
     workers: Annotated[int, typer.Option(min=1, help="Workers.")] = 1,
-    min_workers: Annotated[int | None, typer.Option(min=1, help="The fewest workers, annotation min-replicas.")] = None,
-    max_workers: Annotated[int | None, typer.Option(min=1, help="The most workers, annotation max-replicas.")] = None,
-    sizes: Annotated[str, typer.Option(help="The only sizes, such as 2,4,8 or *4.", show_default=False)] = "",
+    min_workers: Annotated[
+        int | None, typer.Option(min=1, help="The fewest workers, annotation min-replicas.")
+    ] = None,
+    max_workers: Annotated[
+        int | None, typer.Option(min=1, help="The most workers, annotation max-replicas.")
+    ] = None,
+    sizes: Annotated[
+        str, typer.Option(help="The only sizes, such as 2,4,8 or *4.", show_default=False)
+    ] = "",
     gpus: Annotated[int, typer.Option(min=0, help="GPUs of each worker.")] = 0,
-    cpu: Annotated[str, typer.Option(help="CPUs of each pod, such as 4 or 500m.", show_default=False)] = "",
-    memory: Annotated[str, typer.Option(help="Memory of each pod, such as 8Gi.", show_default=False)] = "",
-    env: Annotated[Pairs, typer.Option("--env", "-e", metavar="NAME=VALUE", help="A variable; repeatable.")] = None,
+    cpu: Annotated[
+        str, typer.Option(help="CPUs of each pod, such as 4 or 500m.", show_default=False)
+    ] = "",
+    memory: Annotated[
+        str, typer.Option(help="Memory of each pod, such as 8Gi.", show_default=False)
+    ] = "",
+    env: Annotated[
+        Pairs, typer.Option("--env", "-e", metavar="NAME=VALUE", help="A variable; repeatable.")
+    ] = None,
     data: Annotated[
-        Pairs, typer.Option("--data", "-d", metavar="CLAIM:PATH", help="A volume claim to mount; repeatable.")
+        Pairs,
+        typer.Option(
+            "--data", "-d", metavar="CLAIM:PATH", help="A volume claim to mount; repeatable."
+        ),
     ] = None,
-    working_dir: Annotated[str, typer.Option(help="Working directory. Default: the image's.", show_default=False)] = "",
+    working_dir: Annotated[
+        str, typer.Option(help="Working directory. Default: the image's.", show_default=False)
+    ] = "",
     np: Annotated[
-        int | None, typer.Option(min=1, help="Let horovodrun start the command, with so many ranks at first.")
+        int | None,
+        typer.Option(min=1, help="Let horovodrun start the command, with so many ranks at first."),
     ] = None,
-    slots: Annotated[int | None, typer.Option(min=1, help="Ranks in a worker. Default: one for each GPU.")] = None,
+    slots: Annotated[
+        int | None, typer.Option(min=1, help="Ranks in a worker. Default: one for each GPU.")
+    ] = None,
     queue: Annotated[str, typer.Option(help="Kueue's queue.", show_default=False)] = "",
     priority: Annotated[
         str, typer.Option("--priority", "-p", help="PriorityClass of the pods.", show_default=False)
     ] = "",
     gang: Annotated[
         str,
-        typer.Option(help="Scheduler of gangs: volcano, coscheduling, koordinator, kubernetes.", show_default=False),
+        typer.Option(
+            help="Scheduler of gangs: volcano, coscheduling, koordinator, kubernetes.",
+            show_default=False,
+        ),
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the job; ask no API server.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the job; ask no API server.")
+    ] = False,
     output: Annotated[
-        Literal["text", "yaml", "json", "name"], typer.Option("--output", "-o", help="What to print of the job.")
+        Literal["text", "yaml", "json", "name"],
+        typer.Option("--output", "-o", help="What to print of the job."),
     ] = "text",
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
@@ -74,19 +127,21 @@ def submit(
 
     For example:
 
-    - `mpijob-elastic submit --name train --image IMAGE --workers 2 --np 2 --max-workers 4 -- python train.py`:
-      horovodrun starts a rank in each worker
+    - `mpijob-elastic submit --name train --image IMAGE --workers 2 --np 2 --max-workers 4 -- python
+      train.py`: horovodrun starts a rank in each worker
 
-    - `mpijob-elastic submit --name train --image IMAGE --gpus 1 'horovodrun -np $workers ... python train.py'`: a line
-      for the shell, which knows `$workers`, `$gpus`, `$minWorkers` and `$maxWorkers` as in Arena
+    - `mpijob-elastic submit --name train --image IMAGE --gpus 1 'horovodrun -np $workers ... python
+      train.py'`: a line for the shell, which knows `$workers`, `$gpus`, `$minWorkers` and
+      `$maxWorkers` as in Arena
 
-    - `kubectl mpijob-elastic submit --name train --image IMAGE --np 1 --dry-run -- python train.py > job.yaml`
+    - `kubectl mpijob-elastic submit --name train --image IMAGE --np 1 --dry-run -- python train.py
+      > job.yaml`
 
-    A command of several words runs without a shell; line breaks in a single one become spaces. `submit` does not wait
-    until the job runs.
+    A command of several words runs without a shell; line breaks in a single one become spaces.
+    `submit` does not wait until the job runs.
 
-    Exit codes: 0 done; 1 refused, such as a name that exists, or no right; 2 wrong usage; 4 no answer of the API
-    server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, such as a name that exists, or no right; 2 wrong usage; 4 no
+    answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.submit import Words, submit  # noqa: PLC0415 - --help need not load the client
 
@@ -122,11 +177,15 @@ def scaleout(
     pod: Annotated[
         list[str] | None,
         typer.Option(
-            help="This parked worker comes back: its number or pod; repeatable.", autocompletion=complete.parked
+            help="This parked worker comes back: its number or pod; repeatable.",
+            autocompletion=complete.parked,
         ),
     ] = None,
     script: Annotated[
-        str, typer.Option(metavar="COMMAND", help="For the launcher's shell, once all train.", show_default=False)
+        str,
+        typer.Option(
+            metavar="COMMAND", help="For the launcher's shell, once all train.", show_default=False
+        ),
     ] = "",
     env: Env = None,
     wait: Wait = True,
@@ -142,26 +201,32 @@ def scaleout(
 
     - `mpijob-elastic scaleout train --count 2`: two workers more than it has
 
-    - `mpijob-elastic scaleout mpijob/train --to 8 --timeout 5m -n ml`: eight workers; wait for at most 5 minutes
+    - `mpijob-elastic scaleout mpijob/train --to 8 --timeout 5m -n ml`: eight workers; wait for at
+      most 5 minutes
 
     - `mpijob-elastic scaleout train --pod 1`: train-worker-1, which is parked, comes back
 
-    - `mpijob-elastic scaleout train --env SIZE=3 --script 'sh grown.sh $SIZE'`: run that in the launcher afterwards
+    - `mpijob-elastic scaleout train --env SIZE=3 --script 'sh grown.sh $SIZE'`: run that in the
+      launcher afterwards
 
     - `kubectl mpijob-elastic scaleout train --no-wait`: one worker more
 
-    Workers that are parked come back first. The command is refused where an HPA, KEDA, the annotation
-    `mpijob-elastic/autoscale` or a GitOps tool sets the size. Ctrl-C and the timeout undo nothing. A script runs by
-    exec with your own rights, within the timeout; what it prints is shown on standard error.
+    Workers that are parked come back first. The command is refused where an HPA, KEDA, the
+    annotation `mpijob-elastic/autoscale` or a GitOps tool sets the size. Ctrl-C and the timeout
+    undo nothing. A script runs by exec with your own rights, within the timeout; what it prints is
+    shown on standard error.
 
-    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (the size was set back, or
-    all train and the script failed); 4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (the
+    size was set back, or all train and the script failed); 4 still going at the timeout, or no
+    answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.changes import Asked  # noqa: PLC0415 - --help need not load the client
 
     _refuse_two(count, to, pod)
     if script and not wait:
-        raise typer.BadParameter("it runs once all train: leave out --no-wait", param_hint="--script")
+        raise typer.BadParameter(
+            "it runs once all train: leave out --no-wait", param_hint="--script"
+        )
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
     patience = _patience(timeout, wait=wait, look=look)
     asked = Asked(grows=True, count=count, to=to, pods=pod or ())
@@ -175,11 +240,19 @@ def scalein(
     to: To = None,
     pod: Annotated[
         list[str] | None,
-        typer.Option(help="This worker leaves: its pod or its number; repeatable.", autocompletion=complete.wanted),
+        typer.Option(
+            help="This worker leaves: its pod or its number; repeatable.",
+            autocompletion=complete.wanted,
+        ),
     ] = None,
-    node: Annotated[list[str] | None, typer.Option(help="All workers of this node leave; repeatable.")] = None,
+    node: Annotated[
+        list[str] | None, typer.Option(help="All workers of this node leave; repeatable.")
+    ] = None,
     script: Annotated[
-        str, typer.Option(metavar="COMMAND", help="For the launcher's shell, before it.", show_default=False)
+        str,
+        typer.Option(
+            metavar="COMMAND", help="For the launcher's shell, before it.", show_default=False
+        ),
     ] = "",
     env: Env = None,
     wait: Wait = True,
@@ -200,17 +273,20 @@ def scalein(
 
     - `mpijob-elastic scalein train --node gpu-7`: the workers on that node leave
 
-    - `mpijob-elastic scalein train --env STEP=last --script 'sh save.sh $STEP'`: run that in the launcher before
+    - `mpijob-elastic scalein train --env STEP=last --script 'sh save.sh $STEP'`: run that in the
+      launcher before
 
     - `kubectl mpijob-elastic scalein train --no-wait`: one worker fewer
 
-    Workers below others are parked by the annotation `mpijob-elastic/parked`; `scaleout` brings them back first.
-    Each worker leaves the host list first and is deleted when its rank has left, or when `mpijob-elastic/drain-timeout`
-    is over. The command is refused where `scaleout` is. Ctrl-C and the timeout undo nothing. A script runs by exec with
-    your own rights, within the timeout; what it prints is shown on standard error. If it fails, no worker leaves.
+    Workers below others are parked by the annotation `mpijob-elastic/parked`; `scaleout` brings
+    them back first. Each worker leaves the host list first and is deleted when its rank has left,
+    or when `mpijob-elastic/drain-timeout` is over. The command is refused where `scaleout` is.
+    Ctrl-C and the timeout undo nothing. A script runs by exec with your own rights, within the
+    timeout; what it prints is shown on standard error. If it fails, no worker leaves.
 
-    Exit codes: 0 done; 1 refused, no such job, no right, or the script failed; 2 wrong usage; 3 done otherwise (a
-    drain-timeout was over); 4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, no right, or the script failed; 2 wrong usage; 3
+    done otherwise (a drain-timeout was over); 4 still going at the timeout, or no answer of the API
+    server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.changes import Asked  # noqa: PLC0415 - --help need not load the client
 
@@ -234,14 +310,15 @@ def suspend(
 
     For example:
 
-    - `mpijob-elastic suspend train`: training ends; `resume` starts it again from its last checkpoint
+    - `mpijob-elastic suspend train`: training ends; `resume` starts it again from its last
+      checkpoint
 
     - `kubectl mpijob-elastic suspend mpijob/train --no-wait -n ml`: do not wait
 
     The job shrinks first, so its workers drain. Ctrl-C and the timeout undo nothing.
 
-    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (the job has ended); 4
-    still going at the timeout, or no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (the
+    job has ended); 4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.change import change  # noqa: PLC0415 - --help need not load the client
     from mpijob_elastic.cli.jobs.changes import suspending  # noqa: PLC0415
@@ -268,14 +345,17 @@ def resume(
 
     - `kubectl mpijob-elastic resume mpijob/train --timeout 30m -n ml`: wait for at most 30 minutes
 
-    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (something else suspends
-    the job, or it has ended); 4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise
+    (something else suspends the job, or it has ended); 4 still going at the timeout, or no answer
+    of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.change import change  # noqa: PLC0415 - --help need not load the client
     from mpijob_elastic.cli.jobs.changes import resuming  # noqa: PLC0415
 
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
-    raise typer.Exit(asyncio.run(change(where, job, resuming, _patience(timeout, wait=wait, look=look))))
+    raise typer.Exit(
+        asyncio.run(change(where, job, resuming, _patience(timeout, wait=wait, look=look)))
+    )
 
 
 def delete(
@@ -292,12 +372,13 @@ def delete(
 
     - `mpijob-elastic delete train`
 
-    - `kubectl mpijob-elastic delete mpijob/train --yes -n ml`: without a question, as scripts need it
+    - `kubectl mpijob-elastic delete mpijob/train --yes -n ml`: without a question, as scripts need
+      it
 
     Where there is no terminal to ask on, --yes is needed.
 
-    Exit codes: 0 done; 1 refused, not confirmed, no such job, or no right; 2 wrong usage; 4 no answer of the API
-    server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, not confirmed, no such job, or no right; 2 wrong usage; 4 no
+    answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.deletion import delete  # noqa: PLC0415 - --help need not load the client
 
@@ -308,7 +389,9 @@ def delete(
 def prune(
     *,
     yes: Yes = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the jobs; delete nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the jobs; delete nothing.")
+    ] = False,
     namespace: Namespace = None,
     all_namespaces: AllNamespaces = False,
     kubeconfig: Kubeconfig = None,
@@ -324,12 +407,14 @@ def prune(
 
     Where there is no terminal to ask on, --yes is needed.
 
-    Exit codes: 0 done; 1 refused, not confirmed, or no right; 2 wrong usage; 3 done in part (a job has changed
-    meanwhile); 4 no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, not confirmed, or no right; 2 wrong usage; 3 done in part (a job
+    has changed meanwhile); 4 no answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.deletion import prune  # noqa: PLC0415 - --help need not load the client
 
-    where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace, all_namespaces=all_namespaces)
+    where = Where(
+        kubeconfig=kubeconfig, context=context, namespace=namespace, all_namespaces=all_namespaces
+    )
     raise typer.Exit(asyncio.run(prune(where, yes=yes, dry_run=dry_run)))
 
 
@@ -339,14 +424,18 @@ def _patience(timeout: str, *, wait: bool, look: bool = False) -> Patience:
     return Patience(wait=wait, seconds=float(timeout), look=look)
 
 
-def _scaled(where: Where, job: str, asked: Asked, patience: Patience, script: str, env: Pairs) -> Exit:
+def _scaled(
+    where: Where, job: str, asked: Asked, patience: Patience, script: str, env: Pairs
+) -> Exit:
     """Change the size, and run the script if there is one."""
     from mpijob_elastic.cli.jobs import scripted  # noqa: PLC0415 - --help need not load the client
 
     variables = pairs(env, "=", "--env")
     if variables and not script:
         raise typer.BadParameter("it is for --script, which is missing", param_hint="--env")
-    return asyncio.run(scripted.scale(where, job, asked, patience, scripted.Script(text=script, env=variables)))
+    return asyncio.run(
+        scripted.scale(where, job, asked, patience, scripted.Script(text=script, env=variables))
+    )
 
 
 def _refuse_two(count: int | None, to: int | None, *names: list[str] | None) -> None:

@@ -18,7 +18,10 @@ _KINDS = frozenset({"mpijob", "mpijobs", "mpij", "mj"})
 
 
 def job_name(text: str | None) -> str | None:
-    """Return the name of a job that is given as `train` or `mpijob/train`. Raises typer.BadParameter."""
+    """Return the name of a job that is given as `train` or `mpijob/train`.
+
+    Raises typer.BadParameter.
+    """
     if text is None:
         return None
     kind, slash, name = text.rpartition("/")
@@ -40,7 +43,8 @@ def pairs(given: Pairs, between: str, option: str) -> dict[str, str]:
     found = [text.partition(between) for text in given or ()]
     if not all(left and mark for left, mark, _ in found):
         raise typer.BadParameter(
-            f"{' '.join(given or ())}: each needs a {between} between its two parts", param_hint=option
+            f"{' '.join(given or ())}: each needs a {between} between its two parts",
+            param_hint=option,
         )
     return {left: right for left, _, right in found}
 
@@ -53,7 +57,10 @@ def worker_argument(text: str) -> ArgumentInfo:
 Job = Annotated[
     str,
     typer.Argument(
-        help="The job: train, or mpijob/train.", callback=job_name, autocompletion=complete.jobs, show_default=False
+        help="The job: train, or mpijob/train.",
+        callback=job_name,
+        autocompletion=complete.jobs,
+        show_default=False,
     ),
 ]
 Kubeconfig = Annotated[
@@ -64,15 +71,24 @@ Kubeconfig = Annotated[
         dir_okay=False,
     ),
 ]
-Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig. Default: the current context.")]
+Context = Annotated[
+    str | None, typer.Option(help="Context of the kubeconfig. Default: the current context.")
+]
 Contexts = Annotated[
     list[str] | None,
-    typer.Option("--context", help="Context of the kubeconfig; repeatable. Default: the current context."),
+    typer.Option(
+        "--context", help="Context of the kubeconfig; repeatable. Default: the current context."
+    ),
 ]
 Namespace = Annotated[
-    str | None, typer.Option("--namespace", "-n", help="Namespace of the job. Default: the namespace of the context.")
+    str | None,
+    typer.Option(
+        "--namespace", "-n", help="Namespace of the job. Default: the namespace of the context."
+    ),
 ]
-AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Show the jobs of all namespaces.")]
+AllNamespaces = Annotated[
+    bool, typer.Option("--all-namespaces", "-A", help="Show the jobs of all namespaces.")
+]
 JobsNamespaces = Annotated[
     list[str] | None,
     typer.Option(
@@ -82,17 +98,30 @@ JobsNamespaces = Annotated[
 ]
 Output = Literal["table", "json", "yaml"]
 HealthPort = Annotated[
-    int, typer.Option(min=0, max=65535, help="Port of /healthz, /readyz and /metrics; 0: any free port.")
+    int,
+    typer.Option(
+        min=0, max=65535, help="Port of /healthz, /readyz and /metrics; 0: any free port."
+    ),
 ]
-Format = Annotated[LogFormat, typer.Option("--log-format", help="Format of the logs on standard error.")]
+Format = Annotated[
+    LogFormat, typer.Option("--log-format", help="Format of the logs on standard error.")
+]
 Level = Annotated[LogLevel, typer.Option("--log-level", help="Lowest severity that is logged.")]
 # Of the commands that change a cluster.
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 StepTimeout = Annotated[float, typer.Option(min=1, help="Seconds to wait for each step.")]
-Overlays = Annotated[list[Overlay] | None, typer.Option("--overlay", help="Can be given several times.")]
+Overlays = Annotated[
+    list[Overlay] | None, typer.Option("--overlay", help="Can be given several times.")
+]
 Managed = Annotated[
     list[str] | None,
-    typer.Option("--jobs-namespace", help="Manage the jobs of this namespace; repeatable. Default: of all namespaces."),
+    typer.Option(
+        "--jobs-namespace",
+        help="Manage the jobs of this namespace; repeatable. Default: of all namespaces.",
+    ),
 ]
-Scale = Annotated[bool, typer.Option(help="Add the scale subresource to the definition of MPIJobs, or take it back.")]
+Scale = Annotated[
+    bool,
+    typer.Option(help="Add the scale subresource to the definition of MPIJobs, or take it back."),
+]

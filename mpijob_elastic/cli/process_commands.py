@@ -6,7 +6,14 @@ from typing import Annotated
 import typer
 
 from mpijob_elastic import names, telemetry
-from mpijob_elastic.cli.options import Context, Format, HealthPort, JobsNamespaces, Kubeconfig, Level
+from mpijob_elastic.cli.options import (
+    Context,
+    Format,
+    HealthPort,
+    JobsNamespaces,
+    Kubeconfig,
+    Level,
+)
 
 
 def controller(
@@ -14,10 +21,18 @@ def controller(
     context: Context = None,
     jobs_namespace: JobsNamespaces = None,
     health_port: HealthPort = 8080,
-    health_host: Annotated[str | None, typer.Option(help="Address of that port. Default: all.")] = None,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Jobs handled at the same time.")] = 16,
+    health_host: Annotated[
+        str | None, typer.Option(help="Address of that port. Default: all.")
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, max=256, help="Jobs handled at the same time.")
+    ] = 16,
     node_watch: Annotated[  # noqa: FBT002 - an option has a name
-        bool, typer.Option("--node-watch/--no-node-watch", help="Move workers off nodes that are about to be removed.")
+        bool,
+        typer.Option(
+            "--node-watch/--no-node-watch",
+            help="Move workers off nodes that are about to be removed.",
+        ),
     ] = True,
     disruption_sign: Annotated[
         list[str] | None,
@@ -26,11 +41,16 @@ def controller(
         ),
     ] = None,
     ignore_disruption_sign: Annotated[
-        list[str] | None, typer.Option(help="Key of a taint, or condition:TYPE, to ignore as such a sign; repeatable.")
+        list[str] | None,
+        typer.Option(
+            help="Key of a taint, or condition:TYPE, to ignore as such a sign; repeatable."
+        ),
     ] = None,
     component: Annotated[
         list[str] | None,
-        typer.Option(help="An optional component that is installed, such as et-operator; repeatable."),
+        typer.Option(
+            help="An optional component that is installed, such as et-operator; repeatable."
+        ),
     ] = None,
     log_format: Format = "json",
     log_level: Level = "info",
@@ -50,7 +70,9 @@ def controller(
 
     telemetry.configure_logs(log_format=log_format, level=log_level)
     try:
-        signs = capabilities.node_signs(more=disruption_sign or (), ignored=ignore_disruption_sign or ())
+        signs = capabilities.node_signs(
+            more=disruption_sign or (), ignored=ignore_disruption_sign or ()
+        )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     if unknown := {*(component or ())}.difference(live.OPTIONS):
@@ -73,22 +95,33 @@ def controller(
 def webhook(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on. Default: all.", hidden=True)] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on. Default: all.", hidden=True)
+    ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of AdmissionReviews, over TLS; 0: any free port.")
+        int,
+        typer.Option(
+            min=0, max=65535, help="Port of AdmissionReviews, over TLS; 0: any free port."
+        ),
     ] = 9443,
     health_port: HealthPort = 8081,
-    namespace: Annotated[str, typer.Option(help="Namespace of the Service and the Secret.")] = names.NAMESPACE,
+    namespace: Annotated[
+        str, typer.Option(help="Namespace of the Service and the Secret.")
+    ] = names.NAMESPACE,
     extra_san: Annotated[
         list[str] | None,
         typer.Option(help="Another name or address for the certificate; repeatable.", hidden=True),
     ] = None,
     certificate_directory: Annotated[
         Path | None,
-        typer.Option(help="Serve tls.crt and tls.key from this directory (cert-manager) instead of own certificates."),
+        typer.Option(
+            help="Serve tls.crt and tls.key from this directory (cert-manager) instead of own certificates."
+        ),
     ] = None,
     jobs_namespace: JobsNamespaces = None,
-    drain_seconds: Annotated[float, typer.Option(min=0, help="Seconds to keep serving after SIGTERM.")] = 15.0,
+    drain_seconds: Annotated[
+        float, typer.Option(min=0, help="Seconds to keep serving after SIGTERM.")
+    ] = 15.0,
     log_format: Format = "json",
     log_level: Level = "info",
 ) -> None:

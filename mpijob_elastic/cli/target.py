@@ -43,9 +43,15 @@ async def reached(where: Where) -> AsyncIterator[tuple[ApiWriter, str | None]]:
 
     file = kubeconfig_file(where.kubeconfig)
     user_agent = f"mpijob-elastic/{__version__}"
-    async with await connect(user_agent=user_agent, kubeconfig=file, context=where.context) as client:
+    async with await connect(
+        user_agent=user_agent, kubeconfig=file, context=where.context
+    ) as client:
         client.warn = lru_cache()(lambda text: say(f"Warning: {text}", err=True))
-        namespace = None if where.all_namespaces else where.namespace or default_namespace(file, where.context)
+        namespace = (
+            None
+            if where.all_namespaces
+            else where.namespace or default_namespace(file, where.context)
+        )
         yield client, namespace
 
 

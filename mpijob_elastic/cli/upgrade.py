@@ -38,7 +38,11 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="Look before `install` at a cluster with live jobs, and change a job or the definition of MPIJobs.",
 )
-_VERDICTS = {"GO": ("go", Exit.DONE), "CARE": ("go with care", Exit.OTHERWISE), "NO": ("no", Exit.REFUSED)}
+_VERDICTS = {
+    "GO": ("go", Exit.DONE),
+    "CARE": ("go with care", Exit.OTHERWISE),
+    "NO": ("no", Exit.REFUSED),
+}
 
 
 @app.command()
@@ -52,7 +56,8 @@ def preflight(
 ) -> None:
     """Check if this cluster can become elastic, and the effect on each job. Nothing is written.
 
-    Give the options that `install` will get. After an installation the command shows what does not work.
+    Give the options that `install` will get. After an installation the command shows what does not
+    work.
 
     For example:
 
@@ -60,7 +65,8 @@ def preflight(
 
     - `mpijob-elastic upgrade preflight -o json`: the same for programs
 
-    Exit codes: 0 go; 1 no; 2 wrong usage; 3 go with care; 4 no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 go; 1 no; 2 wrong usage; 3 go with care; 4 no answer of the API server; 130
+    Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import table  # noqa: PLC0415 - --help need not load the client
     from upgrade import preflight as looking  # noqa: PLC0415
@@ -97,7 +103,8 @@ def scale(
 ) -> None:
     """Make `kubectl scale` and HPAs work: add the scale subresource and columns to the definition of MPIJobs.
 
-    `install` does this too. This is for installations by kustomize, and for what `install` left out.
+    `install` does this too. This is for installations by kustomize, and for what `install` left
+    out.
 
     For example:
 
@@ -105,8 +112,8 @@ def scale(
 
     - `mpijob-elastic upgrade scale --remove`: bring the recorded definition back
 
-    Exit codes: 0 done; 1 refused (no rights); 2 wrong usage; 4 not served in time, or no answer of the API server; 130
-    Ctrl-C.
+    Exit codes: 0 done; 1 refused (no rights); 2 wrong usage; 4 not served in time, or no answer of
+    the API server; 130 Ctrl-C.
     """
     from upgrade import record  # noqa: PLC0415 - --help need not load the client
     from upgrade import scale as subresource  # noqa: PLC0415
@@ -139,16 +146,16 @@ def adopt(
 ) -> None:
     """Make a running job elastic by recreating its launcher: training starts again from the last checkpoint.
 
-    A job needs this if its launcher started before mpijob-elastic was installed, before the job was made elastic, or
-    while the webhook was down; `mpijob-elastic explain` says so. To delete the pod instead makes the operator fail the
-    job.
+    A job needs this if its launcher started before mpijob-elastic was installed, before the job was
+    made elastic, or while the webhook was down; `mpijob-elastic explain` says so. To delete the pod
+    instead makes the operator fail the job.
 
     For example:
 
     - `mpijob-elastic upgrade adopt train -n ml`: say what is lost, and ask
 
-    Exit codes: 0 done, or not needed; 1 refused (not confirmed, no rights); 2 wrong usage; 4 not in time, or no answer
-    of the API server; 130 Ctrl-C.
+    Exit codes: 0 done, or not needed; 1 refused (not confirmed, no rights); 2 wrong usage; 4 not in
+    time, or no answer of the API server; 130 Ctrl-C.
     """
     from upgrade import adopt  # noqa: PLC0415 - --help need not load the client
 
@@ -158,7 +165,9 @@ def adopt(
         def ask() -> bool:
             return yes or typer.confirm("Delete the launcher?")
 
-        if not await adopt.adopt(client, where, job, ask=ask, say=tell, now=time.time(), timeout=timeout):
+        if not await adopt.adopt(
+            client, where, job, ask=ask, say=tell, now=time.time(), timeout=timeout
+        ):
             say("Not confirmed: nothing was changed.", err=True)
             raise typer.Exit(Exit.REFUSED)
         say("Done.")
@@ -169,20 +178,25 @@ def adopt(
 @app.command()
 def convert(
     source: Annotated[
-        Path | None, typer.Argument(help="A file, a folder, or - for standard input.", show_default=False)
+        Path | None,
+        typer.Argument(help="A file, a folder, or - for standard input.", show_default=False),
     ] = None,
     *,
     live: Annotated[
-        str | None, typer.Option(metavar="KIND/NAME", help="A job in the cluster instead of a file.")
+        str | None,
+        typer.Option(metavar="KIND/NAME", help="A job in the cluster instead of a file."),
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="A folder to write to, with the names of the files.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="A folder to write to, with the names of the files.")
+    ] = None,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
     """Turn MPIJobs v1alpha2 and et-operator's TrainingJobs into elastic MPIJobs v1, as YAML.
 
-    Objects of other kinds stay as they are. Each field without a counterpart is a line on standard error and a comment.
+    Objects of other kinds stay as they are. Each field without a counterpart is a line on standard
+    error and a comment.
 
     For example:
 
@@ -192,14 +206,16 @@ def convert(
 
     - `mpijob-elastic upgrade convert --live trainingjob/mnist -n ml`: convert a job in the cluster
 
-    Exit codes: 0 done; 1 refused (no YAML, not readable, no such job); 2 wrong usage; 4 no answer of the API server;
-    130 Ctrl-C.
+    Exit codes: 0 done; 1 refused (no YAML, not readable, no such job); 2 wrong usage; 4 no answer
+    of the API server; 130 Ctrl-C.
     """
     from upgrade import conversion_files as files  # noqa: PLC0415 - --help need not load the client
 
     complain = partial(say, err=True)
     if (source is None) == (live is None):
-        raise typer.BadParameter("give either a file, a folder or -, or --live KIND/NAME", param_hint="SOURCE")
+        raise typer.BadParameter(
+            "give either a file, a folder or -, or --live KIND/NAME", param_hint="SOURCE"
+        )
     if live is None:
         assert source is not None
         files.write(files.convert(source), output, say=complain)

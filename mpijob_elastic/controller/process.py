@@ -1,7 +1,7 @@
 """The controller process: its caches are always warm, it works only while it leads, and it hands over at its end.
 
-It serves /healthz, /readyz and /metrics over plain HTTP. Healthy: the watches give signs of life. Ready: the caches
-have been filled once. A standby is ready too, because it can take over at once.
+It serves /healthz, /readyz and /metrics over plain HTTP. Healthy: the watches give signs of life.
+Ready: the caches have been filled once. A standby is ready too, because it can take over at once.
 """
 
 import asyncio
@@ -51,8 +51,9 @@ from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-# Bytes that asyncio takes for each TLS connection, 256 KiB unless it is told otherwise. Each look by exec has a
-# connection, 88 may be under way (act/worker_probes, act/launcher_execs), and malloc keeps what they took.
+# Bytes that asyncio takes for each TLS connection, 256 KiB unless it is told otherwise. Each look
+# by exec has a connection, 88 may be under way (act/worker_probes, act/launcher_execs), and malloc
+# keeps what they took.
 CONNECTION_BUFFER = 64 * 2**10
 # Seconds that Events may still take when the leader stops.
 FLUSH_TIME = 2.0
@@ -68,8 +69,9 @@ _EXPECTED = (errors.Conflict, Outdated, NotLeader)
 class ControllerSettings:
     """Settings, as `mpijob-elastic controller --help` explains them.
 
-    identity: new for each process. signs: signs that a node is about to go, None if nodes may not be read. components:
-    optional ones that are installed (live.OPTIONS). health_host: None for all addresses, of IPv4 and IPv6.
+    identity: new for each process. signs: signs that a node is about to go, None if nodes may not
+    be read. components: optional ones that are installed (live.OPTIONS). health_host: None for all
+    addresses, of IPv4 and IPv6.
     """
 
     identity: str
@@ -88,7 +90,8 @@ class ControllerSettings:
 async def run(settings: ControllerSettings) -> None:
     """Run until SIGTERM or SIGINT.
 
-    Raises `kube.errors.Unconfigured` if no cluster configuration is found, OSError if the port is taken.
+    Raises `kube.errors.Unconfigured` if no cluster configuration is found, OSError if the port is
+    taken.
     """
     spare_memory()
     stop = asyncio.Event()
@@ -96,11 +99,18 @@ async def run(settings: ControllerSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     user_agent = f"mpijob-elastic-controller/{__version__}"
-    async with await connect(user_agent=user_agent, kubeconfig=settings.kubeconfig, context=settings.context) as client:
+    async with await connect(
+        user_agent=user_agent, kubeconfig=settings.kubeconfig, context=settings.context
+    ) as client:
         closed = await closed_to(client, settings.jobs_namespaces)
-        others = tuple(namespace for namespace in settings.jobs_namespaces if namespace not in closed)
+        others = tuple(
+            namespace for namespace in settings.jobs_namespaces if namespace not in closed
+        )
         if closed and others:
-            log.error("no rights in %s: gone, or `mpijob-elastic install` is to be run again", listed(closed))
+            log.error(
+                "no rights in %s: gone, or `mpijob-elastic install` is to be run again",
+                listed(closed),
+            )
             settings = replace(settings, jobs_namespaces=others)
         ending = asyncio.create_task(end_once_open(client, closed, stop))
         try:
@@ -112,7 +122,8 @@ async def run(settings: ControllerSettings) -> None:
 async def closed_to(client: ApiReader, namespaces: Sequence[str]) -> list[str]:
     """Return the namespaces in which we may not list jobs: a namespace that is deleted takes our Role along.
 
-    A watch there never lists, and must not keep the jobs of all others waiting when a controller starts.
+    A watch there never lists, and must not keep the jobs of all others waiting when a controller
+    starts.
     """
     found = []
     for namespace in namespaces:
@@ -144,7 +155,11 @@ class Controller:
     """Everything that the process holds, wired; `now` returns seconds since the epoch."""
 
     def __init__(
-        self, client: ApiWriter, settings: ControllerSettings, *, now: Callable[[], float] = time.time
+        self,
+        client: ApiWriter,
+        settings: ControllerSettings,
+        *,
+        now: Callable[[], float] = time.time,
     ) -> None:
         random = Random()  # noqa: S311 - jitter, no secret
         self._settings = settings
@@ -191,7 +206,9 @@ class Controller:
             execs=self._execs,
             events=self._events,
             metrics=self._metrics,
-            own=live.writers(client, gate, self._caches, self._events, now, options=settings.components),
+            own=live.writers(
+                client, gate, self._caches, self._events, now, options=settings.components
+            ),
         )
         self._reconciler = Reconciler(
             caches=self._caches,
@@ -218,12 +235,17 @@ class Controller:
 
     @asynccontextmanager
     async def _serving(self) -> AsyncIterator[int]:
-        """Serve health and metrics while the context lasts; yield the port. Raises OSError if the port is taken."""
+        """Serve health and metrics while the context lasts; yield the port.
+
+        Raises OSError if the port is taken.
+        """
 
         async def healthz(_: web.Request) -> web.Response:
             silent = {name: age for name, age in self._caches.ages().items() if age > DEAD_AFTER}
             if silent:
-                return web.Response(status=503, text=f"no sign of life of the watches of {', '.join(silent)}\n")
+                return web.Response(
+                    status=503, text=f"no sign of life of the watches of {', '.join(silent)}\n"
+                )
             return web.Response(text="ok\n")
 
         async def readyz(_: web.Request) -> web.Response:
@@ -237,11 +259,15 @@ class Controller:
             return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
         app = web.Application()
-        app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)])
+        app.add_routes(
+            [web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)]
+        )
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         try:
-            await web.TCPSite(runner, self._settings.health_host, self._settings.health_port).start()
+            await web.TCPSite(
+                runner, self._settings.health_host, self._settings.health_port
+            ).start()
             yield int(runner.addresses[0][1])
         finally:
             await runner.cleanup()

@@ -29,8 +29,9 @@ JOBS_AT_ONCE = 16
 class LiveRecheck:
     """Decides again.
 
-    caches: nodes, and what capabilities know by other objects, as last seen. probes: answers of a job's pods. timed:
-    adds how long each drain has been seen. read: how JSON is read. now: returns seconds since the epoch.
+    caches: nodes, and what capabilities know by other objects, as last seen. probes: answers of a
+    job's pods. timed: adds how long each drain has been seen. read: how JSON is read. now: returns
+    seconds since the epoch.
     """
 
     client: ApiReader
@@ -40,20 +41,34 @@ class LiveRecheck:
     timed: Callable[[JobView], JobView]
     read: views.Read
     now: Callable[[], float]
-    # The last few, each with all own writes that are due: a plan for a large scale-in in a queue has hundreds.
+    # The last few, each with all own writes that are due: a plan for a large scale-in in a queue
+    # has hundreds.
     _decided: deque[tuple[JobView, tuple[Action, ...]]] = field(
         default_factory=partial(deque, maxlen=JOBS_AT_ONCE), init=False
     )
 
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
-        """Return the deletions that still hold, at their live versions. Raises Outdated if the job is not ours."""
+        """Return the deletions that still hold, at their live versions.
+
+        Raises Outdated if the job is not ours.
+        """
         fresh = await self._ours(view)
         if fresh is None:
-            raise Outdated(f"{view.namespace}/{view.name} is gone, being deleted, or managed by another operator")
+            raise Outdated(
+                f"{view.namespace}/{view.name} is gone, being deleted, or managed by another operator"
+            )
         wanted = {removal.worker.ref.uid for removal in action.removals}
-        due = [removal for removal in drain.leave(fresh).removals if removal.worker.ref.uid in wanted]
-        there = await self._there(removal.worker.facts.node for removal in due if removal.outcome == "lost")
-        return [removal for removal in due if removal.outcome != "lost" or removal.worker.facts.node not in there]
+        due = [
+            removal for removal in drain.leave(fresh).removals if removal.worker.ref.uid in wanted
+        ]
+        there = await self._there(
+            removal.worker.facts.node for removal in due if removal.outcome == "lost"
+        )
+        return [
+            removal
+            for removal in due
+            if removal.outcome != "lost" or removal.worker.facts.node not in there
+        ]
 
     async def suspended(self, view: JobView) -> bool:
         """Tell whether the job is ours and still to be suspended."""
@@ -68,7 +83,11 @@ class LiveRecheck:
             return False
         if facts.metadata.uid != view.ref.uid:
             return False
-        free = {gated.ref.uid for one in stop.free(self._derived(views.with_job(view, facts))) for gated in one.pods}
+        free = {
+            gated.ref.uid
+            for one in stop.free(self._derived(views.with_job(view, facts)))
+            for gated in one.pods
+        }
         return free.issuperset(gated.ref.uid for gated in action.pods)
 
     async def due(self, view: JobView, action: Action) -> bool:
@@ -76,7 +95,11 @@ class LiveRecheck:
         due = next((due for seen, due in self._decided if seen is view), None)
         if due is None:
             fresh = await self._fresh(view)
-            due = tuple(own for one in fresh.wishes.capabilities for own in one.due(fresh)) if fresh else ()
+            due = (
+                tuple(own for one in fresh.wishes.capabilities for own in one.due(fresh))
+                if fresh
+                else ()
+            )
             self._decided.append((view, due))
         return action in due
 
@@ -85,9 +108,18 @@ class LiveRecheck:
         fresh = await self._ours(view)
         if fresh is None or _launcher(fresh.view) != _launcher(view):
             return []
-        due = {found: fresh.view.worker(found.pod) for found in frozen_execs.endable(fresh.view, action.execs)}
-        there = await self._there(worker.facts.node for worker in due.values() if worker and worker.facts.node_gone_at)
-        return [found for found, worker in due.items() if worker is None or worker.facts.node not in there]
+        due = {
+            found: fresh.view.worker(found.pod)
+            for found in frozen_execs.endable(fresh.view, action.execs)
+        }
+        there = await self._there(
+            worker.facts.node for worker in due.values() if worker and worker.facts.node_gone_at
+        )
+        return [
+            found
+            for found, worker in due.items()
+            if worker is None or worker.facts.node not in there
+        ]
 
     async def _there(self, nodes: Iterable[str]) -> set[str]:
         """Return the nodes that are said to be gone and are not."""

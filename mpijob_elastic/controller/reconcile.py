@@ -26,7 +26,8 @@ from mpijob_elastic.observe.watching import JobKey
 
 log = logging.getLogger(__name__)
 
-# A scale takes four rounds (Role, list, touch, deletions); a job that is not done after this many comes back later.
+# A scale takes four rounds (Role, list, touch, deletions); a job that is not done after this many
+# comes back later.
 MOST_ROUNDS = 16
 # Seconds until it does.
 UNDONE_PAUSE = 5.0
@@ -54,7 +55,8 @@ class Reconciler:
     async def reconcile(self, key: JobKey) -> None:
         """Bring a job as far as is possible now.
 
-        Raises errors.KubeError, NotLeader or Outdated: the job is to be seen again. A refusal is not raised.
+        Raises errors.KubeError, NotLeader or Outdated: the job is to be seen again. A refusal is
+        not raised.
         """
         for _ in range(MOST_ROUNDS):
             state = self._see(key)
@@ -67,18 +69,29 @@ class Reconciler:
             due = plan(state)
             if not await self._do(key, state, due):
                 return self._rest(key, state, due)
-        log.warning("%s is not done after %d rounds; again in %.0f s", key, MOST_ROUNDS, UNDONE_PAUSE)
+        log.warning(
+            "%s is not done after %d rounds; again in %.0f s", key, MOST_ROUNDS, UNDONE_PAUSE
+        )
         self.queue.put_after(key, UNDONE_PAUSE)
         return None
 
     def forget(self, key: JobKey) -> None:
         """Forget a job that is gone."""
-        for memory in (self.scales, self.drains, self.writer, self.prober, self.writer.execs, self.refusals):
+        for memory in (
+            self.scales,
+            self.drains,
+            self.writer,
+            self.prober,
+            self.writer.execs,
+            self.refusals,
+        ):
             memory.forget(key)
 
     def _see(self, key: JobKey) -> JobState | None:
         self.queue.caught_up(key)
-        view = self.caches.view(key, probes=partial(self.prober.seen, key), holds=partial(self.writer.execs.held, key))
+        view = self.caches.view(
+            key, probes=partial(self.prober.seen, key), holds=partial(self.writer.execs.held, key)
+        )
         if view is None:
             return None
         if refused := self.refusals.seen(key):
@@ -90,7 +103,8 @@ class Reconciler:
     async def _do(self, key: JobKey, state: JobState, due: Plan) -> bool:
         """Carry out what is due; return True if anything was written.
 
-        What is refused holds back nothing but what needs it. What has changed meanwhile is raised after all others.
+        What is refused holds back nothing but what needs it. What has changed meanwhile is raised
+        after all others.
         """
         self.scales.watch(key, state, due)
         self.refusals.keep(key, due.actions)
@@ -116,17 +130,28 @@ class Reconciler:
         return written
 
     async def _try(self, key: JobKey, view: JobView, action: Action) -> bool:
-        """Write, unless that was refused just now; return True if it was taken. Raises what is no refusal."""
+        """Write, unless that was refused just now; return True if it was taken.
+
+        Raises what is no refusal.
+        """
         if self.refusals.waits(key, action):
             return False
         try:
             await self.writer.perform(view, action)
         except errors.KubeError as error:
-            is_conflict = isinstance(error, errors.Conflict) and not isinstance(error, errors.AlreadyExists)
+            is_conflict = isinstance(error, errors.Conflict) and not isinstance(
+                error, errors.AlreadyExists
+            )
             if errors.is_away(error) or is_conflict:
                 raise
             note = self.refusals.add(key, action, error)
-            log.log(logging.WARNING if note else logging.INFO, "%s: %s: %s", key, type(action).__name__, error)
+            log.log(
+                logging.WARNING if note else logging.INFO,
+                "%s: %s: %s",
+                key,
+                type(action).__name__,
+                error,
+            )
             if note and note.line not in view.facts.notices:
                 self.writer.events.emit(view, note)
             return False
@@ -146,10 +171,10 @@ class Reconciler:
 def end_ranks(key: JobKey, pods: Iterable[PodFacts], prober: Prober, *, now: float) -> float | None:
     """End the ranks of these pods that had their time; return the seconds to the next look, None if none is needed.
 
-    These workers are being deleted, and their job is gone or has finished. A rank outlives the exec that started it,
-    and its driver has ended, so nobody tells it to leave. The grace period that our webhook gives a worker
-    (webhook/rules/worker_grace) would keep its GPUs for the drain-timeout, so such ranks are ended after the period
-    that Kubernetes would have given.
+    These workers are being deleted, and their job is gone or has finished. A rank outlives the exec
+    that started it, and its driver has ended, so nobody tells it to leave. The grace period that
+    our webhook gives a worker (webhook/rules/worker_grace) would keep its GPUs for the
+    drain-timeout, so such ranks are ended after the period that Kubernetes would have given.
     """
     waits = []
     for pod in pods:

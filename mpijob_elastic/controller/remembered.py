@@ -1,7 +1,7 @@
 """What a process remembers of each job between two looks: times that it saw, refused writes, changes of size.
 
-In memory alone: after a change of the leader a refused write is tried at once, a wait may take longer but never less
-than its time, and a change of size is not measured.
+In memory alone: after a change of the leader a refused write is tried at once, a wait may take
+longer but never less than its time, and a change of size is not measured.
 """
 
 import time
@@ -19,7 +19,8 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.watching import JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
 
-# Each try costs a write and what the API server asks for it, and what a policy refuses may stay refused.
+# Each try costs a write and what the API server asks for it, and what a policy refuses may stay
+# refused.
 RETRY = Backoff(first=1.0, longest=30.0)
 
 
@@ -27,15 +28,19 @@ RETRY = Backoff(first=1.0, longest=30.0)
 class SeenTimes:
     """Since when this process has seen each drain, missing pod, and host list; `clock` returns monotonic seconds.
 
-    A drain begins, and a list changes, at a time that some leader wrote down. The wall clock of this process may be
-    ahead of that leader's, or step forward meanwhile, so the wall clock alone ends no drain, and lets no change follow
-    another.
+    A drain begins, and a list changes, at a time that some leader wrote down. The wall clock of
+    this process may be ahead of that leader's, or step forward meanwhile, so the wall clock alone
+    ends no drain, and lets no change follow another.
     """
 
     clock: Callable[[], float]
-    _first: dict[tuple[str, str], dict[tuple[str, float], float]] = field(default_factory=dict, init=False)
+    _first: dict[tuple[str, str], dict[tuple[str, float], float]] = field(
+        default_factory=dict, init=False
+    )
     # By job: the times of the list's last changes, its touch, and when they were first seen.
-    _lists: dict[tuple[str, str], tuple[tuple[float, float, str], float]] = field(default_factory=dict, init=False)
+    _lists: dict[tuple[str, str], tuple[tuple[float, float, str], float]] = field(
+        default_factory=dict, init=False
+    )
 
     def timed(self, view: JobView) -> JobView:
         """Return the view with the times for which its drains, missing pods and new list have been seen."""
@@ -44,7 +49,9 @@ class SeenTimes:
         if not view.memory.left and not view.missing and list_seen is None:
             return view  # nothing waits, as at most looks
         first = self._first.get((view.namespace, view.name), {})
-        return replace(view, drains_seen={found: now - at for found, at in first.items()}, list_seen=list_seen)
+        return replace(
+            view, drains_seen={found: now - at for found, at in first.items()}, list_seen=list_seen
+        )
 
     def watch(self, state: JobState) -> None:
         """Note drains and missing pods of a job as it is now; any other drain of it is over."""
@@ -63,7 +70,11 @@ class SeenTimes:
         if not (memory.added_at or memory.removed_at):
             return None
         touch = (view.launcher.facts.refreshed or "") if view.launcher else ""
-        change = memory.added_at, memory.removed_at, touch.partition("+")[0]  # a repeated touch shows nothing new
+        change = (
+            memory.added_at,
+            memory.removed_at,
+            touch.partition("+")[0],
+        )  # a repeated touch shows nothing new
         job = view.namespace, view.name
         if job not in self._lists or self._lists[job][0] != change:
             self._lists[job] = change, now
@@ -109,7 +120,8 @@ class Refusals:
             return None
         what, _, _ = action.says().partition("\n")
         note = warning(
-            REFUSED, f"not done: {what[:LONGEST_REASON]}. {str(error)[:LONGEST_REASON]}. Everything else goes on"
+            REFUSED,
+            f"not done: {what[:LONGEST_REASON]}. {str(error)[:LONGEST_REASON]}. Everything else goes on",
         )
         refused.words = note.message
         return note

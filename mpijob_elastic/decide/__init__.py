@@ -1,12 +1,15 @@
 """The whole policy: from one view of a job and the time to the writes and looks that are due.
 
-No IO, no clock, no logging. `decide` is called again after every write and every change, and gives the next safe step
-from what it sees alone, so a crash between any two writes leaves a state that the next call completes. An empty plan
-means that all is well. `derive` finds out once how each worker stands; the steps below read that.
+No IO, no clock, no logging. `decide` is called again after every write and every change, and gives
+the next safe step from what it sees alone, so a crash between any two writes leaves a state that
+the next call completes. An empty plan means that all is well. `derive` finds out once how each
+worker stands; the steps below read that.
 
 The complexity comes from three sides that do not wait for one another:
-- Horovod's driver, which reads the host list once a second and blacklists a host whose rank dies (see host_list);
-- the operator, which creates what is missing and never deletes or updates (host_list, drain, launcher_start);
+- Horovod's driver, which reads the host list once a second and blacklists a host whose rank dies
+  (see host_list);
+- the operator, which creates what is missing and never deletes or updates (host_list, drain,
+  launcher_start);
 - the user, who edits the size at any time, also back.
 """
 
@@ -65,7 +68,8 @@ def plan(state: JobState) -> Plan:
     found = _job(state)
     own: list[Action | None] = []
     if view.gated and (freed := list(stop.free(state))):
-        # Last, because what else is due was decided for pods that cannot start. Who is resumed starts as a whole again.
+        # Last, because what else is due was decided for pods that cannot start. Who is resumed
+        # starts as a whole again.
         own += [*(one.prepare(state) for one in state.wishes.capabilities), *freed]
     own += [action for one in state.wishes.capabilities for action in one.due(state)]
     new = [action for action in own if action and action not in found.actions]
@@ -79,7 +83,8 @@ def _marked(state: JobState, found: Plan) -> Plan:
     view = state.view
     for action in found.actions:
         if isinstance(action, WriteConfig | Delete) and type(action) not in view.refused:
-            return found  # a change of the list is marked as it then is, and a job that goes not at all
+            # a change of the list is marked as it then is, and a job that goes not at all
+            return found
     marks = {key: text for one in state.wishes.capabilities for key, text in one.marks(state)}
     told = next((action for action in found.actions if isinstance(action, TellUser)), None)
     # To a job that is another operator's the farewell is the last write.
@@ -89,7 +94,9 @@ def _marked(state: JobState, found: Plan) -> Plan:
         alone = TellUser(ref=view.ref, text=view.facts.notices, marks=marks, only_marks=True)
         return replace(found, actions=(*found.actions, alone))
     marked = replace(told, marks=marks)
-    return replace(found, actions=tuple(marked if action is told else action for action in found.actions))
+    return replace(
+        found, actions=tuple(marked if action is told else action for action in found.actions)
+    )
 
 
 def _job(state: JobState) -> Plan:
@@ -99,8 +106,12 @@ def _job(state: JobState) -> Plan:
     if state.foreign:
         return handover.farewell(state)
     if view.ended:
-        return _finish(state)  # what a launcher's end means, the operator says; mostly within a moment
-    is_ours = not view.foreign  # what was another operator's is ours again with our list (handover.take_back)
+        return _finish(
+            state
+        )  # what a launcher's end means, the operator says; mostly within a moment
+    is_ours = (
+        not view.foreign
+    )  # what was another operator's is ours again with our list (handover.take_back)
     ended = launcher_start.end(state) if state.wishes.end and is_ours else None
     if ended or view.config is None or view.role is None or not (view.workers or view.launcher):
         # The operator creates them first; pods that another operator made are not seen at all.
@@ -108,7 +119,9 @@ def _job(state: JobState) -> Plan:
             return _plan(state, [])
         refused, wake = (None, None) if view.handed_over else notices.refused(state)
         told = notices.tell(state)[0] if refused or view.unread else None
-        return _plan(state, [*_prepared(state), (ended or frozen_execs.end(state), None), (told, wake)])
+        return _plan(
+            state, [*_prepared(state), (ended or frozen_execs.end(state), None), (told, wake)]
+        )
     return _steps(state, view.config, view.role)
 
 
@@ -116,7 +129,9 @@ def _prepared(state: JobState) -> list[Due]:
     return [(one.prepare(state), None) for one in state.wishes.capabilities]
 
 
-def _asked(answers: Iterable[tuple[Action | None, float | None]]) -> tuple[Action | None, float | None]:
+def _asked(
+    answers: Iterable[tuple[Action | None, float | None]],
+) -> tuple[Action | None, float | None]:
     """Return the first write that a capability asks for, and when to look again."""
     answers = list(answers)
     return next((write for write, _ in answers if write), None), _first(at for _, at in answers)
@@ -125,7 +140,11 @@ def _asked(answers: Iterable[tuple[Action | None, float | None]]) -> tuple[Actio
 def _steps(state: JobState, config: Config, role: Role) -> Plan:
     view = state.view
     change, wake = config_map.write(state, config)
-    if view.facts.notices and view.handed_over and (tried := handover.take_back(state, config, change, wake_at=wake)):
+    if (
+        view.facts.notices
+        and view.handed_over
+        and (tried := handover.take_back(state, config, change, wake_at=wake))
+    ):
         return tried
     due: list[Due] = [(host_list.grow_role(view, role), None)]
     if state.mends_at > state.now:  # nothing that follows holds for a list that is not ours
@@ -143,12 +162,16 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
         gone = drain.leave(state)
         due.append((DeleteWorkers(removals=gone.removals) if gone.removals else None, gone.wake_at))
         due += [(released, None) for released in gone.released]
-        due.append((ProbeWorkers(workers=gone.evicted, drained=True) if gone.evicted else None, None))
+        due.append(
+            (ProbeWorkers(workers=gone.evicted, drained=True) if gone.evicted else None, None)
+        )
         due.append((ProbeWorkers(workers=gone.probes) if gone.probes else None, None))
     if view.launcher and view.launcher.held.frozen:
         due.append((frozen_execs.end(state), None))
     due.append(notices.tell(state))
-    due.append(stop.stop(state) if state.wishes.stop else (None, None))  # what is told holds the next launcher back
+    due.append(
+        stop.stop(state) if state.wishes.stop else (None, None)
+    )  # what is told holds the next launcher back
     due.append((_restored_selector(view), None))
     if state.wishes.capabilities and not state.wishes.stop:
         due.append(_asked(one.resize(state) for one in state.wishes.capabilities))
@@ -158,10 +181,10 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
 def _restored_selector(view: JobView) -> WriteSelector | None:
     """Return the write of the workers' selector into the job's status, for the subresource scale, or None.
 
-    [operator] writes the status by its own type, which drops the field; the webhook puts it back in the same write, and
-    this is for when the webhook is away. A job that has no conditions yet is left alone (see `notices.tell`), and so is
-    a job whose size cannot change. Where the MPIJob definition would drop the field again nothing is due: each write
-    would bring about the next.
+    [operator] writes the status by its own type, which drops the field; the webhook puts it back in
+    the same write, and this is for when the webhook is away. A job that has no conditions yet is
+    left alone (see `notices.tell`), and so is a job whose size cannot change. Where the MPIJob
+    definition would drop the field again nothing is due: each write would bring about the next.
     """
     if not view.selector_due or not view.facts.reported or not view.elastic:
         return None
@@ -173,7 +196,8 @@ def _finish(state: JobState) -> Plan:
     told = notices.tell_suspicious_success(state)
     removes = () if state.wishes.keeps else state.wishes.capabilities
     expired, wake = _asked(one.remove(state) for one in removes)
-    # A notice changes the version at which the job is deleted; a job that goes takes its workers along.
+    # A notice changes the version at which the job is deleted; a job that goes takes its workers
+    # along.
     if expired and (told is None or TellUser in state.view.refused):
         return _plan(state, [(expired, wake), (None, gone.wake_at)])
     removals = DeleteWorkers(removals=gone.removals) if gone.removals else None
@@ -214,8 +238,10 @@ def in_words(state: JobState, plan: Plan) -> list[str]:
         "the job has ended": view.facts.finished,
         f"{names.launcher(view.name)} has ended, and the operator has not said that the job has": view.ended,
         "the size is not known: Worker.replicas is missing": not view.facts.size_known,
-        "the operator has not created the job's ConfigMap and Role yet": view.config is None or view.role is None,
-        f"the operator has not created {listed(view.missing)}": bool(view.missing) and not suspended_by,
+        "the operator has not created the job's ConfigMap and Role yet": view.config is None
+        or view.role is None,
+        f"the operator has not created {listed(view.missing)}": bool(view.missing)
+        and not suspended_by,
         "a change has to wait": plan.wake_at is not None,
         **{words: True for one in state.wishes.capabilities if (words := one.waits_for(state))},
         f"the job is suspended by {suspended_by}": bool(suspended_by),

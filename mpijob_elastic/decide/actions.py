@@ -1,8 +1,9 @@
 """Every write and every look on behalf of a job, as a value that carries its reason in words.
 
-A `Patch`, `Create` or `Delete` says all that is sent; `act.writer` sends each of these three in one function. For the
-other actions `act` reads live objects first, or writes to many pods; frozen execs take an exec each. Beside these it
-writes only Events for a job. Install, upgrade, the webhook's certificates and the lease write on their own.
+A `Patch`, `Create` or `Delete` says all that is sent; `act.writer` sends each of these three in one
+function. For the other actions `act` reads live objects first, or writes to many pods; frozen execs
+take an exec each. Beside these it writes only Events for a job. Install, upgrade, the webhook's
+certificates and the lease write on their own.
 """
 
 from abc import ABC, abstractmethod
@@ -26,7 +27,10 @@ Operations = Sequence[Object]
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """An Event for the user. For `explain` alone: next_step, a command, and detail, words that change at any moment."""
+    """An Event for the user.
+
+    For `explain` alone: next_step, a command, and detail, words that change at any moment.
+    """
 
     reason: str
     message: str
@@ -47,15 +51,22 @@ def normal(reason: str, message: str, *, next_step: str = "", detail: str = "") 
 
 def warning(reason: str, message: str, *, next_step: str = "", detail: str = "") -> Note:
     """Return a warning on a single line: the annotation holds a note a line, and a user's value may have several."""
-    return Note(reason=reason, message=" ".join(message.split()), warning=True, next_step=next_step, detail=detail)
+    return Note(
+        reason=reason,
+        message=" ".join(message.split()),
+        warning=True,
+        next_step=next_step,
+        detail=detail,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
     """A write on behalf of a job.
 
-    words: what it does, if its notes do not say that, formatted with itself. rechecked: an own write of a capability
-    that rests on what runs is decided again on pods read live, as a new leader's caches may lag.
+    words: what it does, if its notes do not say that, formatted with itself. rechecked: an own
+    write of a capability that rests on what runs is decided again on pods read live, as a new
+    leader's caches may lag.
     """
 
     words: ClassVar[str] = ""
@@ -107,7 +118,11 @@ class Create(Action, ABC):
 
     def body(self) -> Object:
         """The new object."""
-        return {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **self.content()}
+        return {
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.kind,
+            **self.content(),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +147,10 @@ class Delete(_OfObject):
 
 @dataclass(frozen=True, kw_only=True)
 class Patch(_OfObject, ABC):
-    """Change an object. An answer that lacks the change is an error: an admission plugin changes what we write."""
+    """Change an object.
+
+    An answer that lacks the change is an error: an admission plugin changes what we write.
+    """
 
     subresource: ClassVar[str | None] = None
 
@@ -148,10 +166,16 @@ class Patch(_OfObject, ABC):
         """The patch with its precondition, without which the API server refuses it."""
         change, version = self.change(), self.ref.resource_version
         if isinstance(change, Mapping):
-            same = {"uid": self.ref.uid, **({"resourceVersion": version} if self.at_version else {})}
+            same = {
+                "uid": self.ref.uid,
+                **({"resourceVersion": version} if self.at_version else {}),
+            }
             return {**change, "metadata": {**change.get("metadata", {}), **same}}
         if self.at_version:
-            return ({"op": "replace", "path": "/metadata/resourceVersion", "value": version}, *change)
+            return (
+                {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+                *change,
+            )
         return (test("/metadata/uid", self.ref.uid), *change)
 
 
@@ -173,7 +197,11 @@ class Adopt(Patch):
     pods: tuple[Identity, ...] = ()
 
     def change(self) -> Object:
-        return {"metadata": {"ownerReferences": [controller(self.job), *(owner(PODS, pod) for pod in self.pods)]}}
+        return {
+            "metadata": {
+                "ownerReferences": [controller(self.job), *(owner(PODS, pod) for pod in self.pods)]
+            }
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,7 +226,10 @@ class WriteRole(Noted, Patch):
 
     def change(self) -> Operations:
         rule = f"/rules/{self.exec_rule}"
-        return (test(f"{rule}/resources", ["pods/exec"]), put(f"{rule}/resourceNames", list(self.exec_names)))
+        return (
+            test(f"{rule}/resources", ["pods/exec"]),
+            put(f"{rule}/resourceNames", list(self.exec_names)),
+        )
 
     def about(self) -> tuple[object, ...]:
         return self.exec_names
@@ -208,7 +239,8 @@ class WriteRole(Noted, Patch):
 class WriteConfig(Action):
     """Publish a host list: script, hostfile and memory in a single write, and kubexec.sh if it must change.
 
-    added, removed: pods. lost: of the removed what nobody asked to leave. takes_back: from another operator.
+    added, removed: pods. lost: of the removed what nobody asked to leave. takes_back: from another
+    operator.
     """
 
     ref: Identity
@@ -238,7 +270,8 @@ class WriteConfig(Action):
 class RefreshLauncher(Annotate):
     """Touch the launcher pod, so that its kubelet shows it the new ConfigMap at once.
 
-    text: config_map.mark. again: the repetition, 0 for the first touch. tries: counts it, should it be refused.
+    text: config_map.mark. again: the repetition, 0 for the first touch. tries: counts it, should it
+    be refused.
     """
 
     key: str = names.REFRESHED
@@ -255,7 +288,8 @@ class RefreshLauncher(Annotate):
 class ProbeWorkers:
     """Look by exec whether anything but the main process runs in workers: leaving, which come first, or published.
 
-    drained: none runs, and the pods are being deleted: the main process is told not to wait for a rank that may start.
+    drained: none runs, and the pods are being deleted: the main process is told not to wait for a
+    rank that may start.
     """
 
     workers: tuple[Worker, ...]
@@ -263,7 +297,10 @@ class ProbeWorkers:
     drained: bool = False
 
     def says(self) -> str:
-        """What it does, in words for a plan. Only the controller knows when it last looked into published workers."""
+        """What it does, in words for a plan.
+
+        Only the controller knows when it last looked into published workers.
+        """
         pods = listed(pod.name for pod in self.workers)
         if self.drained:
             return f"tell the main process of {pods} by exec that its worker has drained"
@@ -329,10 +366,11 @@ class ReleaseWorker(Noted, Annotate):
 class DeleteLauncher(Noted):
     """Delete a launcher whose main container has never started, or of a suspended job; the operator recreates it.
 
-    It goes without a grace period. [operator] Otherwise it would see the launcher end, and call the job Failed or
-    Succeeded for ever: a kubelet reports the phase of every other pod before that is gone
-    (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination-forced). The kubelet still sends
-    SIGTERM first. suspends: it is read live before that the job is suspended. waits: the next waits for quota anyway.
+    It goes without a grace period. [operator] Otherwise it would see the launcher end, and call the
+    job Failed or Succeeded for ever: a kubelet reports the phase of every other pod before that is
+    gone (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination-forced).
+    The kubelet still sends SIGTERM first. suspends: it is read live before that the job is
+    suspended. waits: the next waits for quota anyway.
     """
 
     launcher: Launcher
@@ -378,7 +416,8 @@ class Ungate(Noted):
 class TellUser(Annotate):
     """Tell the user what the job waits for: the new text of the annotation, and an Event for each new line.
 
-    marks: other annotations that change by the same write, "" where they go. only_marks: the text stays.
+    marks: other annotations that change by the same write, "" where they go. only_marks: the text
+    stays.
     """
 
     key: str = names.STATUS
@@ -406,7 +445,8 @@ class TellUser(Annotate):
 class WriteSelector(Patch):
     """Write the selector of the workers into the job's status, where the subresource scale reads it.
 
-    By JSON patch: of a patch of the status the API server takes only that, so a uid in a merge patch would not count.
+    By JSON patch: of a patch of the status the API server takes only that, so a uid in a merge
+    patch would not count.
     """
 
     at_version = False
@@ -447,8 +487,8 @@ Look = ProbeWorkers | LookIntoLauncher
 class Plan:
     """The writes to do now, in this order, and the looks, which change no object.
 
-    A write that is refused holds back no other, but what `needs_notice`.
-    wake_at: when a write may be due without a change (seconds since the epoch, or None); look_at: when a look is.
+    A write that is refused holds back no other, but what `needs_notice`. wake_at: when a write may
+    be due without a change (seconds since the epoch, or None); look_at: when a look is.
     """
 
     actions: tuple[Action, ...] = ()
@@ -460,8 +500,9 @@ class Plan:
 def needs_notice(action: Action | Look) -> bool:
     """Tell whether a write may only follow the notice of its plan, and waits where that is refused.
 
-    By the notice the webhook holds the next launcher of a suspended job back, where no queue does, and in it stands for
-    how long another operator must be silent before its job is taken back again.
+    By the notice the webhook holds the next launcher of a suspended job back, where no queue does,
+    and in it stands for how long another operator must be silent before its job is taken back
+    again.
     """
     return (isinstance(action, DeleteLauncher) and action.suspends and not action.waits) or (
         isinstance(action, WriteConfig) and action.takes_back

@@ -2,17 +2,25 @@
 
 Everything is in a single write, so a crash leaves either the old state or the new state.
 
-After it the launcher is touched: a kubelet syncs a pod at once when its annotations change, and mounts the ConfigMap as
-it knows it. If its watch of the ConfigMap lags behind its watch of the pod, that is the old list, and it looks again
-after 60 to 90 s, perhaps after the drain-timeout. A rank that stays in a leaving worker may be due to that, so the
-touch is repeated. Drains and pauses count from the first touch, so a repetition makes none of them longer.
+After it the launcher is touched: a kubelet syncs a pod at once when its annotations change, and
+mounts the ConfigMap as it knows it. If its watch of the ConfigMap lags behind its watch of the pod,
+that is the old list, and it looks again after 60 to 90 s, perhaps after the drain-timeout. A rank
+that stays in a leaving worker may be due to that, so the touch is repeated. Drains and pauses count
+from the first touch, so a repetition makes none of them longer.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import handover, host_list, launcher_start, lost_ranks, moves, next_memory
+from mpijob_elastic.decide import (
+    handover,
+    host_list,
+    launcher_start,
+    lost_ranks,
+    moves,
+    next_memory,
+)
 from mpijob_elastic.decide.actions import Note, RefreshLauncher, WriteConfig, normal, warning
 from mpijob_elastic.decide.state import TOUCHED, JobState, WorkerState
 from mpijob_elastic.model import kubexec, phrases
@@ -20,8 +28,9 @@ from mpijob_elastic.model.job import Config, hostfile_slots
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.phrases import listed
 
-# Seconds after the first touch at which it is repeated while a rank may run in a leaving worker. A watch mostly lags
-# for a moment, and soon after the last repetition the kubelet has looked by itself.
+# Seconds after the first touch at which it is repeated while a rank may run in a leaving worker. A
+# watch mostly lags for a moment, and soon after the last repetition the kubelet has looked by
+# itself.
 TOUCH_AGAIN_AFTER = (5.0, 15.0, 35.0, 75.0)
 
 
@@ -34,10 +43,16 @@ def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | 
         return None, step.wake_at  # a list that the driver cannot read is better than an empty list
     change = _change(state, config, step.hosts)
     memory = next_memory.memory(state, config, change)
-    same = (change.script, change.hostfile, change.kubexec) == (config.facts.script, config.facts.hostfile, None)
+    same = (change.script, change.hostfile, change.kubexec) == (
+        config.facts.script,
+        config.facts.hostfile,
+        None,
+    )
     if same and not next_memory.is_due(state, config, memory):
         return None, step.wake_at
-    change = replace(change, memory=memory, lost=_lost(state, change.removed) if change.removed else ())
+    change = replace(
+        change, memory=memory, lost=_lost(state, change.removed) if change.removed else ()
+    )
     return replace(change, notes=tuple(_notes(state, config, change))), step.wake_at
 
 
@@ -100,9 +115,14 @@ def _host(state: JobState, pod: str) -> str:
 
 
 def _slots(state: JobState, config: Config) -> int:
-    # The driver mis-assigns local ranks when a listed host's slots change (horovod#1849): they hold while it runs.
+    # The driver mis-assigns local ranks when a listed host's slots change (horovod#1849): they hold
+    # while it runs.
     if state.view.driver_running and (config.published is None or config.published.hosts):
-        known = config.published.slots if config.published and config.signed else hostfile_slots(config.facts.hostfile)
+        known = (
+            config.published.slots
+            if config.published and config.signed
+            else hostfile_slots(config.facts.hostfile)
+        )
         return known or state.view.facts.slots
     return state.view.facts.slots
 
@@ -110,7 +130,9 @@ def _slots(state: JobState, config: Config) -> int:
 def _hostfile(state: JobState, config: Config, published: tuple[str, ...], slots: int) -> str:
     view = state.view
     if not view.elastic:
-        return config.facts.hostfile  # mpirun was told its -np; a list that shrinks or grows under it can only harm
+        return (
+            config.facts.hostfile
+        )  # mpirun was told its -np; a list that shrinks or grows under it can only harm
     if view.driver_running:
         # A recreated launcher waits for each of these, so they are workers that run.
         return names.hostfile(list(published), slots=slots) if published else config.facts.hostfile
@@ -140,7 +162,11 @@ def _removed(state: JobState, change: WriteConfig, sizes: str) -> Iterable[Note]
     cut_off = [pod for pod in change.lost if pod in state.cut_off]
     others = {*change.lost} - state.cut_off - {worker.name for worker in without_rank}
     surplus = [pod for pod in change.removed if _is_to_go(state, pod)]
-    disrupted = [f"{worker.name} ({moves.cause(worker)})" for worker in gone if worker.wanted and worker.cause]
+    disrupted = [
+        f"{worker.name} ({moves.cause(worker)})"
+        for worker in gone
+        if worker.wanted and worker.cause
+    ]
     limit = phrases.duration(state.view.policy.drain_timeout)
     nodes = {state.by_name[pod].pod.facts.node for pod in cut_off}
     for note, reason, pods, why in (
@@ -167,7 +193,11 @@ def _lost(state: JobState, removed: Iterable[str]) -> tuple[str, ...]:
     asked = {
         worker.name
         for worker in state.workers
-        if (not worker.pod.probe.busy_seen if worker.rank_lost else worker.cause or not worker.wanted)
+        if (
+            not worker.pod.probe.busy_seen
+            if worker.rank_lost
+            else worker.cause or not worker.wanted
+        )
     }
     stay = {*state.view.wanted_names} - asked
     return tuple(pod for pod in removed if pod in stay)
@@ -193,7 +223,9 @@ def _without_rank(workers: Sequence[WorkerState]) -> Iterable[Note]:
 
 def _renamed(state: JobState, added: Iterable[str]) -> Iterable[Note]:
     newcomers = [state.by_name[pod] for pod in added]
-    renamed = [f"{worker.name} listed as {worker.host}" for worker in newcomers if worker.incarnation]
+    renamed = [
+        f"{worker.name} listed as {worker.host}" for worker in newcomers if worker.incarnation
+    ]
     if renamed:
         yield normal(
             "HostRenamed",

@@ -19,7 +19,11 @@ def pod_sets(view: JobView, *, workers: int) -> tuple[PodSet, ...]:
     if launcher is None or (first is None and workers):
         return ()
     asked = PodSet(name=LAUNCHER, count=1, like=launcher.ref)
-    return (asked, PodSet(name=WORKERS, count=workers, like=first.ref)) if first and workers else (asked,)
+    return (
+        (asked, PodSet(name=WORKERS, count=workers, like=first.ref))
+        if first and workers
+        else (asked,)
+    )
 
 
 def ending(view: JobView) -> list[Launcher | Worker]:

@@ -1,7 +1,7 @@
 """Derive the state of a job from its view and the time, once per look.
 
-First the job as a whole (Moment), because what holds for a worker depends on what the launcher was shown; then
-each worker; then what follows from all of them.
+First the job as a whole (Moment), because what holds for a worker depends on what the launcher was
+shown; then each worker; then what follows from all of them.
 """
 
 from dataclasses import fields, replace
@@ -25,8 +25,8 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Worker
 
 _NOBODY: frozenset[str] = frozenset()
-# Seconds from the creation of a failed worker until it is replaced where its failures are not counted before it is
-# Ready, because the list stays (config_map.write).
+# Seconds from the creation of a failed worker until it is replaced where its failures are not
+# counted before it is Ready, because the list stays (config_map.write).
 UNCOUNTED_AFTER = 10.0
 
 
@@ -53,7 +53,9 @@ def derive(view: JobView, *, now: float) -> JobState:
         by_name={worker.name: worker for worker in workers},
         leaving=_leaving(moment, workers),
         idle=idle,
-        cut_off=lost_ranks.on_lost_nodes(moment, workers, resume_at=resume_at) if node_gone else _NOBODY,
+        cut_off=lost_ranks.on_lost_nodes(moment, workers, resume_at=resume_at)
+        if node_gone
+        else _NOBODY,
         settled_at=host_list.settled_at(moment),
         resume_at=resume_at,
     )
@@ -66,16 +68,25 @@ def _moment(view: JobView, wishes: Wishes, *, now: float) -> Moment:
         view=view,
         wishes=wishes,
         now=now,
-        stopped=(wishes.stop != "" or view.gated) and stop.is_stopped(view, stops=wishes.stop != ""),
-        foreign=wishes.manage.why if wishes.manage else handover.reason(view, now=now) if view.foreign else "",
+        stopped=(wishes.stop != "" or view.gated)
+        and stop.is_stopped(view, stops=wishes.stop != ""),
+        foreign=wishes.manage.why
+        if wishes.manage
+        else handover.reason(view, now=now)
+        if view.foreign
+        else "",
         memory_known=known,
         edited=config is not None and config.memory is not None and not config.signed,
-        mends_at=handover.mends_at(config, now=now) if config and not (config.signed or view.foreign) else 0.0,
+        mends_at=handover.mends_at(config, now=now)
+        if config and not (config.signed or view.foreign)
+        else 0.0,
         # No worker was told to leave by a list that got lost.
         drains_count=known and (bool(view.host_of) or not view.driver_running),
         may_number=view.elastic and config is not None and config.finds_numbered,
         launcher=_launcher(view, now=now),
-        losses=lost_ranks.losses(view.memory.renamed, view.workers, now=now) if view.memory.renamed else {},
+        losses=lost_ranks.losses(view.memory.renamed, view.workers, now=now)
+        if view.memory.renamed
+        else {},
     )
 
 
@@ -84,8 +95,8 @@ def _launcher(view: JobView, *, now: float) -> LauncherState:
     if launcher is None:
         return LauncherState()
     changed = memory.added_at > 0.0 or memory.removed_at > 0.0
-    # A touch helps a launcher that trains, or that may begin to with a list that was true before. A list that is empty,
-    # or somebody else's, need not be hurried along.
+    # A touch helps a launcher that trains, or that may begin to with a list that was true before. A
+    # list that is empty, or somebody else's, need not be hurried along.
     can_be_shown = (
         view.elastic
         and bool(view.host_of)
@@ -97,7 +108,9 @@ def _launcher(view: JobView, *, now: float) -> LauncherState:
     is_touched = view.config is not None and digest != "" and digest == view.config.digest
     shown_at, again = _touch(touch, now=now) if is_touched else (None, 0)
     sees_hosts = not view.driver_running or launcher.facts.mounts_discovery
-    return LauncherState(sees_hosts=sees_hosts, can_be_shown=can_be_shown, shown_at=shown_at, again=again)
+    return LauncherState(
+        sees_hosts=sees_hosts, can_be_shown=can_be_shown, shown_at=shown_at, again=again
+    )
 
 
 def _touch(text: str, *, now: float) -> tuple[float | None, int]:
@@ -111,7 +124,11 @@ def _touch(text: str, *, now: float) -> tuple[float | None, int]:
 
 
 def _worker(
-    moment: Moment, pod: Worker, idle: frozenset[str], going: frozenset[str], leaving: frozenset[str]
+    moment: Moment,
+    pod: Worker,
+    idle: frozenset[str],
+    going: frozenset[str],
+    leaving: frozenset[str],
 ) -> WorkerState:
     view, name, ready = moment.view, pod.name, pod.ready
     wanted, astray, leave = pod.index in view.wanted, "", moment.wishes.leaves.get(name)
@@ -165,17 +182,25 @@ def _worker(
 def _is_replaced(moment: Moment, pod: Worker) -> bool:
     """Tell whether a wanted worker that has ended is to be recreated."""
     policy, launcher = moment.view.policy, moment.launcher
-    may_replace = moment.view.elastic and policy.replace_failed_workers is not False and launcher.sees_hosts
+    may_replace = (
+        moment.view.elastic and policy.replace_failed_workers is not False and launcher.sees_hosts
+    )
     return may_replace and not pod.facts.deleting
 
 
 def _due_at(moment: Moment, pod: Worker, leave: Leave | None, *, failed: bool) -> float | None:
     memory, now = moment.view.memory, moment.now
-    if pod.index in moment.view.skips:  # one that passed by the webhook; so may the next, as the operator makes it
+    if (
+        pod.index in moment.view.skips
+    ):  # one that passed by the webhook; so may the next, as the operator makes it
         return honest(pod.facts.created_at, now=now) + stop.PACE
     tries = of_this_pod(memory.replaced if failed else memory.moved, pod)
     if tries is None:
-        return honest(pod.facts.created_at, now=now) + UNCOUNTED_AFTER if failed and moment.reads_nothing else None
+        return (
+            honest(pod.facts.created_at, now=now) + UNCOUNTED_AFTER
+            if failed and moment.reads_nothing
+            else None
+        )
     if not failed:
         return MOVED.due_at(tries, now=now)
     at = REPLACED.again_at(tries, now=now)
@@ -190,18 +215,30 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
     view, backwards = moment.view, workers[::-1]
     if not view.elastic or not moment.launcher.sees_hosts:
         return ()
-    surplus = [one for one in backwards if (one.stopped or not one.wanted) and _may_be_deleted(one.pod)]
+    surplus = [
+        one for one in backwards if (one.stopped or not one.wanted) and _may_be_deleted(one.pod)
+    ]
     if moment.stopped:
         return tuple(surplus)
     if moment.wishes.stop:  # the size asks for these: they took the place of workers that have left
         surplus = [one for one in surplus if not one.pod.facts.held_back]
     failed = [one for one in backwards if one.failed or one.astray]
     may_move = view.policy.replace_failed_workers is not False
-    moving = [one for one in backwards if one.going and not one.published and (may_move or one.release)]
-    others = [one for one in backwards if may_move and one.wanted and not one.failed and one.pod.facts.node_gone_at]
+    moving = [
+        one for one in backwards if one.going and not one.published and (may_move or one.release)
+    ]
+    others = [
+        one
+        for one in backwards
+        if may_move and one.wanted and not one.failed and one.pod.facts.node_gone_at
+    ]
     lost = [one for one in others if drain.is_unlisted(view, one) and _may_be_deleted(one.pod)]
     # Without a driver nobody is told to leave, so there is nothing to look for.
-    deleted = [one for one in backwards if one.pod.facts.deleting and not one.published and view.driver_may_run]
+    deleted = [
+        one
+        for one in backwards
+        if one.pod.facts.deleting and not one.published and view.driver_may_run
+    ]
     ending = [one for one in deleted if drain.is_watched(one, now=moment.now)]
     return (*surplus, *failed, *lost, *(one for one in moving if one not in lost), *ending)
 

@@ -1,15 +1,17 @@
 """Workers that leave: which may be deleted now, which must be probed first.
 
-Safety rules 2 and 3. A worker is deletable when discover_hosts.sh no longer names it and nothing trains in it: it was
-never named, no node had taken its pod or its node is gone, the pod has terminated, no driver can run, exec has shown
-nothing but its main process since the launcher knows, or its drain deadline has passed. A worker that the size asks for
-again does not leave, so a scale-out cancels a drain by itself. So does a node that is to stay after all (see
-disruption).
+Safety rules 2 and 3. A worker is deletable when discover_hosts.sh no longer names it and nothing
+trains in it: it was never named, no node had taken its pod or its node is gone, the pod has
+terminated, no driver can run, exec has shown nothing but its main process since the launcher knows,
+or its drain deadline has passed. A worker that the size asks for again does not leave, so a
+scale-out cancels a drain by itself. So does a node that is to stay after all (see disruption).
 
-A pod that somebody else deletes (an eviction, a preemption, a user) is probed too, because its successor may have its
-host name only if it drained. Another deletion with a short grace period would not end it: a kubelet that stops a pod
-heeds none (docs/decisions/0031-workers-end-with-their-ranks.md). Its main process ends by itself when it sees the last
-rank leave. A worker that is evicted has drained before, so its main process sees none, and is told.
+A pod that somebody else deletes (an eviction, a preemption, a user) is probed too, because its
+successor may have its host name only if it drained. Another deletion with a short grace period
+would not end it: a kubelet that stops a pod heeds none
+(docs/decisions/0031-workers-end-with-their-ranks.md). Its main process ends by itself when it sees
+the last rank leave. A worker that is evicted has drained before, so its main process sees none, and
+is told.
 """
 
 from collections.abc import Set as AbstractSet
@@ -23,20 +25,23 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left
 from mpijob_elastic.model.pod import Probe, Worker
 
-# How many seconds after the launcher was shown the list a worker must still be empty. Until then the driver may start
-# a rank in it: it reads the list up to 1.7 s later (see host_list), and its exec takes a moment to show. Where a rank
-# was seen to end, the driver has most likely read it; where a main process saw the last one leave, none can start.
+# How many seconds after the launcher was shown the list a worker must still be empty. Until then
+# the driver may start a rank in it: it reads the list up to 1.7 s later (see host_list), and its
+# exec takes a moment to show. Where a rank was seen to end, the driver has most likely read it;
+# where a main process saw the last one leave, none can start.
 QUIET_AFTER_BUSY = 2.0
 QUIET_WITHOUT_BUSY = 5.0
-# Seconds between two probes of a leaving worker: often at first, when a rank usually ends, then seldom.
+# Seconds between two probes of a leaving worker: often at first, when a rank usually ends, then
+# seldom.
 PROBE_SOON = 0.5
 PROBE_LATER = 2.0
 PROBE_SOON_FOR = 10.0
 # The same at most, where it does not answer: its shell hangs, or exec is refused.
 PROBES_APART = 30.0
-# Seconds to end for a worker in which no rank has anything left to do. [operator] Its main process is `sleep`, which as
-# process 1 ignores SIGTERM and would hold the GPUs for the usual 30 s. A kubelet makes it 2 s (kuberuntime_manager.go,
-# minimumGracePeriodInSeconds); with 0 the pod would go before its containers.
+# Seconds to end for a worker in which no rank has anything left to do. [operator] Its main process
+# is `sleep`, which as process 1 ignores SIGTERM and would hold the GPUs for the usual 30 s. A
+# kubelet makes it 2 s (kuberuntime_manager.go, minimumGracePeriodInSeconds); with 0 the pod would
+# go before its containers.
 GRACE = 1
 # Seconds from the end of a job until its workers are deleted here if the operator has not.
 OPERATOR_WITHIN = 30.0
@@ -51,7 +56,8 @@ _OUT_OF_MEMORY = (
 class Leaving:
     """What is due for leaving workers, highest index first, and when to look again.
 
-    released: workers that may be evicted now. evicted: workers whose eviction has deleted them since, to be told so.
+    released: workers that may be evicted now. evicted: workers whose eviction has deleted them
+    since, to be told so.
     """
 
     removals: tuple[Removal, ...] = ()
@@ -64,8 +70,15 @@ class Leaving:
 def is_watched(worker: WorkerState, *, now: float) -> bool:
     """Tell whether a pod that is being deleted may still drain unseen, or has drained and is to be told so."""
     pod = worker.pod
-    is_over = pod.terminated or pod.facts.node_gone_at or pod.facts.ends_at is None or now >= pod.facts.ends_at
-    return pod.facts.deleting and not is_over and (not _has_drained(worker) or _is_to_be_told(worker))
+    is_over = (
+        pod.terminated
+        or pod.facts.node_gone_at
+        or pod.facts.ends_at is None
+        or now >= pod.facts.ends_at
+    )
+    return (
+        pod.facts.deleting and not is_over and (not _has_drained(worker) or _is_to_be_told(worker))
+    )
 
 
 def _has_drained(worker: WorkerState) -> bool:
@@ -113,7 +126,9 @@ def of(moment: Moment, pod: str, found: Left, probe: Probe) -> Drain:
     quiet = 0.0 if probe.left else QUIET_AFTER_BUSY if probe.busy_seen else QUIET_WITHOUT_BUSY
     # A look from the future is one before the clock was set back.
     drained = probe.idle_at is not None and seen_at + quiet <= probe.idle_at <= moment.now
-    return Drain(since=found.at, began=began, deadline=deadline(moment.view, seen_at), drained=drained)
+    return Drain(
+        since=found.at, began=began, deadline=deadline(moment.view, seen_at), drained=drained
+    )
 
 
 def leave(state: JobState) -> Leaving:
@@ -130,15 +145,26 @@ def leave(state: JobState) -> Leaving:
             if not worker.evicted:
                 found.append(_removal(state, worker, outcome))
             elif worker.release and not worker.release.done:
-                note = normal("EvictionAllowed", f"{worker.name} may be evicted: {_reason(state, worker, outcome)[1]}")
+                note = normal(
+                    "EvictionAllowed",
+                    f"{worker.name} may be evicted: {_reason(state, worker, outcome)[1]}",
+                )
                 mark = worker.release
-                released.append(ReleaseWorker(ref=worker.pod.ref, key=mark.annotation, text=mark.mark, note=note))
+                released.append(
+                    ReleaseWorker(
+                        ref=worker.pod.ref, key=mark.annotation, text=mark.mark, note=note
+                    )
+                )
             continue
         probe_at = _probe_at(worker, now=state.now)
         if probe_at is not None and probe_at <= state.now:
-            (evicted if worker.pod.facts.deleting and _is_to_be_told(worker) else probes).append(worker.pod)
+            (evicted if worker.pod.facts.deleting and _is_to_be_told(worker) else probes).append(
+                worker.pod
+            )
         deadline_at = worker.drain.deadline if worker.drain and not _is_replaced(worker) else None
-        wakes += [at for at in (probe_at, deadline_at, worker.due_at) if at is not None and at > state.now]
+        wakes += [
+            at for at in (probe_at, deadline_at, worker.due_at) if at is not None and at > state.now
+        ]
     return Leaving(
         removals=tuple(found),
         released=tuple(released),
@@ -151,16 +177,22 @@ def leave(state: JobState) -> Leaving:
 def _leftovers(state: JobState) -> Leaving:
     """Return the workers of a job that has ended, plain or elastic, which the operator does not delete, or not in time.
 
-    [operator] It deletes workers below `replicas` only. After refusals of pods it comes up to 1,000 s late, and each
-    event doubles that. Running means All there.
+    [operator] It deletes workers below `replicas` only. After refusals of pods it comes up to 1,000
+    s late, and each event doubles that. Running means All there.
     """
     view = state.view
     if view.facts.clean_pod_policy not in ("Running", "All"):
         return Leaving()
     due_at = None if view.over_at is None else honest(view.over_at, now=state.now) + OPERATOR_WITHIN
     is_late = due_at is not None and due_at <= state.now
-    left = (worker for worker in reversed(state.workers) if is_late or (view.facts.finished and not worker.wanted))
-    gone = tuple(_removal(state, worker, "finished") for worker in left if not worker.pod.facts.deleting)
+    left = (
+        worker
+        for worker in reversed(state.workers)
+        if is_late or (view.facts.finished and not worker.wanted)
+    )
+    gone = tuple(
+        _removal(state, worker, "finished") for worker in left if not worker.pod.facts.deleting
+    )
     return Leaving(removals=gone, wake_at=None if is_late else due_at)
 
 
@@ -177,15 +209,21 @@ def _outcome(state: JobState, worker: WorkerState) -> str:
     """Return why the worker may be deleted now, in a word; "" if it may not."""
     is_due = worker.due_at is not None and state.now >= worker.due_at
     unlisted = is_unlisted(state.view, worker)
-    if worker.pod.facts.node_gone_at and unlisted and (state.memory_known or not state.view.driver_may_run):
+    if (
+        worker.pod.facts.node_gone_at
+        and unlisted
+        and (state.memory_known or not state.view.driver_may_run)
+    ):
         return "lost"
     if worker.pod.facts.deleting:
         return ""
     if worker.stopped or _is_replaced(worker):
-        reason, is_out = ("suspended", not worker.published) if worker.stopped else ("failed", unlisted)
+        reason, is_out = (
+            ("suspended", not worker.published) if worker.stopped else ("failed", unlisted)
+        )
         return reason if is_due and is_out else ""
-    # Surplus workers have no back-off unless the operator makes them again; workers on a node that is going leave only
-    # after theirs.
+    # Surplus workers have no back-off unless the operator makes them again; workers on a node that
+    # is going leave only after theirs.
     again = worker.wanted or worker.pod.index in state.view.skips
     if worker.published or (again and not (is_due or worker.evicted)):
         return ""
@@ -196,9 +234,13 @@ def _why_safe(state: JobState, worker: WorkerState) -> str:
     if worker.pod.terminated or not state.view.driver_may_run:
         return "idle"
     if not state.memory_known:
-        return ""  # whether it was published a moment ago is not known until the first write of ours
+        return (
+            ""  # whether it was published a moment ago is not known until the first write of ours
+        )
     if worker.pod.unscheduled:
-        return "unscheduled"  # should a node take it meanwhile, its new version refuses the deletion
+        return (
+            "unscheduled"  # should a node take it meanwhile, its new version refuses the deletion
+        )
     drain = worker.drain
     if drain is None:
         return "unused"
@@ -210,7 +252,8 @@ def _why_safe(state: JobState, worker: WorkerState) -> str:
 def _probe_at(worker: WorkerState, *, now: float) -> float | None:
     drain, pod = worker.drain, worker.pod
     if drain is None or drain.began is None or not pod.running or pod.opaque:
-        return None  # the touch comes first, for looks into many workers would only hold it and the deletions up
+        # the touch comes first, for looks into many workers would only hold it and the deletions up
+        return None
     asked, failed = pod.probe.asked_at, pod.probe.failed
     if not 0.0 < asked <= now or (pod.facts.deleting and not failed and _is_to_be_told(worker)):
         return drain.since
@@ -257,14 +300,24 @@ def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, st
             why = f"its node {worker.pod.facts.node} is gone"
         case "drained":
             left = state.view.memory.left.get(worker.name)
-            why = f"drained after {phrases.duration(max(0.0, state.now - left.at) if left else 0.0)}"
+            why = (
+                f"drained after {phrases.duration(max(0.0, state.now - left.at) if left else 0.0)}"
+            )
         case "timeout":
             limit, probe = phrases.duration(state.view.policy.drain_timeout), worker.pod.probe
             cut = "exec could not show whether ranks run in it; any that do are killed"
             if probe.idle_at is not None or probe.busy_seen:
-                cut = "its ranks are killed" if probe.idle_at is None else "no rank was seen in it recently"
+                cut = (
+                    "its ranks are killed"
+                    if probe.idle_at is None
+                    else "no rank was seen in it recently"
+                )
             return "DrainTimeout", f"its drain-timeout of {limit} is over; {cut}", True
         case _:
-            why = _OUT_OF_MEMORY if worker.pod.facts.out_of_memory else "it failed; the operator recreates it"
+            why = (
+                _OUT_OF_MEMORY
+                if worker.pod.facts.out_of_memory
+                else "it failed; the operator recreates it"
+            )
             return "WorkerReplaced", why, True
     return "SurplusDeleted", why, False

@@ -1,14 +1,15 @@
 """Frozen `kubectl exec`s of a launcher: they still run, though nothing is at their other end any more.
 
-When a pod goes while a command runs in it, the client is often not told and waits for ever (kubernetes#129144, #89233).
-Horovod's driver then waits for the end of a rank that is long gone, and the others wait for the driver.
+When a pod goes while a command runs in it, the client is often not told and waits for ever
+(kubernetes#129144, #89233). Horovod's driver then waits for the end of a rank that is long gone,
+and the others wait for the driver.
 
-That a pod is gone does not show it, for most execs end with their pods; so the launcher is looked into, where a pod
-that was in its list is gone or replaced: once, and again while something is found. An exec takes a moment to end, so it
-is frozen only where two looks find it.
+That a pod is gone does not show it, for most execs end with their pods; so the launcher is looked
+into, where a pod that was in its list is gone or replaced: once, and again while something is
+found. An exec takes a moment to end, so it is frozen only where two looks find it.
 
-Where the API says that its pod is no more, the exec is ended. Where a pod only should be gone, on a node that does not
-answer, its rank may run on: then people are told how to end it.
+Where the API says that its pod is no more, the exec is ended. Where a pod only should be gone, on a
+node that does not answer, its rank may run on: then people are told how to end it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,16 +23,20 @@ from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker
 
-# Seconds after a pod left, or its successor came, until the first look; until the second; and between later looks.
+# Seconds after a pod left, or its successor came, until the first look; until the second; and
+# between later looks.
 FIRST_LOOK = 10.0
 SECOND_LOOK = 10.0
 LATER_LOOKS = 60.0
-# Execs of a launcher that are ended after a look, by one command, or by the command that a user is told.
+# Execs of a launcher that are ended after a look, by one command, or by the command that a user is
+# told.
 MOST_AT_A_TIME = 32
-# Seconds by which an exec must be older than the pod of its name to be ended. When it was started is told by the clock
-# of the launcher's node, which may go wrong; more than that much wrong would have been noticed.
+# Seconds by which an exec must be older than the pod of its name to be ended. When it was started
+# is told by the clock of the launcher's node, which may go wrong; more than that much wrong would
+# have been noticed.
 SURELY_OLDER = 30.0
-# A pod that left so many seconds ago, before a restart of the controller, is not looked for any more.
+# A pod that left so many seconds ago, before a restart of the controller, is not looked for any
+# more.
 PAST_AFTER = 600.0
 # Seconds beyond the end of a pod's grace period: a kubelet that is only slow is done by then.
 LATE_AFTER = 60.0
@@ -79,7 +84,9 @@ def is_over(view: JobView, worker: Worker) -> bool:
     launcher = _launcher(view)
     if launcher is None:
         return True
-    return worker.name not in launcher.held.unended and _cut_off_reason(worker) in launcher.held.about
+    return (
+        worker.name not in launcher.held.unended and _cut_off_reason(worker) in launcher.held.about
+    )
 
 
 def ended(view: JobView, execs: Iterable[Exec]) -> Note:
@@ -97,7 +104,9 @@ def notes(state: JobState) -> Iterator[Note]:
     if launcher is None or not launcher.held.frozen or not view.driver_running:
         return
     due = {*_due(view, launcher)}
-    frozen = [found for found in cut_off(view, launcher.held.frozen, now=state.now) if found not in due]
+    frozen = [
+        found for found in cut_off(view, launcher.held.frozen, now=state.now) if found not in due
+    ]
     if frozen:
         pids = " ".join(str(found.pid) for found in islice(frozen, MOST_AT_A_TIME))
         container = f" -c {launcher.container}" if launcher.container else ""
@@ -132,9 +141,15 @@ def _pods(view: JobView, execs: Iterable[Exec]) -> str:
 
 def _launcher(view: JobView) -> Launcher | None:
     """Return the launcher if its execs are ours to look after."""
-    ours = view.elastic and not (view.foreign or view.handed_over or view.facts.finished or view.facts.deleting)
+    ours = view.elastic and not (
+        view.foreign or view.handed_over or view.facts.finished or view.facts.deleting
+    )
     launcher = view.launcher
-    return launcher if launcher and ours and view.driver_running and not launcher.facts.deleting else None
+    return (
+        launcher
+        if launcher and ours and view.driver_running and not launcher.facts.deleting
+        else None
+    )
 
 
 def _reasons(state: JobState) -> Mapping[str, float]:
@@ -143,14 +158,27 @@ def _reasons(state: JobState) -> Mapping[str, float]:
     left = {
         f"{pod} left at {left.at}": left.at
         for pod, left in view.memory.left.items()
-        if (worker := view.worker(pod)) is None or worker.fingerprint != left.pod or _is_dead(worker, now=now)
+        if (worker := view.worker(pod)) is None
+        or worker.fingerprint != left.pod
+        or _is_dead(worker, now=now)
     }
     # A number in the host name says that another pod may have had a rank before the worker's pod.
     numbered = (view.worker(pod) for pod, host in view.memory.hosts.items() if host.incarnation > 0)
-    new = {f"{worker.name} is {worker.ref.uid}": worker.facts.created_at for worker in numbered if worker}
-    due = {reason: at + FIRST_LOOK for reason, at in {**left, **new}.items() if now - PAST_AFTER < at <= now}
-    # At once: its exec does not end by itself, and the worker leaves the list only after that (see lost_ranks).
-    cut = (worker.pod for worker in state.workers if worker.pod.facts.node_gone_at and worker.published)
+    new = {
+        f"{worker.name} is {worker.ref.uid}": worker.facts.created_at
+        for worker in numbered
+        if worker
+    }
+    due = {
+        reason: at + FIRST_LOOK
+        for reason, at in {**left, **new}.items()
+        if now - PAST_AFTER < at <= now
+    }
+    # At once: its exec does not end by itself, and the worker leaves the list only after that (see
+    # lost_ranks).
+    cut = (
+        worker.pod for worker in state.workers if worker.pod.facts.node_gone_at and worker.published
+    )
     return due | {_cut_off_reason(worker): now for worker in cut}
 
 
@@ -159,7 +187,11 @@ def _cut_off_reason(worker: Worker) -> str:
 
 
 def _is_cut_off(worker: Worker | None, found: Exec, *, now: float) -> bool:
-    return worker is None or _is_dead(worker, now=now) or found.started_at + SKEW < worker.facts.created_at
+    return (
+        worker is None
+        or _is_dead(worker, now=now)
+        or found.started_at + SKEW < worker.facts.created_at
+    )
 
 
 def _has_no_pod(worker: Worker | None, found: Exec) -> bool:
@@ -170,5 +202,9 @@ def _has_no_pod(worker: Worker | None, found: Exec) -> bool:
 
 def _is_dead(worker: Worker, *, now: float) -> bool:
     """Return True if nothing can answer: the pod ended, its node is gone, or its end is long overdue."""
-    is_lost = worker.facts.deleting and worker.facts.ends_at is not None and now >= worker.facts.ends_at + LATE_AFTER
+    is_lost = (
+        worker.facts.deleting
+        and worker.facts.ends_at is not None
+        and now >= worker.facts.ends_at + LATE_AFTER
+    )
     return worker.terminated or worker.facts.node_gone_at > 0.0 or is_lost

@@ -1,14 +1,16 @@
 """Handover: whose a job is, when somebody else writes its discover_hosts.sh too.
 
-A writer with the marks of an elastic operator (observe.views) will not give way, so we do: the job gets a notice
-and no further write. An operator may stop. So once it has been silent for a while, a single write puts our list in the
-place of its list. If it lives, it replaces that at once, and the next try comes after twice as long; if our list stays
-for a minute, the job is ours again. The time to wait is in the notice, which an operator leaves alone. It is doubled
-before the try, so a crash between the two writes costs time only. A user may give the job back at any time by deleting
-the key.
+A writer with the marks of an elastic operator (observe.views) will not give way, so we do: the job
+gets a notice and no further write. An operator may stop. So once it has been silent for a while, a
+single write puts our list in the place of its list. If it lives, it replaces that at once, and the
+next try comes after twice as long; if our list stays for a minute, the job is ours again. The time
+to wait is in the notice, which an operator leaves alone. It is doubled before the try, so a crash
+between the two writes costs time only. A user may give the job back at any time by deleting the
+key.
 
-Every other edit is put right: the driver would take garbage, or a list without a worker, for the truth. The first times
-at once, then ever later, because two programs that never tire must not keep the API server busy.
+Every other edit is put right: the driver would take garbage, or a list without a worker, for the
+truth. The first times at once, then ever later, because two programs that never tire must not keep
+the API server busy.
 """
 
 import math
@@ -25,14 +27,16 @@ from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.memory import Mended
 from mpijob_elastic.model.phrases import listed
 
-# Seconds for which another operator must not have written before its job is taken back; doubled after each vain try.
+# Seconds for which another operator must not have written before its job is taken back; doubled
+# after each vain try.
 SILENT_FOR = 600.0
 LONGEST_SILENCE = 86_400.0
 # Seconds for which our list must stay then. An operator that lives replaces it within one or two.
 PROVEN_AFTER = 60.0
 # An edit so many seconds after the last has nothing to do with it.
 FORGIVEN_AFTER = 600.0
-# Seconds that an edit stays whose writer dropped our memory too, so that nobody can count how often it wrote.
+# Seconds that an edit stays whose writer dropped our memory too, so that nobody can count how often
+# it wrote.
 UNCOUNTED_PAUSE = 5.0
 
 _WAIT = re.compile(r"not written to it for (?P<wait>[0-9a-z.]+)")
@@ -40,7 +44,9 @@ _WAIT = re.compile(r"not written to it for (?P<wait>[0-9a-z.]+)")
 
 def reason(view: JobView, *, now: float) -> str:
     """Return why a job is left alone, in words; "" if it is ours, or is to be taken back now."""
-    is_silent = not view.facts.finished and _back_at(view) <= now  # a job that has ended is not written to by anybody
+    is_silent = (
+        not view.facts.finished and _back_at(view) <= now
+    )  # a job that has ended is not written to by anybody
     return "" if view.handed_over and (_is_given_back(view) or is_silent) else view.foreign
 
 
@@ -61,7 +67,9 @@ def farewell(state: JobState) -> Plan:
     return Plan(actions=(_notice(view, why=state.foreign, wait=SILENT_FOR),))
 
 
-def take_back(state: JobState, config: Config, write: WriteConfig | None, *, wake_at: float | None) -> Plan | None:
+def take_back(
+    state: JobState, config: Config, write: WriteConfig | None, *, wake_at: float | None
+) -> Plan | None:
     """Return what is due for a job that was handed over; None once it is ours. write, wake_at: of our list."""
     view, now = state.view, state.now
     if view.foreign:
@@ -70,7 +78,9 @@ def take_back(state: JobState, config: Config, write: WriteConfig | None, *, wak
         if _is_given_back(view):
             return None
         notice = _notice(view, why=view.foreign, wait=min(2 * _wait(view), LONGEST_SILENCE))
-        return Plan(actions=(TellUser(ref=view.ref, text=notice.text), replace(write, takes_back=True)))
+        return Plan(
+            actions=(TellUser(ref=view.ref, text=notice.text), replace(write, takes_back=True))
+        )
     last = view.memory.mended
     proven_at = honest(last.at, now=now) + PROVEN_AFTER if config.signed and last else 0.0
     return Plan(wake_at=proven_at) if proven_at > now else None
@@ -90,10 +100,14 @@ def mended(state: JobState) -> Mended | None:
     config, old, now = state.view.config, state.view.memory.mended, state.now
     if old and now - old.at >= FORGIVEN_AFTER:
         old = None
-    if config is None or not (state.edited or (state.view.foreign and config.facts.script is not None)):
+    if config is None or not (
+        state.edited or (state.view.foreign and config.facts.script is not None)
+    ):
         return msgspec.structs.replace(old, at=min(old.at, now)) if old else None
     return Mended(
-        count=old.count + 1 if old else 1, at=now, writer="" if _wrote_script(config) else config.facts.writer
+        count=old.count + 1 if old else 1,
+        at=now,
+        writer="" if _wrote_script(config) else config.facts.writer,
     )
 
 
@@ -135,7 +149,9 @@ def contested(state: JobState) -> tuple[Note | None, float | None]:
         "stop the other writer"
     )
     step = f"kubectl -n {state.view.namespace} get configmap {names.config_map(state.view.name)}"
-    return warning("HostListContested", message, next_step=f"{step} --show-managed-fields -o yaml"), over_at
+    return warning(
+        "HostListContested", message, next_step=f"{step} --show-managed-fields -o yaml"
+    ), over_at
 
 
 def outlook(view: JobView) -> str:

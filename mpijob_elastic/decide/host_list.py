@@ -1,24 +1,28 @@
 """The host list: which workers discover_hosts.sh names next, when, and under which names.
 
-Safety rules 1 and 4, and what Horovod's driver needs. A list never becomes empty once it named a host ("No hosts from
-previous set remaining" ends the training). The driver reads the list once a second (DISCOVER_HOSTS_FREQUENCY_SECS) and
-re-forms its ring after a change. Removals and additions that reach one ring forming deadlock it: old ranks skip the
-synchronisation that new ranks wait for (horovod#3494). So they are separate changes, none follows another faster than
-the driver can, unless a host is gone anyway; several workers that come up together are one change; and nobody is added
-while others get over a loss (see lost_ranks). Of a job that may have certain sizes only (JobFacts.sizes) newcomers join
-when the next one is complete; after a loss the others go on until the lost are replaced. The last host leaves only once
-another is listed, so a worker that is to join under another name counts as complete, and beside hosts that all leave so
-many join as make an allowed size. While a node is about to go nobody waits for others: who joins carries the state on.
+Safety rules 1 and 4, and what Horovod's driver needs. A list never becomes empty once it named a
+host ("No hosts from previous set remaining" ends the training). The driver reads the list once a
+second (DISCOVER_HOSTS_FREQUENCY_SECS) and re-forms its ring after a change. Removals and additions
+that reach one ring forming deadlock it: old ranks skip the synchronisation that new ranks wait for
+(horovod#3494). So they are separate changes, none follows another faster than the driver can,
+unless a host is gone anyway; several workers that come up together are one change; and nobody is
+added while others get over a loss (see lost_ranks). Of a job that may have certain sizes only
+(JobFacts.sizes) newcomers join when the next one is complete; after a loss the others go on until
+the lost are replaced. The last host leaves only once another is listed, so a worker that is to join
+under another name counts as complete, and beside hosts that all leave so many join as make an
+allowed size. While a node is about to go nobody waits for others: who joins carries the state on.
 
-Host names: a worker is published under its pod's name, or under that with a number more. Horovod never again uses a
-host name under which a rank died ([horovod] HostManager.blacklist), and a recreated pod has its predecessor's name. So
-a name is given to another pod only where exec has shown that the pod before had drained; in doubt the next number is
-taken, which costs nothing. kubexec.sh takes the number off again. A driver that has yet to start has seen nobody die:
-until then, and in jobs that are not elastic, names stay.
+Host names: a worker is published under its pod's name, or under that with a number more. Horovod
+never again uses a host name under which a rank died ([horovod] HostManager.blacklist), and a
+recreated pod has its predecessor's name. So a name is given to another pod only where exec has
+shown that the pod before had drained; in doubt the next number is taken, which costs nothing.
+kubexec.sh takes the number off again. A driver that has yet to start has seen nobody die: until
+then, and in jobs that are not elastic, names stay.
 
-Role: exec on every worker that the job has or may get. It grows before a worker is published, and never shrinks, for
-the names are the job's whatever its size. [operator] writes it once, for the first size. A write takes the API server's
-check for escalation, so all sizes that the job may have are allowed in one write.
+Role: exec on every worker that the job has or may get. It grows before a worker is published, and
+never shrinks, for the names are the job's whatever its size. [operator] writes it once, for the
+first size. A write takes the API server's check for escalation, so all sizes that the job may have
+are allowed in one write.
 
 All times are seconds.
 """
@@ -39,12 +43,14 @@ from mpijob_elastic.model.memory import Host
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Worker
 
-# Seconds that the first Ready worker of a scale-out waits for the others, so that they join in the same ring forming.
+# Seconds that the first Ready worker of a scale-out waits for the others, so that they join in the
+# same ring forming.
 GATHER = 2.0
-# The same where horovodrun counts resets (--reset-limit): each addition costs a reset, and pods that replace lost pods
-# come up one after the other.
+# The same where horovodrun counts resets (--reset-limit): each addition costs a reset, and pods
+# that replace lost pods come up one after the other.
 GATHER_TO_SAVE_RESETS = 30.0
-# Host names are remembered for so many workers, the lowest indices first, because an annotation has limits.
+# Host names are remembered for so many workers, the lowest indices first, because an annotation has
+# limits.
 MOST_REMEMBERED = 2000
 # Workers. A bound far above any size, as a habit, must not fill every Role with names.
 MOST_AHEAD = 1_000
@@ -74,12 +80,18 @@ def settled_at(moment: Moment) -> float:
 def following(state: JobState) -> Next:
     """Return the next step from the published pods towards those that should be published."""
     hosts = state.view.published_pods
-    target = {worker.name: worker for worker in state.workers if _should_be_published(state, worker)}
+    target = {
+        worker.name: worker for worker in state.workers if _should_be_published(state, worker)
+    }
     sized = _sized(state) if state.view.facts.asked else ()
     if sized:
         target = {pod: target[pod] for pod in sized if pod in target}
     allowed = {*state.view.role.exec_names} if state.view.role else ()
-    new = {pod: worker.back_at for pod, worker in target.items() if not worker.published and pod in allowed}
+    new = {
+        pod: worker.back_at
+        for pod, worker in target.items()
+        if not worker.published and pod in allowed
+    }
     joining = [pod for pod, at in new.items() if at <= state.now]
     staying = [pod for pod in hosts if pod in target]
     if sized and not (state.reads_nothing or any(target[pod].going for pod in staying)):
@@ -90,15 +102,23 @@ def following(state: JobState) -> Next:
         joining = joining[: max(0, complete - len(staying))]
     if hosts and not staying and not state.stopped:
         # A worker that knows the training's state must stay until newcomers have it.
-        alive = {worker.name for worker in state.workers if not (worker.pod.terminated or worker.pod.facts.deleting)}
-        staying = list(hosts) if joining else [next((pod for pod in hosts if pod in alive), hosts[0])]
+        alive = {
+            worker.name
+            for worker in state.workers
+            if not (worker.pod.terminated or worker.pod.facts.deleting)
+        }
+        staying = (
+            list(hosts) if joining else [next((pod for pod in hosts if pod in alive), hosts[0])]
+        )
         if sized:
             rest = sum(not _is_dead(state, state.by_name.get(pod)) for pod in hosts)
             joining = joining[: max(1, state.view.facts.size_at_most(rest + len(joining)) - rest)]
     if len(staying) < len(hosts):
         return _remove(state, staying)
     if not joining:
-        return Next(hosts=hosts, wake_at=min((at for at in new.values() if at > state.now), default=None))
+        return Next(
+            hosts=hosts, wake_at=min((at for at in new.values() if at > state.now), default=None)
+        )
     if state.reads_nothing:
         return _step(state, joining)  # so there is nothing to wait for
     ready_at = max(state.settled_at, state.resume_at, _gathered_at(state, joining))
@@ -111,7 +131,9 @@ def _sized(state: JobState) -> tuple[str, ...]:
     # A job that stops shrinks to what its driver needs, whatever size that is.
     if not view.facts.sizes or not view.elastic or state.wishes.stop:
         return ()
-    wanted = [pod for pod in view.wanted_names if pod not in leaves or leaves[pod].how is not How.END]
+    wanted = [
+        pod for pod in view.wanted_names if pod not in leaves or leaves[pod].how is not How.END
+    ]
     return tuple(wanted[: view.facts.size_at_most(len(wanted))])
 
 
@@ -119,7 +141,11 @@ def _should_be_published(state: JobState, worker: WorkerState) -> bool:
     # Without elasticity the operator's workers stay whatever the size says, so they stay hosts too.
     belongs = (worker.wanted or not state.view.elastic) and worker.pod.index < MOST_WORKERS
     is_nowhere = not worker.published and worker.pod.facts.node_gone_at > 0.0
-    return worker.ready and belongs and not (worker.stopped or worker.leaves or is_nowhere or _is_dead(state, worker))
+    return (
+        worker.ready
+        and belongs
+        and not (worker.stopped or worker.leaves or is_nowhere or _is_dead(state, worker))
+    )
 
 
 def _is_dead(state: JobState, worker: WorkerState | None) -> bool:
@@ -135,7 +161,8 @@ def _remove(state: JobState, staying: list[str]) -> Next:
     hosts = state.view.published_pods
     dead = {pod for pod in {*hosts}.difference(staying) if _is_dead(state, state.by_name.get(pod))}
     if dead:
-        # At once, and alone: who else is to leave is better judged without them, and in its own time.
+        # At once, and alone: who else is to leave is better judged without them, and in its own
+        # time.
         return _step(state, [pod for pod in hosts if pod not in dead])
     return _paced(state, staying, at=state.settled_at)
 
@@ -144,7 +171,8 @@ def _gathered_at(state: JobState, joining: Collection[str]) -> float:
     """Return when these workers need not wait for the rest of the scale-out any longer; 0 where none is missing."""
     if sum(worker.ready and worker.wanted for worker in state.workers) >= state.view.replicas:
         return 0.0
-    # Ready by a clock far ahead of ours counts as Ready long ago: waiting for that time could take hours.
+    # Ready by a clock far ahead of ours counts as Ready long ago: waiting for that time could take
+    # hours.
     times = (honest(state.by_name[pod].pod.facts.ready_at or 0.0, now=state.now) for pod in joining)
     # While training waits for its least size, additions cost no reset, and each second counts.
     trains = len(state.view.host_of) >= max(1, state.view.facts.min_np_workers)
@@ -155,7 +183,11 @@ def _gathered_at(state: JobState, joining: Collection[str]) -> float:
 def _paced(state: JobState, hosts: list[str], *, at: float) -> Next:
     if state.launcher.refresh_due:
         return Next(hosts=state.view.published_pods)  # the earlier change first
-    return _step(state, hosts) if state.now >= at else Next(hosts=state.view.published_pods, wake_at=at)
+    return (
+        _step(state, hosts)
+        if state.now >= at
+        else Next(hosts=state.view.published_pods, wake_at=at)
+    )
 
 
 def _step(state: JobState, hosts: list[str]) -> Next:
@@ -168,17 +200,24 @@ def name_of(moment: Moment, worker: Worker) -> tuple[int, bool]:
     A worker succeeds a lost rank if a rank may have died in the pod that had its host name last.
     """
     last = _last_name(moment, worker.ref.name)
-    another = moment.view.driver_running and last is not None and last.pod not in ("", worker.fingerprint)
+    another = (
+        moment.view.driver_running and last is not None and last.pod not in ("", worker.fingerprint)
+    )
     spent = last is not None and another and not _drained(moment, worker.ref.name, last)
     if not moment.may_number:
-        return names.incarnation_of(moment.view.host_of.get(worker.ref.name, "")), spent and moment.view.elastic
+        return names.incarnation_of(
+            moment.view.host_of.get(worker.ref.name, "")
+        ), spent and moment.view.elastic
     return (last.incarnation if last else 0) + spent, spent
 
 
-def remembered(state: JobState, published: Collection[str], *, lost: Collection[str]) -> Mapping[str, Host]:
+def remembered(
+    state: JobState, published: Collection[str], *, lost: Collection[str]
+) -> Mapping[str, Host]:
     """Return which pod has which host name once these pods are published; names that may be reused are forgotten.
 
-    lost: pods that leave the list because no rank runs in them any more; each comes back under the next number.
+    lost: pods that leave the list because no rank runs in them any more; each comes back under the
+    next number.
     """
     view = state.view
     if state.stopped:
@@ -192,7 +231,11 @@ def remembered(state: JobState, published: Collection[str], *, lost: Collection[
         index = worker.pod.index if worker else names.worker_index(pod, job=view.name)
         if index is None or index >= MOST_REMEMBERED:
             continue
-        if host := _name_listed(state, pod) if pod in published else _name_after(state, pod, is_lost=pod in lost):
+        if (
+            host := _name_listed(state, pod)
+            if pod in published
+            else _name_after(state, pod, is_lost=pod in lost)
+        ):
             kept[pod] = host
     return kept
 
@@ -209,7 +252,9 @@ def _last_name(moment: Moment, pod: str) -> Host | None:
     worker = view.worker(pod)
     if worker is None and not host:
         return None
-    return Host(pod=worker.fingerprint if worker else _UNKNOWN, incarnation=names.incarnation_of(host))
+    return Host(
+        pod=worker.fingerprint if worker else _UNKNOWN, incarnation=names.incarnation_of(host)
+    )
 
 
 def _drained(moment: Moment, pod: str, last: Host) -> bool:
@@ -249,7 +294,9 @@ def grow_role(view: JobView, role: Role) -> WriteRole | None:
         return None
     bound = max(view.policy.max_replicas or 0, view.facts.max_np_workers)
     reach = max(len(view.wanted_names), min(bound, MOST_AHEAD))
-    missing = {*view.wanted_names, *(worker.ref.name for worker in view.workers)}.difference(role.exec_names)
+    missing = {*view.wanted_names, *(worker.ref.name for worker in view.workers)}.difference(
+        role.exec_names
+    )
     if not missing and len(role.exec_names) >= reach:
         return None
     ahead = (names.worker(view.name, index) for index in range(reach))
@@ -257,5 +304,8 @@ def grow_role(view: JobView, role: Role) -> WriteRole | None:
     needed = in_order({*role.exec_names, *new}, job=view.name)
     message = f"Role {role.metadata.name}: allowing exec into {listed(pod for pod in needed if pod in new)}"
     return WriteRole(
-        ref=role.metadata, exec_rule=role.exec_rule, exec_names=needed, note=normal("ExecAllowed", message)
+        ref=role.metadata,
+        exec_rule=role.exec_rule,
+        exec_names=needed,
+        note=normal("ExecAllowed", message),
     )

@@ -1,13 +1,13 @@
 """Launcher start: which workers a launcher that has not started waits for, and when it is recreated.
 
-[operator] kubectl-delivery waits until every pod of the hostfile that it read at its start has been seen Running, so
-the hostfile decides when the launcher starts. It names as many workers as the job begins with, those that run first:
-min-replicas, or what horovodrun needs for its -np, since it gives up after HOROVOD_ELASTIC_TIMEOUT without them, while
-kubectl-delivery waits without a limit.
+[operator] kubectl-delivery waits until every pod of the hostfile that it read at its start has been
+seen Running, so the hostfile decides when the launcher starts. It names as many workers as the job
+begins with, those that run first: min-replicas, or what horovodrun needs for its -np, since it
+gives up after HOROVOD_ELASTIC_TIMEOUT without them, while kubectl-delivery waits without a limit.
 
-A launcher that read a longer hostfile can never start; without our mount it can never become elastic. Both are deleted,
-and the operator creates the launcher again. Safety rule 7: a launcher whose main container has started is deleted only
-to suspend its job. Before that nothing is lost.
+A launcher that read a longer hostfile can never start; without our mount it can never become
+elastic. Both are deleted, and the operator creates the launcher again. Safety rule 7: a launcher
+whose main container has started is deleted only to suspend its job. Before that nothing is lost.
 """
 
 from mpijob_elastic import names
@@ -18,16 +18,17 @@ from mpijob_elastic.model.job import Config
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.pod import NOT_STARTED, Launcher, LauncherPhase
 
-# kubectl-delivery ends within a second or two once every host of its hostfile runs; after this many it waits in vain.
+# kubectl-delivery ends within a second or two once every host of its hostfile runs; after this many
+# it waits in vain.
 STUCK_AFTER = 10.0
 
 
 def awaited(state: JobState, config: Config) -> tuple[str, ...]:
     """Return the names of the workers for the hostfile, in numeric order.
 
-    A running worker that is named already stays named, so workers that come up in turn change nothing. A launcher that
-    may start does not await who may not, if it can start without: some start only once it does, whatever min-replicas
-    has become meanwhile.
+    A running worker that is named already stays named, so workers that come up in turn change
+    nothing. A launcher that may start does not await who may not, if it can start without: some
+    start only once it does, whatever min-replicas has become meanwhile.
     """
     view, held, wanted = state.view, state.wishes.held, state.view.wanted_names
     if held and view.launcher and not view.launcher.facts.held_back:
@@ -63,7 +64,12 @@ def tries(state: JobState) -> Tries | None:
 def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, float | None]:
     """Return the deletion of a launcher that cannot start, or cannot become elastic; and when to look again."""
     view, launcher = state.view, state.view.launcher
-    if not view.elastic or launcher is None or launcher.facts.deleting or launcher.phase not in NOT_STARTED:
+    if (
+        not view.elastic
+        or launcher is None
+        or launcher.facts.deleting
+        or launcher.phase not in NOT_STARTED
+    ):
         return None, None
     due: float | None
     counted, wish = view.memory.launchers, state.wishes.relaunch
@@ -80,7 +86,9 @@ def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, fl
         why = "is waiting for a worker that was removed from the hostfile; recreating it"
     if due is None or state.now < due:
         return None, due
-    return DeleteLauncher(launcher=launcher, note=normal("LauncherRecreated", f"{launcher.ref.name} {why}")), None
+    return DeleteLauncher(
+        launcher=launcher, note=normal("LauncherRecreated", f"{launcher.ref.name} {why}")
+    ), None
 
 
 def end(state: JobState) -> EndLauncher | None:
@@ -99,11 +107,16 @@ def _stuck_at(state: JobState, config: Config, launcher: Launcher) -> float | No
     """Return when a launcher in its init container counts as stuck on an old hostfile; None while it may start."""
     dropped_at = state.view.memory.dropped_at
     # The two times are of two clocks.
-    if launcher.phase is not LauncherPhase.DELIVERING or launcher.facts.created_at > dropped_at + SKEW:
+    if (
+        launcher.phase is not LauncherPhase.DELIVERING
+        or launcher.facts.created_at > dropped_at + SKEW
+    ):
         return None
     hosts = [state.view.worker(line.split(" ")[0]) for line in config.facts.hostfile.splitlines()]
     since = [
-        worker.facts.ready_at for worker in hosts if worker and worker.running and worker.facts.ready_at is not None
+        worker.facts.ready_at
+        for worker in hosts
+        if worker and worker.running and worker.facts.ready_at is not None
     ]
     if len(since) < len(hosts):
         return None

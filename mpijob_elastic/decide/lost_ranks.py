@@ -1,34 +1,36 @@
 """Lost ranks: the rank of a published worker was killed or crashed, and its pod runs on; or its node is gone.
 
-Horovod blacklists the host and trains on without it. Nobody says so, but it can be seen: where ranks ran under this
-host name, nothing but the main process does any more, look after look, while others train. Such a worker leaves the
-list and comes back under a new host name (see host_list), a few times, later and later; then it is given up for a
-while.
+Horovod blacklists the host and trains on without it. Nobody says so, but it can be seen: where
+ranks ran under this host name, nothing but the main process does any more, look after look, while
+others train. Such a worker leaves the list and comes back under a new host name (see host_list), a
+few times, later and later; then it is given up for a while.
 
-A worker in which no rank was ever seen may wait for the others' next commit, or for nothing at all (--max-np), or have
-lost its rank before we looked. It gets one new name, after a long wait. Where fewer than half of the workers train, the
-training may be ending or beginning, so more time must pass; but Horovod may also have lost several ranks at once.
+A worker in which no rank was ever seen may wait for the others' next commit, or for nothing at all
+(--max-np), or have lost its rank before we looked. It gets one new name, after a long wait. Where
+fewer than half of the workers train, the training may be ending or beginning, so more time must
+pass; but Horovod may also have lost several ranks at once.
 
-Nothing runs in a pod any more whose Node is gone, so it is deleted as soon as it is not listed (see drain). The garbage
-collector of pods would take a minute or more, and until then no pod can be created under its name. The list has to wait
-for the driver:
-- It must know that the ranks are dead. Its `kubectl exec` into the pod outlives the node, until we end it (see
-  frozen_execs).
-- If rank 0 may be among them, the others must have formed their ring again (below). Nobody then waits a second time for
-  the pod that comes in its place (`Host.reformed`).
+Nothing runs in a pod any more whose Node is gone, so it is deleted as soon as it is not listed (see
+drain). The garbage collector of pods would take a minute or more, and until then no pod can be
+created under its name. The list has to wait for the driver:
+- It must know that the ranks are dead. Its `kubectl exec` into the pod outlives the node, until we
+  end it (see frozen_execs).
+- If rank 0 may be among them, the others must have formed their ring again (below). Nobody then
+  waits a second time for the pod that comes in its place (`Host.reformed`).
 
 If this takes longer than the garbage collector, the list follows that, as for any pod that is gone.
 
-Where a rank dies, the others form their ring again without it, and Horovod 0.28.1 takes up to half a minute for that: a
-rank that noticed closes only the connections of its global context, not those of its process set (operations.cc enables
-only the former, and GlooContext::Finalize passes over what is not enabled), so another rank that waits for it in a
-collective waits until Gloo's timeout.
+Where a rank dies, the others form their ring again without it, and Horovod 0.28.1 takes up to half
+a minute for that: a rank that noticed closes only the connections of its global context, not those
+of its process set (operations.cc enables only the former, and GlooContext::Finalize passes over
+what is not enabled), so another rank that waits for it in a collective waits until Gloo's timeout.
 
-A host that is added or removed meanwhile has the driver tell rank 0 (ElasticDriver._notify_workers_host_changes). If
-rank 0 is the rank that died, its address answers no more, and the driver connects without a timeout, three times,
-holding the very lock that is needed to let the others go on: with Linux' defaults that can take two minutes and more
-for each. Where another rank died, nothing has to wait. Rank 0 is on the host that the driver has known for longest
-(`Memory.elders`).
+A host that is added or removed meanwhile has the driver tell rank 0
+(ElasticDriver._notify_workers_host_changes). If rank 0 is the rank that died, its address answers
+no more, and the driver connects without a timeout, three times, holding the very lock that is
+needed to let the others go on: with Linux' defaults that can take two minutes and more for each.
+Where another rank died, nothing has to wait. Rank 0 is on the host that the driver has known for
+longest (`Memory.elders`).
 """
 
 import math
@@ -36,14 +38,24 @@ from collections.abc import Collection, Iterable, Mapping
 
 from mpijob_elastic.decide import drain, frozen_execs
 from mpijob_elastic.decide.actions import ProbeWorkers
-from mpijob_elastic.decide.state import FORGIVEN_AFTER, RENAMED, JobState, Moment, WorkerState, honest, of_this_pod
+from mpijob_elastic.decide.state import (
+    FORGIVEN_AFTER,
+    RENAMED,
+    JobState,
+    Moment,
+    WorkerState,
+    honest,
+    of_this_pod,
+)
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.pod import Worker
 
-# For how many seconds a worker must be seen idle: longer than a crashed rank takes to be started again by its driver.
+# For how many seconds a worker must be seen idle: longer than a crashed rank takes to be started
+# again by its driver.
 LOST_AFTER = 30.0
 NEVER_TRAINED_AFTER = 600.0
-# The same where fewer than half of the workers train: when training ends, ranks end one after the other.
+# The same where fewer than half of the workers train: when training ends, ranks end one after the
+# other.
 FEW_TRAIN_AFTER = 120.0
 
 # Seconds between two looks into a worker: while all is well, and while it is new or idle.
@@ -53,12 +65,13 @@ LOOK_SOON = 10.0
 PROBES_APART = 600.0
 # For how long (seconds) a new host is looked at often, if nothing runs in it.
 NEW_FOR = 120.0
-# Workers that are due within so many seconds are looked at together, so that a large job is not woken for each; much
-# less than the pause between two looks, or each answer would bring about the next question.
+# Workers that are due within so many seconds are looked at together, so that a large job is not
+# woken for each; much less than the pause between two looks, or each answer would bring about the
+# next question.
 TOGETHER = 3.0
 
-# Seconds. HOROVOD_GLOO_TIMEOUT_SECONDS of a job that does not set it. A longer timeout is not waited for: often nothing
-# hangs for so long, and meanwhile the job would have no replacement.
+# Seconds. HOROVOD_GLOO_TIMEOUT_SECONDS of a job that does not set it. A longer timeout is not
+# waited for: often nothing hangs for so long, and meanwhile the job would have no replacement.
 GLOO_TIMEOUT = 30.0
 # Seconds for a rank to die and the others to form again.
 FORM = 10.0
@@ -68,12 +81,16 @@ REFORM = GLOO_TIMEOUT + FORM
 _NOBODY: frozenset[str] = frozenset()
 
 
-def losses(before: Mapping[str, Tries], workers: Collection[Worker], *, now: float) -> Mapping[str, Tries]:
+def losses(
+    before: Mapping[str, Tries], workers: Collection[Worker], *, now: float
+) -> Mapping[str, Tries]:
     """Return the lost ranks of these very pods that are not forgiven, by worker."""
     found = {}
     for worker in workers if before else ():
         last = of_this_pod(before, worker)
-        if last and now < last.at + (RENAMED.given_up_for if RENAMED.is_given_up(last) else FORGIVEN_AFTER):
+        if last and now < last.at + (
+            RENAMED.given_up_for if RENAMED.is_given_up(last) else FORGIVEN_AFTER
+        ):
             found[worker.ref.name] = last
     return found
 
@@ -88,7 +105,9 @@ def idle(moment: Moment) -> frozenset[str]:
         return frozenset()  # horovodrun's own options let no more workers train
     last = max((worker.probe.busy_at for worker in training), default=0.0)
     patience = FEW_TRAIN_AFTER if 2 * len(training) < len(watched) else LOST_AFTER
-    return frozenset(worker.ref.name for worker in watched if _is_lost(moment, worker, last, patience=patience))
+    return frozenset(
+        worker.ref.name for worker in watched if _is_lost(moment, worker, last, patience=patience)
+    )
 
 
 def tries(state: JobState, removed: Collection[str]) -> Mapping[str, Tries]:
@@ -126,7 +145,9 @@ def _watched(moment: Moment) -> tuple[Worker, ...]:
     if moment.foreign or view.handed_over or view.facts.finished or view.facts.deleting:
         return ()
     return tuple(
-        worker for worker in view.workers if worker.ref.name in view.host_of and worker.ready and not worker.opaque
+        worker
+        for worker in view.workers
+        if worker.ref.name in view.host_of and worker.ready and not worker.opaque
     )
 
 
@@ -136,12 +157,18 @@ def _trains(worker: Worker) -> bool:
 
 def _is_lost(moment: Moment, worker: Worker, others_busy_at: float, *, patience: float) -> bool:
     probe, now = worker.probe, moment.now
-    if probe.idle_at is None or probe.idle_since is None or probe.idle_at != honest(probe.idle_at, now=now):
+    if (
+        probe.idle_at is None
+        or probe.idle_since is None
+        or probe.idle_at != honest(probe.idle_at, now=now)
+    ):
         return False
     if others_busy_at <= probe.idle_since or now - probe.idle_at > LOOK_SELDOM:
         return False  # it is not known that others went on without it, or not known how it is now
     patience = patience if probe.busy_seen else NEVER_TRAINED_AFTER
-    return probe.idle_at - probe.idle_since >= patience and (probe.busy_seen or worker.ref.name not in moment.losses)
+    return probe.idle_at - probe.idle_since >= patience and (
+        probe.busy_seen or worker.ref.name not in moment.losses
+    )
 
 
 def _suspicious(state: JobState, watched: tuple[Worker, ...]) -> frozenset[str]:
@@ -149,7 +176,11 @@ def _suspicious(state: JobState, watched: tuple[Worker, ...]) -> frozenset[str]:
     memory = state.view.memory
     is_new = state.now - max(memory.added_at, memory.removed_at) < NEW_FOR
     new = [worker.ref.name for worker in watched if is_new and not worker.probe.busy_seen]
-    idle = [worker.ref.name for worker in watched if worker.probe.busy_seen and worker.probe.idle_at is not None]
+    idle = [
+        worker.ref.name
+        for worker in watched
+        if worker.probe.busy_seen and worker.probe.idle_at is not None
+    ]
     doubtful = [pod for pod in idle if not RENAMED.is_given_up(state.losses.get(pod))]
     witness = [worker.ref.name for worker in watched if doubtful and _trains(worker)][:1]
     return frozenset([*new, *doubtful, *witness])
@@ -163,12 +194,16 @@ def _probe_at(worker: Worker, often: Collection[str], *, now: float) -> float:
     return asked_at + drain.probe_pause(usual, worker.probe.failed, most=PROBES_APART)
 
 
-def on_lost_nodes(moment: Moment, workers: Iterable[WorkerState], *, resume_at: float) -> frozenset[str]:
+def on_lost_nodes(
+    moment: Moment, workers: Iterable[WorkerState], *, resume_at: float
+) -> frozenset[str]:
     """Return the listed pods whose node is gone and that may leave the list now."""
     if not moment.view.elastic or moment.now < resume_at:
         return _NOBODY
     lost = filter(is_node_lost, workers)
-    return frozenset(worker.name for worker in lost if frozen_execs.is_over(moment.view, worker.pod))
+    return frozenset(
+        worker.name for worker in lost if frozen_execs.is_over(moment.view, worker.pod)
+    )
 
 
 def is_node_lost(worker: WorkerState) -> bool:
@@ -179,23 +214,34 @@ def is_node_lost(worker: WorkerState) -> bool:
 def resume_at(moment: Moment, workers: Iterable[WorkerState]) -> float:
     """Return the earliest time for an addition, as far as lost ranks are concerned; 0 where nothing has to wait.
 
-    A worker whose node is gone is lost although it is still listed, since its node was seen to go. For others it counts
-    from the creation of the pod that takes the place of a lost one: later than the loss, and known to all; or
-    from when the last host that left the list must have been deleted, for a size may be asked for again much later.
+    A worker whose node is gone is lost although it is still listed, since its node was seen to go.
+    For others it counts from the creation of the pod that takes the place of a lost one: later than
+    the loss, and known to all; or from when the last host that left the list must have been
+    deleted, for a size may be asked for again much later.
     """
     view, elders = moment.view, frozenset(moment.view.memory.elders)
     cut_off = [*filter(is_node_lost, workers)]
     others = len(view.host_of) - len(cut_off)
-    # One rank has nobody to wait for, but for a peer that is cut off. Too few wait for any addition.
+    # One rank has nobody to wait for, but for a peer that is cut off. Too few wait for any
+    # addition.
     if others < max(1 if cut_off else 2, view.facts.min_np_workers):
         return 0.0
     removed_at = honest(view.memory.removed_at, now=moment.now)
     all_gone_at = drain.deadline(view, removed_at) if removed_at else math.inf
     absent = [worker for worker in workers if worker.succeeds_lost and not worker.published]
     times = {
-        **{worker.name: honest(worker.pod.facts.node_gone_at, now=moment.now) for worker in cut_off},
-        **{worker.name: min(honest(worker.pod.facts.created_at, now=moment.now), all_gone_at) for worker in absent},
+        **{
+            worker.name: honest(worker.pod.facts.node_gone_at, now=moment.now) for worker in cut_off
+        },
+        **{
+            worker.name: min(honest(worker.pod.facts.created_at, now=moment.now), all_gone_at)
+            for worker in absent
+        },
     }
     over = {pod for pod in times if (last := view.memory.hosts.get(pod)) and last.reformed}
     waits = [at for pod, at in times.items() if pod not in over and (not elders or pod in elders)]
-    return max(waits) + min(view.facts.gloo_timeout or GLOO_TIMEOUT, GLOO_TIMEOUT) + FORM if waits else 0.0
+    return (
+        max(waits) + min(view.facts.gloo_timeout or GLOO_TIMEOUT, GLOO_TIMEOUT) + FORM
+        if waits
+        else 0.0
+    )

@@ -1,11 +1,13 @@
 """Moves: workers that are to be elsewhere soon leave in time, and never too many at once.
 
-Such a worker leaves the list, drains and is deleted; the operator recreates it, and the scheduler puts it elsewhere.
-Never so many at once that fewer than the job's least stay, by our own doing: training that falls below horovodrun's
---min-np by a graceful removal may never go on (horovod#3494), so the others wait for replacements, and where none come
-the node's end decides. Nor does the last worker leave that knows the training's state before a newcomer can have it.
+Such a worker leaves the list, drains and is deleted; the operator recreates it, and the scheduler
+puts it elsewhere. Never so many at once that fewer than the job's least stay, by our own doing:
+training that falls below horovodrun's --min-np by a graceful removal may never go on
+(horovod#3494), so the others wait for replacements, and where none come the node's end decides. Nor
+does the last worker leave that knows the training's state before a newcomer can have it.
 
-A pod that comes back to such a node again and again (it may tolerate everything) is moved a few times, then stays.
+A pod that comes back to such a node again and again (it may tolerate everything) is moved a few
+times, then stays.
 """
 
 import math
@@ -18,23 +20,34 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Worker
 
-# Seconds after which a Ready worker has surely been published and taken into the ring, with the state of the others.
+# Seconds after which a Ready worker has surely been published and taken into the ring, with the
+# state of the others.
 SEASONED = 30.0
 
 
 def going(view: JobView, wishes: Wishes) -> frozenset[str]:
     """Return the pods of wanted workers that are to be elsewhere, whether they may leave yet or not."""
-    moved = [view.worker(pod) for pod, leave in wishes.leaves.items() if leave.how is How.MOVE] if view.elastic else []
-    return frozenset(pod.name for pod in moved if pod and _is_there(view, pod) and not _gave_up(view, pod))
+    moved = (
+        [view.worker(pod) for pod, leave in wishes.leaves.items() if leave.how is How.MOVE]
+        if view.elastic
+        else []
+    )
+    return frozenset(
+        pod.name for pod in moved if pod and _is_there(view, pod) and not _gave_up(view, pod)
+    )
 
 
-def leaving(view: JobView, wishes: Wishes, all_going: Collection[str], *, now: float) -> frozenset[str]:
+def leaving(
+    view: JobView, wishes: Wishes, all_going: Collection[str], *, now: float
+) -> frozenset[str]:
     """Return the going pods that should not be published now; `now` inf: at the end of all waits."""
     if not all_going:
         return frozenset()
     trains = (worker for worker in view.workers if worker.ready and not worker.facts.node_gone_at)
     ends = {pod for pod, leave in wishes.leaves.items() if leave.how is How.END}
-    wanted = (worker for worker in trains if worker.index in view.wanted and worker.name not in ends)
+    wanted = (
+        worker for worker in trains if worker.index in view.wanted and worker.name not in ends
+    )
     hosts = [worker for worker in wanted if worker.name in view.host_of]
     steady = [worker for worker in hosts if worker.name not in all_going]
     gone = [worker.name for worker in hosts if worker.name in all_going]
@@ -48,7 +61,9 @@ def wake_at(state: JobState) -> float | None:
     """Return when a newcomer that a worker's leaving waits for is seasoned."""
     if not any(worker.going and worker.published for worker in state.workers):
         return None
-    times = (_seasoned_at(worker.pod, now=state.now) for worker in state.workers if worker.published)
+    times = (
+        _seasoned_at(worker.pod, now=state.now) for worker in state.workers if worker.published
+    )
     return min((at for at in times if state.now < at < math.inf), default=None)
 
 
@@ -70,8 +85,14 @@ def notes(state: JobState) -> Iterable[Note]:
     if held and not leaving(view, state.wishes, [worker.name for worker in held], now=math.inf):
         message = f"{each(held)} kept until a replacement trains: the job needs at least {least(view)} workers"
         yield warning("DisruptionHeld", message)
-    threatened = [worker for worker in state.workers if view.elastic and worker.wanted and worker.cause]
-    stuck = [worker for worker in threatened if _is_there(view, worker.pod) and _gave_up(view, worker.pod)]
+    threatened = [
+        worker for worker in state.workers if view.elastic and worker.wanted and worker.cause
+    ]
+    stuck = [
+        worker
+        for worker in threatened
+        if _is_there(view, worker.pod) and _gave_up(view, worker.pod)
+    ]
     if stuck:
         message = f"{each(stuck)} kept: recreated {len(MOVED.delays)} times, and always on a node that is going away"
         yield warning("DisruptionRepeated", message)
@@ -84,7 +105,9 @@ def least(view: JobView) -> int:
 
 def _is_there(view: JobView, worker: Worker) -> bool:
     """Tell whether a move helps: the worker is wanted, and not lost already."""
-    return worker.index in view.wanted and not (worker.facts.deleting or worker.terminated or worker.facts.node_gone_at)
+    return worker.index in view.wanted and not (
+        worker.facts.deleting or worker.terminated or worker.facts.node_gone_at
+    )
 
 
 def _gave_up(view: JobView, worker: Worker) -> bool:
@@ -93,4 +116,8 @@ def _gave_up(view: JobView, worker: Worker) -> bool:
 
 
 def _seasoned_at(worker: Worker, *, now: float) -> float:
-    return math.inf if worker.facts.ready_at is None else honest(worker.facts.ready_at, now=now) + SEASONED
+    return (
+        math.inf
+        if worker.facts.ready_at is None
+        else honest(worker.facts.ready_at, now=now) + SEASONED
+    )

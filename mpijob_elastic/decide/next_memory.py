@@ -1,8 +1,8 @@
 """The memory that is written with the host list (model.memory): who left when, what was tried how often.
 
-It is written with a change of the list, and alone only if forgetting it could do harm. It names the script that it was
-written with: if the two do not belong together, somebody else wrote script or memory, and any worker that is not in the
-list may have been in it a moment ago.
+It is written with a change of the list, and alone only if forgetting it could do harm. It names the
+script that it was written with: if the two do not belong together, somebody else wrote script or
+memory, and any worker that is not in the list may have been in it a moment ago.
 """
 
 from collections.abc import Collection, Mapping
@@ -18,9 +18,11 @@ from mpijob_elastic.model.job import Config, script_fingerprint
 from mpijob_elastic.model.memory import Left, Memory, Scale, Tries
 from mpijob_elastic.model.pod import Worker
 
-# Seconds for which the leaving of a pod that is gone is remembered: much longer than a launcher needs to see it.
+# Seconds for which the leaving of a pod that is gone is remembered: much longer than a launcher
+# needs to see it.
 FORGOTTEN_AFTER = 600.0
-# With more elders than this any pod may be the oldest: less to write, and rarely waited for in vain.
+# With more elders than this any pod may be the oldest: less to write, and rarely waited for in
+# vain.
 MOST_ELDERS = 100
 
 
@@ -32,7 +34,9 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
     failed = {worker.pod.ref.uid for worker in state.workers if worker.failed or worker.astray}
     unlisted = [worker for worker in state.workers if worker.going and worker.name not in published]
     moving = {worker.pod.ref.uid for worker in unlisted if not worker.evicted}
-    rank_lost = {worker.name for worker in state.workers if worker.rank_lost and worker.name not in published}
+    rank_lost = {
+        worker.name for worker in state.workers if worker.rank_lost and worker.name not in published
+    }
     is_change = change.added or change.removed or not view.driver_running
     new = Memory(
         left=_left(state, change, published),
@@ -42,11 +46,15 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
         scale=_scale(state, change),
         replaced=_counted(old.replaced, view.workers, troubled=failed, now=now),
         moved=_counted(old.moved, view.workers, troubled=moving, now=now),
-        own=dict(entry for one in state.wishes.capabilities for entry in one.remember(state, published)),
+        own=dict(
+            entry for one in state.wishes.capabilities for entry in one.remember(state, published)
+        ),
         hosts=host_list.remembered(state, published, lost=rank_lost),
         renamed=lost_ranks.tries(state, {*change.removed}) if state.idle else state.losses,
         launchers=old.launchers if view.driver_running else launcher_start.tries(state),
-        elders=elders(state, added=change.added, removed=change.removed) if is_change else old.elders,
+        elders=elders(state, added=change.added, removed=change.removed)
+        if is_change
+        else old.elders,
         mended=handover.mended(state) if state.edited or view.foreign or old.mended else None,
     )
     if change.script == config.facts.script:
@@ -57,8 +65,8 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
 def elders(state: JobState, *, added: Collection[str], removed: Collection[str]) -> tuple[str, ...]:
     """Return the pods among which rank 0's host is, or was before `removed` left; empty where it may be any.
 
-    [horovod] Hosts keep the order in which the driver came to know them, those that come together in any order
-    (HostManager.order_available_hosts), and ranks are dealt in that order.
+    [horovod] Hosts keep the order in which the driver came to know them, those that come together
+    in any order (HostManager.order_available_hosts), and ranks are dealt in that order.
     """
     view = state.view
     if not view.driver_running:
@@ -83,14 +91,21 @@ def is_due(state: JobState, config: Config, new: Memory) -> bool:
         return False
     if config.memory is None or not state.memory_known:
         # A list without a history: what is missing from it may have been in it a moment ago.
-        return view.driver_running or bool(view.host_of) or bool(view.surplus) or _has_news(Memory(), new)
+        return (
+            view.driver_running
+            or bool(view.host_of)
+            or bool(view.surplus)
+            or _has_news(Memory(), new)
+        )
     return _has_news(config.memory, new)
 
 
 def _has_news(old: Memory, new: Memory) -> bool:
     """Tell whether more than forgetting would be written; forgetting waits for the next write."""
     counts = ((old.replaced, new.replaced), (old.moved, new.moved), (old.renamed, new.renamed))
-    tried = any(before.get(pod) != tries for before, after in counts for pod, tries in after.items())
+    tried = any(
+        before.get(pod) != tries for before, after in counts for pod, tries in after.items()
+    )
     before, after = _times(old), _times(new)
     clock_went_back = any(before.get(what, 0.0) > at + SKEW for what, at in after.items())
     own = any(old.own.get(name) != entry for name, entry in new.own.items())
@@ -100,18 +115,33 @@ def _has_news(old: Memory, new: Memory) -> bool:
 
 def _times(memory: Memory) -> dict[str, float]:
     left = {pod: left.at for pod, left in memory.left.items()}
-    return {"added": memory.added_at, "removed": memory.removed_at, "dropped": memory.dropped_at, **left}
+    return {
+        "added": memory.added_at,
+        "removed": memory.removed_at,
+        "dropped": memory.dropped_at,
+        **left,
+    }
 
 
 def _counted(
-    before: Mapping[str, Tries], workers: Collection[Worker], *, troubled: Collection[str], now: float
+    before: Mapping[str, Tries],
+    workers: Collection[Worker],
+    *,
+    troubled: Collection[str],
+    now: float,
 ) -> Mapping[str, Tries]:
     """Return failure counts per pod name; each pod of uid in `troubled` counts once."""
-    kept = {pod: last for pod, last in before.items() if last.uid in troubled or now - last.at < FORGIVEN_AFTER}
+    kept = {
+        pod: last
+        for pod, last in before.items()
+        if last.uid in troubled or now - last.at < FORGIVEN_AFTER
+    }
     for worker in workers if troubled else ():
         last = kept.get(worker.name)
         if worker.ref.uid in troubled and (last is None or last.uid != worker.ref.uid):
-            kept[worker.name] = Tries(count=last.count + 1 if last else 1, at=now, uid=worker.ref.uid)
+            kept[worker.name] = Tries(
+                count=last.count + 1 if last else 1, at=now, uid=worker.ref.uid
+            )
     return kept
 
 

@@ -1,7 +1,7 @@
 """Notices: answers to what a user asks when nothing happens, as an Event each and in an annotation of the job.
 
-The annotation holds a `Reason: message` a line, so a restart repeats no Event, and a glance at the job tells what it
-waits for.
+The annotation holds a `Reason: message` a line, so a restart repeats no Event, and a glance at the
+job tells what it waits for.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,35 +27,41 @@ from mpijob_elastic.model.operator_types import NO_SIZE
 from mpijob_elastic.model.phrases import MOST_NAMED, listed
 from mpijob_elastic.model.pod import Launcher, Worker
 
-# A success so many seconds after a change is suspicious: a ring forms within some seconds, or after a long step.
+# A success so many seconds after a change is suspicious: a ring forms within some seconds, or after
+# a long step.
 SUSPICIOUS_WITHIN = 60.0
 # Seconds for which an end is news; a controller that was away for longer says nothing of it.
 NEWS_FOR = 900.0
 # A wanted worker that is not Ready for so many seconds is worth a word.
 PENDING_AFTER = 120.0
-# A pod that is missing for so many seconds is worth a word: the operator creates pods within milliseconds, or waits.
+# A pod that is missing for so many seconds is worth a word: the operator creates pods within
+# milliseconds, or waits.
 REFUSED_AFTER = 30.0
 # Workers given up that are named: an annotation has limits.
 MOST_GIVEN_UP = 8
-# Characters of the API server's reason: a policy engine may quote whole policies, and an Event holds 1024.
+# Characters of the API server's reason: a policy engine may quote whole policies, and an Event
+# holds 1024.
 LONGEST_REASON = 500
 
 REFUSED = "Refused"
 REFRESH_REFUSED = "RefreshRefused"
 NOT_ELASTIC = "NotElastic"
-# [operator] Its queue doubles the pause with each refusal, and with each event of the job, from 5 ms to 1,000 s.
+# [operator] Its queue doubles the pause with each refusal, and with each event of the job, from 5
+# ms to 1,000 s.
 AGAIN = "The operator tries again at most 1,000 s after each refusal"
 
 
 def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     """Return the change of the notices, or None; and when a notice may become due.
 
-    [operator] keeps the condition Created in memory until its first status write, and loses it where the job is
-    written to before that, so a job without a status is left alone, unless it has none because it waits for quota, or
-    because its pods are refused.
+    [operator] keeps the condition Created in memory until its first status write, and loses it
+    where the job is written to before that, so a job without a status is left alone, unless it has
+    none because it waits for quota, or because its pods are refused.
     """
     view, now = state.view, state.now
-    missing, missing_at = refused(state) if view.drains_seen is not None or view.facts.notices else (None, None)
+    missing, missing_at = (
+        refused(state) if view.drains_seen is not None or view.facts.notices else (None, None)
+    )
     is_held = view.launcher is not None and view.launcher.facts.gates != ()
     if not (view.facts.reported or missing or (is_held and any(_of_capabilities(state)))):
         return None, missing_at
@@ -63,11 +69,21 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     if starts_anew and view.facts.notices and names.is_suspended(view.facts.notices):
         return None, None  # by this the webhook holds the next launcher back
     trains = view.elastic and view.driver_running
-    waiting = [worker.pod for worker in state.workers if trains and worker.wanted and not worker.ready]
-    pending_from = [pod.facts.created_at + PENDING_AFTER for pod in waiting if not (pod.facts.gates or pod.terminated)]
+    waiting = [
+        worker.pod for worker in state.workers if trains and worker.wanted and not worker.ready
+    ]
+    pending_from = [
+        pod.facts.created_at + PENDING_AFTER
+        for pod in waiting
+        if not (pod.facts.gates or pod.terminated)
+    ]
     ending = [pod for pod in view.pods if view.elastic and pod.facts.deleting]
-    overdue = [(pod.facts.ends_at + LATE_AFTER, pod) for pod in ending if pod.facts.ends_at is not None]
-    gave_up = [given_up(view, worker) for worker in state.workers if worker.standing is Standing.GIVEN_UP]
+    overdue = [
+        (pod.facts.ends_at + LATE_AFTER, pod) for pod in ending if pod.facts.ends_at is not None
+    ]
+    gave_up = [
+        given_up(view, worker) for worker in state.workers if worker.standing is Standing.GIVEN_UP
+    ]
     notes = [
         *of_job(state),
         *gave_up[:MOST_GIVEN_UP],
@@ -76,12 +92,20 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     if any(at <= now for at in pending_from):
         ready = sum(worker.wanted and worker.ready for worker in state.workers)
         message = f"{view.name} continues with {ready} of {view.replicas} desired workers: the others are not Ready"
-        notes.append(warning("WorkersNotReady", f"{message}; see `kubectl describe pod` of those workers"))
+        notes.append(
+            warning("WorkersNotReady", f"{message}; see `kubectl describe pod` of those workers")
+        )
     resting = (last for last in state.losses.values() if RENAMED.is_given_up(last))
     forgiven_at = (min(last.at, now) + RENAMED.given_up_for for last in resting)
     contested, over_at = handover.contested(state) if view.memory.mended else (None, None)
     notes += [note for note in (contested, missing) if note]
-    times = [*pending_from, *(at for at, _ in overdue), *forgiven_at, over_at or 0.0, missing_at or 0.0]
+    times = [
+        *pending_from,
+        *(at for at, _ in overdue),
+        *forgiven_at,
+        over_at or 0.0,
+        missing_at or 0.0,
+    ]
     wake_at = min((at for at in times if at > now), default=None)
     text = bounds.notices("\n".join(note.line for note in notes)) if notes else ""
     if text == view.facts.notices:
@@ -109,7 +133,10 @@ def refused(state: JobState) -> tuple[Note | None, float | None]:
         f"them, or no operator runs. {AGAIN}. `mpijob-elastic explain {view.name}` shows the reason",
     )
     times = [state.now - (seen or {}).get((pod, 0.0), 0.0) for pod in view.missing]
-    due_at = max([*times, *(honest(pod.facts.created_at, now=state.now) for pod in view.pods)]) + REFUSED_AFTER
+    due_at = (
+        max([*times, *(honest(pod.facts.created_at, now=state.now) for pod in view.pods)])
+        + REFUSED_AFTER
+    )
     if note.line in view.facts.notices.splitlines() or due_at <= state.now:
         return note, None
     return None, None if seen is None else due_at
@@ -118,13 +145,16 @@ def refused(state: JobState) -> tuple[Note | None, float | None]:
 def suspicious_success(view: JobView) -> Note | None:
     """Return the notice on a job that succeeded soon after a change of its host list, or None.
 
-    Elastic Horovod stops the whole job as a success as soon as any rank exits with 0 (runner/elastic/registration.py).
-    A rank whose neighbour goes may do so: TensorFlow 1.15 was seen to (horovod#1994, #3852), and so was `kubectl exec`
-    where its connection breaks (kubernetes#73056). Nobody can tell that from a training that has reached its end, so
-    its author is asked to look.
+    Elastic Horovod stops the whole job as a success as soon as any rank exits with 0
+    (runner/elastic/registration.py). A rank whose neighbour goes may do so: TensorFlow 1.15 was
+    seen to (horovod#1994, #3852), and so was `kubectl exec` where its connection breaks
+    (kubernetes#73056). Nobody can tell that from a training that has reached its end, so its author
+    is asked to look.
     """
     memory = view.memory
-    is_change = memory.removed_at or (memory.scale and memory.scale.before)  # else hosts were only there to begin with
+    is_change = memory.removed_at or (
+        memory.scale and memory.scale.before
+    )  # else hosts were only there to begin with
     changed_at = max(memory.added_at, memory.removed_at) if is_change else 0.0
     if view.facts.succeeded_at is None or not changed_at or not view.elastic:
         return None
@@ -143,22 +173,41 @@ def suspicious_success(view: JobView) -> Note | None:
 def tell_suspicious_success(state: JobState) -> TellUser | None:
     """Return the notice that is due, once; earlier notices of the job no longer hold."""
     view, note = state.view, suspicious_success(state.view)
-    if note is None or view.facts.succeeded_at is None or not state.now - NEWS_FOR <= view.facts.succeeded_at:
+    if (
+        note is None
+        or view.facts.succeeded_at is None
+        or not state.now - NEWS_FOR <= view.facts.succeeded_at
+    ):
         return None
-    return None if note.line == view.facts.notices else TellUser(ref=view.ref, text=note.line, notes=(note,))
+    return (
+        None
+        if note.line == view.facts.notices
+        else TellUser(ref=view.ref, text=note.line, notes=(note,))
+    )
 
 
 def of_job(state: JobState) -> Iterator[Note]:
     """Yield the notices that hold for the job as a whole."""
     view = state.view
-    yield from (warning("InvalidAnnotation", f"{problem}; using the default") for problem in view.facts.problems)
+    yield from (
+        warning("InvalidAnnotation", f"{problem}; using the default")
+        for problem in view.facts.problems
+    )
     # Not of a refused notice: it would be another one by that, and be tried at once.
-    yield from (warning(REFUSED, words) for kind, words in view.refused.items() if words and kind is not TellUser)
+    yield from (
+        warning(REFUSED, words)
+        for kind, words in view.refused.items()
+        if words and kind is not TellUser
+    )
     if state.wishes.stop:
         is_over = view.launcher is not None and all(pod.facts.held_back for pod in view.pods)
         waits = "its pods wait until that is gone" if is_over else "what runs goes"
         said = f"{view.name} is suspended by {state.wishes.stop}; {waits}"
-        step = f"kubectl -n {view.namespace} {state.wishes.stop_ends_by}" if state.wishes.stop_ends_by else ""
+        step = (
+            f"kubectl -n {view.namespace} {state.wishes.stop_ends_by}"
+            if state.wishes.stop_ends_by
+            else ""
+        )
         yield normal(names.REASON_SUSPENDED, said, next_step=step)
     yield from _of_capabilities(state)
     if view.unread:
@@ -205,14 +254,20 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
             next_step=adopt,
         )
     elif (
-        (tries := state.view.memory.launchers) and RELAUNCHED.is_given_up(tries) and not launcher.facts.mounts_discovery
+        (tries := state.view.memory.launchers)
+        and RELAUNCHED.is_given_up(tries)
+        and not launcher.facts.mounts_discovery
     ):
         yield warning(
             "AdmissionMissed",
             f"{pod} was created {len(RELAUNCHED.delays)} times without {names.DISCOVER_HOSTS_PATH}; check that "
             f"the webhook {names.WEBHOOK} is running and that its caBundle is set",
         )
-    if state.launcher.refresh_due and launcher.refused and launcher.refused.tries.count >= REFUSED_OFTEN:
+    if (
+        state.launcher.refresh_due
+        and launcher.refused
+        and launcher.refused.tries.count >= REFUSED_OFTEN
+    ):
         yield warning(
             REFRESH_REFUSED,
             f"{pod} cannot learn of the new host list, so nothing drains and no further change is published: the "
@@ -241,7 +296,12 @@ def _size(view: JobView) -> Iterable[Note]:
             )
         return
     published = view.config.published if view.config else None
-    if view.driver_running and published and published.hosts and published.slots != view.facts.slots:
+    if (
+        view.driver_running
+        and published
+        and published.hosts
+        and published.slots != view.facts.slots
+    ):
         yield warning(
             "SlotsUnchanged",
             f"{names.launcher(view.name)} keeps slotsPerWorker {published.slots} while it runs; the new value "
@@ -264,7 +324,11 @@ def given_up(view: JobView, worker: WorkerState) -> Note:
     delays = REPLACED if worker.failed else RENAMED
     times, wait = len(delays.delays) + 1, phrases.duration(delays.given_up_for)
     if worker.failed:
-        advice = "; raise resources.limits.memory of the workers" if worker.pod.facts.out_of_memory else ""
+        advice = (
+            "; raise resources.limits.memory of the workers"
+            if worker.pod.facts.out_of_memory
+            else ""
+        )
         last = worker.pod.facts.last_state or "Failed"
         why = f"{worker.name} failed {times} times (last: {last}{advice}) and is not replaced for {wait}"
     else:
@@ -280,16 +344,21 @@ def given_up(view: JobView, worker: WorkerState) -> Note:
 def _stuck(view: JobView, late: list[Worker | Launcher]) -> Iterable[Note]:
     """Yield a note on needed pods whose end is long overdue: their node does not answer, or a finalizer holds them.
 
-    The operator creates no pod under a name that is still taken, so each costs the job a worker, or the launcher, until
-    somebody says that its node is gone. That is for people to know: on a node that only lost its network processes run
-    on. https://kubernetes.io/docs/tasks/run-application/force-delete-stateful-set-pod/
+    The operator creates no pod under a name that is still taken, so each costs the job a worker, or
+    the launcher, until somebody says that its node is gone. That is for people to know: on a node
+    that only lost its network processes run on.
+    https://kubernetes.io/docs/tasks/run-application/force-delete-stateful-set-pod/
     """
     late = [pod for pod in late if isinstance(pod, Launcher) or pod.index in view.wanted]
     if not late:
         return
     pods = " ".join(pod.ref.name for pod in late[:MOST_NAMED])
     nodes = " ".join(sorted({pod.facts.node for pod in late[:MOST_NAMED] if pod.facts.node}))
-    away = f". If the node is gone for good, `kubectl delete node {nodes}` frees all its pods" if nodes else ""
+    away = (
+        f". If the node is gone for good, `kubectl delete node {nodes}` frees all its pods"
+        if nodes
+        else ""
+    )
     yield warning(
         "PodStuckTerminating",
         f"{listed(pod.ref.name for pod in late)} stuck in deletion, so the operator cannot recreate the pod: its node "

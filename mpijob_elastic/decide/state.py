@@ -1,8 +1,8 @@
 """The state of a job: everything that a look derives from view, memory and time, and that the steps read.
 
-`derive.derive` makes it once per look. Steps, explanations and the command line read it and derive nothing again.
-Before it stands what all of these measure by: clocks, and how late the same is tried again. All times are seconds since
-the epoch.
+`derive.derive` makes it once per look. Steps, explanations and the command line read it and derive
+nothing again. Before it stands what all of these measure by: clocks, and how late the same is tried
+again. All times are seconds since the epoch.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,8 +16,9 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Mended, Tries
 from mpijob_elastic.model.pod import Worker
 
-# Seconds until a driver has surely followed a change that its launcher was shown: two discovery periods of 1 s, and
-# what the kubelet takes to show a touched launcher its file (measured: 0.3-0.7 s).
+# Seconds until a driver has surely followed a change that its launcher was shown: two discovery
+# periods of 1 s, and what the kubelet takes to show a touched launcher its file (measured: 0.3-0.7
+# s).
 SETTLE = 3.0
 # The clocks of a cluster's machines may differ by this many seconds.
 SKEW = 5.0
@@ -56,18 +57,20 @@ class Delays:
 
 # Failed workers, deleted so that the operator creates them again.
 REPLACED = Delays(delays=(0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0), given_up_for=3600.0)
-# Workers on a node that is about to go, deleted so that they come back elsewhere; after the last they stay.
+# Workers on a node that is about to go, deleted so that they come back elsewhere; after the last
+# they stay.
 MOVED = Delays(delays=(0.0, 30.0, 120.0))
 # Workers whose rank is lost, published under a new host name.
 RENAMED = Delays(delays=(0.0, 30.0, 60.0, 120.0, 240.0), given_up_for=3600.0)
 # Launchers that were created without discover_hosts.sh, deleted before they start.
 RELAUNCHED = Delays(delays=(0.0, 15.0, 30.0))
-# Touches of a launcher that the API server refuses; after the last delay it is tried again and again.
+# Touches of a launcher that the API server refuses; after the last delay it is tried again and
+# again.
 TOUCHED = Delays(delays=(1.0, 2.0, 5.0, 10.0, 30.0, 60.0))
 # A touch that is refused so often in a row is worth a word: no short trouble of the API server is.
 REFUSED_OFTEN = 2
-# Scripts of another writer, replaced by ours: five edits by hand are put right within seconds, and two programs that
-# write against one another come to one write in five minutes.
+# Scripts of another writer, replaced by ours: five edits by hand are put right within seconds, and
+# two programs that write against one another come to one write in five minutes.
 MENDED = Delays(delays=(0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0))
 
 
@@ -80,14 +83,17 @@ def of_this_pod(before: Mapping[str, Tries], worker: Worker) -> Tries | None:
 def in_order(pods: Iterable[str], *, job: str) -> tuple[str, ...]:
     """Return workers of a job in numeric order, after names that are no worker's."""
     indices = {pod: names.worker_index(pod, job=job) for pod in pods}
-    return tuple(sorted(indices, key=lambda pod: (-1, pod) if indices[pod] is None else (indices[pod], "")))
+    return tuple(
+        sorted(indices, key=lambda pod: (-1, pod) if indices[pod] is None else (indices[pod], ""))
+    )
 
 
 class Standing(StrEnum):
     """What becomes of a worker that is wanted, and has ended or lost its rank."""
 
     GIVEN_UP = "given up"  # failed, or lost its rank, too often
-    FAILED = "failed"  # ended, with whatever exit code; it is deleted, so that the operator creates it again
+    # ended, with whatever exit code; it is deleted, so that the operator creates it again
+    FAILED = "failed"
     ENDED = "ended"  # ended, and stays as it is
 
 
@@ -95,9 +101,9 @@ class Standing(StrEnum):
 class Drain:
     """A worker that left the host list.
 
-    since: when it left. began: since when the launcher knows, None while it cannot know. deadline: when the worker may
-    be deleted whatever runs in it; it counts from `began`, or from when this process first saw the drain. drained: exec
-    has shown that nothing trains in it any more.
+    since: when it left. began: since when the launcher knows, None while it cannot know. deadline:
+    when the worker may be deleted whatever runs in it; it counts from `began`, or from when this
+    process first saw the drain. drained: exec has shown that nothing trains in it any more.
     """
 
     since: float
@@ -110,14 +116,15 @@ class Drain:
 class WorkerState:
     """One worker pod.
 
-    wanted: the size asks for it. published: its host name in discover_hosts.sh, "" where it has none. host: the name
-    that it has or will get, with the number `incarnation`. succeeds_lost: a rank may have died in the pod that had that
-    name before. failed: it ended, and is to be replaced; astray: why it waits for a node in vain, and its replacement
-    will not. rank_lost: it is to get a new host name. going: node or pod is about to go, so it is to be elsewhere;
-    leaves: and it is not held back until a replacement trains. leave: the wish that it leaves. stopped: the job is
-    suspended, and it goes after its launcher. drain: None where it is listed, or no driver can have seen it listed.
-    due_at: when a back-off lets it be deleted, None without a back-off, or while its count is not written down.
-    back_at: from when on it may be published again.
+    wanted: the size asks for it. published: its host name in discover_hosts.sh, "" where it has
+    none. host: the name that it has or will get, with the number `incarnation`. succeeds_lost: a
+    rank may have died in the pod that had that name before. failed: it ended, and is to be
+    replaced; astray: why it waits for a node in vain, and its replacement will not. rank_lost: it
+    is to get a new host name. going: node or pod is about to go, so it is to be elsewhere; leaves:
+    and it is not held back until a replacement trains. leave: the wish that it leaves. stopped: the
+    job is suspended, and it goes after its launcher. drain: None where it is listed, or no driver
+    can have seen it listed. due_at: when a back-off lets it be deleted, None without a back-off, or
+    while its count is not written down. back_at: from when on it may be published again.
     """
 
     pod: Worker
@@ -153,7 +160,12 @@ class WorkerState:
     @property
     def evicted(self) -> bool:
         """True if its end is left to somebody else now."""
-        is_over = self.stopped or self.pod.terminated or self.pod.facts.deleting or self.pod.facts.node_gone_at
+        is_over = (
+            self.stopped
+            or self.pod.terminated
+            or self.pod.facts.deleting
+            or self.pod.facts.node_gone_at
+        )
         return self.wanted and self.release is not None and not is_over
 
 
@@ -161,13 +173,15 @@ class WorkerState:
 class LauncherState:
     """The launcher, and its knowledge of the host list.
 
-    The kubelet brings a new ConfigMap to the launcher a minute late perhaps, unless the launcher pod is touched. So a
-    change counts from the touch on: nothing further is published and no worker is taken for drained before. The
-    launcher's annotation says which change it was touched for and when, so a restart knows too.
+    The kubelet brings a new ConfigMap to the launcher a minute late perhaps, unless the launcher
+    pod is touched. So a change counts from the touch on: nothing further is published and no worker
+    is taken for drained before. The launcher's annotation says which change it was touched for and
+    when, so a restart knows too.
 
-    sees_hosts: a launcher that trains can learn of a change, or none trains; else no worker may be deleted.
-    can_be_shown: a touch helps it. shown_at: when it was touched for what is published now, None where it was not or
-    the time cannot be believed; again: the repetition of that touch (config_map).
+    sees_hosts: a launcher that trains can learn of a change, or none trains; else no worker may be
+    deleted. can_be_shown: a touch helps it. shown_at: when it was touched for what is published
+    now, None where it was not or the time cannot be believed; again: the repetition of that touch
+    (config_map).
     """
 
     sees_hosts: bool = True
@@ -185,11 +199,12 @@ class LauncherState:
 class Moment:
     """A job at a moment, before its workers are looked at.
 
-    stopped: no worker may run, because the job is suspended, or was when its launcher was created. foreign: why the job
-    is left alone, in words, "" where it is ours. memory_known: the memory tells of every worker that is not in the list
-    why. drains_count: it is known which workers were told to leave. edited: the script is not the script that our
-    memory was written with; mends_at: when it may be put right. may_number: the launcher finds the pod of a numbered
-    host name, or will once kubexec.sh says how. losses: lost ranks that are not forgiven, by worker.
+    stopped: no worker may run, because the job is suspended, or was when its launcher was created.
+    foreign: why the job is left alone, in words, "" where it is ours. memory_known: the memory
+    tells of every worker that is not in the list why. drains_count: it is known which workers were
+    told to leave. edited: the script is not the script that our memory was written with; mends_at:
+    when it may be put right. may_number: the launcher finds the pod of a numbered host name, or
+    will once kubexec.sh says how. losses: lost ranks that are not forgiven, by worker.
     """
 
     view: JobView
@@ -224,10 +239,11 @@ class Moment:
 class JobState(Moment):
     """A job at a moment, with the standing of each worker.
 
-    leaving: workers that are to be deleted, in this order. idle: published workers whose rank is lost, given up or not.
-    cut_off: published workers whose node is gone and that may leave the list.
-    settled_at: the earliest time of the next change of the list that is ours to time, 0 while no driver can read it.
-    resume_at: the earliest time of an addition after a loss, 0 where there is nothing to wait for.
+    leaving: workers that are to be deleted, in this order. idle: published workers whose rank is
+    lost, given up or not. cut_off: published workers whose node is gone and that may leave the
+    list. settled_at: the earliest time of the next change of the list that is ours to time, 0 while
+    no driver can read it. resume_at: the earliest time of an addition after a loss, 0 where there
+    is nothing to wait for.
     """
 
     workers: tuple[WorkerState, ...]
@@ -242,8 +258,8 @@ class JobState(Moment):
     def phase(self) -> str:
         """What is under way, in a word for `kubectl get` and `get`, "" at rest; the first that holds.
 
-        Queued or suspended: nothing of it may run. Draining: a rank may run in a worker that leaves. Scaling: the host
-        list is not what the size asks for.
+        Queued or suspended: nothing of it may run. Draining: a rank may run in a worker that
+        leaves. Scaling: the host list is not what the size asks for.
         """
         view, stopped_by = self.view, self.wishes.stopped_by
         if view.foreign or self.foreign or view.handed_over or view.ended or view.facts.deleting:
@@ -256,6 +272,10 @@ class JobState(Moment):
             return ""
         if any(worker.drain for worker in self.leaving):
             return "Draining"
-        given_up = {worker.name for worker in self.workers if worker.standing in (Standing.GIVEN_UP, Standing.ENDED)}
+        given_up = {
+            worker.name
+            for worker in self.workers
+            if worker.standing in (Standing.GIVEN_UP, Standing.ENDED)
+        }
         wanted = view.wanted_names[: view.facts.size_at_most(view.replicas)]
         return "" if set(wanted) - given_up == set(view.host_of) - given_up else "Scaling"

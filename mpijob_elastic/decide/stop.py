@@ -1,16 +1,19 @@
 """Stop: how a running job stops, what must be gone before it starts again, and when pods that are held back start.
 
-A suspended job first shrinks to the least size with which its driver trains, and the other workers drain as in every
-scale-in. Should the job be resumed meanwhile, it has lost nothing. The last ranks cannot leave: with fewer hosts than
-it needs the driver lets no rank go, but waits for more ([horovod] ElasticDriver.wait_for_available_slots). So then the
-launcher goes, and after it the workers. This is the exception to safety rule 7.
+A suspended job first shrinks to the least size with which its driver trains, and the other workers
+drain as in every scale-in. Should the job be resumed meanwhile, it has lost nothing. The last ranks
+cannot leave: with fewer hosts than it needs the driver lets no rank go, but waits for more
+([horovod] ElasticDriver.wait_for_available_slots). So then the launcher goes, and after it the
+workers. This is the exception to safety rule 7.
 
-The operator creates the next launcher at once, and the webhook holds it back by a gate. A launcher with this gate is
-what says that the job was stopped. As long as a worker is older than it, ranks of the launcher before may run in that
-worker, so the gates stay on, even if nothing suspends the job any more.
+The operator creates the next launcher at once, and the webhook holds it back by a gate. A launcher
+with this gate is what says that the job was stopped. As long as a worker is older than it, ranks of
+the launcher before may run in that worker, so the gates stay on, even if nothing suspends the job
+any more.
 
-Any gate of ours serves any reason to hold a pod. They come off in one write, with what a capability adds, once nobody
-holds the pod; so none of them can start a pod while another reason holds. A worker that leaves keeps its gates.
+Any gate of ours serves any reason to hold a pod. They come off in one write, with what a capability
+adds, once nobody holds the pod; so none of them can start a pod while another reason holds. A
+worker that leaves keeps its gates.
 """
 
 from collections.abc import Iterator
@@ -23,7 +26,8 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Worker
 
-# Seconds. A pod without a gate that is younger may have passed by the webhook, and so may the next: this sets the pace.
+# Seconds. A pod without a gate that is younger may have passed by the webhook, and so may the next:
+# this sets the pace.
 PACE = 5.0
 
 
@@ -75,7 +79,9 @@ def stop(state: JobState) -> tuple[DeleteLauncher | None, float | None]:
         return None, due if state.now < due else None
     message = f"{launcher.ref.name} is being deleted: {view.name} is suspended by {why}"
     note = normal("LauncherSuspended", message)
-    return DeleteLauncher(launcher=launcher, note=note, suspends=True, waits=view.facts.queued), None
+    return DeleteLauncher(
+        launcher=launcher, note=note, suspends=True, waits=view.facts.queued
+    ), None
 
 
 def free(state: JobState) -> Iterator[Ungate]:
@@ -86,7 +92,11 @@ def free(state: JobState) -> Iterator[Ungate]:
     together: dict[tuple[str, tuple[str, ...]], list[Gated]] = {}
     for pod in view.pods:
         is_free = pod.facts.held_back and pod.ref.name not in wishes.held
-        if is_free and not pod.facts.deleting and state.by_name.get(pod.ref.name) not in state.leaving:
+        if (
+            is_free
+            and not pod.facts.deleting
+            and state.by_name.get(pod.ref.name) not in state.leaving
+        ):
             place = wishes.places.get(pod.ref.name)
             kept = tuple(gate for gate in pod.facts.gates if gate not in names.GATES)
             key = (place.words, place.adds) if place else ("", ())
@@ -104,9 +114,14 @@ def _has_to_wait(state: JobState) -> bool:
     if state.launcher.refresh_due and refused and refused.tries.count >= REFUSED_OFTEN:
         return False  # the launcher cannot learn that they are to leave
     hosts = len(state.view.host_of)
-    # While the list is empty no drain begins, so one that left an earlier list would be waited for in vain.
-    surplus = [worker for worker in state.leaving if not worker.wanted and (hosts or worker.drain is None)]
-    return any(not worker.published or hosts > 1 for worker in surplus if not worker.pod.facts.deleting)
+    # While the list is empty no drain begins, so one that left an earlier list would be waited for
+    # in vain.
+    surplus = [
+        worker for worker in state.leaving if not worker.wanted and (hosts or worker.drain is None)
+    ]
+    return any(
+        not worker.published or hosts > 1 for worker in surplus if not worker.pod.facts.deleting
+    )
 
 
 def _is_older(view: JobView, pod: Worker) -> bool:

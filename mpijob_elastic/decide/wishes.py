@@ -1,8 +1,8 @@
 """What capabilities want of a job, and how several wishes combine: the whole truth about two capabilities that meet.
 
-A capability says what it wants and why. The mechanisms of the core carry that out, with their safety rules. A wish
-comes from facts alone: no capability sees what another wants, so one pass does, and their order decides only who speaks
-first.
+A capability says what it wants and why. The mechanisms of the core carry that out, with their
+safety rules. A wish comes from facts alone: no capability sees what another wants, so one pass
+does, and their order decides only who speaks first.
 """
 
 from __future__ import annotations
@@ -35,15 +35,17 @@ class How(IntEnum):
 
     END = 0  # it is not wanted: it drains, we delete it, and nobody counts how often
     REPLACE = 1  # it is useless where it is: it is made again, counted and at a back-off
-    MOVE = 2  # it trains, and does so elsewhere soon, counted, and never so that fewer than the least workers stay
+    # it trains, and does so elsewhere soon, counted, and never so that fewer than the least workers
+    # stay
+    MOVE = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
     """Something that a capability wants of the core.
 
-    until: when it ends by the clock (seconds since the epoch), and the job is seen again; from then on it is wished no
-    more. None where only facts end it.
+    until: when it ends by the clock (seconds since the epoch), and the job is seen again; from then
+    on it is wished no more. None where only facts end it.
     """
 
     until: float | None = None
@@ -159,7 +161,8 @@ class Holding:
 class Sizing(Generic[F]):
     """Objects by which a command knows who else sets the size of a job.
 
-    owner: who does, in words, "" if nobody; it gets those of the job, none where nobody may read them.
+    owner: who does, in words, "" if nobody; it gets those of the job, none where nobody may read
+    them.
     """
 
     resource: Resource
@@ -180,10 +183,13 @@ class Turn(NamedTuple):
 
 
 class Capability(Known):
-    """An optional capability of one job: what it wants of the core, and what it does itself. By default nothing.
+    """An optional capability of one job: what it wants of the core, and what it does itself.
 
-    annotations: of MPIJobs. groups: labels and annotations of pods that their scheduler starts together. pod_marks:
-    annotations of workers that it reads. cause: by what workers leave as it wishes, in a word for the history.
+    By default nothing.
+
+    annotations: of MPIJobs. groups: labels and annotations of pods that their scheduler starts
+    together. pod_marks: annotations of workers that it reads. cause: by what workers leave as it
+    wishes, in a word for the history.
     """
 
     annotations: Sequence[Annotation] = ()
@@ -204,7 +210,9 @@ class Capability(Known):
 
     @classmethod
     def node_signs(cls, _more: Iterable[str], _ignored: Iterable[str]) -> Signs | None:
-        """Return by what is told that a node is about to go, None if it knows nothing. Raises ValueError.
+        """Return by what is told that a node is about to go, None if it knows nothing.
+
+        Raises ValueError.
 
         more: other signs than the usual; ignored: those that never count.
         """
@@ -222,7 +230,9 @@ class Capability(Known):
         """Yield the own writes that are due, whoever manages the job."""
         return ()
 
-    def remember(self, _state: JobState, _published: Collection[str]) -> Iterable[tuple[str, bytes]]:
+    def remember(
+        self, _state: JobState, _published: Collection[str]
+    ) -> Iterable[tuple[str, bytes]]:
         """Yield what to remember once these pods are published: a name, and JSON of at most 1 KiB."""
         return ()
 
@@ -235,7 +245,10 @@ class Capability(Known):
         return ""
 
     def resize(self, _state: JobState) -> tuple[Action | None, float | None]:
-        """Return the write of another size, or None; and when to look again. Asked while a driver may train."""
+        """Return the write of another size, or None; and when to look again.
+
+        Asked while a driver may train.
+        """
         return None, None
 
     def remove(self, _state: JobState) -> tuple[Action | None, float | None]:
@@ -281,9 +294,9 @@ class Capability(Known):
 class Wishes:
     """What is wanted of a job, combined.
 
-    stop: by what it is suspended, "" if it is not; stopped_by: who said so first. leaves, places: by pod. held: pods
-    that may not start, and why. rationed_by: who lets workers start one by one; is_rationed: None while that is not
-    known. until: when the first wish ends by itself.
+    stop: by what it is suspended, "" if it is not; stopped_by: who said so first. leaves, places:
+    by pod. held: pods that may not start, and why. rationed_by: who lets workers start one by one;
+    is_rationed: None while that is not known. until: when the first wish ends by itself.
     """
 
     capabilities: tuple[Capability, ...] = ()
@@ -333,7 +346,10 @@ def gather(view: JobView, *, now: float) -> Wishes:
         keeps=bool(found[Keep]),
         rationed_by=tuple(wish.by for wish in found[Ration] if wish.by),
         is_rationed=None if any(not wish.known for wish in found[Ration]) else bool(found[Ration]),
-        until=min((wish.until for one in found.values() for wish in one if wish.until is not None), default=None),
+        until=min(
+            (wish.until for one in found.values() for wish in one if wish.until is not None),
+            default=None,
+        ),
     )
 
 

@@ -1,7 +1,9 @@
-"""Explain why a worker is not training and what to do next. Pure: the state of a job and more facts in, words out.
+"""Explain why a worker is not training and what to do next.
 
-The job gets every finding that holds. Each worker gets the first cause that holds, checked in the order in which a
-worker comes to train: its pod, the Role, the host list, the launcher, its rank.
+Pure: the state of a job and more facts in, words out.
+
+The job gets every finding that holds. Each worker gets the first cause that holds, checked in the
+order in which a worker comes to train: its pod, the Role, the host list, the launcher, its rank.
 """
 
 from mpijob_elastic import names
@@ -23,7 +25,9 @@ def explain(view: JobView, facts: Facts, *, now: float, worker: str = "") -> Exp
         return _explanation(job, (over,))
     wanted, present = frozenset(view.wanted_names), state.by_name.keys()
     chosen = {worker} if worker else wanted | present
-    going = {found.name for found in state.workers if not found.wanted}  # a suspended job shrinks first
+    going = {
+        found.name for found in state.workers if not found.wanted
+    }  # a suspended job shrinks first
     workers = sorted(chosen, key=lambda pod: names.worker_index(pod, job=view.name) or 0)
     found = (_worker(job.of(pod), is_wanted=pod in wanted - going) for pod in workers)
     return _explanation(job, tuple(jobs.findings(job)), *found)
@@ -31,14 +35,19 @@ def explain(view: JobView, facts: Facts, *, now: float, worker: str = "") -> Exp
 
 def _worker(case: Case, *, is_wanted: bool) -> WorkerFinding:
     cause = causes.first_cause(case, is_wanted=is_wanted).about(case.name)
-    return WorkerFinding(name=case.name, host=case.view.host_of.get(case.name, ""), wanted=is_wanted, cause=cause)
+    return WorkerFinding(
+        name=case.name, host=case.view.host_of.get(case.name, ""), wanted=is_wanted, cause=cause
+    )
 
 
 def _explanation(job: Case, findings: tuple[Finding, ...], *workers: WorkerFinding) -> Explanation:
     wanted = [worker for worker in workers if worker.wanted]
     training = sum(worker.cause.level is Level.FINE for worker in wanted)
     unseen = [worker.name for worker in wanted if worker.cause.level is Level.UNKNOWN]
-    is_wrong = any(finding.level is Level.WRONG for finding in (*findings, *(worker.cause for worker in workers)))
+    is_wrong = any(
+        finding.level is Level.WRONG
+        for finding in (*findings, *(worker.cause for worker in workers))
+    )
     may_all_train = 0 < training + len(unseen) == len(wanted) and not is_wrong
     return Explanation(
         namespace=job.view.namespace,

@@ -1,7 +1,10 @@
-"""A job or a worker to explain, all that is known of it, and what is found. Times are seconds since the epoch.
+"""A job or a worker to explain, all that is known of it, and what is found.
 
-Findings are the parts of an explanation, as `-o json` and `-o yaml` print them; field names are camelCase there.
-`Facts` stand beside the controller's view. Each has a default that means "not known", because few users may read all.
+Times are seconds since the epoch.
+
+Findings are the parts of an explanation, as `-o json` and `-o yaml` print them; field names are
+camelCase there. `Facts` stand beside the controller's view. Each has a default that means "not
+known", because few users may read all.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Launcher, Worker
 
-# In the words of a worker's finding where a finding on the job, which stands above it, has the rest.
+# In the words of a worker's finding where a finding on the job, which stands above it, has the
+# rest.
 ABOVE = " (see above)"
 
 
@@ -52,7 +56,11 @@ class Finding(msgspec.Struct, frozen=True, rename="camel"):
 
     def about(self, name: str) -> Finding:
         """Return the finding with the object's name in front of its words."""
-        return self if self.says.startswith(f"{name} ") else structs.replace(self, says=f"{name} {self.says}")
+        return (
+            self
+            if self.says.startswith(f"{name} ")
+            else structs.replace(self, says=f"{name} {self.says}")
+        )
 
 
 fine = partial(Finding, level=Level.FINE)
@@ -75,8 +83,9 @@ class WorkerFinding(msgspec.Struct, frozen=True, kw_only=True):
 class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Every finding on a job and the finding on each worker; no workers where the job is over or not ours.
 
-    training: wanted workers in which exec has shown a rank. all_train: every wanted worker trains, and nothing is
-    wrong. Both are None where that is not known; not_known: why. notices: the controller's.
+    training: wanted workers in which exec has shown a rank. all_train: every wanted worker trains,
+    and nothing is wrong. Both are None where that is not known; not_known: why. notices: the
+    controller's.
     """
 
     namespace: str
@@ -107,8 +116,8 @@ class Stuck:
 class Pod:
     """The state of a pod in the words of scheduler and kubelet.
 
-    unscheduled: why no node takes it, "" once a node has. unready: why it is not Ready. ended: `CONTAINER: REASON` of
-    containers that ended, also before a restart.
+    unscheduled: why no node takes it, "" once a node has. unready: why it is not Ready. ended:
+    `CONTAINER: REASON` of containers that ended, also before a restart.
     """
 
     unscheduled: str = ""
@@ -130,11 +139,12 @@ class Look:
 class Facts:
     """The facts on one job.
 
-    state: the job's, in one word. resized_at: since when it has its size, at the latest. pods: by name. events: the
-    newest warning on an object, by its name. surplus: when workers beyond the size were created, by name. home: the
-    namespace of controller and webhook. controller, webhook: what keeps them from working, "" where nothing does.
-    launch: how horovodrun was started. looks: by worker, none with --no-exec. stall: what the launcher's log says of
-    missing ranks; spawned: whose they may be.
+    state: the job's, in one word. resized_at: since when it has its size, at the latest. pods: by
+    name. events: the newest warning on an object, by its name. surplus: when workers beyond the
+    size were created, by name. home: the namespace of controller and webhook. controller, webhook:
+    what keeps them from working, "" where nothing does. launch: how horovodrun was started. looks:
+    by worker, none with --no-exec. stall: what the launcher's log says of missing ranks; spawned:
+    whose they may be.
     """
 
     state: str = ""
@@ -205,7 +215,9 @@ class Case:
         """Return a notice of the controller as a finding."""
         cause = re.sub(r"(?<!^)(?=[A-Z])", "-", note.reason).lower()
         said = f"{note.message}; {note.detail}" if note.detail else note.message
-        return (wrong if note.warning else waiting)(cause, said, note.next_step or self.on_job("describe"))
+        return (wrong if note.warning else waiting)(
+            cause, said, note.next_step or self.on_job("describe")
+        )
 
     def kubectl(self, *words: str) -> str:
         """Return a kubectl command for the job's namespace."""

@@ -16,7 +16,8 @@ from mpijob_elastic.model.pod import Launcher, LauncherPhase
 
 # The operator writes a job's status within a second (seconds).
 SLOW = 30.0
-# So long after a change of size it may still make a worker of the former size, which it began before (seconds).
+# So long after a change of size it may still make a worker of the former size, which it began
+# before (seconds).
 UNDER_WAY = 5.0
 # In the operator's own manifest.
 _RESTART = "kubectl -n mpi-operator rollout restart deployment/mpi-operator"
@@ -30,10 +31,16 @@ def over(job: Case) -> Finding | None:
         said = f"{job.name} has ended: {job.facts.state}"
         return waiting("ended", said, next_step=job.kubectl("logs", job.launcher))
     if job.view.facts.deleting:
-        return waiting("deleted", f"{job.name} is being deleted", next_step=job.on_job("get", "-o yaml"))
+        return waiting(
+            "deleted", f"{job.name} is being deleted", next_step=job.on_job("get", "-o yaml")
+        )
     if why := job.state.foreign:
-        said = f"{job.name} is managed by another operator, so mpijob-elastic leaves it alone: {why}"
-        return wrong("foreign", f"{said}. {handover.outlook(job.view)}", next_step=job.on_job("describe"))
+        said = (
+            f"{job.name} is managed by another operator, so mpijob-elastic leaves it alone: {why}"
+        )
+        return wrong(
+            "foreign", f"{said}. {handover.outlook(job.view)}", next_step=job.on_job("describe")
+        )
     return None if job.view.facts.size_known else job.noted(notices.size_unknown(job.view))
 
 
@@ -49,12 +56,18 @@ def findings(job: Case) -> Iterator[Finding]:
     yield from _former_size(job)
     if facts.controller:
         step = f"kubectl -n {facts.home} get pods,leases"
-        yield wrong("no-controller", f"{facts.controller}, so {job.name} keeps its present size", next_step=step)
+        yield wrong(
+            "no-controller",
+            f"{facts.controller}, so {job.name} keeps its present size",
+            next_step=step,
+        )
     if facts.webhook:
         said = f"{facts.webhook}, so a launcher created now gets no {names.KEY_DISCOVER_HOSTS}"
         yield wrong("no-webhook", said, next_step=f"kubectl -n {facts.home} get pods,endpoints")
     yield from _edited(job)
-    if not (view.elastic or view.blind or any(note.reason == notices.NOT_ELASTIC for note in notes)):
+    if not (
+        view.elastic or view.blind or any(note.reason == notices.NOT_ELASTIC for note in notes)
+    ):
         said = (
             f"{job.name} is not elastic: its launcher names neither {names.KEY_DISCOVER_HOSTS} nor "
             f'--host-discovery-script, or the job is annotated {names.ENABLED}="false"'
@@ -62,14 +75,18 @@ def findings(job: Case) -> Iterator[Finding]:
         yield fine("not-elastic", said)
     if job.state.launcher.refresh_due:
         told = (line.partition(": ") for line in view.facts.notices.splitlines())
-        if why := next((words for reason, _, words in told if reason == notices.REFRESH_REFUSED), ""):
+        if why := next(
+            (words for reason, _, words in told if reason == notices.REFRESH_REFUSED), ""
+        ):
             yield wrong("refresh-refused", why, next_step=job.controller_log)
     yield from _launcher(job)
     slots = len(view.published_pods) * view.facts.slots
     needed = (facts.launch and facts.launch.effective_min_np) or 0
     if view.elastic and view.driver_running and slots < needed:
         waits = f"{job.launcher} waits for {needed} slots (horovodrun's --min-np, or -np)"
-        yield wrong("below-min-np", f"{waits}; published workers have {slots}", next_step=job.on_job("edit"))
+        yield wrong(
+            "below-min-np", f"{waits}; published workers have {slots}", next_step=job.on_job("edit")
+        )
     if facts.stall:
         yield _missing_ranks(job, facts.stall)
 
@@ -77,7 +94,8 @@ def findings(job: Case) -> Iterator[Finding]:
 def _former_size(job: Case) -> Iterator[Finding]:
     """Yield that the operator has been making workers since before it could know the size, and still does.
 
-    [operator] It makes all missing workers of a size in one go, at its client's limit of 5 a second.
+    [operator] It makes all missing workers of a size in one go, at its client's limit of 5 a
+    second.
     """
     since = job.facts.resized_at
     at, pod = max(((at, pod) for pod, at in job.facts.surplus.items()), default=(0.0, ""))
@@ -96,7 +114,9 @@ def _edited(job: Case) -> Iterator[Finding]:
     elif config and (job.state.edited or at) and config_map.write(job.state, config)[0]:
         when = f"in {phrases.duration(at - job.state.now)}" if at > job.state.now else "at once"
         said = f"{job.name}: {handover.changed(config)}; the controller puts it right {when}"
-        step = job.kubectl("get configmap", names.config_map(job.name), "--show-managed-fields -o yaml")
+        step = job.kubectl(
+            "get configmap", names.config_map(job.name), "--show-managed-fields -o yaml"
+        )
         yield waiting("edited", said, next_step=step)
 
 
@@ -112,12 +132,16 @@ def _launcher(job: Case) -> Iterator[Finding]:
         turns = filter(None, (one.turn(job.state) for one in job.state.wishes.capabilities))
         if not (job.state.wishes.stop or any(turn.says for turn in turns)):  # else a notice says it
             why = job.state.wishes.held.get(name) or "ranks of the launcher before may still run"
-            yield waiting("launcher-held", f"{name} is held back: {why}", next_step=job.controller_log)
+            yield waiting(
+                "launcher-held", f"{name} is held back: {why}", next_step=job.controller_log
+            )
     elif launcher.phase is LauncherPhase.WAITING:
         if stuck := next(workers.startup(pod), None):
             yield replace(stuck.about(name), cause="launcher-stuck")
         else:
-            yield waiting("launcher-starting", f"{name} has not started yet", next_step=pod.describe)
+            yield waiting(
+                "launcher-starting", f"{name} has not started yet", next_step=pod.describe
+            )
     elif launcher.phase is LauncherPhase.FINISHED:
         said = f"{name} has ended; within seconds the operator reports whether the job has"
         yield waiting("launcher-ended", said, next_step=job.kubectl("logs", name))
@@ -125,7 +149,10 @@ def _launcher(job: Case) -> Iterator[Finding]:
 
 def _delivering(job: Case, launcher: Launcher) -> Finding:
     """[operator] kubectl-delivery waits until each pod of the hostfile has been seen Running."""
-    hosts = [line.split(" ")[0] for line in (job.view.config.facts.hostfile if job.view.config else "").splitlines()]
+    hosts = [
+        line.split(" ")[0]
+        for line in (job.view.config.facts.hostfile if job.view.config else "").splitlines()
+    ]
     running = {worker.name for worker in job.view.workers if worker.running}
     waits = [name for name in hosts if name not in running]
     since = launcher.facts.delivering_since
@@ -134,7 +161,9 @@ def _delivering(job: Case, launcher: Launcher) -> Finding:
     if waits:
         until = f" until these pods run: {listed(waits)}"
     said = f"{job.launcher} waits in its init container{age}{until}"
-    return waiting("launcher-init", said, next_step=job.of(waits[0] if waits else job.launcher).describe)
+    return waiting(
+        "launcher-init", said, next_step=job.of(waits[0] if waits else job.launcher).describe
+    )
 
 
 def _missing_ranks(job: Case, stall: Stall) -> Finding:
@@ -145,7 +174,9 @@ def _missing_ranks(job: Case, stall: Stall) -> Finding:
     said += f", which must submit {stall.missing[first]} (from the launcher's log)"
     pods = spawned.pods(first) if spawned else []
     step = f"{names.PROGRAM} logs {job.name} -n {job.view.namespace} --tail 20"
-    return wrong("missing-ranks", said, next_step=f"{step} --worker {pods[0]}" if len(pods) == 1 else step)
+    return wrong(
+        "missing-ranks", said, next_step=f"{step} --worker {pods[0]}" if len(pods) == 1 else step
+    )
 
 
 def _place(job: Case, rank: int, spawned: Spawned | None) -> str:

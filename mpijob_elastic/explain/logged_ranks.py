@@ -1,11 +1,11 @@
 """Ranks in the launcher's log: which worker Horovod's `[N]` means, and for which ranks the others wait. Pure.
 
-`[N]` is the rank with which a process was started. The process keeps it when ranks are dealt again, and a newcomer may
-be started with the same. So two workers may print the same number at a time.
+`[N]` is the rank with which a process was started. The process keeps it when ranks are dealt again,
+and a newcomer may be started with the same. So two workers may print the same number at a time.
 
-Rank 0 prints, while a stall lasts once in HOROVOD_STALL_CHECK_TIME_SECONDS (60), `Missing ranks:` and a line for each
-([horovod] horovod/common/stall_inspector.cc). These are ranks as they are dealt now, which are those of the start where
-no rank was dealt again since.
+Rank 0 prints, while a stall lasts once in HOROVOD_STALL_CHECK_TIME_SECONDS (60), `Missing ranks:`
+and a line for each ([horovod] horovod/common/stall_inspector.cc). These are ranks as they are dealt
+now, which are those of the start where no rank was dealt again since.
 """
 
 import re
@@ -16,8 +16,11 @@ from dataclasses import dataclass, field
 TOGETHER = 5.0
 # Seconds of the log that are read, so that what has passed is not told; and the most lines.
 LATELY, MOST_LINES = 150, 500
-# horovodrun, perhaps with --prefix-output-with-timestamp; mpirun --tag-output has the number of the job before it.
-_PREFIX = re.compile(rb"^(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})?\[(?:\d{1,9},)?(\d{1,9})\]<std(?:out|err)>:")
+# horovodrun, perhaps with --prefix-output-with-timestamp; mpirun --tag-output has the number of the
+# job before it.
+_PREFIX = re.compile(
+    rb"^(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})?\[(?:\d{1,9},)?(\d{1,9})\]<std(?:out|err)>:"
+)
 _BEGINS = re.compile(rb"are waiting for remainder of ranks for more than (\d{1,9}) seconds")
 _MISSING = re.compile(rb"(\d{1,9})!?: \[(.*)\]")
 
@@ -34,7 +37,10 @@ class Spawn:
 
 @dataclass(frozen=True, kw_only=True)
 class Spawned:
-    """What a look into a launcher shows: the spawns, and when it was. Times are seconds by the launcher's clock."""
+    """What a look into a launcher shows: the spawns, and when it was.
+
+    Times are seconds by the launcher's clock.
+    """
 
     at: float
     spawns: frozenset[Spawn]
@@ -54,7 +60,8 @@ class Spawned:
 class Stall:
     """Ranks for which the others wait.
 
-    seconds: for how long the others have waited at least. missing: the tensors that each rank has not submitted.
+    seconds: for how long the others have waited at least. missing: the tensors that each rank has
+    not submitted.
     """
 
     seconds: int

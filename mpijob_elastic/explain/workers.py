@@ -2,10 +2,11 @@
 
 - its pod: it is missing, is ending, has failed, has no node, does not start, is not Ready
   (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/);
-- between a Ready pod and the launcher: the Role, the host list, and the launcher's copy of the list;
-- its rank. Only exec shows that one runs: a process beside the pod's main process. Horovod blacklists the name of a
-  host whose rank has died, for good unless horovodrun got --blacklist-cooldown-range
-  (horovod/runner/elastic/discovery.py, HostManager);
+- between a Ready pod and the launcher: the Role, the host list, and the launcher's copy of the
+  list;
+- its rank. Only exec shows that one runs: a process beside the pod's main process. Horovod
+  blacklists the name of a host whose rank has died, for good unless horovodrun got
+  --blacklist-cooldown-range (horovod/runner/elastic/discovery.py, HostManager);
 - of a worker that is to leave: how far it is.
 """
 
@@ -25,11 +26,18 @@ from mpijob_elastic.model.pod import LauncherPhase, Worker
 OPERATOR = "kubectl get pods -A | grep mpi-operator"
 # Reasons of a waiting container (kubelet, pkg/kubelet/images/types.go and kuberuntime).
 _IMAGE = frozenset(
-    {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+    }
     | {"RegistryUnavailable", "SignatureValidationFailed"}
 )
 _CRASH = "CrashLoopBackOff"
-# Seconds from a touch until a driver has started ranks: the kubelet takes 0.7 s, discovery 1 s; the rest is to spare.
+# Seconds from a touch until a driver has started ranks: the kubelet takes 0.7 s, discovery 1 s; the
+# rest is to spare.
 JOINING = 20.0
 
 
@@ -51,9 +59,17 @@ def startup(case: Case) -> Iterator[Finding]:
         why = case.state.wishes.held.get(case.name) or "mpijob-elastic frees it next"
         yield waiting("gated", f"is held back: {why}")
     elif case.gates:
-        yield waiting("gated", f"is held back by scheduling gates: {', '.join(case.gates)}", next_step=case.describe)
+        yield waiting(
+            "gated",
+            f"is held back by scheduling gates: {', '.join(case.gates)}",
+            next_step=case.describe,
+        )
     if case.seen.unscheduled:
-        yield wrong("not-scheduled", f"cannot be scheduled: {case.seen.unscheduled}", next_step=case.describe)
+        yield wrong(
+            "not-scheduled",
+            f"cannot be scheduled: {case.seen.unscheduled}",
+            next_step=case.describe,
+        )
     if case.seen.stuck:
         yield _stuck(case, case.seen.stuck)
 
@@ -66,7 +82,11 @@ def unseen(case: Case) -> str:
     if (look := looks.get(case.name)) is None:
         return f"exec looked only into {len(looks)} other workers"
     shows_none = not (look.processes or look.error or case.view.elastic)
-    return "exec shows no rank, and the launcher alone decides where ranks run" if shows_none else look.error
+    return (
+        "exec shows no rank, and the launcher alone decides where ranks run"
+        if shows_none
+        else look.error
+    )
 
 
 def _missing(case: Case) -> Finding:
@@ -80,7 +100,9 @@ def _missing(case: Case) -> Finding:
 def _pod(case: Case, worker: WorkerState) -> Iterator[Finding]:
     pod = worker.pod
     if worker.stopped and not pod.facts.deleting:
-        yield waiting("suspending", "is deleted once the launcher is gone, because the job is suspended")
+        yield waiting(
+            "suspending", "is deleted once the launcher is gone, because the job is suspended"
+        )
     if pod.facts.deleting:
         yield _terminating(case, pod)
     if pod.terminated:
@@ -88,7 +110,9 @@ def _pod(case: Case, worker: WorkerState) -> Iterator[Finding]:
     yield from startup(case)
     if not pod.running:
         where = f" on node {pod.facts.node}" if pod.facts.node else ""
-        yield waiting("starting", f"is starting{where}{case.warned(case.name)}", next_step=case.describe)
+        yield waiting(
+            "starting", f"is starting{where}{case.warned(case.name)}", next_step=case.describe
+        )
     if not pod.ready:
         why = case.seen.unready or "its readiness probe fails, or its node does not respond"
         yield wrong("not-ready", f"is running but not Ready: {why}", next_step=case.describe)
@@ -97,7 +121,9 @@ def _pod(case: Case, worker: WorkerState) -> Iterator[Finding]:
 def _terminating(case: Case, pod: Worker) -> Finding:
     why = f" ({pod.facts.disruption})" if pod.facts.disruption else ""
     if pod.facts.ends_at is None or case.state.now < pod.facts.ends_at + LATE_AFTER:
-        return waiting("terminating", f"is being deleted{why}; the operator recreates it once it is gone")
+        return waiting(
+            "terminating", f"is being deleted{why}; the operator recreates it once it is gone"
+        )
     late = phrases.duration(round(case.state.now - pod.facts.ends_at))
     force = case.kubectl("delete pod", case.name, "--grace-period=0 --force")
     said = (
@@ -117,7 +143,11 @@ def _failed(case: Case, worker: WorkerState) -> Finding:
     cause = "out-of-memory" if facts.out_of_memory else "failed"
     if worker.standing is Standing.FAILED:
         wait = phrases.duration(round(max(0.0, (worker.due_at or case.state.now) - case.state.now)))
-        return waiting(cause, f"has failed {how}; the controller replaces it in {wait}", next_step=case.describe)
+        return waiting(
+            cause,
+            f"has failed {how}; the controller replaces it in {wait}",
+            next_step=case.describe,
+        )
     why = "the launcher cannot see the host list"
     if not case.view.elastic:
         why = "the job is not elastic"
@@ -147,12 +177,18 @@ def _published(case: Case, pod: Worker) -> Iterator[Finding]:
         yield from _no_launcher(case)
         yield from _seen(case, "is Ready, and the job is not elastic")
     if case.facts.role_readable and (role is None or case.name not in role.exec_names):
-        yield _due(case, "no-right", "is not in the launcher's Role yet; the controller adds it next")
+        yield _due(
+            case, "no-right", "is not in the launcher's Role yet; the controller adds it next"
+        )
     if case.name not in view.host_of:
         yield _unpublished(case, pod)
     yield from _no_launcher(case)
     if case.state.launcher.refresh_due:
-        yield _due(case, "launcher-not-refreshed", "is published; the controller refreshes the launcher next")
+        yield _due(
+            case,
+            "launcher-not-refreshed",
+            "is published; the controller refreshes the launcher next",
+        )
 
 
 def _unpublished(case: Case, pod: Worker) -> Finding:
@@ -161,7 +197,10 @@ def _unpublished(case: Case, pod: Worker) -> Finding:
         why = f"its node or pod is being removed ({pod.facts.disruption})"
         return waiting("disrupted", f"is leaving: {why}; the operator recreates it on another node")
     if case.view.facts.sizes and step.wake_at is None and case.name not in step.hosts:
-        return waiting("size-incomplete", "waits: the job may have certain sizes only, and the next is not complete")
+        return waiting(
+            "size-incomplete",
+            "waits: the job may have certain sizes only, and the next is not complete",
+        )
     said = "is not in discover_hosts.sh yet"
     if not case.facts.role_readable:
         said += "; to see when it will be, you need the right to read Roles"
@@ -197,7 +236,10 @@ def _rank(case: Case, worker: WorkerState) -> Iterator[Finding]:
     yield from _seen(case, "is listed, and the launcher knows it")
     if shown_at is not None and case.state.now < shown_at + JOINING:
         yield waiting("joining", "is published; the launcher was refreshed a moment ago")
-    training = sum(bool(look.processes) and name in case.view.host_of for name, look in case.facts.looks.items())
+    training = sum(
+        bool(look.processes) and name in case.view.host_of
+        for name, look in case.facts.looks.items()
+    )
     if launch and launch.max_np is not None and training * case.view.facts.slots >= launch.max_np:
         said = f"is published, but other workers already fill the {launch.max_np} slots of horovodrun's --max-np"
         yield wrong("beyond-max-np", said, next_step=case.on_job("edit"))
@@ -216,14 +258,20 @@ def _seen(case: Case, standing: str) -> Iterator[Finding]:
     """Yield that a rank runs in the worker, or that nobody knows; nothing where exec has shown that none runs."""
     if why := unseen(case):
         said = f"{standing}; whether it trains is not known: {why}"
-        yield Finding("not-known", said, case.kubectl("logs", case.launcher, "--tail=50"), Level.UNKNOWN)
+        yield Finding(
+            "not-known", said, case.kubectl("logs", case.launcher, "--tail=50"), Level.UNKNOWN
+        )
     elif processes := case.facts.looks[case.name].processes:
         yield fine("trains", f"is training: {', '.join(processes)}")
 
 
 def _lost(case: Case, training: int) -> Finding:
     cooldown = case.facts.launch.cooldown if case.facts.launch else None
-    how_long = f"for up to {cooldown[1]} s (--blacklist-cooldown-range)" if cooldown else "for as long as the job runs"
+    how_long = (
+        f"for up to {cooldown[1]} s (--blacklist-cooldown-range)"
+        if cooldown
+        else "for as long as the job runs"
+    )
     said = (
         f"is published, but only its main process runs in it while {training} others train: most likely its rank died, "
         f"and Horovod does not use a host of this name {how_long}; the controller"
@@ -232,7 +280,11 @@ def _lost(case: Case, training: int) -> Finding:
     if case.facts.controller or not case.state.may_number:
         return wrong("lost-rank", f"{said} cannot give it a new host name", next_step=logs)
     after = phrases.duration(LOST_AFTER)
-    return waiting("lost-rank", f"{said} gives it a new host name after {after} or more without a rank", next_step=logs)
+    return waiting(
+        "lost-rank",
+        f"{said} gives it a new host name after {after} or more without a rank",
+        next_step=logs,
+    )
 
 
 def _surplus(case: Case, worker: WorkerState) -> Finding:
@@ -247,7 +299,9 @@ def _surplus(case: Case, worker: WorkerState) -> Finding:
         return waiting("leaving", f"{why}; it leaves discover_hosts.sh {_when(case)}")
     if drain and not pod.unscheduled:
         since = phrases.duration(round(max(0.0, case.state.now - drain.since)))
-        return waiting("draining", f"has been draining for {since}, {_until(case, drain)}{_running(case)}")
+        return waiting(
+            "draining", f"has been draining for {since}, {_until(case, drain)}{_running(case)}"
+        )
     return waiting("leaving", f"{why} and never trained; the controller deletes it next")
 
 
@@ -268,4 +322,8 @@ def _running(case: Case) -> str:
     look = case.facts.looks.get(case.name)
     if look is None or look.error:
         return ""
-    return f"; still running: {', '.join(look.processes)}" if look.processes else "; no process is left in it"
+    return (
+        f"; still running: {', '.join(look.processes)}"
+        if look.processes
+        else "; no process is left in it"
+    )

@@ -3,7 +3,8 @@
 - examine the API server, and adapt the manifests (rendered from config/, overlays combined) to it;
 - check everything that can fail, before anything is changed;
 - apply rights, guards and workloads, and wait for the workloads;
-- apply the webhook configurations, last so that no missing webhook is called, and wait until they are trusted;
+- apply the webhook configurations, last so that no missing webhook is called, and wait until they
+  are trusted;
 - remove objects of other overlays.
 """
 
@@ -66,14 +67,25 @@ class Options:
 
 
 async def with_image(client: ApiReader, plan: Plan) -> Plan:
-    """Return the plan with an image: the one that runs, unless the plan names one. Raises `Refused` if none runs."""
+    """Return the plan with an image: the one that runs, unless the plan names one.
+
+    Raises `Refused` if none runs.
+    """
     if plan.image:
         return plan
-    found = await list_objects(client, DEPLOYMENTS.path(names.NAMESPACE), read, selector=server.SELECTOR)
-    images = {container["image"] for one in found for container in one["spec"]["template"]["spec"]["containers"]}
+    found = await list_objects(
+        client, DEPLOYMENTS.path(names.NAMESPACE), read, selector=server.SELECTOR
+    )
+    images = {
+        container["image"]
+        for one in found
+        for container in one["spec"]["template"]["spec"]["containers"]
+    }
     if len(images) != 1:
         running = f"the images {listed(sorted(images))} run" if images else "no image runs yet"
-        raise Refused(f"{running}, so name the one to run: --image REPOSITORY/{names.PROGRAM}:{__version__}")
+        raise Refused(
+            f"{running}, so name the one to run: --image REPOSITORY/{names.PROGRAM}:{__version__}"
+        )
     return replace(plan, image=images.pop())
 
 
@@ -96,31 +108,49 @@ async def install(client: ApiWriter, plan: Plan, options: Options, *, say: Say) 
     for manifest in hooks:
         say(await applier.apply(manifest))
     if waits:
-        await rollout.for_bundles(applier, [identity(manifest) for manifest in hooks], seconds=options.timeout, say=say)
+        await rollout.for_bundles(
+            applier, [identity(manifest) for manifest in hooks], seconds=options.timeout, say=say
+        )
     await removal.delete(client, stale, say, dry_run=options.dry_run)
 
 
-async def check(client: ApiReader, found: Server, plan: Plan, *, uncover: bool) -> list[server.Found]:
-    """Return our objects that are to go, after a check of everything that can fail. Raises as `install` does."""
+async def check(
+    client: ApiReader, found: Server, plan: Plan, *, uncover: bool
+) -> list[server.Found]:
+    """Return our objects that are to go, after a check of everything that can fail.
+
+    Raises as `install` does.
+    """
     kept = {identity(manifest) for manifest in plan.manifests()}
     if found.minor < OLDEST:
-        raise Refused(f"Kubernetes {found.version} is too old: 1.{OLDEST} is the oldest that is supported")
+        raise Refused(
+            f"Kubernetes {found.version} is too old: 1.{OLDEST} is the oldest that is supported"
+        )
     kinds = {(one.api_version, one.kind) for one in kept if one.kind not in OPTIONAL_KINDS}
     if missing := sorted(f"{kind} ({version})" for version, kind in kinds - found.served.keys()):
         raise Refused(
             f"API server {found.version} does not serve {', '.join(missing)}: install what provides them "
             "(cert-manager, the Prometheus operator) first, or leave out that --overlay"
         )
-    if (MPI_JOBS.api_version, MPI_JOBS.kind) not in await server.resources(client, MPI_JOBS.api_version):
+    if (MPI_JOBS.api_version, MPI_JOBS.kind) not in await server.resources(
+        client, MPI_JOBS.api_version
+    ):
         raise Refused(
             f"the API server does not serve {MPI_JOBS.plural}.{MPI_JOBS.group}/{MPI_JOBS.version}: "
             "install mpi-operator v0.2.3 with its CustomResourceDefinition first"
         )
     for namespace in plan.jobs_namespaces:
         if await client.find(NAMESPACES.path(name=namespace)) is None:
-            raise Refused(f"--jobs-namespace: there is no namespace {namespace}; create it, or name another")
+            raise Refused(
+                f"--jobs-namespace: there is no namespace {namespace}; create it, or name another"
+            )
     served = [(found.resource(one), one.namespace) for one in kept]
-    rights = [(resource, namespace, verb) for resource, namespace in served if resource for verb in APPLY_VERBS]
+    rights = [
+        (resource, namespace, verb)
+        for resource, namespace in served
+        if resource
+        for verb in APPLY_VERBS
+    ]
     await server.check_rights(client, rights)
     others = [manifest for manifest in server.every_manifest() if identity(manifest) not in kept]
     stale = [one for one in await server.find(client, found, others) if one.identity not in kept]

@@ -12,7 +12,9 @@ import yaml
 Manifest = Mapping[str, Any]
 
 # The API server writes these on every object.
-_SERVERS_OWN = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink"})
+_SERVERS_OWN = frozenset(
+    {"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink"}
+)
 
 read = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -27,7 +29,11 @@ class Identity:
     name: str
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+        return (
+            f"{self.kind} {self.namespace}/{self.name}"
+            if self.namespace
+            else f"{self.kind} {self.name}"
+        )
 
 
 def identity(manifest: Manifest) -> Identity:
@@ -84,12 +90,16 @@ def changed(one: Identity, before: Mapping[str, Any] | None, after: Mapping[str,
     old, new = _compared(before), _compared(after)
     if old == new:
         return Change(identity=one, outcome=Outcome.UNCHANGED)
-    difference = "\n".join(difflib.unified_diff(_lines(old), _lines(new), "live", "wanted", lineterm=""))
+    difference = "\n".join(
+        difflib.unified_diff(_lines(old), _lines(new), "live", "wanted", lineterm="")
+    )
     return Change(identity=one, outcome=Outcome.CONFIGURED, difference=difference)
 
 
 def _compared(live: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in live.items() if key != "status"} | {"metadata": own_metadata(live)}
+    return {key: value for key, value in live.items() if key != "status"} | {
+        "metadata": own_metadata(live)
+    }
 
 
 def _lines(content: Mapping[str, Any]) -> list[str]:

@@ -1,7 +1,8 @@
 """The rendered manifests in this package, combined, and adapted to an image, a namespace, an older API server.
 
-`manifests/default.yaml` is `kubectl kustomize config/overlays/default`. The other files hold what an overlay adds or
-changes, as whole objects, and what it removes; a test compares every combination with kustomize.
+`manifests/default.yaml` is `kubectl kustomize config/overlays/default`. The other files hold what
+an overlay adds or changes, as whole objects, and what it removes; a test compares every combination
+with kustomize.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,7 +21,8 @@ DEFAULT = "default"
 NAMESPACE_PLACEHOLDER = "your-namespace"
 # The first minor version of Kubernetes 1 with these.
 ADMISSION_POLICIES_SINCE = 30
-# The Roles by which the webhook marks pods that are evicted, harmless only where a policy limits what it writes.
+# The Roles by which the webhook marks pods that are evicted, harmless only where a policy limits
+# what it writes.
 RIGHTS_TO_EVICT = "mpijob-elastic-evictions"
 
 
@@ -33,7 +35,8 @@ class Overlay(StrEnum):
     ET_OPERATOR = "et-operator"
 
 
-# The files with differences, and the overlays that make them. With two, some objects are as with neither alone.
+# The files with differences, and the overlays that make them. With two, some objects are as with
+# neither alone.
 DIFFERENCES: Mapping[str, tuple[Overlay, ...]] = {
     **{overlay.value: (overlay,) for overlay in Overlay},
     "cert-manager+single-namespace": (Overlay.CERT_MANAGER, Overlay.SINGLE_NAMESPACE),
@@ -44,7 +47,12 @@ DIFFERENCES: Mapping[str, tuple[Overlay, ...]] = {
 def combined(overlays: Collection[Overlay]) -> list[Manifest]:
     """Return the manifests of the default with these overlays."""
     result = by_identity(_read(DEFAULT))
-    for manifest in [one for name, needed in DIFFERENCES.items() if {*needed} <= {*overlays} for one in _read(name)]:
+    for manifest in [
+        one
+        for name, needed in DIFFERENCES.items()
+        if {*needed} <= {*overlays}
+        for one in _read(name)
+    ]:
         if manifest.get("$patch") == "delete":
             result.pop(identity(manifest), None)  # another overlay may have removed it
         else:
@@ -58,7 +66,9 @@ def rendered(name: str) -> list[Manifest]:
 
 
 def _read(name: str) -> list[Manifest]:
-    text = resources.files("mpijob_elastic.install").joinpath("manifests", f"{name}.yaml").read_text()
+    text = (
+        resources.files("mpijob_elastic.install").joinpath("manifests", f"{name}.yaml").read_text()
+    )
     # libyaml's loader is ten times as fast; some builds of PyYAML lack it.
     return list(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
 
@@ -79,7 +89,8 @@ def for_jobs_in(manifests: Iterable[Manifest], namespaces: Sequence[str]) -> lis
     for manifest in manifests:
         is_inside = manifest["metadata"].get("namespace") == NAMESPACE_PLACEHOLDER
         changed += [
-            _replaced(manifest, some) for some in (([one] for one in namespaces) if is_inside else [namespaces])
+            _replaced(manifest, some)
+            for some in (([one] for one in namespaces) if is_inside else [namespaces])
         ]
     return changed
 
@@ -89,7 +100,9 @@ def for_version(manifests: Iterable[Manifest], minor: int) -> list[Manifest]:
     if minor >= ADMISSION_POLICIES_SINCE:
         return list(manifests)
     kept = (manifest for manifest in manifests if manifest["metadata"]["name"] != RIGHTS_TO_EVICT)
-    return [_without_evictions(manifest) if "webhooks" in manifest else manifest for manifest in kept]
+    return [
+        _without_evictions(manifest) if "webhooks" in manifest else manifest for manifest in kept
+    ]
 
 
 def _without_evictions(configuration: Manifest) -> Manifest:

@@ -1,10 +1,11 @@
 """Remove objects of ours so that nobody loses by it: pods that wait for us, namespaces that need us, quota of jobs.
 
-- A pod at a scheduling gate of ours would wait for ever, so such pods are looked for before and after.
-- Where only some objects go, the installation must still cover its namespaces: those where our controller has its
-  rights.
-- The objects that hold quota belong to the job and to pods, so quota of a running job is free when the job is deleted
-  and its pods are gone. Where a job ends and stays, nobody else gives it back.
+- A pod at a scheduling gate of ours would wait for ever, so such pods are looked for before and
+  after.
+- Where only some objects go, the installation must still cover its namespaces: those where our
+  controller has its rights.
+- The objects that hold quota belong to the job and to pods, so quota of a running job is free when
+  the job is deleted and its pods are gone. Where a job ends and stays, nobody else gives it back.
 """
 
 import asyncio
@@ -32,13 +33,17 @@ _GATES = names.GATES | {names.GATE_PARKED}
 _ENDED = ("Succeeded", "Failed")
 
 
-async def delete(client: ApiWriter, found: Iterable[Found], say: Say, *, dry_run: bool = False) -> None:
+async def delete(
+    client: ApiWriter, found: Iterable[Found], say: Say, *, dry_run: bool = False
+) -> None:
     """Delete exactly these objects, or only say so. Raises `errors.KubeError`."""
     for one in found:
         path = one.resource.path(one.namespace, one.name)
         try:
             if not dry_run:
-                await client.delete_object(path, uid=one.uid, options={"propagationPolicy": "Background"})
+                await client.delete_object(
+                    path, uid=one.uid, options={"propagationPolicy": "Background"}
+                )
         except (errors.NotFound, errors.Conflict):
             continue  # somebody deleted it, and may have created another object of that name
         say(Change(identity=one.identity, outcome=Outcome.DELETED))
@@ -64,7 +69,11 @@ async def left_waiting(client: ApiReader) -> list[str]:
     """Return, in words, which pods have come to a gate since the last look; none if none have."""
     found = named(await held(client))
     why = f"pods wait at a scheduling gate of ours that nobody takes off: {found}"
-    return [f"While it was removed, {why}. Delete them: mpi-operator makes them again without it."] if found else []
+    return (
+        [f"While it was removed, {why}. Delete them: mpi-operator makes them again without it."]
+        if found
+        else []
+    )
 
 
 def named(found: Iterable[ObjectMeta]) -> str:
@@ -72,13 +81,19 @@ def named(found: Iterable[ObjectMeta]) -> str:
     return listed(sorted(f"{meta.namespace}/{meta.name}" for meta in found))
 
 
-async def check_coverage(client: ApiReader, stale: Iterable[Found], kept: Collection[str], *, uncover: bool) -> None:
+async def check_coverage(
+    client: ApiReader, stale: Iterable[Found], kept: Collection[str], *, uncover: bool
+) -> None:
     """Raise `Refused` if objects that are to go cover more than the namespaces `kept`, unless `uncover` allows that.
 
     kept: none for all namespaces.
     Nothing allows it while pods wait at a gate there, because they would wait for ever.
     """
-    going = {one.namespace for one in stale if one.resource.kind in _BINDINGS and one.name == names.CONTROLLER}
+    going = {
+        one.namespace
+        for one in stale
+        if one.resource.kind in _BINDINGS and one.name == names.CONTROLLER
+    }
 
     def is_left(namespace: str) -> bool:
         return namespace not in kept and not going.isdisjoint({namespace, ""})
@@ -91,7 +106,11 @@ async def check_coverage(client: ApiReader, stale: Iterable[Found], kept: Collec
         return
     jobs = [job for job in await server.metadata(client, MPI_JOBS.path()) if is_left(job.namespace)]
     where = "all other namespaces" if "" in going else f"namespace {listed(sorted(going))}"
-    pods = f", and with pods that would wait at a gate of ours for ever: {named(waiting)}" if waiting else ""
+    pods = (
+        f", and with pods that would wait at a gate of ours for ever: {named(waiting)}"
+        if waiting
+        else ""
+    )
     raise Refused(
         f"{where} would not be covered any more, with these MPIJobs: {named(jobs) or 'none today'}{pods}. "
         "A cluster has one installation: name each of its namespaces by --jobs-namespace, or none to cover all. "
@@ -118,7 +137,9 @@ class Quota:
         """Return what happens to it, for people."""
         lines = []
         if self.unused:
-            lines.append(f"Quota of these jobs is given back, because nothing of them runs: {_jobs(self.unused)}.")
+            lines.append(
+                f"Quota of these jobs is given back, because nothing of them runs: {_jobs(self.unused)}."
+            )
         if self.used:
             lines.append(
                 f"Quota stays with these jobs, because their pods run: {_jobs(self.used)}. It is free when the job is "
@@ -128,7 +149,10 @@ class Quota:
 
 
 async def quota(client: ApiReader) -> Quota:
-    """Return the quota of all jobs. Raises `errors.KubeError`; a queue that is not installed holds none."""
+    """Return the quota of all jobs.
+
+    Raises `errors.KubeError`; a queue that is not installed holds none.
+    """
     kinds = [each.holding for each in capabilities.ALL if each.holding]
     found = [one for kind in kinds for one in await _holding(client, kind)]
     using = await _running(client) if found else set()
@@ -157,9 +181,15 @@ async def give_back(client: ApiWriter, *, seconds: float, say: Say) -> list[str]
     except errors.ApiError as error:
         return [f"Quota was not given back: {error}. Run {AGAIN} again."]
     except TimeoutError:
-        return [f"Quota was not given back within {seconds:.0f} s: {_jobs(left) or 'of any job'}. Run {AGAIN} again."]
+        return [
+            f"Quota was not given back within {seconds:.0f} s: {_jobs(left) or 'of any job'}. Run {AGAIN} again."
+        ]
     whose = [f"{one} ({why})" for why, one in refused.items()]
-    return [f"Quota was not given back: {listed(whose)}. Delete what is named, or run {AGAIN} again."] if whose else []
+    return (
+        [f"Quota was not given back: {listed(whose)}. Delete what is named, or run {AGAIN} again."]
+        if whose
+        else []
+    )
 
 
 async def _holding(client: ApiReader, kind: Holding) -> list[Held]:

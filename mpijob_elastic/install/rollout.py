@@ -43,13 +43,21 @@ async def until(condition: Missing, *, seconds: float, say: Say) -> str:
 
 
 async def wait(condition: Missing, *, seconds: float, say: Say, advice: str) -> None:
-    """Wait as `until` does. Raises `NotInTime` with what is missing after `seconds`, and `advice`."""
+    """Wait as `until` does.
+
+    Raises `NotInTime` with what is missing after `seconds`, and `advice`.
+    """
     if late := await until(condition, seconds=seconds, say=say):
         raise NotInTime(f"after {seconds:.0f} s {late}; {advice}")
 
 
-async def for_deployments(applier: Applier, deployments: Sequence[Identity], *, seconds: float, say: Say) -> None:
-    """Wait until all replicas of all Deployments are new and available. Raises `NotInTime`, `errors.KubeError`."""
+async def for_deployments(
+    applier: Applier, deployments: Sequence[Identity], *, seconds: float, say: Say
+) -> None:
+    """Wait until all replicas of all Deployments are new and available.
+
+    Raises `NotInTime`, `errors.KubeError`.
+    """
 
     async def missing() -> str:
         found = await asyncio.gather(*(applier.read(one) for one in deployments))
@@ -63,15 +71,21 @@ async def for_deployments(applier: Applier, deployments: Sequence[Identity], *, 
         )
 
 
-async def for_bundles(applier: Applier, hooks: Sequence[Identity], *, seconds: float, say: Say) -> None:
-    """Wait until every webhook has the CA that verifies its calls. Raises as `for_deployments` does."""
+async def for_bundles(
+    applier: Applier, hooks: Sequence[Identity], *, seconds: float, say: Say
+) -> None:
+    """Wait until every webhook has the CA that verifies its calls.
+
+    Raises as `for_deployments` does.
+    """
 
     async def missing() -> str:
         found = await asyncio.gather(*(applier.read(one) for one in hooks))
         return ", ".join(
             f"{one} has no caBundle yet"
             for one, live in zip(hooks, found, strict=True)
-            if live is None or any(not hook["clientConfig"].get("caBundle") for hook in live["webhooks"])
+            if live is None
+            or any(not hook["clientConfig"].get("caBundle") for hook in live["webhooks"])
         )
 
     if late := await until(missing, seconds=seconds, say=say):
@@ -99,10 +113,16 @@ async def _reasons(applier: Applier, deployments: Iterable[Identity]) -> list[st
         if live is None:
             continue
         conditions = live.get("status", {}).get("conditions", [])
-        failures = [one for one in conditions if one["type"] == "ReplicaFailure" and one["status"] == "True"]
+        failures = [
+            one for one in conditions if one["type"] == "ReplicaFailure" and one["status"] == "True"
+        ]
         reasons += [failure["message"] for failure in failures]
-        selector = ",".join(f"{key}={value}" for key, value in live["spec"]["selector"]["matchLabels"].items())
-        pods = await list_objects(applier.client, PODS.path(one.namespace), msgspec.json.decode, selector=selector)
+        selector = ",".join(
+            f"{key}={value}" for key, value in live["spec"]["selector"]["matchLabels"].items()
+        )
+        pods = await list_objects(
+            applier.client, PODS.path(one.namespace), msgspec.json.decode, selector=selector
+        )
         reasons += [reason for pod in pods for reason in _pod_reasons(pod)]
     return [f"\n  {reason}" for reason in dict.fromkeys(reasons)]
 
@@ -110,6 +130,13 @@ async def _reasons(applier: Applier, deployments: Iterable[Identity]) -> list[st
 def _pod_reasons(pod: dict[str, Any]) -> list[str]:
     name, status = pod["metadata"]["name"], pod.get("status", {})
     containers = status.get("containerStatuses", [])
-    waiting = [container["state"]["waiting"] for container in containers if "waiting" in container["state"]]
-    unscheduled = [one for one in status.get("conditions", []) if one.get("reason") == "Unschedulable"]
-    return [f"pod {name}: {one.get('reason', '')}: {one.get('message', '')}" for one in (*waiting, *unscheduled)]
+    waiting = [
+        container["state"]["waiting"] for container in containers if "waiting" in container["state"]
+    ]
+    unscheduled = [
+        one for one in status.get("conditions", []) if one.get("reason") == "Unschedulable"
+    ]
+    return [
+        f"pod {name}: {one.get('reason', '')}: {one.get('message', '')}"
+        for one in (*waiting, *unscheduled)
+    ]

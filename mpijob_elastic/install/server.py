@@ -3,9 +3,9 @@
 Our objects have our label and a name from the manifests of any overlay.
 https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api
 
-Manifests are applied server-side: fields that a manifest does not name keep their owners and values. So the webhook's
-caBundle, the Lease's holder and whatever others put on our objects survive every repetition.
-https://kubernetes.io/docs/reference/using-api/server-side-apply/
+Manifests are applied server-side: fields that a manifest does not name keep their owners and
+values. So the webhook's caBundle, the Lease's holder and whatever others put on our objects survive
+every repetition. https://kubernetes.io/docs/reference/using-api/server-side-apply/
 """
 
 import asyncio
@@ -26,10 +26,16 @@ from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import NAMESPACES, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 
-# The oldest minor version of Kubernetes 1 that can be installed into: the first whose webhooks have matchConditions.
+# The oldest minor version of Kubernetes 1 that can be installed into: the first whose webhooks have
+# matchConditions.
 OLDEST = 28
-# The optional kinds, and the first minor version of Kubernetes 1 that serves each; every other kind is needed.
-OPTIONAL_KINDS = {"FlowSchema": 29, "ValidatingAdmissionPolicy": 30, "ValidatingAdmissionPolicyBinding": 30}
+# The optional kinds, and the first minor version of Kubernetes 1 that serves each; every other kind
+# is needed.
+OPTIONAL_KINDS = {
+    "FlowSchema": 29,
+    "ValidatingAdmissionPolicy": 30,
+    "ValidatingAdmissionPolicyBinding": 30,
+}
 DEFINITION = "CustomResourceDefinition"
 SELECTOR = f"app.kubernetes.io/name={names.PROGRAM}"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -40,10 +46,24 @@ Right = tuple[Resource, str, str]
 WORKLOADS = ("Deployment",)
 HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _RIGHTS = ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
-_GUARDS = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "FlowSchema", "NetworkPolicy")
+_GUARDS = (
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "FlowSchema",
+    "NetworkPolicy",
+)
 _ANY_OTHER = ""
 # Rights and guards before the workloads that need them, hooks after the webhook itself.
-_ORDER = ("Namespace", "PriorityClass", "ServiceAccount", *_RIGHTS, *_GUARDS, _ANY_OTHER, *WORKLOADS, *HOOKS)
+_ORDER = (
+    "Namespace",
+    "PriorityClass",
+    "ServiceAccount",
+    *_RIGHTS,
+    *_GUARDS,
+    _ANY_OTHER,
+    *WORKLOADS,
+    *HOOKS,
+)
 
 
 class _Version(msgspec.Struct, rename={"git": "gitVersion"}, kw_only=True):
@@ -67,7 +87,10 @@ class Server:
 
 
 async def examine(client: ApiReader, manifests: Iterable[Manifest]) -> Server:
-    """Ask the API server about itself and the kinds of these manifests. Raises `errors.KubeError`."""
+    """Ask the API server about itself and the kinds of these manifests.
+
+    Raises `errors.KubeError`.
+    """
     version = msgspec.json.decode(await client.get("/version"), type=_Version)
     wanted = sorted({identity(manifest).api_version for manifest in manifests})
     found = await asyncio.gather(*(resources(client, api_version) for api_version in wanted))
@@ -78,13 +101,18 @@ async def examine(client: ApiReader, manifests: Iterable[Manifest]) -> Server:
 
 
 async def resources(client: ApiReader, api_version: str) -> dict[tuple[str, str], Resource]:
-    """Return the resources of an API version such as `apps/v1`, none if it is not served. Raises `errors.KubeError`."""
+    """Return the resources of an API version such as `apps/v1`, none if it is not served.
+
+    Raises `errors.KubeError`.
+    """
     group, _, version = api_version.rpartition("/")
     body = await client.find(f"/apis/{api_version}" if group else f"/api/{api_version}")
     if body is None:
         return {}
     return {
-        (api_version, one["kind"]): Resource(group=group, version=version, plural=one["name"], kind=one["kind"])
+        (api_version, one["kind"]): Resource(
+            group=group, version=version, plural=one["name"], kind=one["kind"]
+        )
         for one in read(body).get("resources") or ()
         if "/" not in one["name"]
     }
@@ -108,7 +136,9 @@ class Found:
 
 def every_manifest() -> list[Manifest]:
     """Return every manifest of every overlay."""
-    return [manifest for name in (overlays.DEFAULT, *Overlay) for manifest in overlays.rendered(name)]
+    return [
+        manifest for name in (overlays.DEFAULT, *Overlay) for manifest in overlays.rendered(name)
+    ]
 
 
 async def look(client: ApiReader) -> tuple[Server, list[Found]]:
@@ -119,12 +149,21 @@ async def look(client: ApiReader) -> tuple[Server, list[Found]]:
 
 
 async def find(client: ApiReader, where: Server, known: Iterable[Manifest]) -> list[Found]:
-    """Return the objects of these manifests that exist, in any namespace. Raises `errors.KubeError`."""
+    """Return the objects of these manifests that exist, in any namespace.
+
+    Raises `errors.KubeError`.
+    """
     # The namespace is left out: the user chooses where the Role for the jobs is.
     # A definition stays: all that it defines would go with it, whoever uses that.
-    wanted = {(one.api_version, one.kind, one.name) for one in map(identity, known) if one.kind != DEFINITION}
+    wanted = {
+        (one.api_version, one.kind, one.name)
+        for one in map(identity, known)
+        if one.kind != DEFINITION
+    }
     kinds = sorted({(version, kind) for version, kind, _ in wanted} & where.served.keys())
-    lists = await asyncio.gather(*(metadata(client, where.served[kind].path(), SELECTOR) for kind in kinds))
+    lists = await asyncio.gather(
+        *(metadata(client, where.served[kind].path(), SELECTOR) for kind in kinds)
+    )
     return [
         Found(resource=where.served[kind], namespace=meta.namespace, name=meta.name, uid=meta.uid)
         for kind, found in zip(kinds, lists, strict=True)
@@ -135,11 +174,16 @@ async def find(client: ApiReader, where: Server, known: Iterable[Manifest]) -> l
 
 async def metadata(client: ApiReader, path: str, selector: str = "") -> list[ObjectMeta]:
     """Return the metadata of every object in a collection. Raises `errors.KubeError`."""
-    return [found.metadata for found in await list_objects(client, path, wire.read_stub, selector=selector)]
+    return [
+        found.metadata
+        for found in await list_objects(client, path, wire.read_stub, selector=selector)
+    ]
 
 
 async def check_rights(client: ApiReader, wanted: Iterable[Right], *, name: str = "") -> None:
-    """Raise `Refused` if RBAC does not give this account all these rights. The check itself needs none.
+    """Raise `Refused` if RBAC does not give this account all these rights.
+
+    The check itself needs none.
 
     name: of the object; "" for any object.
     """
@@ -164,7 +208,13 @@ async def check_deletions(client: ApiReader, found: Iterable[Found]) -> None:
 
 async def _allowed(client: ApiReader, right: Right, name: str) -> bool:
     resource, namespace, verb = right
-    asked = {"verb": verb, "group": resource.group, "resource": resource.plural, "namespace": namespace, "name": name}
+    asked = {
+        "verb": verb,
+        "group": resource.group,
+        "resource": resource.plural,
+        "namespace": namespace,
+        "name": name,
+    }
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
@@ -194,15 +244,22 @@ class Applier:
         """Apply the object and return its change. Raises `Refused` or `errors.KubeError`."""
         one = identity(manifest)
         if self.server.resource(one) is None:
-            return Change(identity=one, outcome=Outcome.SKIPPED, note=f"not served by {self.server.version}")
+            return Change(
+                identity=one, outcome=Outcome.SKIPPED, note=f"not served by {self.server.version}"
+            )
         live = await self.read(one)
         home = NAMESPACES.path(name=one.namespace)
         if live is None and self.dry_run and one.namespace and await self.client.find(home) is None:
-            return Change(identity=one, outcome=Outcome.CREATED, note="not checked: its namespace does not exist yet")
+            return Change(
+                identity=one,
+                outcome=Outcome.CREATED,
+                note="not checked: its namespace does not exist yet",
+            )
         try:
             return objects.changed(one, live, await self._write(one, manifest))
         except errors.AlreadyExists:
-            # Somebody created it since we looked. An apply of an existing object never ends this way.
+            # Somebody created it since we looked. An apply of an existing object never ends this
+            # way.
             return objects.changed(one, await self.read(one), await self._write(one, manifest))
 
     async def read(self, one: Identity) -> dict[str, Any] | None:

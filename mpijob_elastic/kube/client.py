@@ -1,10 +1,10 @@
 """Connect to a cluster, as kubectl would: with its kubeconfig files, and through the proxy that client-go chooses.
 
-The library finds server, credentials, `proxy-url` and `tls-server-name`. It takes the last `current-context` of several
-files where kubectl takes the first, ignores `as`, by which a user acts as another, and never asks a credential plugin
-again, although its token lasts some minutes. Python's own choice of a proxy
-(urllib.request.proxy_bypass) ignores networks such as 10.0.0.0/8 in NO_PROXY, which clusters use, and sends loopback to
-the proxy.
+The library finds server, credentials, `proxy-url` and `tls-server-name`. It takes the last
+`current-context` of several files where kubectl takes the first, ignores `as`, by which a user acts
+as another, and never asks a credential plugin again, although its token lasts some minutes.
+Python's own choice of a proxy (urllib.request.proxy_bypass) ignores networks such as 10.0.0.0/8 in
+NO_PROXY, which clusters use, and sends loopback to the proxy.
 """
 
 import asyncio
@@ -25,7 +25,8 @@ from mpijob_elastic.kube.writer import ApiWriter
 
 # Hosts that are reached without a proxy.
 _NEVER = "localhost,127.0.0.0/8,::1"
-# In the name of a header, all but these are written as %XX (client-go, transport/round_trippers.go).
+# In the name of a header, all but these are written as %XX (client-go,
+# transport/round_trippers.go).
 _IN_HEADERS = "!#$&'*+-.^_`|~"
 # What the library raises on YAML that holds something else.
 _OTHER_CONTENT = (TypeError, AttributeError, LookupError)
@@ -35,9 +36,13 @@ def proxy_to(server: str, environment: Mapping[str, str]) -> str | None:
     """Return the URL of the proxy to a server, None for none, as golang.org/x/net/http/httpproxy does."""
     url = urlsplit(server)
     variables = (f"{url.scheme}_proxy", "no_proxy")
-    proxy, direct = (environment.get(name.upper()) or environment.get(name, "") for name in variables)
+    proxy, direct = (
+        environment.get(name.upper()) or environment.get(name, "") for name in variables
+    )
     host, port = url.hostname or "", url.port or (80 if url.scheme == "http" else 443)
-    if not proxy or any(_covers(entry.strip(), host, port) for entry in f"{_NEVER},{direct}".lower().split(",")):
+    if not proxy or any(
+        _covers(entry.strip(), host, port) for entry in f"{_NEVER},{direct}".lower().split(",")
+    ):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
 
@@ -55,20 +60,30 @@ def _covers(entry: str, host: str, port: int) -> bool:
 
 
 def load_kubeconfig(files: str, context: str | None) -> KubeConfigLoader:
-    """Return the configuration in one or more files. Raises `errors.Unconfigured` with what is wrong with them."""
+    """Return the configuration in one or more files.
+
+    Raises `errors.Unconfigured` with what is wrong with them.
+    """
     with usable(files):
         if not any(Path(file).expanduser().exists() for file in files.split(os.pathsep) if file):
             raise config.ConfigException("there is no such file")
         merger = KubeConfigMerger(files)
-        named = (context, *(content.get("current-context") for content in merger.config_files.values()))
+        named = (
+            context,
+            *(content.get("current-context") for content in merger.config_files.values()),
+        )
         current = next(filter(None, named), None)
         if current not in [one.value["name"] for one in merger.config.value["contexts"]]:
-            raise config.ConfigException(f"it has no context {current}" if current else "choose one with --context")
+            raise config.ConfigException(
+                f"it has no context {current}" if current else "choose one with --context"
+            )
         return KubeConfigLoader(merger.config, active_context=current, config_base_path=None)
 
 
 def impersonation(loader: KubeConfigLoader) -> list[tuple[str, str]]:
-    """Return the headers by which a user acts as another. Raises ConfigException where that is half said.
+    """Return the headers by which a user acts as another.
+
+    Raises ConfigException where that is half said.
 
     https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
     """
@@ -78,7 +93,11 @@ def impersonation(loader: KubeConfigLoader) -> list[tuple[str, str]]:
         ("Impersonate-User", user.get("as")),
         ("Impersonate-Uid", user.get("as-uid")),
         *(("Impersonate-Group", group) for group in user.get("as-groups") or ()),
-        *((f"Impersonate-Extra-{quote(key, _IN_HEADERS)}", one) for key, several in extra.items() for one in several),
+        *(
+            (f"Impersonate-Extra-{quote(key, _IN_HEADERS)}", one)
+            for key, several in extra.items()
+            for one in several
+        ),
     ]
     found = [(name, str(value)) for name, value in headers if value]
     if found and not user.get("as"):
@@ -107,16 +126,23 @@ def usable(where: str) -> Iterator[None]:
     try:
         yield
     except (*_OTHER_CONTENT, config.ConfigException, OSError, ValueError, yaml.YAMLError) as error:
-        reason = "it is no kubeconfig" if isinstance(error, _OTHER_CONTENT) else " ".join(str(error).split())
+        reason = (
+            "it is no kubeconfig"
+            if isinstance(error, _OTHER_CONTENT)
+            else " ".join(str(error).split())
+        )
         raise errors.Unconfigured(
             f"no usable cluster configuration in {where}: {reason}; pass --kubeconfig or set KUBECONFIG"
         ) from error
 
 
-async def connect(*, user_agent: str, kubeconfig: Path | None = None, context: str | None = None) -> ApiWriter:
+async def connect(
+    *, user_agent: str, kubeconfig: Path | None = None, context: str | None = None
+) -> ApiWriter:
     """Connect with `kubeconfig` if given, else in-cluster, else with $KUBECONFIG or ~/.kube/config.
 
-    Code that only reads declares the client an `ApiReader`. Raises `errors.Unconfigured` without usable configuration.
+    Code that only reads declares the client an `ApiReader`. Raises `errors.Unconfigured` without
+    usable configuration.
     """
     where = str(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
     configuration = Configuration()
@@ -133,5 +159,7 @@ async def connect(*, user_agent: str, kubeconfig: Path | None = None, context: s
         configuration.proxy = configuration.proxy or proxy_to(configuration.host, os.environ)
         scheme = urlsplit(configuration.proxy or "http:").scheme
         if scheme not in ("http", "https"):
-            raise config.ConfigException(f"a proxy must be http://HOST:PORT or https://HOST:PORT, not {scheme}://")
+            raise config.ConfigException(
+                f"a proxy must be http://HOST:PORT or https://HOST:PORT, not {scheme}://"
+            )
         return ApiWriter(configuration, user_agent=user_agent, headers=headers)

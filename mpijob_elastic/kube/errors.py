@@ -1,7 +1,7 @@
 """Error answers of the API server, as a small tree of types.
 
-A caller catches the error that it can handle (`NotFound` on a delete, `Conflict` on a patch) and lets others pass.
-The reasons are those of Kubernetes' Status object
+A caller catches the error that it can handle (`NotFound` on a delete, `Conflict` on a patch) and
+lets others pass. The reasons are those of Kubernetes' Status object
 (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/).
 """
 
@@ -13,7 +13,10 @@ class KubeError(Exception):
 
 
 class Unreachable(KubeError):
-    """No answer: refused, reset, timed out, TLS failure. A write may or may not have taken place."""
+    """No answer: refused, reset, timed out, TLS failure.
+
+    A write may or may not have taken place.
+    """
 
 
 class Unconfigured(KubeError):
@@ -23,11 +26,14 @@ class Unconfigured(KubeError):
 class ApiError(KubeError):
     """The API server answered with an error status.
 
-    Attributes: `status` is the HTTP code, `reason` the machine-readable word of the Status object ("" if the answer had
-    no Status), `message` its text for people, `retry_after` seconds that the server asks us to wait, or None.
+    Attributes: `status` is the HTTP code, `reason` the machine-readable word of the Status object
+    ("" if the answer had no Status), `message` its text for people, `retry_after` seconds that the
+    server asks us to wait, or None.
     """
 
-    def __init__(self, *, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
+    def __init__(
+        self, *, status: int, reason: str, message: str, retry_after: float | None = None
+    ) -> None:
         super().__init__(f"{status} {reason}: {message}" if reason else f"{status}: {message}")
         self.status = status
         self.reason = reason
@@ -88,7 +94,8 @@ def may_pass(error: KubeError) -> bool:
 def is_away(error: KubeError) -> bool:
     """Return True if another request would most likely fail too: no answer, or none that the server has time for.
 
-    A 500 is not: where an admission webhook is in trouble, the API server answers so for that kind of object alone.
+    A 500 is not: where an admission webhook is in trouble, the API server answers so for that kind
+    of object alone.
     """
     if isinstance(error, ApiError):
         return error.status in (429, 502, 503, 504)

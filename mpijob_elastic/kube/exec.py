@@ -1,9 +1,9 @@
 """Run a command in a container and wait for its end: `kubectl exec` without a terminal and without input.
 
-The protocol uses a WebSocket. Each message is binary, its first byte a channel: 1 stdout, 2 stderr, 3 a Status object
-at the end. v5 differs from v4 only in how a client ends its input, and we send none. We ask for v5 first because an API
-server since 1.30 translates v5 itself instead of passing the connection to the kubelet.
-KEP-4006; k8s.io/apimachinery/pkg/util/remotecommand/constants.go.
+The protocol uses a WebSocket. Each message is binary, its first byte a channel: 1 stdout, 2 stderr,
+3 a Status object at the end. v5 differs from v4 only in how a client ends its input, and we send
+none. We ask for v5 first because an API server since 1.30 translates v5 itself instead of passing
+the connection to the kubelet. KEP-4006; k8s.io/apimachinery/pkg/util/remotecommand/constants.go.
 """
 
 from __future__ import annotations
@@ -56,22 +56,28 @@ async def exec_in_pod(
 
     tell: takes the output as it comes, of any length, in place of the result.
 
-    Raises `ExecFailed`; `errors.Unreachable` without a result in time (the command may still run); `errors.Forbidden`
-    if RBAC refuses; `errors.NotFound` without such a pod, and `errors.ApiError` if the container does not run.
+    Raises `ExecFailed`; `errors.Unreachable` without a result in time (the command may still run);
+    `errors.Forbidden` if RBAC refuses; `errors.NotFound` without such a pod, and `errors.ApiError`
+    if the container does not run.
     """
     query = [("container", container), ("stdout", "true"), ("stderr", "true")]
     query += [("command", word) for word in command]
     path = PODS.path(namespace, pod, "exec")
     transcript = _Transcript(limit, tell)
     try:
-        async with asyncio.timeout(timeout), client.websocket(path, query=query, protocols=PROTOCOLS) as socket:
+        async with (
+            asyncio.timeout(timeout),
+            client.websocket(path, query=query, protocols=PROTOCOLS) as socket,
+        ):
             # Output can follow the status, so only the close of the server is the end.
             async for message in socket:
                 if message.type is aiohttp.WSMsgType.BINARY:
                     transcript.add(message.data)
     except TimeoutError:
         if transcript.status is None:
-            raise errors.Unreachable(f"exec in {namespace}/{pod}: no result within {timeout} s") from None
+            raise errors.Unreachable(
+                f"exec in {namespace}/{pod}: no result within {timeout} s"
+            ) from None
     return transcript.result(f"exec in {namespace}/{pod}")
 
 
@@ -100,14 +106,19 @@ class _Transcript:
         self.status: _Status | None = None
 
     def add(self, message: bytes) -> None:
-        """Add a message; the first messages of a channel may be empty. Raises ExecFailed past the limit."""
+        """Add a message; the first messages of a channel may be empty.
+
+        Raises ExecFailed past the limit.
+        """
         channel, data = message[0] if message else 0, message[1:]
         if channel in self._output and self._tell:
             self._tell(channel, data)
         elif channel in self._output:
             self._left -= len(data)
             if self._left < 0:
-                raise ExecFailed("the command wrote more than its limit; ask for less, or raise `limit`")
+                raise ExecFailed(
+                    "the command wrote more than its limit; ask for less, or raise `limit`"
+                )
             self._output[channel] += data
         elif channel == _STATUS and data:
             try:

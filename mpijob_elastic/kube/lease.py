@@ -1,22 +1,24 @@
 """Leader election on a Lease that fences: a holder that cannot renew stops writing before another candidate starts.
 
-The argument: a holder sends its last successful write of the Lease at time s on its own clock. Another candidate sees
-that write later than s, and waits `duration` from then on its own clock. The holder leads only until
-s + `renew_deadline`, which is earlier by the margin `duration - renew_deadline`. The clocks need not agree; their rates
-must not differ by more than duration / renew_deadline. Hence:
+The argument: a holder sends its last successful write of the Lease at time s on its own clock.
+Another candidate sees that write later than s, and waits `duration` from then on its own clock. The
+holder leads only until s + `renew_deadline`, which is earlier by the margin `duration -
+renew_deadline`. The clocks need not agree; their rates must not differ by more than duration /
+renew_deadline. Hence:
 
-- `held` compares the clock with s: it turns false in time even while the event loop, the process or the API server is
-  frozen. Ask it right before every write.
-- A write sent while the lease is held may still be under way: give it at most `time_left` seconds. Two cases cannot be
-  bounded here: a process that stops between the question and the write, and a request stuck in the network. The
-  preconditions of every write cover them.
+- `held` compares the clock with s: it turns false in time even while the event loop, the process or
+  the API server is frozen. Ask it right before every write.
+- A write sent while the lease is held may still be under way: give it at most `time_left` seconds.
+  Two cases cannot be bounded here: a process that stops between the question and the write, and a
+  request stuck in the network. The preconditions of every write cover them.
 - The Lease itself is written at its resourceVersion only, so one of two candidates loses.
 - Every attempt has its own timeout, so one slow answer does not cost the leadership.
-- The work is cancelled when the lease is lost. The lease is released after the work has stopped, for any reason.
+- The work is cancelled when the lease is lost. The lease is released after the work has stopped,
+  for any reason.
 
-`Rivals` has the rules for taking over, a deleted Lease among them. The fields of a Lease are used as client-go's leader
-election uses them, so that `kubectl get lease` and other tools show them correctly
-(https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/).
+`Rivals` has the rules for taking over, a deleted Lease among them. The fields of a Lease are used
+as client-go's leader election uses them, so that `kubectl get lease` and other tools show them
+correctly (https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/).
 """
 
 import asyncio
@@ -72,13 +74,17 @@ def claim(before: LeaseSpec, *, identity: str, seconds: float, now: datetime) ->
         lease_duration_seconds=math.ceil(seconds),
         acquire_time=micro_time(now) if taken_over else before.acquire_time,
         renew_time=micro_time(now),
-        lease_transitions=(0 if transitions is None else transitions + 1) if taken_over else transitions,
+        lease_transitions=(0 if transitions is None else transitions + 1)
+        if taken_over
+        else transitions,
     )
 
 
 def release(before: LeaseSpec, *, now: datetime) -> LeaseSpec:
     """Return the spec that the holder writes when it stops."""
-    return msgspec.structs.replace(before, holder_identity="", lease_duration_seconds=1, renew_time=micro_time(now))
+    return msgspec.structs.replace(
+        before, holder_identity="", lease_duration_seconds=1, renew_time=micro_time(now)
+    )
 
 
 def micro_time(when: datetime) -> str:
@@ -90,14 +96,15 @@ def micro_time(when: datetime) -> str:
 class Rivals:
     """Tracks what a candidate has seen of others, to tell when it may take the Lease.
 
-    Only the clock of this process is used: a holder gets the full duration of its lease from the moment when its last
-    write was *seen*, which is later than the moment it was sent.
+    Only the clock of this process is used: a holder gets the full duration of its lease from the
+    moment when its last write was *seen*, which is later than the moment it was sent.
 
     - The Lease of another holder is free once it has not changed for its own duration.
-    - A Lease that its holder released is free at once, and so is a Lease as installed, which nobody ever held.
-    - A Lease that was deleted and recreated is free only after a whole duration, because its holder may not know yet.
-      (One case is open: somebody deletes and reinstalls it under a leader, and a candidate that starts in the two
-      seconds until the leader notices sees nothing unusual.)
+    - A Lease that its holder released is free at once, and so is a Lease as installed, which nobody
+      ever held.
+    - A Lease that was deleted and recreated is free only after a whole duration, because its holder
+      may not know yet. (One case is open: somebody deletes and reinstalls it under a leader, and a
+      candidate that starts in the two seconds until the leader notices sees nothing unusual.)
     """
 
     identity: str
@@ -128,9 +135,13 @@ _decode = msgspec.json.Decoder(LeaseObject).decode
 
 @dataclass(frozen=True, kw_only=True)
 class LeaseTimes:
-    """Seconds. `duration`, `renew_deadline` and `retry` are client-go's LeaseDuration, RenewDeadline, RetryPeriod.
+    """Seconds.
 
-    `attempt` bounds one request for the Lease; `look` is the interval at which a waiting candidate reads it.
+    `duration`, `renew_deadline` and `retry` are client-go's LeaseDuration, RenewDeadline,
+    RetryPeriod.
+
+    `attempt` bounds one request for the Lease; `look` is the interval at which a waiting candidate
+    reads it.
     """
 
     duration: float = 15.0
@@ -150,14 +161,22 @@ class LeaseTimes:
 def awake_or_not() -> float:
     """Return seconds on a clock that never steps and, on Linux, counts the time of a suspension.
 
-    `time.monotonic` stands still in a suspension, so a holder that wakes up would believe its lease is still young.
+    `time.monotonic` stands still in a suspension, so a holder that wakes up would believe its lease
+    is still young.
     """
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+    return (
+        time.clock_gettime(time.CLOCK_BOOTTIME)
+        if hasattr(time, "CLOCK_BOOTTIME")
+        else time.monotonic()
+    )
 
 
 @dataclass(kw_only=True)
 class Lease:
-    """A candidate. `identity` must be new for each process, for example host name and a random id."""
+    """A candidate.
+
+    `identity` must be new for each process, for example host name and a random id.
+    """
 
     client: ApiWriter
     namespace: str
@@ -181,17 +200,24 @@ class Lease:
 
     def held(self) -> bool:
         """Return True if this process leads now."""
-        return self._granted is not None and self.clock() < self._granted + self.times.renew_deadline
+        return (
+            self._granted is not None and self.clock() < self._granted + self.times.renew_deadline
+        )
 
     def time_left(self) -> float:
         """Return the seconds until another candidate may lead, the limit for a write sent now; 0 if not held."""
         granted = self._granted
-        return max(0.0, granted + self.times.duration - self.clock()) if granted is not None and self.held() else 0.0
+        return (
+            max(0.0, granted + self.times.duration - self.clock())
+            if granted is not None and self.held()
+            else 0.0
+        )
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the Lease, run `lead` while it is held, cancel `lead` when it is lost, and repeat.
 
-        Ends when `lead` ends, and raises what it raised. When cancelled, stops `lead`, waits for its end, releases.
+        Ends when `lead` ends, and raises what it raised. When cancelled, stops `lead`, waits for
+        its end, releases.
         """
         while True:
             wait = await self._try()
@@ -254,7 +280,9 @@ class Lease:
             self._fresh = False
             return min(self._pause(self.times.look), free_at - now)
         sent = self.clock()
-        spec = claim(found.spec, identity=self.identity, seconds=self.times.duration, now=self.now())
+        spec = claim(
+            found.spec, identity=self.identity, seconds=self.times.duration, now=self.now()
+        )
         await self._write(found, spec)
         self._granted = sent
         return self._pause(self.times.retry)
@@ -266,7 +294,9 @@ class Lease:
         try:
             await self._write(found, release(found.spec, now=self.now()))
         except (errors.KubeError, msgspec.DecodeError) as error:
-            log.warning("Lease %s/%s not released, so it must run out: %s", self.namespace, self.name, error)
+            log.warning(
+                "Lease %s/%s not released, so it must run out: %s", self.namespace, self.name, error
+            )
         self._fresh = False
 
     async def _write(self, found: LeaseObject | None, spec: LeaseSpec) -> None:
@@ -278,7 +308,12 @@ class Lease:
             )
         else:
             metadata = {"namespace": self.namespace, "name": self.name}
-            body = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
+            body = {
+                "apiVersion": LEASES.api_version,
+                "kind": LEASES.kind,
+                "metadata": metadata,
+                "spec": spec,
+            }
             path = LEASES.path(self.namespace)
             answer = await self.client.create_object(path, body=body, limits=self._limits())
         self._found = _decode(answer)
@@ -289,7 +324,11 @@ class Lease:
 
     def _until_deadline(self) -> float:
         granted = self._granted
-        return granted + self.times.renew_deadline - self.clock() if granted is not None and self.held() else math.inf
+        return (
+            granted + self.times.renew_deadline - self.clock()
+            if granted is not None and self.held()
+            else math.inf
+        )
 
     def _pause(self, seconds: float) -> float:
         return seconds * self.random.uniform(0.75, 1.25)
@@ -300,4 +339,6 @@ async def _stop(task: asyncio.Future[None]) -> None:
         task.cancel()
         await asyncio.wait({task})
         if not task.cancelled() and task.exception():
-            log.error("the leader's work failed while it was being stopped", exc_info=task.exception())
+            log.error(
+                "the leader's work failed while it was being stopped", exc_info=task.exception()
+            )

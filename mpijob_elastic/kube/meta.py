@@ -1,11 +1,12 @@
 """The metadata of objects, as far as a controller uses it, and what reading an object may cost.
 
-The struct of a kind has a field `metadata`: an `ObjectMeta`, or another `Identity`. Nothing
-here can be part of a reference cycle (strings, numbers, flat containers), so the garbage collector skips it: with ten
-thousand pods that saves 16 bytes an object and the time of every full collection.
+The struct of a kind has a field `metadata`: an `ObjectMeta`, or another `Identity`. Nothing here
+can be part of a reference cycle (strings, numbers, flat containers), so the garbage collector skips
+it: with ten thousand pods that saves 16 bytes an object and the time of every full collection.
 
-The cost of reading an object is bounded before it is read, because reading holds up everything else: msgspec skips what
-nobody asked for in 2 ms a MiB, but a field or an item that it keeps costs up to a hundred times as much.
+The cost of reading an object is bounded before it is read, because reading holds up everything
+else: msgspec skips what nobody asked for in 2 ms a MiB, but a field or an item that it keeps costs
+up to a hundred times as much.
 """
 
 from typing import Protocol
@@ -19,8 +20,8 @@ LONGEST_NAME = 253
 class Identity(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
     """The metadata that the watch cache needs.
 
-    namespace: "" for cluster-scoped objects. uid: unique over time too, because a recreated object has another uid.
-    resource_version: of the object's last write, see `revision`.
+    namespace: "" for cluster-scoped objects. uid: unique over time too, because a recreated object
+    has another uid. resource_version: of the object's last write, see `revision`.
     """
 
     name: str = ""
@@ -92,16 +93,16 @@ class ObjectMeta(OwnedIdentity, frozen=True, gc=False):
 def revision(resource_version: str) -> int:
     """Return a resourceVersion as a number, so that two versions of one resource can be ordered.
 
-    KEP-5504 makes the order part of the API (decimal integers of any size, within one resource); every API server on
-    etcd has always followed it. Raises ValueError if it is no decimal number.
+    KEP-5504 makes the order part of the API (decimal integers of any size, within one resource);
+    every API server on etcd has always followed it. Raises ValueError if it is no decimal number.
     """
     return int(resource_version)
 
 
 # Fields of an object. A Role of 10,000 workers has as many names; to read 15,000 takes up to 5 ms.
 MOST_VALUES = 15_000
-# What the API server writes before a field, and in a list before a text, an object or a null. Rare in texts, where
-# quotes are escaped.
+# What the API server writes before a field, and in a list before a text, an object or a null. Rare
+# in texts, where quotes are escaped.
 _MARKS = (b',"', b",{", b",n")
 
 

@@ -5,9 +5,10 @@ Guarantees (each has a test of the same words):
 - a key is never with two workers at a time;
 - a key put while it is worked on is taken once more afterwards;
 - but not for what was put before its worker looked again by itself, and said so by `caught_up`;
-- of several delays asked for one key the earliest wins, and taking the key clears them: the worker that has it knows
-  best when to look again;
-- a failed key comes back after a delay that doubles with each failure in a row, and news of it does not wait for that;
+- of several delays asked for one key the earliest wins, and taking the key clears them: the worker
+  that has it knows best when to look again;
+- a failed key comes back after a delay that doubles with each failure in a row, and news of it does
+  not wait for that;
 - a key whose work is cancelled is not lost;
 - keys are taken in the order in which they became ready;
 - however many keys wait, everything else has its turn between two of them;
@@ -140,8 +141,9 @@ async def work(
 ) -> Never:
     """Handle key after key, as one worker; cancel to stop.
 
-    Run as many of these as keys may be handled at once. Whatever `handle` raises is passed to `on_failure` with the
-    delay in seconds until the next try, and stops nothing. A Retry-After of the API server is obeyed.
+    Run as many of these as keys may be handled at once. Whatever `handle` raises is passed to
+    `on_failure` with the delay in seconds until the next try, and stops nothing. A Retry-After of
+    the API server is obeyed.
     """
     while True:
         await asyncio.sleep(0)  # a key that waits and a job at rest would never let go of the loop

@@ -1,9 +1,10 @@
 """Reads from the API server: bytes in, bytes out, typed errors.
 
-The official client supplies credentials and TLS. Its models are left out: decoding a pod event through them takes ten
-times as long as decoding it into our structs. aiohttp sends the requests.
-A 429 is retried for every verb, because the server has done nothing yet
-(https://kubernetes.io/docs/concepts/cluster-administration/flow-control/). The caller handles every other failure.
+The official client supplies credentials and TLS. Its models are left out: decoding a pod event
+through them takes ten times as long as decoding it into our structs. aiohttp sends the requests. A
+429 is retried for every verb, because the server has done nothing yet
+(https://kubernetes.io/docs/concepts/cluster-administration/flow-control/). The caller handles every
+other failure.
 """
 
 import asyncio
@@ -32,8 +33,8 @@ JSON = "application/json"
 
 # Seconds to wait after a 429 that does not say how long.
 DEFAULT_RETRY_AFTER = 1.0
-# Objects of a page of a list. Each may be 1.5 MiB, and a page takes 1.3 times its size: with 500 in a page, 300 of them
-# took the controller above the limit of its Deployment, at each start.
+# Objects of a page of a list. Each may be 1.5 MiB, and a page takes 1.3 times its size: with 500 in
+# a page, 300 of them took the controller above the limit of its Deployment, at each start.
 PAGE = 50
 # A header as the API server sends it: 299 - "text" (RFC 7234, section 5.5).
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
@@ -57,19 +58,24 @@ USUAL = Timeouts()
 class ApiReader:
     """A connection pool to one API server that changes nothing there.
 
-    Make it with `client.connect`; leaving its context closes every connection. Code that gets a `ApiReader` cannot
-    write: every write is a method of `writer.ApiWriter`.
+    Make it with `client.connect`; leaving its context closes every connection. Code that gets a
+    `ApiReader` cannot write: every write is a method of `writer.ApiWriter`.
     """
 
     def __init__(
-        self, configuration: Configuration, *, user_agent: str, headers: Iterable[tuple[str, str]] = ()
+        self,
+        configuration: Configuration,
+        *,
+        user_agent: str,
+        headers: Iterable[tuple[str, str]] = (),
     ) -> None:
         self._configuration = configuration
         # The name that must be in the certificate, if not the host of the address.
         self._server_name: str | None = configuration.tls_server_name or None
         # The API server's address, also for messages.
         self.host: str = str(configuration.host).rstrip("/")
-        # Takes the texts that the API server and its webhooks send along with an answer, but for dry runs.
+        # Takes the texts that the API server and its webhooks send along with an answer, but for
+        # dry runs.
         self.warn: Callable[[str], None] = lambda _: None
         self._api = ApiClient(configuration)
         self.tls = self._api.rest_client.ssl_context
@@ -77,9 +83,11 @@ class ApiReader:
             connector=aiohttp.TCPConnector(ssl=self.tls, limit=0, keepalive_timeout=60),
             headers=[("User-Agent", user_agent), ("Accept", JSON), *headers],
             proxy=configuration.proxy or None,
-            # Where its timeout meets a cancellation, aiohttp 3.14 takes back both: the task would go on for ever.
+            # Where its timeout meets a cancellation, aiohttp 3.14 takes back both: the task would
+            # go on for ever.
             timeout=aiohttp.ClientTimeout(),
-            # Watch lines hold whole objects: etcd lets an object be 1.5 MiB, and JSON is larger than its storage form.
+            # Watch lines hold whole objects: etcd lets an object be 1.5 MiB, and JSON is larger
+            # than its storage form.
             read_bufsize=2**21,
         )
 
@@ -90,7 +98,9 @@ class ApiReader:
         await self._session.close()
         await self._api.close()
 
-    async def get(self, path: str, *, query: Mapping[str, str] | None = None, limits: Timeouts = USUAL) -> bytes:
+    async def get(
+        self, path: str, *, query: Mapping[str, str] | None = None, limits: Timeouts = USUAL
+    ) -> bytes:
         """Return an object, or a page of a list, as the API server sends it.
 
         Raises `errors.ApiError` for an error status and `errors.Unreachable` where no answer came.
@@ -156,9 +166,9 @@ class ApiReader:
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a long answer and give it line by line.
 
-        In seconds: `opening` is how long its head may take, `silence` how long without a byte means that the peer is
-        dead. `ends` gets what follows the last end of a line, if the answer ends well. Raises as `get` does, at the
-        start and while lines are read; a 429 is not retried.
+        In seconds: `opening` is how long its head may take, `silence` how long without a byte means
+        that the peer is dead. `ends` gets what follows the last end of a line, if the answer ends
+        well. Raises as `get` does, at the start and while lines are read; a 429 is not retried.
         """
         where = f"GET {self.host}{path}"
         timeout = aiohttp.ClientTimeout(sock_connect=opening, sock_read=silence)
@@ -166,14 +176,20 @@ class ApiReader:
         with _typed(where):
             async with asyncio.timeout(opening):
                 response = await self._session.get(
-                    self.host + path, params=query, headers=headers, timeout=timeout, server_hostname=self._server_name
+                    self.host + path,
+                    params=query,
+                    headers=headers,
+                    timeout=timeout,
+                    server_hostname=self._server_name,
                 )
         async with aclosing(_lines(response.content, where, ends)) as lines:
             try:
                 if response.status >= 400:
                     with _typed(where):
                         body = await response.read()
-                    raise errors.from_response(response.status, body, response.headers.get("Retry-After"))
+                    raise errors.from_response(
+                        response.status, body, response.headers.get("Retry-After")
+                    )
                 yield lines
             finally:
                 # An unfinished answer makes its connection useless.
@@ -211,26 +227,39 @@ class ApiReader:
             if getattr(told, "status", None) == error.status:
                 return told
         wait = error.headers.get("Retry-After") if error.headers else None
-        return errors.from_response(error.status, f"GET {path.partition('?')[0]} refused".encode(), wait)
+        return errors.from_response(
+            error.status, f"GET {path.partition('?')[0]} refused".encode(), wait
+        )
 
     async def credentials(self) -> dict[str, str]:
         """Return the Authorization header, refreshed when credentials expire; empty with client certificates.
 
-        Raises `errors.Unreachable` while they cannot be read: a token's file may be missing during its rotation.
+        Raises `errors.Unreachable` while they cannot be read: a token's file may be missing during
+        its rotation.
         """
         try:
             token = self._configuration.get_api_key_with_prefix("BearerToken")
             if inspect.isawaitable(token):
                 token = await token
         except (config.ConfigException, OSError) as error:
-            raise errors.Unreachable(f"no credentials for {self.host}: {_describe(error)}") from error
+            raise errors.Unreachable(
+                f"no credentials for {self.host}: {_describe(error)}"
+            ) from error
         return {"Authorization": token} if token else {}
 
 
 async def pages(
-    client: ApiReader, path: str, *, query: Mapping[str, str], size: int = PAGE, limits: Timeouts = USUAL
+    client: ApiReader,
+    path: str,
+    *,
+    query: Mapping[str, str],
+    size: int = PAGE,
+    limits: Timeouts = USUAL,
 ) -> AsyncIterator[wire.Page]:
-    """Give the pages of a list, `size` objects each; `query` selects. Raises as `ApiReader.get` does, for each page."""
+    """Give the pages of a list, `size` objects each; `query` selects.
+
+    Raises as `ApiReader.get` does, for each page.
+    """
     asked = {**query, "limit": str(size)}
     while True:
         page = await wire.read_page(await client.get(path, query=asked, limits=limits))
@@ -248,9 +277,12 @@ async def list_objects(
     selector: str = "",
     query: Mapping[str, str] = MappingProxyType({}),
 ) -> list[T]:
-    """Return every object at `path` that matches the label `selector` and `query`. Raises as `ApiReader.get` does.
+    """Return every object at `path` that matches the label `selector` and `query`.
 
-    An object that `read` refuses is logged and left out: its author must not stop what concerns others.
+    Raises as `ApiReader.get` does.
+
+    An object that `read` refuses is logged and left out: its author must not stop what concerns
+    others.
     """
     asked = {**query, "labelSelector": selector} if selector else query
     found = []
@@ -260,7 +292,13 @@ async def list_objects(
                 found.append(read(raw))
             except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this object alone
                 meta = await wire.read_identity(raw)
-                log.warning("%s: left out %s/%s, which cannot be read: %s", path, meta.namespace, meta.name, error)
+                log.warning(
+                    "%s: left out %s/%s, which cannot be read: %s",
+                    path,
+                    meta.namespace,
+                    meta.name,
+                    error,
+                )
     return found
 
 
@@ -283,8 +321,8 @@ async def _answer(
 async def _lines(
     content: aiohttp.StreamReader, where: str, ends: list[bytes] | None = None
 ) -> AsyncGenerator[bytes, None]:
-    # StreamReader.readline refuses lines longer than twice the buffer; objects may be longer, so split by hand. An
-    # object of 1.5 MiB comes in a hundred chunks, so no byte is looked at twice.
+    # StreamReader.readline refuses lines longer than twice the buffer; objects may be longer, so
+    # split by hand. An object of 1.5 MiB comes in a hundred chunks, so no byte is looked at twice.
     pending = list[bytes]()
     while True:
         with _typed(where):

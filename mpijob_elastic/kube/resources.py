@@ -20,11 +20,15 @@ class Resource:
         """`v1` or `kubeflow.org/v1`, as manifests write it."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
+    def path(
+        self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
+    ) -> str:
         """Return the URL path of the collection, of an object in it, or of a subresource of that object."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         scope = f"/namespaces/{namespace}" if namespace else ""
-        return "/".join([f"{root}{scope}/{self.plural}", *(part for part in (name, subresource) if part)])
+        return "/".join(
+            [f"{root}{scope}/{self.plural}", *(part for part in (name, subresource) if part)]
+        )
 
 
 PODS = Resource(plural="pods", kind="Pod")
@@ -41,10 +45,14 @@ ENDPOINT_SLICES = Resource(group="discovery.k8s.io", plural="endpointslices", ki
 LEASES = Resource(group="coordination.k8s.io", plural="leases", kind="Lease")
 MPI_JOBS = Resource(group="kubeflow.org", plural="mpijobs", kind="MPIJob")
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
-    group="apiextensions.k8s.io", plural="customresourcedefinitions", kind="CustomResourceDefinition"
+    group="apiextensions.k8s.io",
+    plural="customresourcedefinitions",
+    kind="CustomResourceDefinition",
 )
 MUTATING_WEBHOOKS = Resource(
-    group="admissionregistration.k8s.io", plural="mutatingwebhookconfigurations", kind="MutatingWebhookConfiguration"
+    group="admissionregistration.k8s.io",
+    plural="mutatingwebhookconfigurations",
+    kind="MutatingWebhookConfiguration",
 )
 VALIDATING_WEBHOOKS = Resource(
     group="admissionregistration.k8s.io",

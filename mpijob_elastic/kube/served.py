@@ -36,8 +36,8 @@ class _Resources(msgspec.Struct):
 class WhileServed:
     """Runs a cache while its resource is served.
 
-    known: True once the objects are listed, False while they are not served, None while neither is known; `on_change`
-    is called when it changes. every: seconds between questions.
+    known: True once the objects are listed, False while they are not served, None while neither is
+    known; `on_change` is called when it changes. every: seconds between questions.
     """
 
     client: ApiReader
@@ -48,7 +48,10 @@ class WhileServed:
     known: bool | None = field(default=None, init=False)
 
     async def run(self) -> Never:
-        """Watch while the resource is served; cancel to stop. Raises what the watch raises: a fault in this program."""
+        """Watch while the resource is served; cancel to stop.
+
+        Raises what the watch raises: a fault in this program.
+        """
         watching: list[asyncio.Task[None]] = []
         try:
             while True:
@@ -59,7 +62,10 @@ class WhileServed:
                     self._now(known=False)
                 elif served and not watching:
                     self.cache.restart()
-                    watching = [asyncio.create_task(self.cache.run()), asyncio.create_task(self._listed())]
+                    watching = [
+                        asyncio.create_task(self.cache.run()),
+                        asyncio.create_task(self._listed()),
+                    ]
                 is_known = served is not None or watching or self.known is not None
                 await _pause(self.every if is_known else min(self.every, SOON), watching)
         finally:
@@ -78,7 +84,9 @@ class WhileServed:
 async def serves(client: ApiReader, resource: Resource) -> bool | None:
     """Return if a resource is served, None if that cannot be said."""
     try:
-        found = msgspec.json.decode(await client.get(f"/apis/{resource.api_version}"), type=_Resources)
+        found = msgspec.json.decode(
+            await client.get(f"/apis/{resource.api_version}"), type=_Resources
+        )
     except errors.NotFound:
         return False
     except (errors.KubeError, msgspec.DecodeError) as error:

@@ -1,14 +1,16 @@
 """A cache of the objects of one resource that never goes backward.
 
-Four sources feed it: a list, the watch that follows it, answers to our own writes, and deletions that are done. They
-overlap and may repeat old news, so everything is ordered by resourceVersion (see `meta.revision`):
+Four sources feed it: a list, the watch that follows it, answers to our own writes, and deletions
+that are done. They overlap and may repeat old news, so everything is ordered by resourceVersion
+(see `meta.revision`):
 
 - an object is replaced only by a later version of itself, or by a later object of its name;
-- a watch event that is not later than the position of the stream (or of the list before it) is ignored as a repetition;
+- a watch event that is not later than the position of the stream (or of the list before it) is
+  ignored as a repetition;
 - a list removes objects that it does not hold, unless they were written after the list was taken;
 - a list older than the position is refused (`StaleList`);
-- a forgotten object stays away, in spite of late news of it, until its deletion is seen or a list begun afterwards
-  still holds it;
+- a forgotten object stays away, in spite of late news of it, until its deletion is seen or a list
+  begun afterwards still holds it;
 - `on_change` is called once for each change, after it, and never with two equal versions.
 
 No input or output here.
@@ -83,7 +85,10 @@ class Store(Generic[T]):
             self._remove((namespace, name))
 
     def event(self, meta: Identity, new: T | None) -> bool:
-        """Apply a watch event on the object of `meta`; `new` is None if it is gone. Return True if that was news."""
+        """Apply a watch event on the object of `meta`; `new` is None if it is gone.
+
+        Return True if that was news.
+        """
         reached = revision(meta.resource_version)
         if reached <= self.position:
             return False
@@ -110,7 +115,9 @@ class Store(Generic[T]):
         """Add a page of a list; all pages have the same version. Raises StaleList."""
         listing.taken = revision(resource_version)
         if listing.taken < self.position:
-            raise StaleList(f"the list is of version {listing.taken}, the cache has reached {self.position}")
+            raise StaleList(
+                f"the list is of version {listing.taken}, the cache has reached {self.position}"
+            )
         for new in page:
             meta = new.metadata
             listing.listed.add((meta.namespace, meta.name))

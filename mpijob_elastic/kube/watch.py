@@ -1,7 +1,7 @@
 """A cache of one resource that lists once and then follows the watch for ever.
 
-Each round lists if nothing is known (or the known version is too old), then watches until the stream ends. The end of a
-round, and the next round:
+Each round lists if nothing is known (or the known version is too old), then watches until the
+stream ends. The end of a round, and the next round:
 
 | end of a round                                                   | next round                                  |
 |------------------------------------------------------------------|---------------------------------------------|
@@ -12,11 +12,12 @@ round, and the next round:
 | 410 or 400, as answer or in the stream                           | lists; the old cache stays till that is done |
 | three streams in a row without a line (some proxies hide a 410)  | lists                                       |
 
-After a round that was healthy for a minute the next begins at once; after any other it waits, from 0.4 s doubling to
-30 s, so that no answer can cause a hot loop.
+After a round that was healthy for a minute the next begins at once; after any other it waits, from
+0.4 s doubling to 30 s, so that no answer can cause a hot loop.
 
-Lists are paged and taken in page by page. Streaming lists (`sendInitialEvents`) would be cheaper for the server, but
-Kubernetes before 1.32 and older etcds do not serve them. Paged lists are needed anyway, and one way is enough.
+Lists are paged and taken in page by page. Streaming lists (`sendInitialEvents`) would be cheaper
+for the server, but Kubernetes before 1.32 and older etcds do not serve them. Paged lists are needed
+anyway, and one way is enough.
 """
 
 import asyncio
@@ -47,8 +48,8 @@ RETRY = Backoff(first=0.8, longest=30.0)
 class WatchTimes:
     """Seconds, but for the last three.
 
-    The API server sends a bookmark each minute on request (staging/src/k8s.io/apiserver, cacher.go); stream
-    lifetime and backoff are those of client-go's reflector.
+    The API server sends a bookmark each minute on request (staging/src/k8s.io/apiserver,
+    cacher.go); stream lifetime and backoff are those of client-go's reflector.
     """
 
     silence: float = 70.0
@@ -66,12 +67,15 @@ class WatchTimes:
 class WatchCache(Generic[T]):
     """The objects of one resource that match the selectors, as last seen.
 
-    - `store` holds the objects, and never goes backward. Give it the answers to our own writes (`written`).
-    - `on_change(old, new)` is called synchronously after each change, None meaning absent; it should only put keys
-      into a queue. During the first list it is called for each object, before `synced` is set.
-    - `decode` turns the JSON of an object (bytes-like) into a struct. An object that it refuses is logged, counted by
-      `unreadable` and treated as absent, because we must not act on an object that we cannot read. `on_unread` is
-      called with it and the reason, and with "" once it can be read or is gone.
+    - `store` holds the objects, and never goes backward. Give it the answers to our own writes
+      (`written`).
+    - `on_change(old, new)` is called synchronously after each change, None meaning absent; it
+      should only put keys into a queue. During the first list it is called for each object, before
+      `synced` is set.
+    - `decode` turns the JSON of an object (bytes-like) into a struct. An object that it refuses is
+      logged, counted by `unreadable` and treated as absent, because we must not act on an object
+      that we cannot read. `on_unread` is called with it and the reason, and with "" once it can be
+      read or is gone.
     """
 
     client: ApiReader
@@ -112,8 +116,9 @@ class WatchCache(Generic[T]):
     def age(self) -> float:
         """Return the seconds since the last proof that news arrives: an event, a bookmark, a list.
 
-        Old news is no proof: the age also grows after the server's data was reset to an earlier state (an etcd restored
-        from a backup). Only a new process helps then, so this is for a health check.
+        Old news is no proof: the age also grows after the server's data was reset to an earlier
+        state (an etcd restored from a backup). Only a new process helps then, so this is for a
+        health check.
         """
         return self.clock() - self._alive
 
@@ -156,11 +161,15 @@ class WatchCache(Generic[T]):
         listing = self.store.begin_list()
         before, self._unreadable = self._unreadable, {}
         limits = Timeouts(attempt=self.times.list_timeout, throttled=0)
-        found = pages(self.client, self._path, query=self._selectors, size=self.times.page, limits=limits)
+        found = pages(
+            self.client, self._path, query=self._selectors, size=self.times.page, limits=limits
+        )
         async for page in found:
             version = page.metadata.resource_version
             self.store.list_page(listing, version, ())
-            for raw in page.items or ():  # one by one: what may be kept of an object may depend on those before it
+            for raw in (
+                page.items or ()
+            ):  # one by one: what may be kept of an object may depend on those before it
                 if (item := (await self._read(raw))[1]) is not None:
                     self.store.list_page(listing, version, [item])
             self._alive = self.clock()
@@ -180,7 +189,9 @@ class WatchCache(Generic[T]):
             "resourceVersion": str(self.store.position),
             "timeoutSeconds": str(int(lifetime)),
         }
-        opened = self.client.stream(self._path, query=query, silence=self.times.silence, opening=self.times.opening)
+        opened = self.client.stream(
+            self._path, query=query, silence=self.times.silence, opening=self.times.opening
+        )
         async with opened as lines:
             self._barren += 1
             async for line in lines:
@@ -223,7 +234,9 @@ class WatchCache(Generic[T]):
         return item.metadata, item
 
 
-def watches(make: Callable[..., WatchCache[T]], namespaces: Sequence[str]) -> "WatchCache[T] | Watches[T]":
+def watches(
+    make: Callable[..., WatchCache[T]], namespaces: Sequence[str]
+) -> "WatchCache[T] | Watches[T]":
     """Return what `make(namespace=...)` makes for these namespaces, as an account may have rights there alone.
 
     None of them: for all namespaces.

@@ -1,10 +1,12 @@
 """The envelopes of objects: pages of a list and lines of a watch.
 
-Only the envelope is decoded here. The objects in it stay bytes (`msgspec.Raw`, a view) until their own decoder reads
-the few fields that it uses. https://kubernetes.io/docs/reference/using-api/api-concepts/
+Only the envelope is decoded here. The objects in it stay bytes (`msgspec.Raw`, a view) until their
+own decoder reads the few fields that it uses.
+https://kubernetes.io/docs/reference/using-api/api-concepts/
 
-An object may be hostile: 1.5 MiB, nested up to 10,000 levels (sigs.k8s.io/json), with half a million fields. msgspec
-recurses even where it only skips, and raises RecursionError from some 900 levels. Its neighbours must not suffer.
+An object may be hostile: 1.5 MiB, nested up to 10,000 levels (sigs.k8s.io/json), with half a
+million fields. msgspec recurses even where it only skips, and raises RecursionError from some 900
+levels. Its neighbours must not suffer.
 """
 
 import asyncio
@@ -54,7 +56,8 @@ _read_ownerless = msgspec.json.Decoder(_Ownerless).decode
 read_stub = msgspec.json.Decoder(Stub).decode
 _read_any_line = msgspec.json.Decoder(Line).decode
 
-# A line begins like this (staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/watch.go); the object is the rest.
+# A line begins like this (staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/watch.go); the object is
+# the rest.
 _NEWS = re.compile(rb'\{"type":"(ADDED|MODIFIED|DELETED)","object":')
 # All up to the next bracket outside of strings.
 _BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+([{}\[\]])', re.DOTALL)
@@ -93,8 +96,9 @@ async def read_identity(raw: bytes | msgspec.Raw) -> OwnedIdentity:
 def _cut(text: bytes, *, last: tuple[bytes, ...] = ()) -> tuple[bytes, list[msgspec.Raw]]:
     """Take everything out that is nested in two levels of brackets; null stands in its place.
 
-    So a page gives its items, and an object keeps the texts of its metadata. Without recursion. What follows the field
-    that begins with one of `last` is left out: a bracket costs a microsecond, and an object may have a million.
+    So a page gives its items, and an object keeps the texts of its metadata. Without recursion.
+    What follows the field that begins with one of `last` is left out: a bracket costs a
+    microsecond, and an object may have a million.
     """
     rest, cut = bytearray(), list[msgspec.Raw]()
     depth = at = start = 0
@@ -120,7 +124,8 @@ def _cut(text: bytes, *, last: tuple[bytes, ...] = ()) -> tuple[bytes, list[msgs
 def read_line(text: bytes) -> Line:
     """Return the envelope of a line. Raises msgspec.DecodeError if it has none.
 
-    The object is only cut out of a line as the API server writes it; its own decoder finds out if it is complete.
+    The object is only cut out of a line as the API server writes it; its own decoder finds out if
+    it is complete.
     """
     news = _NEWS.match(text)
     if news is None or not text.endswith(b"}"):

@@ -1,7 +1,7 @@
 """Writes to the API server: each method of `ApiWriter` whose name ends in `_object` changes something there.
 
-Their names occur nowhere else, so a search for `_object(` finds every write. docs/writes.md lists them all, with the
-rights and the preconditions of each; a test compares that table with the code.
+Their names occur nowhere else, so a search for `_object(` finds every write. docs/writes.md lists
+them all, with the rights and the preconditions of each; a test compares that table with the code.
 """
 
 from collections.abc import Mapping
@@ -17,17 +17,30 @@ Query = Mapping[str, str] | None
 
 
 class ApiWriter(ApiReader):
-    """An `ApiReader` that also writes. Bodies are sent as JSON (bytes as they are); all methods raise as `get` does."""
+    """An `ApiReader` that also writes.
 
-    async def create_object(self, path: str, *, body: object, query: Query = None, limits: Timeouts = USUAL) -> bytes:
+    Bodies are sent as JSON (bytes as they are); all methods raise as `get` does.
+    """
+
+    async def create_object(
+        self, path: str, *, body: object, query: Query = None, limits: Timeouts = USUAL
+    ) -> bytes:
         """Create an object and return it; `path` is that of its list."""
         return await self._call_api("POST", path, query=query, body=body, limits=limits)
 
     async def patch_object(
-        self, path: str, *, body: object, content_type: str, query: Query = None, limits: Timeouts = USUAL
+        self,
+        path: str,
+        *,
+        body: object,
+        content_type: str,
+        query: Query = None,
+        limits: Timeouts = USUAL,
     ) -> bytes:
         """Change an object and return it; `content_type` is one of the patch types above."""
-        return await self._call_api("PATCH", path, query=query, body=body, content_type=content_type, limits=limits)
+        return await self._call_api(
+            "PATCH", path, query=query, body=body, content_type=content_type, limits=limits
+        )
 
     async def apply_object(self, path: str, *, body: object, query: Query) -> bytes:
         """Apply an object on the server's side and return it; `query` names the field manager."""

@@ -1,8 +1,8 @@
 """The history of a job: the changes of its size and what became of each, an annotation of its ConfigMap.
 
-Only a write and a command read it. A change is known by its time and the size that it leads to, so that writing it
-again completes it and never doubles it. Who owns the ConfigMap may write anything there: what cannot be read is no
-history.
+Only a write and a command read it. A change is known by its time and the size that it leads to, so
+that writing it again completes it and never doubles it. Who owns the ConfigMap may write anything
+there: what cannot be read is no history.
 """
 
 from collections.abc import Iterable
@@ -20,12 +20,19 @@ LONGEST_MANAGER, LONGEST_NOTE = 48, 100
 _Text = Annotated[str, msgspec.Meta(max_length=LONGEST_NOTE)]
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"before": "from", "after": "to"}):
+class Change(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    rename={"before": "from", "after": "to"},
+):
     """A change of the number of workers.
 
-    at: when (seconds since the epoch). cause: in a word. by: the field manager that set the size, a program and no
-    person; "" where nobody set it. listed, trained: seconds until the host list had all workers, and until a rank had
-    been seen in each; None while that is not so, or nobody looked. cut: ranks that the drain-timeout ended.
+    at: when (seconds since the epoch). cause: in a word. by: the field manager that set the size, a
+    program and no person; "" where nobody set it. listed, trained: seconds until the host list had
+    all workers, and until a rank had been seen in each; None while that is not so, or nobody
+    looked. cut: ranks that the drain-timeout ended.
     """
 
     at: Time
@@ -80,5 +87,7 @@ def merged(text: str, changes: Iterable[Change]) -> str:
 
 def short(text: str, *, most: int) -> str:
     """Return a text of at most so many bytes, also as JSON."""
-    plain = "".join(letter for letter in " ".join(text.split()) if letter.isprintable() and letter not in '"\\')
+    plain = "".join(
+        letter for letter in " ".join(text.split()) if letter.isprintable() and letter not in '"\\'
+    )
     return plain.encode(errors="ignore")[:most].decode(errors="ignore")

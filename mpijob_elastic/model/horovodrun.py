@@ -1,8 +1,8 @@
 """The options of horovodrun in a launcher's command, as far as they can be read.
 
-The command is a list of words, or a script given to a shell (`sh -c "..."`). Nothing is expanded: a value with a `$` or
-a backtick is unknown, and a word that expands as a whole may be any option. The command may be hostile, and is read at
-every change of its job: limits keep any command below 3 ms.
+The command is a list of words, or a script given to a shell (`sh -c "..."`). Nothing is expanded: a
+value with a `$` or a backtick is unknown, and a word that expands as a whole may be any option. The
+command may be hostile, and is read at every change of its job: limits keep any command below 3 ms.
 Options: horovod/runner/launch.py, parse_args, at v0.28.1.
 """
 
@@ -21,11 +21,13 @@ _SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh"})
 _WRAPPERS = frozenset({"exec", "time", "nohup", "env", "command"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}=")
 _MENTION = re.compile("|".join(map(re.escape, sorted({HOROVODRUN, *MPIRUN}))))
-# A shell's words and the commands that they make, https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html
+# A shell's words and the commands that they make,
+# https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html
 _COMMENT = r"(?<![^\s;&|()<>])\#[^\n]*+"
 _QUOTED = r"""'[^']*+'|"(?:[^"\\]++|\\.)*+"|\\."""
 _COMMAND = re.compile(
-    rf"""(?P<text>(?:{_COMMENT}|{_QUOTED}|[^;&|()<>\n'"\\\#]++|\#)++)|(?P<unclosed>['"\\])""", re.DOTALL
+    rf"""(?P<text>(?:{_COMMENT}|{_QUOTED}|[^;&|()<>\n'"\\\#]++|\#)++)|(?P<unclosed>['"\\])""",
+    re.DOTALL,
 )
 _WORD = re.compile(rf"""{_COMMENT}|(?P<word>(?:{_QUOTED}|[^\s'"\\]++)++)""", re.DOTALL)
 _ESCAPED = re.compile(r"""\\(["\\])""")
@@ -58,9 +60,10 @@ _COOLDOWN = "--blacklist-cooldown-range"
 class Launch:
     """The command that starts the ranks; an absent option is None.
 
-    program: horovodrun, or a name in MPIRUN, whose options are not read. np, min_np, max_np: processes, and so slots.
-    reset_limit: how often the driver may form the ring again. cooldown: least and most seconds. gloo_timeout: seconds.
-    unread: a part of the command is known only when it runs, and may be any option.
+    program: horovodrun, or a name in MPIRUN, whose options are not read. np, min_np, max_np:
+    processes, and so slots. reset_limit: how often the driver may form the ring again. cooldown:
+    least and most seconds. gloo_timeout: seconds. unread: a part of the command is known only when
+    it runs, and may be any option.
     """
 
     program: str
@@ -117,7 +120,11 @@ def _simple_commands(script: str) -> Iterator[list[str]]:
         if command["unclosed"]:
             return
         if _MENTION.search(command["text"]):
-            yield [_QUOTATION.sub(_plain, found["word"]) for found in _WORD.finditer(command["text"]) if found["word"]]
+            yield [
+                _QUOTATION.sub(_plain, found["word"])
+                for found in _WORD.finditer(command["text"])
+                if found["word"]
+            ]
 
 
 def _plain(quotation: re.Match[str]) -> str:
@@ -171,4 +178,8 @@ def number(text: str | None) -> int | None:
 
 def _range(text: str | None) -> tuple[int, int] | None:
     ends = [number(part) for part in (text or "").split(maxsplit=2)]
-    return (ends[0], ends[1]) if len(ends) == 2 and ends[0] is not None and ends[1] is not None else None
+    return (
+        (ends[0], ends[1])
+        if len(ends) == 2 and ends[0] is not None and ends[1] is not None
+        else None
+    )

@@ -1,4 +1,7 @@
-"""A job as it was seen, immutable, the only input of a decision. Times are seconds since the epoch."""
+"""A job as it was seen, immutable, the only input of a decision.
+
+Times are seconds since the epoch.
+"""
 
 import hashlib
 import math
@@ -63,9 +66,10 @@ def script_fingerprint(script: str) -> str:
 class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The ConfigMap of an MPIJob; of any other only the metadata. script, memory, kubexec: None if absent.
 
-    writer: field manager that last changed the script, "" if unknown; written_at: its last write, by the API server's
-    clock (seconds since the epoch), 0 if unknown. cut: keys of texts that are too long to keep, and are nobody's now.
-    packed: all of this, compressed; metadata alone is beside it (observe.facts_config).
+    writer: field manager that last changed the script, "" if unknown; written_at: its last write,
+    by the API server's clock (seconds since the epoch), 0 if unknown. cut: keys of texts that are
+    too long to keep, and are nobody's now. packed: all of this, compressed; metadata alone is
+    beside it (observe.facts_config).
     """
 
     metadata: Owned
@@ -128,7 +132,12 @@ class Config:
     def digest(self) -> str:
         """A name for this change of the launcher's mounted files; an earlier one may have led to the same hosts."""
         memory = self.memory or Memory()
-        content = [self.facts.script, self.facts.hostfile, str(memory.added_at), str(memory.removed_at)]
+        content = [
+            self.facts.script,
+            self.facts.hostfile,
+            str(memory.added_at),
+            str(memory.removed_at),
+        ]
         if is_mapped(self.facts.kubexec):
             content.append(self.facts.kubexec)
         return hashlib.sha256("\0".join(part or "" for part in content).encode()).hexdigest()[:16]
@@ -136,7 +145,8 @@ class Config:
     def occasion(self, pod: str) -> str:
         """Return the start of a worker's current probes: its host name in the list, or its leaving; "" for neither.
 
-        Earlier probes do not count: a published worker does not drain, and a new host name starts a new rank.
+        Earlier probes do not count: a published worker does not drain, and a new host name starts a
+        new rank.
         """
         left = self.memory.left.get(pod) if self.memory else None
         return f"left at {left.at}" if left else self.host_of.get(pod, "")
@@ -146,17 +156,19 @@ class Config:
 class JobView:
     """A job and its objects.
 
-    replicas: the size asked for, less what the job does without; where the MPIJob says none, one that covers the
-    workers that are there. foreign: why it is not ours to manage, "" if it is; foreign_at: last sign of life of the
-    operator that manages it, infinite if its silence means nothing. refused: by the kind of an action that the API
-    server refuses, what to say of it, "" until that has been often. selector_due: the status lacks a selector of the
-    workers that the MPIJob definition keeps. workers: in numeric order. placeholders: pods that only hold the place of
-    a worker that is not wanted. former: probes of pods that left the host list and are gone, by name.
-    drains_seen: for how many seconds the process that decides has seen each drain (by pod, and when it began), by a
-    clock that never steps; one that is missing is new. The same for each `missing` pod, as if that had begun at 0.
-    list_seen: the same for the last change of the host list and the touch that shows it; None: longer than anything
-    waits for it. Both None: nobody measures, as in the command line.
-    capabilities: what each knows of the job, in their order. unread: why its objects that exist cannot be read.
+    replicas: the size asked for, less what the job does without; where the MPIJob says none, one
+    that covers the workers that are there. foreign: why it is not ours to manage, "" if it is;
+    foreign_at: last sign of life of the operator that manages it, infinite if its silence means
+    nothing. refused: by the kind of an action that the API server refuses, what to say of it, ""
+    until that has been often. selector_due: the status lacks a selector of the workers that the
+    MPIJob definition keeps. workers: in numeric order. placeholders: pods that only hold the place
+    of a worker that is not wanted. former: probes of pods that left the host list and are gone, by
+    name. drains_seen: for how many seconds the process that decides has seen each drain (by pod,
+    and when it began), by a clock that never steps; one that is missing is new. The same for each
+    `missing` pod, as if that had begun at 0. list_seen: the same for the last change of the host
+    list and the touch that shows it; None: longer than anything waits for it. Both None: nobody
+    measures, as in the command line. capabilities: what each knows of the job, in their order.
+    unread: why its objects that exist cannot be read.
     """
 
     facts: JobFacts
@@ -204,13 +216,18 @@ class JobView:
     def elastic(self) -> bool:
         """True if the job can change its size now: its MPIJob decides, and once a driver has started, its launcher.
 
-        A launcher names discover_hosts.sh, or got it at its creation, so an edit of the template or of `enabled` is for
-        the next launcher. Only `enabled: "false"` holds at once.
+        A launcher names discover_hosts.sh, or got it at its creation, so an edit of the template or
+        of `enabled` is for the next launcher. Only `enabled: "false"` holds at once.
         """
         launcher = self.launcher
-        if launcher is None or launcher.phase not in (LauncherPhase.STARTED, LauncherPhase.FINISHED):
+        if launcher is None or launcher.phase not in (
+            LauncherPhase.STARTED,
+            LauncherPhase.FINISHED,
+        ):
             return self.facts.elastic
-        return self.policy.enabled is not False and (launcher.facts.mounts_discovery or launcher.facts.names_discovery)
+        return self.policy.enabled is not False and (
+            launcher.facts.mounts_discovery or launcher.facts.names_discovery
+        )
 
     @property
     def pods(self) -> tuple["Launcher | Worker", ...]:
@@ -220,7 +237,9 @@ class JobView:
     @cached_property
     def ended(self) -> bool:
         """True if no driver runs any more: the job has finished, or its launcher has."""
-        return self.facts.finished or (self.launcher is not None and self.launcher.phase is LauncherPhase.FINISHED)
+        return self.facts.finished or (
+            self.launcher is not None and self.launcher.phase is LauncherPhase.FINISHED
+        )
 
     @property
     def over_at(self) -> float | None:
@@ -241,7 +260,12 @@ class JobView:
     def blind(self) -> bool:
         """True if elasticity is asked for, and the driver that runs cannot see the host list."""
         asked = self.facts.elastic or self.elastic
-        return asked and self.driver_running and self.launcher is not None and not self.launcher.facts.mounts_discovery
+        return (
+            asked
+            and self.driver_running
+            and self.launcher is not None
+            and not self.launcher.facts.mounts_discovery
+        )
 
     @cached_property
     def handed_over(self) -> bool:
@@ -257,7 +281,11 @@ class JobView:
     def driver_may_run(self) -> bool:
         """True if horovodrun runs or may start at any moment: a pod's status lags behind its node."""
         launcher = self.launcher
-        return launcher is not None and launcher.phase is not LauncherPhase.FINISHED and not launcher.facts.gates
+        return (
+            launcher is not None
+            and launcher.phase is not LauncherPhase.FINISHED
+            and not launcher.facts.gates
+        )
 
     @cached_property
     def published_pods(self) -> tuple[str, ...]:
@@ -278,7 +306,9 @@ class JobView:
     @property
     def most_execs(self) -> int:
         """Bound on the execs of the launcher: for each rank one that runs, and one that may outlive its pod."""
-        workers = max(self.replicas, len(self.workers), len(self.role.exec_names) if self.role else 0)
+        workers = max(
+            self.replicas, len(self.workers), len(self.role.exec_names) if self.role else 0
+        )
         return min(max(FEWEST_EXECS, 2 * self.facts.slots * workers), MOST_EXECS)
 
     def worker(self, name: str) -> Worker | None:
@@ -298,7 +328,11 @@ class JobView:
     def wanted(self) -> Collection[int]:
         """Indices of the workers that the size asks for, in order."""
         size, skips = self.replicas, self.facts.asked and self.skips
-        return dict.fromkeys(islice(filterfalse(skips.__contains__, count()), size)) if skips else range(size)
+        return (
+            dict.fromkeys(islice(filterfalse(skips.__contains__, count()), size))
+            if skips
+            else range(size)
+        )
 
     @cached_property
     def skips(self) -> Collection[int]:
@@ -312,7 +346,10 @@ class JobView:
         indices = range(min(self.facts.replicas, MOST_WORKERS)) if self.skips else ()
         created = [names.worker(self.name, index) for index in indices] or self.wanted_names
         held = {pod.name for pod in self.placeholders}
-        return (*(name for name in created if not (name in self._by_name or name in held)), *launcher)
+        return (
+            *(name for name in created if not (name in self._by_name or name in held)),
+            *launcher,
+        )
 
     @cached_property
     def surplus(self) -> tuple[Worker, ...]:

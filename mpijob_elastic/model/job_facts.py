@@ -21,12 +21,13 @@ GLOO_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
 class Known:
     """What an optional capability knows of a job, immutable and comparable; None where it has nothing to do with it.
 
-    The core sees only this part; see decide.wishes for what a capability wants.
-    gate: the scheduling gate (names.GATES) that new pods of the job get for what its MPIJob asks, "" for none. rations:
-    its workers start one by one, as somebody else allows. sized: what its MPIJob asks for needs an elastic job. sizes:
-    those that an elastic job may have, in order; none where it may have any. skips: indices of workers that an elastic
-    job does without. resizes: what it asks for changes its size. queued: a queue says when its pods may start, and that
-    gate holds them until then. size_cause: why it sets the size, in a word for the history. elastic_only: its
+    The core sees only this part; see decide.wishes for what a capability wants. gate: the
+    scheduling gate (names.GATES) that new pods of the job get for what its MPIJob asks, "" for
+    none. rations: its workers start one by one, as somebody else allows. sized: what its MPIJob
+    asks for needs an elastic job. sizes: those that an elastic job may have, in order; none where
+    it may have any. skips: indices of workers that an elastic job does without. resizes: what it
+    asks for changes its size. queued: a queue says when its pods may start, and that gate holds
+    them until then. size_cause: why it sets the size, in a word for the history. elastic_only: its
     annotation, if that has no effect on a job that is not elastic.
     """
 
@@ -51,17 +52,19 @@ K = TypeVar("K", bound=Known)
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One MPIJob; times are seconds since the epoch.
 
-    replicas: 0 where size_known is false. launch: how its launcher starts the ranks, None if the command cannot be
-    read. np_workers: workers that horovodrun waits for at its start (-np). min_np_workers: below so many training waits
-    (--min-np, or -np); max_np_workers: above so many no more ranks start. 0 where the command does not say.
-    counts_resets: horovodrun ends the job after so many resets. gloo_timeout: seconds until Gloo gives up a peer, 0 if
-    nothing says. reported: the operator has written its status. finished: Succeeded, or Failed for good. retries:
-    Failed, and a launcher that fails is made again. ended_at: when, None unless it did; succeeded_at: the same of a
-    success. notices: our annotation on it, "" without. lacks_selector: its status counts the workers and does not say
-    how to find them. size_manager: the GitOps tool that sets its size, "" if none. pod_labels: of the templates, by
-    role. own_grace: of the workers' template. place: equal for jobs whose workers need the same kind of node.
-    seccomp_profiles: of the templates, by role and container. worker_counts: what each worker counts for in a
-    ResourceQuota. asked: what it asks of each optional capability.
+    replicas: 0 where size_known is false. launch: how its launcher starts the ranks, None if the
+    command cannot be read. np_workers: workers that horovodrun waits for at its start (-np).
+    min_np_workers: below so many training waits (--min-np, or -np); max_np_workers: above so many
+    no more ranks start. 0 where the command does not say. counts_resets: horovodrun ends the job
+    after so many resets. gloo_timeout: seconds until Gloo gives up a peer, 0 if nothing says.
+    reported: the operator has written its status. finished: Succeeded, or Failed for good. retries:
+    Failed, and a launcher that fails is made again. ended_at: when, None unless it did;
+    succeeded_at: the same of a success. notices: our annotation on it, "" without. lacks_selector:
+    its status counts the workers and does not say how to find them. size_manager: the GitOps tool
+    that sets its size, "" if none. pod_labels: of the templates, by role. own_grace: of the
+    workers' template. place: equal for jobs whose workers need the same kind of node.
+    seccomp_profiles: of the templates, by role and container. worker_counts: what each worker
+    counts for in a ResourceQuota. asked: what it asks of each optional capability.
     """
 
     metadata: Owned
@@ -104,13 +107,17 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def queued(self) -> bool:
         """True if a queue says when its pods may start; of a suspended job only where it is elastic."""
-        return any(known.queued and (self.elastic or known.gate != names.GATE_SUSPENDED) for known in self.asked)
+        return any(
+            known.queued and (self.elastic or known.gate != names.GATE_SUSPENDED)
+            for known in self.asked
+        )
 
     @property
     def gates(self) -> tuple[str, ...]:
         """The scheduling gates that a new pod gets, one for each reason why it must not start yet.
 
-        A job that is resumed before its next launcher is there still gets the gate: ranks of the last may run.
+        A job that is resumed before its next launcher is there still gets the gate: ranks of the
+        last may run.
         """
         is_suspended = self.suspended or (self.elastic and names.is_suspended(self.notices))
         asked = {known.gate for known in self.asked} - {names.GATE_SUSPENDED, ""}
@@ -119,13 +126,20 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def gpus(self) -> int:
         """The GPUs of each worker, whoever makes them."""
-        limits = ((key, amount) for key, amount in self.worker_counts.items() if key.startswith("limits."))
-        return sum(amount for key, amount in limits if key.endswith(("/gpu", "/gpu.shared"))) // requests.UNIT
+        limits = (
+            (key, amount) for key, amount in self.worker_counts.items() if key.startswith("limits.")
+        )
+        return (
+            sum(amount for key, amount in limits if key.endswith(("/gpu", "/gpu.shared")))
+            // requests.UNIT
+        )
 
     @property
     def sizes(self) -> Sequence[int]:
         """The sizes that it may have, in order, within its bounds; none where it may have any."""
-        return next((known.sizes for known in self.asked if known.sizes), ()) if self.elastic else ()
+        return (
+            next((known.sizes for known in self.asked if known.sizes), ()) if self.elastic else ()
+        )
 
     @property
     def skips(self) -> Collection[int]:
@@ -149,12 +163,15 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     def grown(self, coming: Collection[int]) -> tuple[int, frozenset[int]]:
         """Return `Worker.replicas` and what it is to skip, once these workers have come."""
-        return max([self.replicas, *(index + 1 for index in coming)]), frozenset(self.skips).difference(coming)
+        return max([self.replicas, *(index + 1 for index in coming)]), frozenset(
+            self.skips
+        ).difference(coming)
 
     def shrunk(self, leaving: Collection[int]) -> tuple[int, frozenset[int]]:
         """Return `Worker.replicas` and what it is to skip, once these workers have left.
 
-        The highest leave by a smaller size; the others are skipped. What is skipped above the size stays so.
+        The highest leave by a smaller size; the others are skipped. What is skipped above the size
+        stays so.
         """
         replicas, away = self.replicas, {*self.skips, *leaving}
         while replicas and replicas - 1 in away:
@@ -242,7 +259,10 @@ def kept(facts: JobFacts) -> JobFacts:
 
 
 def kept_later(facts: JobFacts, *, before: JobFacts | None = None) -> JobFacts:
-    """Return facts that may be kept after our later writes as well, or are no larger than before. Raises `TooLarge`."""
+    """Return facts that may be kept after our later writes as well, or are no larger than before.
+
+    Raises `TooLarge`.
+    """
     known = bounds.size(_without_notices(before)) if before else 0
     most = max(bounds.LARGEST_JOB - bounds.LATER, min(known, bounds.LARGEST_JOB))
     bounds.kept(_without_notices(facts), most=most)

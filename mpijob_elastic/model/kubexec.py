@@ -1,8 +1,8 @@
 """kubexec.sh, which the launcher's mpirun or horovodrun runs instead of ssh, and our line that finds a host's pod.
 
-[operator] writes it once, with or without `--container`. Only that exact text is edited, by a line that takes `.rN` off
-a host name: a script that a user changed may rely on the name it gets. Its `kubectl exec`s hold the ranks, one process
-in the launcher for each.
+[operator] writes it once, with or without `--container`. Only that exact text is edited, by a line
+that takes `.rN` off a host name: a script that a user changed may rely on the name it gets. Its
+`kubectl exec`s hold the ranks, one process in the launcher for each.
 """
 
 import re
@@ -12,7 +12,8 @@ from functools import cached_property
 
 from mpijob_elastic.model.bounds import LONGEST_KUBEXEC
 
-# [operator] newConfigMap. A container's name is a DNS label. The guard's policy has the same pattern.
+# [operator] newConfigMap. A container's name is a DNS label. The guard's policy has the same
+# pattern.
 OPERATORS = re.compile(
     r"#!/bin/sh\nset -x\nPOD_NAME=\$1\nshift\n"
     r"/opt/kube/kubectl exec \$\{POD_NAME\}(?: --container [a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)?"
@@ -20,8 +21,8 @@ OPERATORS = re.compile(
 )
 _CONTAINER = re.compile(r" (?:--container|-c)[ =](?P<name>[a-z0-9][a-z0-9-]*)")
 _NAME = "POD_NAME=$1\n"
-# Only builtins of a POSIX shell, because the launcher's image may have nothing else. Only our host names have a number
-# after the last `.r`: pod names end in `-worker-N`.
+# Only builtins of a POSIX shell, because the launcher's image may have nothing else. Only our host
+# names have a number after the last `.r`: pod names end in `-worker-N`.
 MAPPING = 'n=${POD_NAME##*.r}; case "$n" in ""|*[!0-9]*) ;; *) POD_NAME=${POD_NAME%.r*} ;; esac\n'
 # How often an exec is tried to be ended, each time after another look (decide/frozen_execs).
 MOST_TRIES = 6
@@ -30,10 +31,14 @@ MOST_TRIES = 6
 def container(script: str | None) -> str | None:
     """Return the container that the script names to kubectl, also in a script that a user changed.
 
-    "" where the operator's names none, None where the script is too long to read, or names none or several.
+    "" where the operator's names none, None where the script is too long to read, or names none or
+    several.
     """
     # Kubectl's own options end where those of the command that it runs begin.
-    options = (part.partition("\n")[0].partition(" -- ")[0] for part in _readable(script).split("kubectl exec")[1:])
+    options = (
+        part.partition("\n")[0].partition(" -- ")[0]
+        for part in _readable(script).split("kubectl exec")[1:]
+    )
     found = {match and match["name"] for match in map(_CONTAINER.search, options)}
     if len(found) != 1:
         return None
@@ -69,7 +74,8 @@ def _own(script: str | None) -> str | None:
 class Exec:
     """A running exec: its process id in the launcher, its pod, and its start (seconds since the epoch).
 
-    ticks: its start in field 22 of /proc/PID/stat, which differs for a later process of the same id.
+    ticks: its start in field 22 of /proc/PID/stat, which differs for a later process of the same
+    id.
     """
 
     pid: int
@@ -82,8 +88,8 @@ class Exec:
 class Held:
     """The result of looks into a launcher. asked_at: time of the last look, 0 if never; about: its reasons.
 
-    suspects: execs without a peer at the last look. frozen: suspects of two looks that were not ended since. tries: how
-    often ending a suspect was tried; tried_at: time of the last try.
+    suspects: execs without a peer at the last look. frozen: suspects of two looks that were not
+    ended since. tries: how often ending a suspect was tried; tried_at: time of the last try.
     """
 
     asked_at: float = 0.0
@@ -97,4 +103,6 @@ class Held:
     def unended(self) -> frozenset[str]:
         """Pods of suspects that we have not ended."""
         frozen = {*self.frozen}
-        return frozenset(one.pod for one in self.suspects if one in frozen or self.tries.get(one, 0) < MOST_TRIES)
+        return frozenset(
+            one.pod for one in self.suspects if one in frozen or self.tries.get(one, 0) < MOST_TRIES
+        )

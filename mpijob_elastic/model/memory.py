@@ -1,7 +1,8 @@
 """The memory: the state that must survive a restart, an annotation of the job's ConfigMap.
 
-It is written together with discover_hosts.sh, so the two always agree: a reader who finds a worker gone from the script
-also finds since when. Times are seconds since the epoch, by the writer's clock.
+It is written together with discover_hosts.sh, so the two always agree: a reader who finds a worker
+gone from the script also finds since when. Times are seconds since the epoch, by the writer's
+clock.
 """
 
 import base64
@@ -15,17 +16,19 @@ import msgspec
 
 from mpijob_elastic.model.bounds import LARGEST_MEMORY, LONGEST_MANAGER, MOST_INT32, MOST_WORKERS
 
-# JSON for people to read, compressed when it is long: all annotations of an object together hold 256 KiB
-# (TotalAnnotationSizeLimitB in Kubernetes' apimachinery/pkg/api/validation/objectmeta.go). 10,000 leaving workers and
-# 2,000 host names take at most 240 KiB.
-# Marks a compressed value; no JSON begins like this.
+# JSON for people to read, compressed when it is long: all annotations of an object together hold
+# 256 KiB (TotalAnnotationSizeLimitB in Kubernetes' apimachinery/pkg/api/validation/objectmeta.go).
+# 10,000 leaving workers and 2,000 host names take at most 240 KiB. Marks a compressed value; no
+# JSON begins like this.
 COMPRESSED = "zlib:"
 # Bytes of the longest plain value.
 PLAIN = 32 * 1024
-# A capability's entry stays undecoded, so a bad one costs nobody else the memory; in number and bytes:
+# A capability's entry stays undecoded, so a bad one costs nobody else the memory; in number and
+# bytes:
 MOST_OWN, LARGEST_OWN = 8, 1024
 
-# Anybody who may edit the ConfigMap may write anything here; a value out of these bounds is not ours.
+# Anybody who may edit the ConfigMap may write anything here; a value out of these bounds is not
+# ours.
 Time = Annotated[float, msgspec.Meta(ge=0.0, le=1e11)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_INT32)]
 Try = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
@@ -36,8 +39,8 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=10**8)]
 class Left(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A pod that is no longer in discover_hosts.sh, and since when.
 
-    pod: fingerprint of its uid, "" if the pod was gone already. known_at: when the launcher was shown the list without
-    it, written down once something else is published; 0 before.
+    pod: fingerprint of its uid, "" if the pod was gone already. known_at: when the launcher was
+    shown the list without it, written down once something else is published; 0 before.
     """
 
     pod: str
@@ -48,8 +51,9 @@ class Left(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The host name that a worker got last: its number (see names.host) and its pod.
 
-    pod: fingerprint of the pod's uid; "" if any pod may have the name, because its last pod was seen to drain.
-    reformed: the other ranks had formed their ring again before that pod, lost with its node, left the list.
+    pod: fingerprint of the pod's uid; "" if any pod may have the name, because its last pod was
+    seen to drain. reformed: the other ranks had formed their ring again before that pod, lost with
+    its node, left the list.
     """
 
     pod: str
@@ -84,13 +88,15 @@ class Mended(msgspec.Struct, frozen=True, kw_only=True):
 class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything remembered of a job; mappings are by pod name.
 
-    left: pods that left discover_hosts.sh, kept while the driver may still take a new pod for one of them. added_at,
-    removed_at: when hosts were last added to, removed from the script. dropped_at: when a name was last removed from
-    the hostfile before the launcher's main container had started. replaced: replacements of failed workers. moved:
-    workers moved away from a disruption. renamed: host names given up because their rank was lost while the pod ran on.
-    launchers: launchers recreated because they cannot see the host list. elders: pods that may be the host the driver
-    has known for longest; empty if any may be. script: fingerprint of the discover_hosts.sh that this was written with.
-    own: what capabilities remember, as JSON that only they read; in the text each stands beside the fields above.
+    left: pods that left discover_hosts.sh, kept while the driver may still take a new pod for one
+    of them. added_at, removed_at: when hosts were last added to, removed from the script.
+    dropped_at: when a name was last removed from the hostfile before the launcher's main container
+    had started. replaced: replacements of failed workers. moved: workers moved away from a
+    disruption. renamed: host names given up because their rank was lost while the pod ran on.
+    launchers: launchers recreated because they cannot see the host list. elders: pods that may be
+    the host the driver has known for longest; empty if any may be. script: fingerprint of the
+    discover_hosts.sh that this was written with. own: what capabilities remember, as JSON that only
+    they read; in the text each stands beside the fields above.
     """
 
     left: Mapping[str, Left] = msgspec.field(default_factory=dict)
@@ -134,7 +140,14 @@ def parse_memory(text: str | None) -> Memory | None:
         memory = _decoder.decode(plain)
     except (msgspec.DecodeError, RecursionError, ValueError, zlib.error):
         return None
-    parts = (memory.left, memory.replaced, memory.moved, memory.hosts, memory.renamed, memory.elders)
+    parts = (
+        memory.left,
+        memory.replaced,
+        memory.moved,
+        memory.hosts,
+        memory.renamed,
+        memory.elders,
+    )
     if any(len(part) > MOST_WORKERS for part in parts):
         return None
     own = ((name, bytes(raw)) for name, raw in _parts.decode(plain).items() if name not in _FIELDS)
@@ -154,11 +167,16 @@ def render_memory(memory: Memory) -> str:
 
 
 def expanded(text: str) -> str | bytes:
-    """Return the JSON in an annotation's value. Raises ValueError or zlib.error if it is not as we write it."""
+    """Return the JSON in an annotation's value.
+
+    Raises ValueError or zlib.error if it is not as we write it.
+    """
     if not text.startswith(COMPRESSED):
         return text
     stream = zlib.decompressobj()
-    plain = stream.decompress(base64.b64decode(text.removeprefix(COMPRESSED), validate=True), LARGEST_MEMORY)
+    plain = stream.decompress(
+        base64.b64decode(text.removeprefix(COMPRESSED), validate=True), LARGEST_MEMORY
+    )
     if not stream.eof:
         raise ValueError(f"the compressed memory is cut off, or larger than {LARGEST_MEMORY} bytes")
     return plain

@@ -1,8 +1,9 @@
 """The MPIJob (kubeflow.org/v1) as its JSON: the fields that we read, and the operator's defaults.
 
-`job_facts` derives from it what controller, webhook, upgrade and command line need; nothing else reads a MPIJob.
-[operator] declares no types for most fields in its definition, so each of them may be null; it writes
-`status.conditions: null` itself. Fields and defaults: pkg/apis/kubeflow/v1/types.go and default.go.
+`job_facts` derives from it what controller, webhook, upgrade and command line need; nothing else
+reads a MPIJob. [operator] declares no types for most fields in its definition, so each of them may
+be null; it writes `status.conditions: null` itself. Fields and defaults:
+pkg/apis/kubeflow/v1/types.go and default.go.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,8 @@ from mpijob_elastic.model.bounds import MOST_INT32
 from mpijob_elastic.model.wire import Managed, Wire
 
 Profile = Mapping[str, str]
-# Characters of a container's name, which is a DNS label, and of a profile's path: what is kept of a job is bounded.
+# Characters of a container's name, which is a DNS label, and of a profile's path: what is kept of a
+# job is bounded.
 _LONGEST_NAME, _LONGEST_PATH = 63, 253
 
 
@@ -53,7 +55,10 @@ class Container(Wire, frozen=True):
 
     def variable(self, name: str) -> str | None:
         """Return the value of an environment variable, None if it is not set or comes from a reference."""
-        return next((found.value for found in reversed(self.env or ()) if found and found.name == name), None)
+        return next(
+            (found.value for found in reversed(self.env or ()) if found and found.name == name),
+            None,
+        )
 
     def texts(self) -> Iterator[str]:
         """Yield command, arguments and environment values."""
@@ -79,19 +84,33 @@ class PodSpec(Wire, frozen=True):
 
         [operator] It drops them, as the types of Kubernetes 1.15 lack the field.
         """
-        containers = (one for one in (*(self.init_containers or ()), *(self.containers or ())) if one)
-        contexts = {**{one.name or "": one.security_context for one in containers}, "": self.security_context}
-        found = ((name, _profile(context)) for name, context in contexts.items() if len(name) <= _LONGEST_NAME)
+        containers = (
+            one for one in (*(self.init_containers or ()), *(self.containers or ())) if one
+        )
+        contexts = {
+            **{one.name or "": one.security_context for one in containers},
+            "": self.security_context,
+        }
+        found = (
+            (name, _profile(context))
+            for name, context in contexts.items()
+            if len(name) <= _LONGEST_NAME
+        )
         return {name: profile for name, profile in found if profile}
 
 
 def _profile(context: Any) -> Profile | None:
-    # The API server does not check an MPIJob's templates, and would refuse a pod with a malformed profile.
+    # The API server does not check an MPIJob's templates, and would refuse a pod with a malformed
+    # profile.
     match context:
         case {"seccompProfile": {"type": "RuntimeDefault" | "Unconfined" as kind}}:
             return {"type": kind}
         case {"seccompProfile": {"type": "Localhost", "localhostProfile": str(path)}}:
-            descends = len(path) <= _LONGEST_PATH and not path.startswith("/") and ".." not in path.split("/")
+            descends = (
+                len(path) <= _LONGEST_PATH
+                and not path.startswith("/")
+                and ".." not in path.split("/")
+            )
             return {"type": "Localhost", "localhostProfile": path} if descends else None
     return None
 
@@ -171,7 +190,8 @@ class Metadata(ObjectMeta, frozen=True):
 
 # Containers of a worker whose resources are added up.
 _MOST_COUNTED = 8
-# GitOps tools, by the names under which they write: Argo CD, and Flux's kustomize-controller and helm-controller.
+# GitOps tools, by the names under which they write: Argo CD, and Flux's kustomize-controller and
+# helm-controller.
 _GITOPS = ("argocd-controller", "kustomize-controller", "helm-controller")
 _managed = msgspec.json.Decoder(list[Managed] | None)
 
@@ -217,8 +237,8 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
     def finished(self) -> bool:
         """True once the operator is done with the job.
 
-        [operator] A job that is Failed with reason MPIJobEvicted, or without a completionTime, goes on: the launcher is
-        created again.
+        [operator] A job that is Failed with reason MPIJobEvicted, or without a completionTime, goes
+        on: the launcher is created again.
         """
         if self.condition(names.CONDITION_SUCCEEDED):
             return True
@@ -257,7 +277,9 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
     @property
     def size_manager(self) -> str:
         """The GitOps tool that was the last to set the size, "" if none was."""
-        return next((entry.manager for entry in self._size_managers if entry.manager in _GITOPS), "")
+        return next(
+            (entry.manager for entry in self._size_managers if entry.manager in _GITOPS), ""
+        )
 
     @property
     def sized(self) -> Managed | None:
@@ -268,7 +290,9 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
     def edited_by(self) -> str:
         """Who was the last of its users to set or to remove any field, "" if nobody knows."""
         users = (
-            entry for entry in self._managers if entry.manager != names.PROGRAM and not bytes(entry.fields_v1.status)
+            entry
+            for entry in self._managers
+            if entry.manager != names.PROGRAM and not bytes(entry.fields_v1.status)
         )
         last = max(users, key=lambda entry: entry.at, default=None)
         return last.manager if last else ""
@@ -280,7 +304,11 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
 
     @property
     def _size_managers(self) -> list[Managed]:
-        return [entry for entry in self._managers if bytes(entry.fields_v1.spec.replicas.worker.replicas)]
+        return [
+            entry
+            for entry in self._managers
+            if bytes(entry.fields_v1.spec.replicas.worker.replicas)
+        ]
 
     @cached_property
     def _managers(self) -> list[Managed]:
@@ -292,7 +320,14 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of that type if its status is True."""
         conditions = (self.status.conditions if self.status else None) or ()
-        return next((found for found in conditions if found and found.type == kind and found.status == "True"), None)
+        return next(
+            (
+                found
+                for found in conditions
+                if found and found.type == kind and found.status == "True"
+            ),
+            None,
+        )
 
     def _template(self, role: str) -> PodTemplate:
         replica = self._specs.launcher if role == names.ROLE_LAUNCHER else self._specs.worker
@@ -310,13 +345,17 @@ def _texts(found: dict[str, str | None] | None) -> dict[str, str]:
     return {key: value or "" for key, value in (found or {}).items()}
 
 
-# Fields of an MPIJob. Its schema allows lists of anything, and half a million containers took 250 ms.
+# Fields of an MPIJob. Its schema allows lists of anything, and half a million containers took 250
+# ms.
 _MOST_VALUES = 5_000
 
 _decoder = msgspec.json.Decoder(MPIJob)
 
 
 def decode(raw: bytes | msgspec.Raw) -> MPIJob:
-    """Return the MPIJob in its JSON. Raises msgspec.DecodeError if it is none, or would take long to read."""
+    """Return the MPIJob in its JSON.
+
+    Raises msgspec.DecodeError if it is none, or would take long to read.
+    """
     meta.check_cost(raw, most=_MOST_VALUES)
     return _decoder.decode(raw)

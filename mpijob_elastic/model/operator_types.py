@@ -1,8 +1,9 @@
 """What mpi-operator v0.2.3 makes of an MPIJob's JSON, by the Go types into which it decodes all jobs at once.
 
-[operator] A job that these types cannot decode ends its list and its watch, so no user's new job gets a pod. A job in
-which it follows a nil pointer ends its process, at every restart too. What its types do not know it drops.
-`operator_types.json` has the fields of each struct and their types; `make manifests` writes it from the Go code.
+[operator] A job that these types cannot decode ends its list and its watch, so no user's new job
+gets a pod. A job in which it follows a nil pointer ends its process, at every restart too. What its
+types do not know it drops. `operator_types.json` has the fields of each struct and their types;
+`make manifests` writes it from the Go code.
 """
 
 import re
@@ -18,7 +19,9 @@ from mpijob_elastic.model.wire import seconds
 # Dropped fields that the webhook gives back to the pods.
 PUT_BACK = frozenset({"PodSecurityContext.seccompProfile", "SecurityContext.seccompProfile"})
 
-_STALLS = "mpi-operator v0.2.3 cannot read such a job, and creates no pods for any job while it exists"
+_STALLS = (
+    "mpi-operator v0.2.3 cannot read such a job, and creates no pods for any job while it exists"
+)
 _CRASHES = "mpi-operator v0.2.3 crashes on such a job, and again at each restart, for all jobs"
 # So many faults and dropped fields of a job are looked for.
 MOST = 100
@@ -55,17 +58,25 @@ def _absent(field: str, remedy: str) -> Fault:
 
 NO_SIZE = _absent("spec.mpiReplicaSpecs.Worker.replicas", "write the number of workers")
 
-_TYPES = msgspec.json.decode(Path(__file__).with_suffix(".json").read_bytes(), type=dict[str, dict[str, str]])
+_TYPES = msgspec.json.decode(
+    Path(__file__).with_suffix(".json").read_bytes(), type=dict[str, dict[str, str]]
+)
 _decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 
 # [operator] apimachinery v0.15.10: pkg/api/resource/quantity.go and suffix.go.
-_QUANTITY = re.compile(r"(?=.)[+-]?[0-9]*+(?:\.[0-9]*+)?([numkMGTPE]?|[KMGTPE]i|[eE][+-]?[0-9]{1,18})")
-_TIME = re.compile(r"[0-9]{4}(?:-[0-9]{2}){2}T[0-9]{2}(?::[0-9]{2}){2}(?:[.,][0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})")
+_QUANTITY = re.compile(
+    r"(?=.)[+-]?[0-9]*+(?:\.[0-9]*+)?([numkMGTPE]?|[KMGTPE]i|[eE][+-]?[0-9]{1,18})"
+)
+_TIME = re.compile(
+    r"[0-9]{4}(?:-[0-9]{2}){2}T[0-9]{2}(?::[0-9]{2}){2}(?:[.,][0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})"
+)
 
 
 def _is_quantity(value: object) -> bool:
-    return type(value) in (int, float) or (type(value) is str and _QUANTITY.fullmatch(value.strip(" \xa0")) is not None)
+    return type(value) in (int, float) or (
+        type(value) is str and _QUANTITY.fullmatch(value.strip(" \xa0")) is not None
+    )
 
 
 def _is_int(value: object, bits: int) -> bool:
@@ -77,15 +88,25 @@ def _is_time(value: object) -> bool:
 
 
 _OBJECT = (lambda value: type(value) is dict, "an object; write its fields below it")
-# For each type: whether it takes a value, and what to write. A list and a map go by their first two characters.
+# For each type: whether it takes a value, and what to write. A list and a map go by their first two
+# characters.
 _TAKES: dict[str, tuple[Callable[[object], bool], str]] = {
     "any": (lambda _: True, ""),
     "string": (lambda value: type(value) is str, "a string; put it in quotes"),
     "bool": (lambda value: type(value) is bool, "a boolean; write true or false, without quotes"),
-    "int32": (lambda value: _is_int(value, 32), "a whole number of 32 bits; write it in digits, without quotes"),
-    "int64": (lambda value: _is_int(value, 64), "a whole number of 64 bits; write it in digits, without quotes"),
+    "int32": (
+        lambda value: _is_int(value, 32),
+        "a whole number of 32 bits; write it in digits, without quotes",
+    ),
+    "int64": (
+        lambda value: _is_int(value, 64),
+        "a whole number of 64 bits; write it in digits, without quotes",
+    ),
     "quantity": (_is_quantity, "a quantity; write one like 500m, 2 or 1Gi"),
-    "int-or-string": (lambda value: type(value) is str or _is_int(value, 32), "a number of 32 bits or a quoted name"),
+    "int-or-string": (
+        lambda value: type(value) is str or _is_int(value, 32),
+        "a number of 32 bits or a quoted name",
+    ),
     "time": (_is_time, "a time; write one like 2020-05-14T12:00:00Z"),
     "[]": (lambda value: type(value) is list, "a list; begin each item with a dash"),
     "{}": _OBJECT,
@@ -95,7 +116,8 @@ _TAKES: dict[str, tuple[Callable[[object], bool], str]] = {
 def judge(raw: bytes | msgspec.Raw) -> tuple[list[Fault], list[Dropped]]:
     """Return the faults of an MPIJob, and the fields that the operator drops; at most `MOST` of each.
 
-    The API server knows the types of `metadata` itself. Raises msgspec.DecodeError if reading would take long.
+    The API server knows the types of `metadata` itself. Raises msgspec.DecodeError if reading would
+    take long.
     """
     text = bytes(raw)
     if _values(text) > meta.MOST_VALUES < _values(_TEXT.sub(b"", text)):
@@ -122,7 +144,10 @@ def _missing(spec: object) -> Iterator[Fault]:
     if launcher is None:
         yield _absent("spec.mpiReplicaSpecs.Launcher", "describe the launcher there")
     elif not _at(launcher, "template", "spec", "containers"):
-        yield _absent("spec.mpiReplicaSpecs.Launcher.template.spec.containers", "give the launcher a container")
+        yield _absent(
+            "spec.mpiReplicaSpecs.Launcher.template.spec.containers",
+            "give the launcher a container",
+        )
     if worker is not None and _at(worker, "replicas") is None:
         yield NO_SIZE
 
@@ -133,8 +158,13 @@ def _at(value: object, *keys: str) -> object:
     return value
 
 
-def _walk(value: object, kind: str, path: _Path, faults: list[Fault], dropped: list[Dropped]) -> None:
-    """Compare a value with a type of the table, as deep as the table goes. A null is fine everywhere."""
+def _walk(
+    value: object, kind: str, path: _Path, faults: list[Fault], dropped: list[Dropped]
+) -> None:
+    """Compare a value with a type of the table, as deep as the table goes.
+
+    A null is fine everywhere.
+    """
     if value is None or len(faults) == MOST:
         return
     takes, wanted = _TAKES.get(kind) or _TAKES.get(kind[:2], _OBJECT)
@@ -147,7 +177,9 @@ def _walk(value: object, kind: str, path: _Path, faults: list[Fault], dropped: l
             if inner is not None:
                 _walk(item, inner, (path, key), faults, dropped)
             elif item is not None and len(dropped) < MOST:
-                dropped.append(Dropped(field=_rendered((path, key)), known_as=f"{kind}.{str(key)[:_SHOWN]}"))
+                dropped.append(
+                    Dropped(field=_rendered((path, key)), known_as=f"{kind}.{str(key)[:_SHOWN]}")
+                )
 
 
 def _items(value: object) -> Iterable[tuple[str | int, object]]:
@@ -160,7 +192,9 @@ def _unlike(value: object, wanted: str, path: _Path) -> Fault:
     shown = msgspec.json.encode(value).decode()
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
     message = f"{shown} is not {wanted}. {_STALLS}"
-    return Fault(field=_rendered(path), message=message, kind=_rendered(path, any_item=True) + wanted)
+    return Fault(
+        field=_rendered(path), message=message, kind=_rendered(path, any_item=True) + wanted
+    )
 
 
 def _rendered(path: _Path, *, any_item: bool = False) -> str:

@@ -29,7 +29,10 @@ _LONGEST_TEXT = 32
 
 
 def parse_duration(text: str) -> float | None:
-    """Return seconds; None if `text` is no duration. A bare `0` is a duration, other bare numbers are not."""
+    """Return seconds; None if `text` is no duration.
+
+    A bare `0` is a duration, other bare numbers are not.
+    """
     if text == "0":
         return 0.0
     if len(text) > _LONGEST_TEXT or not text.isascii() or not _WHOLE.fullmatch(text):

@@ -20,7 +20,8 @@ from mpijob_elastic.model.memory import Tries, pod_fingerprint, pod_key
 from mpijob_elastic.model.wire import Owned, Wire
 
 NO_EXECUTE = "NoExecute"
-# https://kubernetes.io/docs/reference/labels-annotations-taints/: set by Kubernetes itself and by cloud providers.
+# https://kubernetes.io/docs/reference/labels-annotations-taints/: set by Kubernetes itself and by
+# cloud providers.
 _BUILT_IN = re.compile(r"node(?:\.cloudprovider)?\.kubernetes\.io/.*")
 
 
@@ -44,7 +45,9 @@ class Toleration(Wire, frozen=True, gc=False):
     @property
     def may_last(self) -> bool:
         """True if a pod may stay for ever, and not only while Kubernetes reports its node as lost."""
-        return self.seconds is None and self.effect in ("", NO_EXECUTE) and not is_built_in(self.key)
+        return (
+            self.seconds is None and self.effect in ("", NO_EXECUTE) and not is_built_in(self.key)
+        )
 
     def lasts_against(self, taint: Taint) -> bool:
         """Return True if a pod with this toleration stays in spite of the taint."""
@@ -92,18 +95,20 @@ NO_MARKS: Mapping[str, str] = {}
 class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A pod with the operator's labels.
 
-    launcher_phase, mounts_discovery, names_discovery, refreshed, delivering_since, started_at, ended_at, failures,
-    deadline: only for a launcher; ended_at: when it ended, None unless it did and the operator makes no other for it;
-    failures: how often its driver's container has failed, 0 while it runs. mounting: the containers that mount
-    J-config; default_container: the one that an annotation names; neither for a pod of one. ready_at: None while it is
-    not Ready. foreign: it is a worker of mpi-operator v0.3.0; of_training_operator: that operator made it. node: ""
-    while it is not scheduled; obstacle: why not. node_gone_at: when that node was seen to be deleted, 0 if it was not.
-    disruption: why pod or node is about to go, "" if they stay. tolerations: those that let it stay for ever in spite
-    of a NoExecute taint. ends_at: end of its grace period, of `grace` seconds, both None unless it is being deleted.
-    shares_processes: with other containers of the pod, or with its node. out_of_memory: a container was killed for it.
-    pre_stop: a container has a preStop hook. gates: what holds it back from the scheduler. grouped: it starts with
-    others, by a mark for their scheduler. marks: annotations of a worker that a capability reads. last_words: of the
-    main process that our webhook gave it, once that has ended with its ranks.
+    launcher_phase, mounts_discovery, names_discovery, refreshed, delivering_since, started_at,
+    ended_at, failures, deadline: only for a launcher; ended_at: when it ended, None unless it did
+    and the operator makes no other for it; failures: how often its driver's container has failed, 0
+    while it runs. mounting: the containers that mount J-config; default_container: the one that an
+    annotation names; neither for a pod of one. ready_at: None while it is not Ready. foreign: it is
+    a worker of mpi-operator v0.3.0; of_training_operator: that operator made it. node: "" while it
+    is not scheduled; obstacle: why not. node_gone_at: when that node was seen to be deleted, 0 if
+    it was not. disruption: why pod or node is about to go, "" if they stay. tolerations: those that
+    let it stay for ever in spite of a NoExecute taint. ends_at: end of its grace period, of `grace`
+    seconds, both None unless it is being deleted. shares_processes: with other containers of the
+    pod, or with its node. out_of_memory: a container was killed for it. pre_stop: a container has a
+    preStop hook. gates: what holds it back from the scheduler. grouped: it starts with others, by a
+    mark for their scheduler. marks: annotations of a worker that a capability reads. last_words: of
+    the main process that our webhook gave it, once that has ended with its ranks.
     """
 
     metadata: Owned
@@ -155,9 +160,10 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def rank_containers(self, named: str | None, *, main: str) -> tuple[str, ...]:
         """Return each container of a worker in which ranks may be started.
 
-        named: by kubexec.sh (kubexec.container). main: spec.mainContainer, with which the operator wrote the script
-        once. `mounting` are the containers with the job's ConfigMap, `default_container` the annotation's. Kubectl
-        follows the pod's annotation since v1.21; kubectl-delivery v0.2.3 has v1.15 and takes the first.
+        named: by kubexec.sh (kubexec.container). main: spec.mainContainer, with which the operator
+        wrote the script once. `mounting` are the containers with the job's ConfigMap,
+        `default_container` the annotation's. Kubectl follows the pod's annotation since v1.21;
+        kubectl-delivery v0.2.3 has v1.15 and takes the first.
         """
         if named in self.containers:
             return (named,)
@@ -170,20 +176,23 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 def of_driver(containers: tuple[str, ...], *, mounting: tuple[str, ...]) -> str:
     """Return the launcher's container with kubectl and kubexec.sh.
 
-    [operator] A template's first container gets the mount of J-config. A sidecar injector may put another before it, as
-    Istio's holdApplicationUntilProxyStarts does; it has no such mount.
+    [operator] A template's first container gets the mount of J-config. A sidecar injector may put
+    another before it, as Istio's holdApplicationUntilProxyStarts does; it has no such mount.
     """
-    return next((name for name in containers if name in mounting), containers[0] if containers else "")
+    return next(
+        (name for name in containers if name in mounting), containers[0] if containers else ""
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
     """The result of execs into a worker, since it left the host list or got the host name that it has there.
 
-    busy_seen: something besides its main process ran there at least once; busy_at: when last, 0 if never.
-    idle_at: when last nothing ran, None if never or if something ran later; idle_since: when that began.
-    asked_at: time of the last exec, whatever its result. failed: how many execs in a row gave no answer.
-    left: its main process has seen the last rank leave, and has ended. told: it was told that the worker has drained.
+    busy_seen: something besides its main process ran there at least once; busy_at: when last, 0 if
+    never. idle_at: when last nothing ran, None if never or if something ran later; idle_since: when
+    that began. asked_at: time of the last exec, whatever its result. failed: how many execs in a
+    row gave no answer. left: its main process has seen the last rank leave, and has ended. told: it
+    was told that the worker has drained.
     """
 
     busy_seen: bool = False
@@ -233,7 +242,11 @@ class Worker:
     @cached_property
     def ready(self) -> bool:
         """True if a rank may be started in it."""
-        return self.facts.phase == "Running" and self.facts.ready_at is not None and not self.facts.deleting
+        return (
+            self.facts.phase == "Running"
+            and self.facts.ready_at is not None
+            and not self.facts.deleting
+        )
 
     @cached_property
     def terminated(self) -> bool:
@@ -264,7 +277,8 @@ class Refusal:
 class Launcher:
     """The launcher pod. container: the driver's. ended_at: when it ended, None unless it did, and the job with it.
 
-    held: its execs that hold ranks, as execs into it have shown. refused: None unless its last touch was refused.
+    held: its execs that hold ranks, as execs into it have shown. refused: None unless its last
+    touch was refused.
     """
 
     facts: PodFacts

@@ -58,7 +58,9 @@ def parse(annotations: Mapping[str, str]) -> tuple[Policy, list[Problem]]:
     return policy, problems
 
 
-def read(annotations: Mapping[str, str], known: Mapping[str, Annotation]) -> tuple[dict[str, Any], list[Problem]]:
+def read(
+    annotations: Mapping[str, str], known: Mapping[str, Annotation]
+) -> tuple[dict[str, Any], list[Problem]]:
     """Return the usable values by field, and a problem for each other."""
     values: dict[str, Any] = {}
     problems = []

@@ -12,7 +12,8 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-# So many resources of a container or a quota are read, and so much of their names: their author may be anybody.
+# So many resources of a container or a quota are read, and so much of their names: their author may
+# be anybody.
 MOST = 32
 _LONGEST_NAME = 253
 # By resource, in billionths of its unit: the smallest that the API server knows.
@@ -25,7 +26,10 @@ _BINARY = {f"{prefix}i": 1024**power for power, prefix in enumerate("KMGTPE", 1)
 
 
 def of_pod(spec: Mapping[str, Any]) -> Amounts:
-    """Return what a pod asks for, from its spec as the API server has stored it. Raises ValueError for no quantity."""
+    """Return what a pod asks for, from its spec as the API server has stored it.
+
+    Raises ValueError for no quantity.
+    """
     beside, most = Amounts(), Amounts()  # sidecars so far; the most while it starts
     for container in spec.get("initContainers") or ():
         asked = _asked(container)

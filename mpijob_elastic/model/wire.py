@@ -133,7 +133,10 @@ _shared = lru_cache(maxsize=_MOST_SHARED)(str)
 
 
 def shared(text: str) -> str:
-    """Return an equal text that other objects hold already. Not `sys.intern`: Python 3.12 would keep it for ever."""
+    """Return an equal text that other objects hold already.
+
+    Not `sys.intern`: Python 3.12 would keep it for ever.
+    """
     return _shared(text) if len(text) <= _LONGEST_SHARED else text
 
 
@@ -148,7 +151,11 @@ class Fact(Protocol):
 def owned(metadata: OwnedIdentity) -> Owned:
     """Return the metadata with its owner."""
     by = metadata.shortened().controller  # the API server bounds no text of a reference
-    is_job = by is not None and by.kind == MPI_JOBS.kind and by.api_version.startswith(MPI_JOBS.group + "/")
+    is_job = (
+        by is not None
+        and by.kind == MPI_JOBS.kind
+        and by.api_version.startswith(MPI_JOBS.group + "/")
+    )
     # The objects of a job share these texts.
     job, job_uid, api_version = (by.name, by.uid, by.api_version) if by and is_job else ("", "", "")
     return Owned(
@@ -165,20 +172,27 @@ def owned(metadata: OwnedIdentity) -> Owned:
 def controller(job: Identity) -> dict[str, object]:
     """Return the reference by which an MPIJob controls an object that we create for it.
 
-    blockOwnerDeletion would take the right to change finalizers of MPIJobs where OwnerReferencesPermissionEnforcement
-    is on, as on OpenShift.
+    blockOwnerDeletion would take the right to change finalizers of MPIJobs where
+    OwnerReferencesPermissionEnforcement is on, as on OpenShift.
     """
     return {**owner(MPI_JOBS, job), "controller": True}
 
 
 def owner(resource: Resource, ref: Identity) -> dict[str, object]:
     """Return the reference to an owner among others."""
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "name": ref.name, "uid": ref.uid}
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": ref.name,
+        "uid": ref.uid,
+    }
 
 
 def owning_pods(metadata: ObjectMeta) -> tuple[str, ...]:
     """Return the uids of the pods that own an object: two of those that we write, so more than a few are not kept."""
-    return tuple(one.uid for one in metadata.owner_references or () if one.kind == PODS.kind)[:_MOST_OWNING]
+    return tuple(one.uid for one in metadata.owner_references or () if one.kind == PODS.kind)[
+        :_MOST_OWNING
+    ]
 
 
 def is_news(old: Fact | None, new: Fact | None) -> bool:
@@ -188,6 +202,8 @@ def is_news(old: Fact | None, new: Fact | None) -> bool:
     """
     if old is None or new is None:
         return True
-    as_before = msgspec.structs.replace(old.metadata, resource_version=new.metadata.resource_version)
+    as_before = msgspec.structs.replace(
+        old.metadata, resource_version=new.metadata.resource_version
+    )
     older: Any = old  # a struct, which no protocol can say
     return bool(msgspec.structs.replace(older, metadata=as_before) != new)

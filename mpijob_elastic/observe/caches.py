@@ -1,8 +1,8 @@
 """The watch caches: MPIJobs, pods, ConfigMaps and Roles by job; nodes if they can be watched; what capabilities want.
 
-A change of an object puts its job's key into the queue (kube.queue), so many changes lead to one look; a change of an
-MPIJob or a pod that touches nothing we read leads to none. Labels select the watched objects; the operator's ConfigMaps
-and Roles carry only `app: JOB`.
+A change of an object puts its job's key into the queue (kube.queue), so many changes lead to one
+look; a change of an MPIJob or a pod that touches nothing we read leads to none. Labels select the
+watched objects; the operator's ConfigMaps and Roles carry only `app: JOB`.
 """
 
 import asyncio
@@ -37,7 +37,8 @@ from mpijob_elastic.observe.watching import ByJob, JobKey, See, Watching, unseen
 
 log = logging.getLogger(__name__)
 
-# Seconds between two reads: the definition changes with an upgrade, and a minute is soon enough then.
+# Seconds between two reads: the definition changes with an upgrade, and a minute is soon enough
+# then.
 DEFINITION_EVERY = 60.0
 T = TypeVar("T", bound=KubeObject)
 F = TypeVar("F", bound=Fact)
@@ -46,9 +47,9 @@ F = TypeVar("F", bound=Fact)
 class Caches:
     """The caches; `enqueue` is called with the key of each job whose objects changed.
 
-    namespaces: none for all. read: how JSON is read. capabilities: returns what sees them, once it has said what to
-    watch. signs: the signs that a node is about to go; None if nodes are not watched. now: returns seconds since the
-    epoch.
+    namespaces: none for all. read: how JSON is read. capabilities: returns what sees them, once it
+    has said what to watch. signs: the signs that a node is about to go; None if nodes are not
+    watched. now: returns seconds since the epoch.
     """
 
     def __init__(
@@ -71,7 +72,9 @@ class Caches:
         self._texts = PodTexts()
         self._keeps_selector = False
         # How each watched resource is read.
-        self._watched: dict[Resource, tuple[WatchCache[Any] | Watches[Any], Callable[[bytes], Any]]] = {}
+        self._watched: dict[
+            Resource, tuple[WatchCache[Any] | Watches[Any], Callable[[bytes], Any]]
+        ] = {}
         self._client = client
         self._namespaces = namespaces
         self._random = random
@@ -80,21 +83,36 @@ class Caches:
         owned = names.LABEL_APP
         self.jobs = self._watch(resources.MPI_JOBS, read.job, self._on_job)
         self.pods = self._watch(
-            resources.PODS, lambda raw: self._texts.shared(read.pod(raw)), self._on_pod, names.POD_SELECTOR
+            resources.PODS,
+            lambda raw: self._texts.shared(read.pod(raw)),
+            self._on_pod,
+            names.POD_SELECTOR,
         )
         read_config, read_role = facts_config.read_config, facts_config.read_role
-        self.configs = self._watch(resources.CONFIG_MAPS, lambda raw: packed(read_config(raw)), self._on_owned, owned)
-        self.roles = self._watch(resources.ROLES, lambda raw: packed(read_role(raw)), self._on_owned, owned)
+        self.configs = self._watch(
+            resources.CONFIG_MAPS, lambda raw: packed(read_config(raw)), self._on_owned, owned
+        )
+        self.roles = self._watch(
+            resources.ROLES, lambda raw: packed(read_role(raw)), self._on_owned, owned
+        )
         # Capabilities add others, which the cluster may not serve.
         self._required = {resource.plural: cache for resource, (cache, _) in self._watched.items()}
         self._see_capabilities = capabilities(self)
-        self._nodes = Nodes(client, signs=signs, on_change=self._on_node, random=random, now=now) if signs else None
+        self._nodes = (
+            Nodes(client, signs=signs, on_change=self._on_node, random=random, now=now)
+            if signs
+            else None
+        )
 
     async def run(self) -> None:
         """Watch for ever; cancel to stop."""
         async with asyncio.TaskGroup() as group:
             served = (found.served for found in self._by_job)
-            for cache in (*self._required.values(), *served, *([self._nodes] if self._nodes else ())):
+            for cache in (
+                *self._required.values(),
+                *served,
+                *([self._nodes] if self._nodes else ()),
+            ):
                 group.create_task(cache.run())
 
     async def synced(self) -> None:
@@ -122,10 +140,14 @@ class Caches:
 
     def job_keys(self) -> Iterable[JobKey]:
         """Return the keys of all jobs, and of those that objects of capabilities are about."""
-        jobs = (JobKey(job.metadata.namespace, job.metadata.name) for job in self.jobs.store.values())
+        jobs = (
+            JobKey(job.metadata.namespace, job.metadata.name) for job in self.jobs.store.values()
+        )
         return {*jobs}.union(*(found.index for found in self._by_job))
 
-    def view(self, key: JobKey, *, probes: views.Probes, holds: views.Holds = views.never_looked) -> JobView | None:
+    def view(
+        self, key: JobKey, *, probes: views.Probes, holds: views.Holds = views.never_looked
+    ) -> JobView | None:
         """Return the job as last seen; None if it is gone."""
         job = self.jobs.store.get(key.namespace, key.name)
         if job is None:
@@ -150,22 +172,37 @@ class Caches:
     def left_behind(self, key: JobKey) -> list[PodFacts]:
         """Return the workers that are being deleted, and still run, of a job that is gone, goes or has finished."""
         pods = self._pods_of.get(key, {}).values()
-        deleted = [pod for pod in pods if pod.deleting and pod.phase == "Running" and pod.role == names.ROLE_WORKER]
+        deleted = [
+            pod
+            for pod in pods
+            if pod.deleting and pod.phase == "Running" and pod.role == names.ROLE_WORKER
+        ]
         if not deleted:
             return deleted
         job = self.jobs.store.get(key.namespace, key.name)
         # Whatever the status says, a job whose launcher runs has not finished.
         has_driver = any(
-            pod.role == names.ROLE_LAUNCHER and pod.phase == "Running" and not pod.deleting for pod in pods
+            pod.role == names.ROLE_LAUNCHER and pod.phase == "Running" and not pod.deleting
+            for pod in pods
         )
-        trains = job.metadata.uid if job and not job.deleting and (has_driver or not job.finished) else None
+        trains = (
+            job.metadata.uid
+            if job and not job.deleting and (has_driver or not job.finished)
+            else None
+        )
         return [pod for pod in deleted if pod.metadata.job_uid != trains]
 
-    def by_job(self, resource: Resource, read: Callable[[bytes], F], *, selector: str | None = None) -> ByJob[F]:
+    def by_job(
+        self, resource: Resource, read: Callable[[bytes], F], *, selector: str | None = None
+    ) -> ByJob[F]:
         """Watch a resource while it is served, and wake the job of each object that changes."""
         index: dict[JobKey, dict[str, F]] = defaultdict(dict)
-        cache = self._watch(resource, lambda raw: bounds.kept(read(raw)), partial(self._on_indexed, index), selector)
-        found = ByJob(served=WhileServed(self._client, resource, cache, on_change=self._wake_all), index=index)
+        cache = self._watch(
+            resource, lambda raw: bounds.kept(read(raw)), partial(self._on_indexed, index), selector
+        )
+        found = ByJob(
+            served=WhileServed(self._client, resource, cache, on_change=self._wake_all), index=index
+        )
         self._by_job.append(found)
         return found
 
@@ -187,9 +224,14 @@ class Caches:
         """Read at once and then every minute what the MPIJob definition says; a change wakes every job."""
         while True:
             try:
-                keeps = registration.keeps_selector(await self._client.get(registration.DEFINITION_PATH))
+                keeps = registration.keeps_selector(
+                    await self._client.get(registration.DEFINITION_PATH)
+                )
             except (errors.KubeError, msgspec.DecodeError) as error:  # changes nothing
-                log.warning("the MPIJob definition cannot be read, so selectors are left to the webhook: %s", error)
+                log.warning(
+                    "the MPIJob definition cannot be read, so selectors are left to the webhook: %s",
+                    error,
+                )
             else:
                 if keeps != self._keeps_selector:
                     self._keeps_selector = keeps
@@ -292,4 +334,8 @@ def _unplaced(pod: PodFacts | None) -> PodFacts | None:
 
 
 def _key(fact: Fact | None) -> JobKey | None:
-    return JobKey(fact.metadata.namespace, fact.metadata.job) if fact is not None and fact.metadata.job else None
+    return (
+        JobKey(fact.metadata.namespace, fact.metadata.job)
+        if fact is not None and fact.metadata.job
+        else None
+    )

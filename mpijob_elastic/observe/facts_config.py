@@ -49,14 +49,21 @@ _roles = msgspec.json.Decoder(_Role)
 
 
 def read_config(raw: bytes) -> ConfigFacts:
-    """Return the facts in a ConfigMap's JSON. Raises msgspec.DecodeError if it is none, or has a too long owner."""
+    """Return the facts in a ConfigMap's JSON.
+
+    Raises msgspec.DecodeError if it is none, or has a too long owner.
+    """
     config = _config_maps.decode(raw)
     metadata = bounds.kept(owned(config.metadata), most=bounds.LARGEST_POD)
     if not metadata.job or metadata.name != names.config_map(metadata.job):
         return ConfigFacts(metadata=metadata)  # no view shows it, and its data may be large
     data = _texts.decode(config.data) or {}
     managers = config.metadata.managed_fields or ()
-    writers = [(one.at, one.manager) for one in managers if f"f:{names.KEY_DISCOVER_HOSTS}" in one.fields_v1.data]
+    writers = [
+        (one.at, one.manager)
+        for one in managers
+        if f"f:{names.KEY_DISCOVER_HOSTS}" in one.fields_v1.data
+    ]
     written_at, writer = max(writers, default=(0.0, ""))
     kubexec = data.get(names.KEY_KUBEXEC)
     # In this order: what must survive a restart first.
@@ -79,12 +86,17 @@ def read_config(raw: bytes) -> ConfigFacts:
 
 def _too_long(job: str, texts: Mapping[str, str]) -> tuple[str, ...]:
     """Return the keys of the texts that are not kept."""
-    if sum(map(len, texts.values())) <= bounds.LARGEST_FACTS // 4:  # a character has at most four bytes
+    if (
+        sum(map(len, texts.values())) <= bounds.LARGEST_FACTS // 4
+    ):  # a character has at most four bytes
         return ()
     named = names.worker(job, 0).removesuffix("0")
     plain = {key: _plain(text) if key == names.MEMORY else text for key, text in texts.items()}
     # Beside them kubexec.sh is kept, and what is left of those that are cut.
-    left = bounds.most_of_config(max(text.count(named) for text in plain.values())) - 2 * bounds.LONGEST_KUBEXEC
+    left = (
+        bounds.most_of_config(max(text.count(named) for text in plain.values()))
+        - 2 * bounds.LONGEST_KUBEXEC
+    )
     cut = []
     for key, text in texts.items():
         if (size := packed_size(text)) > left:
@@ -104,14 +116,21 @@ def _plain(text: str) -> str:
 
 
 def read_role(raw: bytes) -> Role:
-    """Return the facts in a Role's JSON. Raises msgspec.DecodeError if it is none, or has a too long owner."""
+    """Return the facts in a Role's JSON.
+
+    Raises msgspec.DecodeError if it is none, or has a too long owner.
+    """
     role = _roles.decode(raw)
     metadata = bounds.kept(owned(role.metadata), most=bounds.LARGEST_POD)
     if metadata.name != names.launcher(metadata.job):
         return Role(metadata=metadata)  # no view shows it, and its names may be many
     for index, rule in enumerate(role.rules or ()):
         if rule.resources == ["pods/exec"]:
-            return Role(metadata=metadata, exec_rule=index, exec_names=_kept(metadata.job, rule.resource_names or ()))
+            return Role(
+                metadata=metadata,
+                exec_rule=index,
+                exec_names=_kept(metadata.job, rule.resource_names or ()),
+            )
     return Role(metadata=metadata)
 
 
@@ -135,7 +154,11 @@ def packed(facts: F) -> F:
 
 def unpacked(facts: F) -> F:
     """Return the facts as they were read."""
-    return msgspec.msgpack.decode(zlib.decompress(facts.packed), type=type(facts)) if facts.packed else facts
+    return (
+        msgspec.msgpack.decode(zlib.decompress(facts.packed), type=type(facts))
+        if facts.packed
+        else facts
+    )
 
 
 def packed_size(*texts: str) -> int:

@@ -25,8 +25,8 @@ from mpijob_elastic.model.wire import (
 
 # [training-operator] has labels of its own.
 _FOREIGN_PREFIX = "training.kubeflow.org/"
-# Each announces that the pod is about to be deleted: Kubernetes sets the first, and a queue that counts plain pods the
-# other, before it deletes them.
+# Each announces that the pod is about to be deleted: Kubernetes sets the first, and a queue that
+# counts plain pods the other, before it deletes them.
 _ENDINGS = ("DisruptionTarget", "TerminationTarget")
 # As the API server writes the mount; only its volume has quotes around just this name.
 _CONFIG_MOUNT = f'"{names.CONFIG_VOLUME}"'.encode()
@@ -165,14 +165,19 @@ def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NON
     containers = tuple(shared(container.name) for container in spec.containers or ())
     mounting, default = tuple[str, ...](), ""
     if containers[1:]:
-        mounts = (one.name for one in spec.containers or () if _CONFIG_MOUNT in bytes(one.volume_mounts))
+        mounts = (
+            one.name for one in spec.containers or () if _CONFIG_MOUNT in bytes(one.volume_mounts)
+        )
         mounting, default = tuple(map(shared, mounts)), annotations.get(names.DEFAULT_CONTAINER, "")
-    statuses = {container.name: container for container in status.container_statuses or () if launcher}
+    statuses = {
+        container.name: container for container in status.container_statuses or () if launcher
+    }
     driver = statuses.get(of_driver(containers, mounting=mounting), ContainerStatus())
     running = driver.state.running if driver.state else None
     return PodFacts(
         metadata=owned(pod.metadata),
-        # Many pods share these texts, and each is kept once: this and `owned` save a third of the memory of a pod.
+        # Many pods share these texts, and each is kept once: this and `owned` save a third of the
+        # memory of a pod.
         role=shared(role),
         phase=shared(status.phase),
         created_at=created_at,
@@ -191,36 +196,48 @@ def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NON
         delivering_since=_delivering_since(status) if launcher else None,
         started_at=seconds(running.started_at) if running else None,
         ended_at=_ended_at(status, created_at) if launcher else None,
-        failures=0 if running else next((driver.restart_count + 1 for _, end in ends([driver]) if end.exit_code), 0),
+        failures=0
+        if running
+        else next((driver.restart_count + 1 for _, end in ends([driver]) if end.exit_code), 0),
         deadline=spec.active_deadline_seconds if launcher else None,
         node=shared(spec.node_name),
         obstacle=_obstacle(conditions),
         disruption=_disrupted(conditions),
-        tolerations=tuple(toleration for toleration in spec.tolerations or () if toleration.may_last),
+        tolerations=tuple(
+            toleration for toleration in spec.tolerations or () if toleration.may_last
+        ),
         ends_at=seconds(pod.metadata.deletion_timestamp),
         grace=pod.metadata.deletion_grace_period_seconds,
         shares_processes=bool(spec.share_process_namespace or spec.host_pid),
         out_of_memory=any(end.reason == "OOMKilled" for _, end in ended),
         pre_stop=_has_pre_stop(spec),
         gates=tuple(shared(gate.name) for gate in spec.scheduling_gates or ()),
-        grouped=not (groups.isdisjoint(labels) and groups.isdisjoint(annotations)) or spec.scheduling_group is not None,
+        grouped=not (groups.isdisjoint(labels) and groups.isdisjoint(annotations))
+        or spec.scheduling_group is not None,
         marks=NO_MARKS if launcher else _marks(annotations, marks),
         last_words=_last_words(status) if pod.metadata.deleting else "",
     )
 
 
 def _marks(annotations: Mapping[str, str], marks: frozenset[str]) -> Mapping[str, str]:
-    return {key: annotations[key][:_LONGEST_MARK] for key in marks if key in annotations} or NO_MARKS
+    return {
+        key: annotations[key][:_LONGEST_MARK] for key in marks if key in annotations
+    } or NO_MARKS
 
 
 def _last_words(status: PodStatus) -> str:
     states = (container.state for container in status.container_statuses or ())
     said = (state.terminated.message.strip() for state in states if state and state.terminated)
-    return next((shared(words) for words in said if words in (names.RANKS_LEFT, names.NO_RANK_SEEN)), "")
+    return next(
+        (shared(words) for words in said if words in (names.RANKS_LEFT, names.NO_RANK_SEEN)), ""
+    )
 
 
 def _has_pre_stop(spec: Spec) -> bool:
-    containers = (*(spec.containers or ()), *(spec.init_containers or ()))  # a sidecar is an init container
+    containers = (
+        *(spec.containers or ()),
+        *(spec.init_containers or ()),
+    )  # a sidecar is an init container
     return any(container.lifecycle and container.lifecycle.pre_stop for container in containers)
 
 
@@ -249,16 +266,25 @@ def _last_state(spec: Spec, status: PodStatus, ended: Iterable[tuple[str, Detail
     """Return the pod's state or end, and its node, in words; "" for a pod that was never scheduled."""
     if not spec.node_name:
         return ""
-    exits = [f"{name} exited with {end.exit_code}{f' ({end.reason})' if end.reason else ''}" for name, end in ended]
+    exits = [
+        f"{name} exited with {end.exit_code}{f' ({end.reason})' if end.reason else ''}"
+        for name, end in ended
+    ]
     reason = [status.reason] if status.reason else []
-    return "; ".join([status.phase, *reason, *exits])[:_LONGEST_STATE] + f" on node {spec.node_name}"
+    return (
+        "; ".join([status.phase, *reason, *exits])[:_LONGEST_STATE] + f" on node {spec.node_name}"
+    )
 
 
 def _launcher_phase(status: PodStatus) -> LauncherPhase:
     if status.phase in ("Succeeded", "Failed"):
         return LauncherPhase.FINISHED
-    states = (state for each in status.container_statuses or () for state in (each.state, each.last_state))
-    if status.phase == "Running" or any(state and (state.running or state.terminated) for state in states):
+    states = (
+        state for each in status.container_statuses or () for state in (each.state, each.last_state)
+    )
+    if status.phase == "Running" or any(
+        state and (state.running or state.terminated) for state in states
+    ):
         return LauncherPhase.STARTED
     return LauncherPhase.WAITING if _delivering_since(status) is None else LauncherPhase.DELIVERING
 
@@ -283,8 +309,8 @@ def _ended_at(status: PodStatus, created_at: float) -> float | None:
 def _mounts_discovery(spec: Spec) -> bool:
     """Return True if the launcher was created to read the host list.
 
-    The webhook mounts the file only in launchers that are elastic at their creation, as an item that must be there. Of
-    any other mount that shows the file the command must say that it is read.
+    The webhook mounts the file only in launchers that are elastic at their creation, as an item
+    that must be there. Of any other mount that shows the file the command must say that it is read.
     """
     for volume in spec.volumes or ():
         config, key = volume.config_map, names.KEY_DISCOVER_HOSTS

@@ -59,7 +59,10 @@ class PodTexts:
         self._of: dict[JobKey, _OfJob] = defaultdict(_OfJob)
 
     def shared(self, pod: PodFacts) -> PodFacts:
-        """Return the pod with the texts that a pod of its job has already. Raises `TooLarge`: see bounds."""
+        """Return the pod with the texts that a pod of its job has already.
+
+        Raises `TooLarge`: see bounds.
+        """
         mine, texts = self._of.get(_key(pod), _NONE), _texts(pod)
         new = {text for text in texts if text not in mine.texts}
         if new and mine.bytes + sum(map(bounds.size, new)) > bounds.LARGEST_FACTS:
@@ -67,14 +70,25 @@ class PodTexts:
                 f"the pods of its job have more than {bounds.LARGEST_FACTS:,} bytes of containers and tolerations that "
                 "differ; give them the same, and delete this pod"
             )
-        containers, mounting, default, tolerations = [text if text in new else mine.texts[text][0] for text in texts]
+        containers, mounting, default, tolerations = [
+            text if text in new else mine.texts[text][0] for text in texts
+        ]
         return structs.replace(
-            pod, containers=containers, mounting=mounting, default_container=default, tolerations=tolerations
+            pod,
+            containers=containers,
+            mounting=mounting,
+            default_container=default,
+            tolerations=tolerations,
         )
 
     def see(self, old: PodFacts | None, new: PodFacts | None) -> None:
         """Take in that a pod is kept in the place of another; None if there is none."""
-        if old is not None and new is not None and _key(old) == _key(new) and _texts(old) == _texts(new):
+        if (
+            old is not None
+            and new is not None
+            and _key(old) == _key(new)
+            and _texts(old) == _texts(new)
+        ):
             return
         for pod, change in ((new, 1), (old, -1)):
             if pod is not None:
@@ -93,13 +107,14 @@ def _key(pod: PodFacts) -> JobKey:
 class Unread:
     """Objects of jobs that exist and cannot be read: they cost too much, or have more text than may be kept.
 
-    A job says so of its objects, whatever their kind: only here what a bound leaves out becomes known. `wake` is called
-    with the key of a job of which such an object comes or goes.
+    A job says so of its objects, whatever their kind: only here what a bound leaves out becomes
+    known. `wake` is called with the key of a job of which such an object comes or goes.
     """
 
     def __init__(self, wake: Callable[[JobKey], None]) -> None:
         self._wake = wake
-        # An object is known by its kind, namespace and name; the MPIJob that controls it by its uid.
+        # An object is known by its kind, namespace and name; the MPIJob that controls it by its
+        # uid.
         self._job_of: dict[tuple[str, str, str], JobKey] = {}
         self._of: dict[JobKey, dict[tuple[str, str, str], tuple[str, str]]] = defaultdict(dict)
 
@@ -127,8 +142,8 @@ class Unread:
 class WorkerEnds:
     """The last end of each worker whose main process saw that no rank was left: it outlives the pod, as a probe would.
 
-    The webhook gives workers that main process (webhook/rules/worker_grace). A pod is often gone before a probe sees
-    that it is empty. now: returns seconds since the epoch.
+    The webhook gives workers that main process (webhook/rules/worker_grace). A pod is often gone
+    before a probe sees that it is empty. now: returns seconds since the epoch.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -143,7 +158,10 @@ class WorkerEnds:
         key = pod_key(name, pod_fingerprint(pod.metadata.uid))
         if self._ends[job].get(name, ("",))[0] != key:
             now = self._now()
-            self._ends[job][name] = key, Probe(busy_seen=left, left=left, idle_at=now, asked_at=now, idle_since=now)
+            self._ends[job][name] = (
+                key,
+                Probe(busy_seen=left, left=left, idle_at=now, asked_at=now, idle_since=now),
+            )
 
     def forget(self, job: Hashable) -> None:
         """Forget a job that is gone."""

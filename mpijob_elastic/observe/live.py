@@ -35,4 +35,9 @@ async def view(
         )
     except errors.NotFound:
         return None
-    return views.view(read.job(raw_job), pods=judge(pods), config=facts_config.read_config(raw_config), probes=probes)
+    return views.view(
+        read.job(raw_job),
+        pods=judge(pods),
+        config=facts_config.read_config(raw_config),
+        probes=probes,
+    )

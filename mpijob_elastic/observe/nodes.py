@@ -1,9 +1,11 @@
 """Nodes that are about to go or are gone, and the pods that go with them.
 
-Without permission to read nodes only the pods' own conditions count. Nothing waits long for this watch.
+Without permission to read nodes only the pods' own conditions count. Nothing waits long for this
+watch.
 
-A node is gone only if this process saw it and then saw it deleted: a node that the cache lacks may be newer than what a
-watch that hangs has brought. A name can come back, so `is_gone` asks the API server just before anything relies on it.
+A node is gone only if this process saw it and then saw it deleted: a node that the cache lacks may
+be newer than what a watch that hangs has brought. A name can come back, so `is_gone` asks the API
+server just before anything relies on it.
 """
 
 import asyncio
@@ -26,9 +28,11 @@ from mpijob_elastic.observe.facts_pod import Condition
 
 log = logging.getLogger(__name__)
 
-# Seconds. A worker that left because of its node must not be published again only because nodes are not listed yet.
+# Seconds. A worker that left because of its node must not be published again only because nodes are
+# not listed yet.
 PATIENCE = 10.0
-# Names of deleted nodes that are kept, the latest; pods that outlive their node are collected within minutes.
+# Names of deleted nodes that are kept, the latest; pods that outlive their node are collected
+# within minutes.
 MOST_GONE = 1000
 
 
@@ -60,7 +64,11 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def threat(self, tolerations: Collection[Toleration]) -> str:
         """Return why a pod with these tolerations is about to go, "" if it stays."""
-        evicting = (taint for taint in self.evicting if not any(one.lasts_against(taint) for one in tolerations))
+        evicting = (
+            taint
+            for taint in self.evicting
+            if not any(one.lasts_against(taint) for one in tolerations)
+        )
         return self.named or next((f"taint {taint.key}:{taint.effect}" for taint in evicting), "")
 
 
@@ -74,7 +82,11 @@ def reading(signs: Signs) -> Callable[[bytes], NodeFacts]:
         node = _decoder.decode(raw)
         taints = (node.spec.taints if node.spec else None) or []
         conditions = (node.status.conditions if node.status else None) or []
-        named = [f"taint {one.key}" for one in taints if signs.names_taint(one.key, one.value, one.effect)]
+        named = [
+            f"taint {one.key}"
+            for one in taints
+            if signs.names_taint(one.key, one.value, one.effect)
+        ]
         true = (one.type for one in conditions if one.status == "True")
         named += [f"condition {kind}" for kind in true if signs.names_condition(kind)]
         return NodeFacts(
@@ -116,7 +128,9 @@ class Nodes:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._cache.synced.wait(), PATIENCE)
         if not self._cache.synced.is_set():
-            log.warning("nodes could not be listed yet; grant get, list and watch of nodes, or use --no-node-watch")
+            log.warning(
+                "nodes could not be listed yet; grant get, list and watch of nodes, or use --no-node-watch"
+            )
 
     def age(self) -> float | None:
         """Return the seconds since the watch last gave a sign of life; None while nodes were never listed."""

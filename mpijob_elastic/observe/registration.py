@@ -1,6 +1,7 @@
 """The webhook and MPIJobs as the API server knows them: registered, trusted, with replicas that are ready.
 
-Where this user may not read an object of the webhook, nothing is wrong with it as far as can be told.
+Where this user may not read an object of the webhook, nothing is wrong with it as far as can be
+told.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,12 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader, list_objects
-from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, ENDPOINT_SLICES, MPI_JOBS, MUTATING_WEBHOOKS
+from mpijob_elastic.kube.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    ENDPOINT_SLICES,
+    MPI_JOBS,
+    MUTATING_WEBHOOKS,
+)
 
 Registration = Mapping[str, Any]
 
@@ -31,7 +37,9 @@ async def read(client: ApiReader) -> Registration | None:
 
 def home(registered: Registration | None) -> str:
     """Return the namespace of webhook and controller, the default where the registration does not show it."""
-    services = (hook["clientConfig"].get("service") for hook in (registered or {}).get("webhooks", ()))
+    services = (
+        hook["clientConfig"].get("service") for hook in (registered or {}).get("webhooks", ())
+    )
     return next((str(service["namespace"]) for service in services if service), names.NAMESPACE)
 
 
@@ -41,7 +49,9 @@ async def trouble(client: ApiReader, registered: Registration | None) -> str:
         return ""
     if not registered:
         return "the API server does not call the webhook of mpijob-elastic (no MutatingWebhookConfiguration)"
-    config: dict[str, Any] = next((hook["clientConfig"] for hook in registered.get("webhooks", ())), {})
+    config: dict[str, Any] = next(
+        (hook["clientConfig"] for hook in registered.get("webhooks", ())), {}
+    )
     if not config.get("caBundle"):
         return "the API server cannot trust the webhook (caBundle is empty)"
     service = config.get("service")
@@ -54,7 +64,9 @@ async def _is_ready(client: ApiReader, namespace: str, service: str) -> bool:
     """Return True if the Service has a ready endpoint, or if its endpoints cannot be read."""
     selector = f"kubernetes.io/service-name={service}"
     try:
-        slices = await list_objects(client, ENDPOINT_SLICES.path(namespace), _decode, selector=selector)
+        slices = await list_objects(
+            client, ENDPOINT_SLICES.path(namespace), _decode, selector=selector
+        )
     except errors.KubeError:
         return True
     # An absent condition means ready.
@@ -74,7 +86,9 @@ def keeps_selector(raw: bytes) -> bool:
     scale = version.get("subresources", {}).get("scale", {})
     if scale.get("labelSelectorPath") != "." + ".".join(names.SELECTOR_PATH):
         return False
-    return bool(spec.get("preserveUnknownFields")) or _keeps(version.get("schema", {}).get("openAPIV3Schema", {}))
+    return bool(spec.get("preserveUnknownFields")) or _keeps(
+        version.get("schema", {}).get("openAPIV3Schema", {})
+    )
 
 
 def _keeps(schema: Mapping[str, Any]) -> bool:

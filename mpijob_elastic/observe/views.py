@@ -1,13 +1,14 @@
 """The view of a job, made from the facts of its objects; pure.
 
-Only objects that this MPIJob controls (by uid) take part. A foreign pod with the operator's labels, or an object of a
-deleted job of the same name, is never seen (safety rule 5).
+Only objects that this MPIJob controls (by uid) take part. A foreign pod with the operator's labels,
+or an object of a deleted job of the same name, is never seen (safety rule 5).
 
-[v0.3.0] [training-operator] An operator that is elastic itself (mpi-operator v0.3.0 and later, v2beta1,
-training-operator) puts a ConfigMap of its own making in place of the whole one, so our annotation goes with its first
-write, and its discover_hosts.sh has another form than ours (getOrCreateConfigMap and updateDiscoverHostsInConfigMap in
-their mpi_job_controller.go). It does so at each change of the ConfigMap, so where our list stays, none is at work. The
-name of its program alone is no mark, because v0.2.3 has the same.
+[v0.3.0] [training-operator] An operator that is elastic itself (mpi-operator v0.3.0 and later,
+v2beta1, training-operator) puts a ConfigMap of its own making in place of the whole one, so our
+annotation goes with its first write, and its discover_hosts.sh has another form than ours
+(getOrCreateConfigMap and updateDiscoverHostsInConfigMap in their mpi_job_controller.go). It does so
+at each change of the ConfigMap, so where our list stays, none is at work. The name of its program
+alone is no mark, because v0.2.3 has the same.
 """
 
 import math
@@ -31,7 +32,8 @@ from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.facts_config import unpacked
 
 F = TypeVar("F", ConfigFacts, Role)
-# Field managers: client-go sends the program's name (`/opt/mpi-operator.v1` in the release's manifests).
+# Field managers: client-go sends the program's name (`/opt/mpi-operator.v1` in the release's
+# manifests).
 _ELASTIC_OPERATORS = ("mpi-operator", "training-operator")
 # Returns what exec has shown of a pod (`Worker.key`) since an occasion (`Config.occasion`).
 Probes = Callable[[str, str], Probe]
@@ -67,13 +69,17 @@ def each(
     pods_of: dict[tuple[str, str], list[PodFacts]] = defaultdict(list)
     for pod in pods:
         pods_of[pod.metadata.namespace, pod.metadata.job].append(pod)
-    configs_by_name = {(config.metadata.namespace, config.metadata.name): config for config in configs}
+    configs_by_name = {
+        (config.metadata.namespace, config.metadata.name): config for config in configs
+    }
     roles_by_name = {(role.metadata.namespace, role.metadata.name): role for role in roles}
     return [
         view(
             job,
             pods=pods_of[job.metadata.namespace, job.metadata.name],
-            config=configs_by_name.get((job.metadata.namespace, names.config_map(job.metadata.name))),
+            config=configs_by_name.get(
+                (job.metadata.namespace, names.config_map(job.metadata.name))
+            ),
             role=roles_by_name.get((job.metadata.namespace, names.launcher(job.metadata.name))),
         )
         for job in jobs
@@ -119,23 +125,35 @@ def with_job(view: JobView, job: JobFacts) -> JobView:
 
 def _honest(job: JobFacts, launcher: Launcher | None) -> JobFacts:
     """Return the job, which runs on while its launcher does: anybody with the right to edit may write a status."""
-    return structs.replace(job, finished=False) if job.finished and launcher and not _is_over(launcher) else job
+    return (
+        structs.replace(job, finished=False)
+        if job.finished and launcher and not _is_over(launcher)
+        else job
+    )
 
 
 def _replicas(job: JobFacts, workers: Iterable[Worker]) -> int:
-    return job.workers if job.size_known else 1 + max((worker.index for worker in workers), default=-1)
+    return (
+        job.workers if job.size_known else 1 + max((worker.index for worker in workers), default=-1)
+    )
 
 
 def _is_over(launcher: Launcher) -> bool:
     """Tell whether a launcher does not run, and never will while its job has ended."""
-    return launcher.phase is LauncherPhase.FINISHED or launcher.facts.deleting or launcher.facts.held_back
+    return (
+        launcher.phase is LauncherPhase.FINISHED
+        or launcher.facts.deleting
+        or launcher.facts.held_back
+    )
 
 
 def _owned(fact: F | None, job: JobFacts) -> F | None:
     return unpacked(fact) if fact and fact.metadata.job_uid == job.metadata.uid else None
 
 
-def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes: Probes) -> tuple[Worker, ...]:
+def _workers(
+    job: JobFacts, pods: list[PodFacts], config: Config | None, probes: Probes
+) -> tuple[Worker, ...]:
     found = []
     named = kubexec.container(config.facts.kubexec) if config else None
     for pod in pods:
@@ -153,10 +171,14 @@ def _placed(workers: tuple[Worker, ...]) -> tuple[tuple[Worker, ...], tuple[Work
     placeholders = tuple(worker for worker in workers if names.GATE_PARKED in worker.facts.gates)
     if not placeholders:
         return (), workers
-    return placeholders, tuple(worker for worker in workers if names.GATE_PARKED not in worker.facts.gates)
+    return placeholders, tuple(
+        worker for worker in workers if names.GATE_PARKED not in worker.facts.gates
+    )
 
 
-def _former(workers: Iterable[Worker], config: Config | None, probes: Probes) -> Mapping[str, Probe]:
+def _former(
+    workers: Iterable[Worker], config: Config | None, probes: Probes
+) -> Mapping[str, Probe]:
     if config is None or config.memory is None:
         return {}
     left = {pod: pod_key(pod, left.pod) for pod, left in config.memory.left.items() if left.pod}
@@ -168,7 +190,10 @@ def _former(workers: Iterable[Worker], config: Config | None, probes: Probes) ->
 
 def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | None:
     wanted = names.launcher(job.metadata.name)
-    pod = next((pod for pod in pods if pod.role == names.ROLE_LAUNCHER and pod.metadata.name == wanted), None)
+    pod = next(
+        (pod for pod in pods if pod.role == names.ROLE_LAUNCHER and pod.metadata.name == wanted),
+        None,
+    )
     if pod is None:
         return None
     return Launcher(
@@ -180,10 +205,17 @@ def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | N
 
 
 def _config(config: ConfigFacts) -> Config:
-    found = Config(facts=config, published=parse_script(config.script or ""), memory=parse_memory(config.memory))
-    # Whom somebody else's list names, in our form, need not exist: then it is no better than garbage.
+    found = Config(
+        facts=config,
+        published=parse_script(config.script or ""),
+        memory=parse_memory(config.memory),
+    )
+    # Whom somebody else's list names, in our form, need not exist: then it is no better than
+    # garbage.
     job = config.metadata.job
-    strangers = not found.signed and any(names.worker_index(pod, job=job) is None for pod in found.host_of)
+    strangers = not found.signed and any(
+        names.worker_index(pod, job=job) is None for pod in found.host_of
+    )
     return replace(found, published=None) if strangers else found
 
 
@@ -215,4 +247,6 @@ def _has_their_form(script: str, job: str) -> bool:
     """Tell whether an elastic operator wrote a script: no newline at its end; with GPUs also its launcher is a host."""
     launcher, worker = re.escape(names.launcher(job)), rf"{re.escape(job)}-worker-[0-9]+"
     slots = "[1-9][0-9]*"
-    return bool(re.fullmatch(rf"#!/bin/sh(\necho {launcher}:{slots}\n)?(\necho {worker}:{slots})*", script))
+    return bool(
+        re.fullmatch(rf"#!/bin/sh(\necho {launcher}:{slots}\n)?(\necho {worker}:{slots})*", script)
+    )

@@ -48,7 +48,9 @@ class ByJob(Generic[F]):
 class Watching(Protocol):
     """The caches, as a capability sees them."""
 
-    def by_job(self, resource: Resource, read: Callable[[bytes], F], *, selector: str | None = None) -> ByJob[F]:
+    def by_job(
+        self, resource: Resource, read: Callable[[bytes], F], *, selector: str | None = None
+    ) -> ByJob[F]:
         """Watch a resource, and wake the job of each object that changes. selector: of its labels."""
 
     def unplaced(self) -> Iterable[tuple[JobFacts, Mapping[str, PodFacts]]]:

@@ -1,6 +1,7 @@
 """What people and machines are told: logs, here; `metrics` for Prometheus; text that is safe on a `terminal`.
 
-Logs go to standard error: JSON lines for machines, plain lines for people; ours and those of the libraries alike.
+Logs go to standard error: JSON lines for machines, plain lines for people; ours and those of the
+libraries alike.
 """
 
 import json
@@ -25,7 +26,10 @@ def configure_logs(*, log_format: LogFormat, level: LogLevel) -> None:
 
 
 class _Json(logging.Formatter):
-    """An object a line. Where a message gets its arguments by name, they are fields of the object, too."""
+    """An object a line.
+
+    Where a message gets its arguments by name, they are fields of the object, too.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         said: dict[str, Any] = dict(record.args) if isinstance(record.args, Mapping) else {}
@@ -44,11 +48,17 @@ class _Console(logging.Formatter):
     """A line without control characters: JSON has escapes for them, a terminal obeys them."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        return printable(f"{_time(record)} [{record.levelname.lower():7}] {record.message} [{record.name}]")
+        return printable(
+            f"{_time(record)} [{record.levelname.lower():7}] {record.message} [{record.name}]"
+        )
 
     def formatException(self, ei: Any) -> str:
         return "\n".join(map(printable, super().formatException(ei).splitlines()))
 
 
 def _time(record: logging.LogRecord) -> str:
-    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(record.created, UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )

@@ -1,8 +1,8 @@
 """Text for terminals.
 
-Users who may annotate a job, or run a process in its pods, choose texts that an administrator's terminal shows. Control
-characters in them could rewrite the screen or type commands, and direction marks reorder a line. They are shown as
-escapes, which JSON reads back.
+Users who may annotate a job, or run a process in its pods, choose texts that an administrator's
+terminal shows. Control characters in them could rewrite the screen or type commands, and direction
+marks reorder a line. They are shown as escapes, which JSON reads back.
 """
 
 import re

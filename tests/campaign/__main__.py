@@ -9,7 +9,8 @@ from random import SystemRandom
 
 from tests.campaign.part import Options, Outcome, say
 
-# The parts in the order in which they run. Each is a module of that name, imported only when it runs.
+# The parts in the order in which they run. Each is a module of that name, imported only when it
+# runs.
 PARTS = (
     "bad-neighbour",
     "bad-neighbour-stored",
@@ -29,16 +30,27 @@ PARTS = (
 def main() -> int:
     """Run the parts that the command line names; return 1 if a part found a violation."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
-    parser.add_argument("parts", metavar="PART", nargs="*", help=f"default: all, which are {', '.join(PARTS)}")
-    parser.add_argument("--seed", type=int, help="repeat the run with this seed; default: another seed each time")
-    parser.add_argument("--minutes", type=float, help="end each part after this time; default: its own number of runs")
+    parser.add_argument(
+        "parts", metavar="PART", nargs="*", help=f"default: all, which are {', '.join(PARTS)}"
+    )
+    parser.add_argument(
+        "--seed", type=int, help="repeat the run with this seed; default: another seed each time"
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        help="end each part after this time; default: its own number of runs",
+    )
     given = parser.parse_args()
     if unknown := set(given.parts) - set(PARTS):
         parser.error(f"unknown part {', '.join(sorted(unknown))}; choose from {', '.join(PARTS)}")
     seed = SystemRandom().randrange(2**32) if given.seed is None else given.seed
     parts = given.parts or PARTS
     say(f"campaign: {', '.join(parts)} with --seed {seed}")
-    rows, found = ["| part | date | seed | runs | violations | numbers |", "|---|---|---|---|---|---|"], False
+    rows, found = (
+        ["| part | date | seed | runs | violations | numbers |", "|---|---|---|---|---|---|"],
+        False,
+    )
     for part in parts:
         outcome = _run(part, Options(seed=seed, minutes=given.minutes))
         found = found or bool(outcome.violations)
@@ -56,7 +68,9 @@ def _run(part: str, options: Options) -> Outcome:
     try:
         outcome: Outcome = import_module(f"tests.campaign.{part.replace('-', '_')}").run(options)
     except Exception:  # noqa: BLE001 - see above
-        return Outcome(runs=0, violations=(f"crashed\n{traceback.format_exc(limit=-20)}",), numbers="crashed")
+        return Outcome(
+            runs=0, violations=(f"crashed\n{traceback.format_exc(limit=-20)}",), numbers="crashed"
+        )
     return outcome
 
 

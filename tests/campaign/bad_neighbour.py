@@ -1,9 +1,10 @@
 """A bad neighbour: how long a tenant's resizes take alone, beside each kind of load of another tenant, and beside all.
 
-The tenant resizes 3→1, with ranks in the leaving workers, and 1→3. All times are the API server's own, from its audit
-log, so a busy process of the campaign falsifies none. A violation is a resize that takes more than twice as long as
-alone (medians); a scale-out by our part of it. Its pods are made by the campaign: the operator's queue takes ten edits
-a second of all tenants together, so beside thousands of edits a minute its workers come minutes late.
+The tenant resizes 3→1, with ranks in the leaving workers, and 1→3. All times are the API server's
+own, from its audit log, so a busy process of the campaign falsifies none. A violation is a resize
+that takes more than twice as long as alone (medians); a scale-out by our part of it. Its pods are
+made by the campaign: the operator's queue takes ten edits a second of all tenants together, so
+beside thousands of edits a minute its workers come minutes late.
 """
 
 import asyncio
@@ -38,7 +39,8 @@ from tests.campaign.part import Options, Outcome, above, say
 
 ALONE, ALL = "alone", "all together"
 BESIDE: dict[str, tuple[str, ...]] = {ALONE: (), **{kind: (kind,) for kind in KINDS}, ALL: KINDS}
-# What is beside the tenant, one after the other. It is alone again and again, because a machine has moods.
+# What is beside the tenant, one after the other. It is alone again and again, because a machine has
+# moods.
 VISITS = (ALONE, *(name for kind in [*KINDS, ALL] for name in (kind, ALONE)))
 ROUNDS, ROUNDS_ALONE = 5, 2
 # Seconds before the first resize: the load is at its height.
@@ -54,9 +56,9 @@ MOST = 2.0
 class Figures:
     """What was measured beside a load, in seconds from an edit's arrival at the API server.
 
-    gone: 3→1 until the last surplus worker was gone. listed: 1→3 until the host list names the new workers. ours: of
-    that, from the new workers' readiness until our write of the list came; the Role has named them since 3→1. load:
-    what the neighbour did a minute. problems: what went wrong.
+    gone: 3→1 until the last surplus worker was gone. listed: 1→3 until the host list names the new
+    workers. ours: of that, from the new workers' readiness until our write of the list came; the
+    Role has named them since 3→1. load: what the neighbour did a minute. problems: what went wrong.
     """
 
     gone: list[float] = field(default_factory=list)
@@ -68,14 +70,22 @@ class Figures:
     def words(self) -> str:
         """Return medians, and the worst in brackets."""
         series = {"3→1": self.gone, "1→3": self.listed, "of it ours": self.ours}
-        told = [f"{what} {statistics.median(each):.2f} s ({max(each):.2f})" for what, each in series.items() if each]
-        return ", ".join([*told, *(f"{what} {rate:,.0f} a minute" for what, rate in self.load.items())])
+        told = [
+            f"{what} {statistics.median(each):.2f} s ({max(each):.2f})"
+            for what, each in series.items()
+            if each
+        ]
+        return ", ".join(
+            [*told, *(f"{what} {rate:,.0f} a minute" for what, rate in self.load.items())]
+        )
 
 
 def run(options: Options) -> Outcome:
     """Make the visits."""
     with served() as (cluster, installed, _), Controller.start(cluster, installed):
-        return visit(cluster, installed.webhook_port, options, kind=Neighbour, beside=BESIDE, visits=VISITS)
+        return visit(
+            cluster, installed.webhook_port, options, kind=Neighbour, beside=BESIDE, visits=VISITS
+        )
 
 
 def visit(
@@ -97,9 +107,13 @@ def visit(
 
     async def work() -> None:
         async with AsyncExitStack() as stack:
-            client, namespace = await stack.enter_async_context(_tenant(cluster, "tenant", jobs.AGENT))
+            client, namespace = await stack.enter_async_context(
+                _tenant(cluster, "tenant", jobs.AGENT)
+            )
             victim = Victim(cluster=cluster, client=client, namespace=namespace)
-            client, namespace = await stack.enter_async_context(_tenant(cluster, "neighbour", "neighbour"))
+            client, namespace = await stack.enter_async_context(
+                _tenant(cluster, "neighbour", "neighbour")
+            )
             neighbour = kind(
                 cluster=cluster,
                 client=client,
@@ -115,7 +129,9 @@ def visit(
     asyncio.run(work())
     return Outcome(
         runs=sum(len(one.gone) for one in found.values()),
-        violations=tuple(problem for name, one in found.items() for problem in one.problems + slower(name, found)),
+        violations=tuple(
+            problem for name, one in found.items() for problem in one.problems + slower(name, found)
+        ),
         numbers="; ".join(f"{name}: {one.words()}" for name, one in found.items()),
     )
 
@@ -123,8 +139,8 @@ def visit(
 def slower(name: str, found: dict[str, Figures]) -> list[str]:
     """Return which resizes take too long beside this load.
 
-    1→3 takes as long as alone, and what our part of it takes more than alone: the rest is the API server's, the
-    scheduler's and the node's.
+    1→3 takes as long as alone, and what our part of it takes more than alone: the rest is the API
+    server's, the scheduler's and the node's.
     """
     beside, alone = found[name], found[ALONE]
     if not (beside.ours and alone.ours):
@@ -132,13 +148,22 @@ def slower(name: str, found: dict[str, Figures]) -> list[str]:
     usual, median = statistics.median(alone.listed), statistics.median
     times_out = (usual + median(beside.ours) - median(alone.ours)) / usual
     return [
-        *above(f"3→1 beside {name}: times as long as alone", median(beside.gone) / median(alone.gone), MOST),
+        *above(
+            f"3→1 beside {name}: times as long as alone",
+            median(beside.gone) / median(alone.gone),
+            MOST,
+        ),
         *above(f"1→3 beside {name}: times as long as alone by our part", times_out, MOST),
     ]
 
 
 async def _visit(
-    name: str, kinds: tuple[str, ...], victim: "Victim", neighbour: Neighbour, figures: Figures, options: Options
+    name: str,
+    kinds: tuple[str, ...],
+    victim: "Victim",
+    neighbour: Neighbour,
+    figures: Figures,
+    options: Options,
 ) -> None:
     try:
         with Operator.start(victim.cluster, qps=0, flags=["--threadiness=8"]):
@@ -153,7 +178,9 @@ async def _visit(
                 for _ in options.runs(ROUNDS_ALONE if name == ALONE else ROUNDS):
                     await victim.round(figures)
                 minutes = (time.monotonic() - began) / 60
-                figures.load = {what: count / minutes for what, count in sorted(neighbour.done.items())}
+                figures.load = {
+                    what: count / minutes for what, count in sorted(neighbour.done.items())
+                }
     except Exception as error:  # noqa: BLE001 - whatever went wrong, it is told, and the next visit tells more
         figures.problems.append(f"{name}: {error!r}")
     await neighbour.leave()
@@ -161,10 +188,18 @@ async def _visit(
 
 
 @asynccontextmanager
-async def _tenant(cluster: Cluster, purpose: str, agent: str) -> AsyncIterator[tuple[ApiWriter, str]]:
+async def _tenant(
+    cluster: Cluster, purpose: str, agent: str
+) -> AsyncIterator[tuple[ApiWriter, str]]:
     """Create a namespace; yield a client that may do everything in it and nothing elsewhere, and its name."""
     name = namespaces.create(cluster, purpose)
-    binding = ("create", "rolebinding", "owner", "--clusterrole=cluster-admin", f"--serviceaccount={name}:default")
+    binding = (
+        "create",
+        "rolebinding",
+        "owner",
+        "--clusterrole=cluster-admin",
+        f"--serviceaccount={name}:default",
+    )
     cluster.kubectl(*binding, "--namespace", name)
     kubeconfig = cluster.service_account_kubeconfig(name, "default")
     async with await connect(user_agent=agent, kubeconfig=kubeconfig) as client:
@@ -184,7 +219,10 @@ class Victim:
         await self._settled(await self._resize(LARGE), LARGE)
 
     async def round(self, figures: Figures) -> None:
-        """Take the surplus away while its ranks run, and ask for it again. Raises LabError if it takes too long."""
+        """Take the surplus away while its ranks run, and ask for it again.
+
+        Raises LabError if it takes too long.
+        """
         async with running_ranks(self.cluster, self.namespace, COMING) as ranks:
             tail = await self._resize(SMALL)
             await ended(ranks)
@@ -195,9 +233,15 @@ class Victim:
         await self._create_workers()
         edit, after = await self._settled(tail, LARGE)
         # The first status of each new pod by kwok says that it is ready.
-        statuses = [write for write in after if (write.user, write.subresource) == ("lab-kwok", "status")]
+        statuses = [
+            write for write in after if (write.user, write.subresource) == ("lab-kwok", "status")
+        ]
         runs = {write.name: write.at for write in reversed(statuses) if write.name in COMING}
-        lists = [one for one in after if one.resource == "configmaps" and writer_of(one) is Writer.CONTROLLER]
+        lists = [
+            one
+            for one in after
+            if one.resource == "configmaps" and writer_of(one) is Writer.CONTROLLER
+        ]
         figures.listed.append(lists[-1].at - edit.received)
         figures.ours.append(max(0.0, lists[-1].received - max(runs.values(), default=0.0)))
 
@@ -211,10 +255,16 @@ class Victim:
         job = msgspec.json.decode(await self.client.get(MPI_JOBS.path(self.namespace, jobs.JOB)))
         for index in range(SMALL, LARGE):
             with contextlib.suppress(errors.Conflict):  # the operator was faster
-                await self.client.create_object(PODS.path(self.namespace), body=objects.worker(job, index))
+                await self.client.create_object(
+                    PODS.path(self.namespace), body=objects.worker(job, index)
+                )
 
     async def _settled(self, tail: Tail, size: int) -> tuple[Write, list[Write]]:
         """Wait until all is right; return the edit of the size and what was written after it."""
         writes = await settled(self.client, tail, namespace=self.namespace, replicas=size)
-        edit = [write for write in writes if writer_of(write) is Writer.BENCH and write.resource == "mpijobs"][-1]
+        edit = [
+            write
+            for write in writes
+            if writer_of(write) is Writer.BENCH and write.resource == "mpijobs"
+        ][-1]
         return edit, [write for write in writes if write.received > edit.received]

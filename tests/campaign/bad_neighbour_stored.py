@@ -31,9 +31,15 @@ def run(options: Options) -> Outcome:
         runs=found.runs,
         violations=(
             *found.violations,
-            *(one for name, peak in peaks.items() for one in above(f"MiB of the {name}", peak, memory_limit(name))),
+            *(
+                one
+                for name, peak in peaks.items()
+                for one in above(f"MiB of the {name}", peak, memory_limit(name))
+            ),
         ),
-        numbers="; ".join([found.numbers, *(f"{name} at most {peak:.0f} MiB" for name, peak in peaks.items())]),
+        numbers="; ".join(
+            [found.numbers, *(f"{name} at most {peak:.0f} MiB" for name, peak in peaks.items())]
+        ),
     )
 
 

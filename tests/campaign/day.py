@@ -1,6 +1,7 @@
 """What a day is to the search for the stale, the missed and the crashed: steps, what must come true, and what is left.
 
-Each step waits until all is as it should be, but not for ever: users do not wait for a controller that is in trouble.
+Each step waits until all is as it should be, but not for ever: users do not wait for a controller
+that is in trouble.
 """
 
 import contextlib
@@ -30,7 +31,9 @@ KINDS = (
     resources.CONFIG_MAPS,
     resources.ROLES,
     resources.Resource(plural="serviceaccounts", kind="ServiceAccount"),
-    resources.Resource(group="rbac.authorization.k8s.io", plural="rolebindings", kind="RoleBinding"),
+    resources.Resource(
+        group="rbac.authorization.k8s.io", plural="rolebindings", kind="RoleBinding"
+    ),
 )
 
 Steps = Mapping[str, Callable[[], Awaitable[None]]]
@@ -40,8 +43,8 @@ Steps = Mapping[str, Callable[[], Awaitable[None]]]
 class Day(ABC):
     """A day of a job. pool: a name of the day's own. versions: what was written in the namespace; it grows.
 
-    WATCHED: kinds whose watches are troubled. CUT_FROM: steps from which they give nothing. KINDS: of which an ending
-    tells.
+    WATCHED: kinds whose watches are troubled. CUT_FROM: steps from which they give nothing. KINDS:
+    of which an ending tells.
     """
 
     WATCHED: ClassVar[tuple[Resource, ...]]
@@ -83,13 +86,23 @@ class Day(ABC):
 
     async def has_ended(self, state: State) -> str:
         """Return what a job that has ended has and this does not, "" if nothing."""
-        return "" if "Succeeded" in state.conditions and not state.workers else f"{state.conditions} {[*state.workers]}"
+        return (
+            ""
+            if "Succeeded" in state.conditions and not state.workers
+            else f"{state.conditions} {[*state.workers]}"
+        )
 
     async def ending(self) -> dict[str, object]:
         """Return all that is left of the job, as far as it is the same after each such day."""
-        found = {name: trait(item) for name, item in (await self.left()).items() if self.counts(name)}
+        found = {
+            name: trait(item) for name, item in (await self.left()).items() if self.counts(name)
+        }
         state = await self.job.state()
-        result: dict[str, object] = {**found, "size": state.replicas, "conditions": sorted(state.conditions)}
+        result: dict[str, object] = {
+            **found,
+            "size": state.replicas,
+            "conditions": sorted(state.conditions),
+        }
         if "Succeeded" in state.conditions:  # what follows stays as it was in that moment
             return result
         files = {"hostfile": state.hostfile, "exec": state.exec_names}
@@ -105,7 +118,10 @@ class Day(ABC):
         found: dict[str, Object] = {}
         for kind in self.KINDS:
             raw = await self.job.client.get(kind.path(self.job.namespace))
-            found |= {f"{kind.kind} {item['metadata']['name']}": item for item in msgspec.json.decode(raw)["items"]}
+            found |= {
+                f"{kind.kind} {item['metadata']['name']}": item
+                for item in msgspec.json.decode(raw)["items"]
+            }
         return found
 
 
@@ -114,7 +130,9 @@ def trait(item: Object) -> Object:
     metadata: Object = item["metadata"]
     ours = {key for key in metadata.get("annotations", {}) if key.startswith(names.PREFIX)}
     return {
-        "ours": sorted(ours - {names.STATUS, names.HISTORY}),  # some is seen only while nothing is in trouble
+        "ours": sorted(
+            ours - {names.STATUS, names.HISTORY}
+        ),  # some is seen only while nothing is in trouble
         "finalizers": metadata.get("finalizers", []),
         "going": "deletionTimestamp" in metadata,
         "phase": item.get("status", {}).get("phase"),
@@ -122,13 +140,17 @@ def trait(item: Object) -> Object:
     }
 
 
-async def play(day: Day, steps: Steps, until: Look, *, patience: float, before: Callable[[str], None]) -> None:
+async def play(
+    day: Day, steps: Steps, until: Look, *, patience: float, before: Callable[[str], None]
+) -> None:
     """Take the steps, one when the job is as it should be after the one before, or after `patience` seconds.
 
     before: called with the name of each step.
     """
     for name, take in steps.items():
         before(name)
-        with contextlib.suppress(errors.ApiError, LabError, KeyError):  # what it acts on may not be there
+        with contextlib.suppress(
+            errors.ApiError, LabError, KeyError
+        ):  # what it acts on may not be there
             await take()
         await come_true(day.job, until, day.versions, quiet=0.0, patience=patience)

@@ -13,9 +13,11 @@ from tests.campaign.sequence_place import Place
 from tests.faults.faults import Answer, Call, Lag, LoseEvents, Request, writes
 from tests.faults.proxy import FaultProxy
 
-# Seconds after which the watch that lost an event ends with 410: an API server that lost history can only say so.
+# Seconds after which the watch that lost an event ends with 410: an API server that lost history
+# can only say so.
 LOST_FOR = 10.0
-# Seconds. A watch without a line is opened anew after 70; what is under way then comes once more, as late.
+# Seconds. A watch without a line is opened anew after 70; what is under way then comes once more,
+# as late.
 SILENCE = 75.0
 
 
@@ -31,12 +33,18 @@ class Setting:
     def write(self, request: Request) -> str:
         """Return the name of a write that is the same in each day, "" for other requests."""
         path = request.path.partition(f"/namespaces/{self.place.namespace}/")[2]
-        return f"{request.method} {'events' if path.startswith('events') else path}" if writes(request) else ""
+        return (
+            f"{request.method} {'events' if path.startswith('events') else path}"
+            if writes(request)
+            else ""
+        )
 
     def event(self, line: Mapping[str, Any]) -> str:
         """Return the name of an event of the day's own objects that is the same in each day, "" for others."""
         kind, name = line["object"]["kind"], line["object"]["metadata"].get("name", "")
-        is_foreign = name.endswith("-worker-9") or (kind == "Node" and not name.startswith(self.pool))
+        is_foreign = name.endswith("-worker-9") or (
+            kind == "Node" and not name.startswith(self.pool)
+        )
         if line["type"] == "BOOKMARK" or is_foreign:
             return ""
         return f"{line['type']} {kind} {name.replace(self.pool, 'node')}"
@@ -61,7 +69,9 @@ class Trouble:
             self.events[setting.event(line)] += 1
             return False
 
-        stack.enter_context(setting.proxy.inject(LoseEvents(chosen=seen), on=_watches(*setting.watched)))
+        stack.enter_context(
+            setting.proxy.inject(LoseEvents(chosen=seen), on=_watches(*setting.watched))
+        )
 
     def before(self, step: str) -> None:
         """A step is about to be taken."""
@@ -127,9 +137,15 @@ class Cut(Trouble):
 
     def inject(self, setting: Setting, stack: ExitStack) -> None:
         self._proxy = setting.proxy
-        fault = Answer(status=403, reason="Forbidden") if self.refused else LoseEvents(chosen=lambda _line: True)
+        fault = (
+            Answer(status=403, reason="Forbidden")
+            if self.refused
+            else LoseEvents(chosen=lambda _line: True)
+        )
         watches = _watches(self.kind)
-        stack.enter_context(setting.proxy.inject(fault, on=lambda request: self.struck and watches(request)))
+        stack.enter_context(
+            setting.proxy.inject(fault, on=lambda request: self.struck and watches(request))
+        )
 
     def before(self, step: str) -> None:
         if step == self.step:
@@ -169,7 +185,9 @@ class Missed(Trouble):
             return is_it
 
         def end() -> None:
-            stack.enter_context(setting.proxy.inject(Answer(status=410, reason="Expired"), on=watches, times=1))
+            stack.enter_context(
+                setting.proxy.inject(Answer(status=410, reason="Expired"), on=watches, times=1)
+            )
             setting.proxy.cut(watches)
 
         stack.enter_context(setting.proxy.inject(LoseEvents(chosen=lose), on=watches))

@@ -1,8 +1,9 @@
 """Failovers: the leader is killed or frozen, again and again, while users resize jobs.
 
-Three controllers run as processes, each with a token of its own, so that the API server's audit log tells which of them
-made a write. A killed leader is replaced, a frozen one wakes up and goes on. Another must lead within `LONGEST`
-seconds, nobody may write without the Lease, no safety rule may break, and every job must converge.
+Three controllers run as processes, each with a token of its own, so that the API server's audit log
+tells which of them made a write. A killed leader is replaced, a frozen one wakes up and goes on.
+Another must lead within `LONGEST` seconds, nobody may write without the Lease, no safety rule may
+break, and every job must converge.
 """
 
 import asyncio
@@ -37,7 +38,8 @@ SHIFTS = 10
 FAULTS = ("kill",) * 5 + ("freeze", "doze")
 CONTROLLERS, JOBS, MOST_WORKERS = 3, 6, 4
 NAMESPACE = "campaign"
-# Seconds from the end of a leader until another has the Lease. Longer than `GIVEN_UP` counts as never.
+# Seconds from the end of a leader until another has the Lease. Longer than `GIVEN_UP` counts as
+# never.
 LONGEST, GIVEN_UP = 17.0, 60.0
 
 
@@ -64,7 +66,9 @@ def run(options: Options) -> Outcome:
         if took
     ]
     load = f"{tally.resizes:,} resizes, {len(acts(writes)):,} writes of controllers"
-    return Outcome(runs=shifts, violations=tuple(tally.violations), numbers="; ".join([*takeovers, load]))
+    return Outcome(
+        runs=shifts, violations=tuple(tally.violations), numbers="; ".join([*takeovers, load])
+    )
 
 
 @contextmanager
@@ -93,8 +97,13 @@ class Controllers:
         for one in ended:
             self.running.remove(one)
         while len(self.running) < CONTROLLERS:
-            self.running.append(self.stack.enter_context(Controller.start(self.cluster, self._with_own_token())))
-        return [f"a controller ended with exit code {one.process.returncode}: {one.log}" for one in ended]
+            self.running.append(
+                self.stack.enter_context(Controller.start(self.cluster, self._with_own_token()))
+            )
+        return [
+            f"a controller ended with exit code {one.process.returncode}: {one.log}"
+            for one in ended
+        ]
 
     def kill(self, leader: Controller) -> None:
         """Kill the leader."""
@@ -108,7 +117,9 @@ class Controllers:
         return replace(self.installed, controller_kubeconfig=own)
 
 
-async def _work(cluster: Cluster, controllers: Controllers, tail: Tail, tally: Tally, options: Options) -> int:
+async def _work(
+    cluster: Cluster, controllers: Controllers, tail: Tail, tally: Tally, options: Options
+) -> int:
     shifts = 0
     async with await user(cluster) as client:
         create_namespace(cluster, NAMESPACE)
@@ -120,7 +131,10 @@ async def _work(cluster: Cluster, controllers: Controllers, tail: Tail, tally: T
                 tail=tail,
                 tally=tally,
                 random=Random(f"{options.seed} {number}"),
-                jobs=[Job(client=client, namespace=NAMESPACE, name=f"shift-{number}-{one}") for one in range(JOBS)],
+                jobs=[
+                    Job(client=client, namespace=NAMESPACE, name=f"shift-{number}-{one}")
+                    for one in range(JOBS)
+                ],
             )
             await shift.work()
             shifts += 1
@@ -146,7 +160,10 @@ class Shift:
         for job in self.jobs:
             await job.create(replicas=1, annotations={names.DRAIN_TIMEOUT: "3s"})
         async with asyncio.TaskGroup() as group:
-            users = [group.create_task(self._resize(job, Random(self.random.random()))) for job in self.jobs]
+            users = [
+                group.create_task(self._resize(job, Random(self.random.random())))
+                for job in self.jobs
+            ]
             for fault in self.random.sample(FAULTS, len(FAULTS)):
                 await asyncio.sleep(self.random.uniform(0, 3))
                 await self._suffer(fault)
@@ -157,7 +174,9 @@ class Shift:
             await self._converge(job)
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
-        deleted = {act.uid for act in acts(self.tail.writes()) if act.uid}  # kwok, too, deletes pods
+        deleted = {
+            act.uid for act in acts(self.tail.writes()) if act.uid
+        }  # kwok, too, deletes pods
         for job in self.jobs:
             self.tally.violations += broken(versions, job=job.name, edits=set(), deleted=deleted)
             await job.delete()
@@ -197,8 +216,12 @@ class Shift:
         """Wait until another holds the Lease."""
         while (taken := taken_at(self.tail.writes(), before=before, since=at)) is None:
             if time.time() > at + GIVEN_UP:
-                self.tally.violations.append(f"nobody took over within {GIVEN_UP:.0f} s of a {fault}")
+                self.tally.violations.append(
+                    f"nobody took over within {GIVEN_UP:.0f} s of a {fault}"
+                )
                 return
             await asyncio.sleep(0.5)
         self.tally.took[fault].append(taken - at)
-        self.tally.violations += above(f"seconds of a takeover after a {fault}", taken - at, LONGEST)
+        self.tally.violations += above(
+            f"seconds of a takeover after a {fault}", taken - at, LONGEST
+        )

@@ -24,12 +24,18 @@ from tests.campaign.part import say
 from tests.lab.definitions import KUEUE, served
 from tests.lab.waiting import seen
 
-LABELS, CONFIGS, FILL, WAITING = "pod labels", "ConfigMaps", "a fill that no node takes", "waiting jobs"
+LABELS, CONFIGS, FILL, WAITING = (
+    "pod labels",
+    "ConfigMaps",
+    "a fill that no node takes",
+    "waiting jobs",
+)
 KINDS = (LABELS, CONFIGS, FILL, WAITING)
 
 # So many ended both webhooks before there was a bound.
 LABELLED, LABELLED_BYTES, CREATED_AT_ONCE = 132, 1_300 * 2**10, 4
-# Of a label in the template; no pod may have such a long one, and the operator gives its pods none of them.
+# Of a label in the template; no pod may have such a long one, and the operator gives its pods none
+# of them.
 LABEL_BYTES = 64 * 2**10
 CONFIGURED, CONFIG_BYTES = 20, 1_000 * 2**10
 QUEUED = 20
@@ -60,18 +66,27 @@ class Hoarder(Neighbour):
                 job = small(name)
                 job["metadata"]["labels"] = {LABEL_QUEUE: "nobody"}
                 await self._create(job)
-            await seen(self._workloads, lambda found: found >= QUEUED, "Workloads that wait", patience=PATIENCE)
+            await seen(
+                self._workloads,
+                lambda found: found >= QUEUED,
+                "Workloads that wait",
+                patience=PATIENCE,
+            )
         if LABELS in kinds:
             began = time.monotonic()
             slots = asyncio.Semaphore(CREATED_AT_ONCE)
 
             async def create(index: int) -> None:
                 async with slots:
-                    with suppress(errors.Conflict):  # an attempt that had no answer was stored all the same
+                    with suppress(
+                        errors.Conflict
+                    ):  # an attempt that had no answer was stored all the same
                         await self._create(_labelled(f"labelled-{index}"))
 
             await asyncio.gather(*map(create, range(LABELLED)))
-            say(f"{LABELLED} MPIJobs with {LABELLED_BYTES // 2**10} KiB of labels: {time.monotonic() - began:.0f} s")
+            say(
+                f"{LABELLED} MPIJobs with {LABELLED_BYTES // 2**10} KiB of labels: {time.monotonic() - began:.0f} s"
+            )
 
     def _work(self, kinds: Iterable[str]) -> list[Coroutine[Any, Any, None]]:
         work = super()._work(kinds)
@@ -85,7 +100,9 @@ class Hoarder(Neighbour):
         return work
 
     async def _workloads(self) -> int:
-        return len(msgspec.json.decode(await self.client.get(WORKLOADS.path(self.namespace)))["items"])
+        return len(
+            msgspec.json.decode(await self.client.get(WORKLOADS.path(self.namespace)))["items"]
+        )
 
     async def _configure(self) -> None:
         """Write to the ConfigMaps of its jobs as much as they hold, again and again."""
@@ -101,13 +118,24 @@ class Hoarder(Neighbour):
         for number in count(1):
             message = f"couldn't assign flavors: insufficient unused quota for nvidia.com/gpu, {number} more needed"
             at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            told = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": message}
-            await self._try("words of Kueue", path, {"status": {"conditions": [{**told, "lastTransitionTime": at}]}})
+            told = {
+                "type": "QuotaReserved",
+                "status": "False",
+                "reason": "Pending",
+                "message": message,
+            }
+            await self._try(
+                "words of Kueue",
+                path,
+                {"status": {"conditions": [{**told, "lastTransitionTime": at}]}},
+            )
             await asyncio.sleep(1)
 
     async def _try(self, what: str, path: str, body: Object) -> None:
         try:
-            await self.client.patch_object(path, body=body, content_type=MERGE_PATCH, limits=PATIENT)
+            await self.client.patch_object(
+                path, body=body, content_type=MERGE_PATCH, limits=PATIENT
+            )
             self.done[what] += 1
         except errors.KubeError:
             self.done[f"{what} refused"] += 1
@@ -124,7 +152,9 @@ def _waiting() -> list[str]:
 def _labelled(name: str) -> bytes:
     job = small(name)
     template = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
-    labels = {f"neighbour-{index}": "a" * LABEL_BYTES for index in range(LABELLED_BYTES // LABEL_BYTES)}
+    labels = {
+        f"neighbour-{index}": "a" * LABEL_BYTES for index in range(LABELLED_BYTES // LABEL_BYTES)
+    }
     template["metadata"] = {"labels": labels}
     return json.dumps(job).encode()
 
@@ -132,7 +162,9 @@ def _labelled(name: str) -> bytes:
 def _filling() -> Object:
     job = small("filling")
     bounds = {"min-replicas": "1", "max-replicas": "8", "autoscale": "fill"}
-    job["metadata"]["annotations"] |= {f"{names.PREFIX}{key}": value for key, value in bounds.items()}
+    job["metadata"]["annotations"] |= {
+        f"{names.PREFIX}{key}": value for key, value in bounds.items()
+    }
     [worker] = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
     worker["resources"]["limits"]["nvidia.com/gpu"] = TOO_MANY_GPUS
     return job

@@ -1,9 +1,10 @@
 """Hostile objects: reviews and watch lines with anything in the place of any value.
 
-A review must get an answer, without a fault of ours, and a patch only where it is due. A watch line or a page must cost
-at most its own object: it is read or counted as unreadable, its neighbours stay, and the plan for its job is made. What
-is kept of an object or an output is bounded. Each case may take 5 ms of the event loop's thread for each 100 KiB,
-10,000 values or 2,000 execs, measured as CPU time of that thread, best of three.
+A review must get an answer, without a fault of ours, and a patch only where it is due. A watch line
+or a page must cost at most its own object: it is read or counted as unreadable, its neighbours
+stay, and the plan for its job is made. What is kept of an object or an output is bounded. Each case
+may take 5 ms of the event loop's thread for each 100 KiB, 10,000 values or 2,000 execs, measured as
+CPU time of that thread, best of three.
 """
 
 import asyncio
@@ -59,7 +60,8 @@ BUDGET = 5.0
 A_PART, VALUES_A_PART = 100 * 2**10, 10_000
 # Execs of a launcher that may take as long: a job of 1,000 workers has as many.
 EXECS_A_PART = 2_000
-# What a patch may touch: of launchers, of workers (main process and grace), of ConfigMaps, of a status.
+# What a patch may touch: of launchers, of workers (main process and grace), of ConfigMaps, of a
+# status.
 PATCHED = re.compile(
     r"add /spec/volumes/\d+/configMap/items/\d+|add /spec(/initContainers/\d+|/containers/\d+)?/securityContext.*"
     r"|replace /spec/containers/\d+/(command|args)|add /spec/terminationGracePeriodSeconds"
@@ -118,7 +120,9 @@ async def _run(options: Options) -> Outcome:
     return Outcome(runs=tally.runs, violations=tuple(tally.violations), numbers=f"{found}; {cost}")
 
 
-async def _timed(case: Callable[[], Awaitable[None]], sent: bytes, tally: Tally, more: float = 0.0) -> bool:
+async def _timed(
+    case: Callable[[], Awaitable[None]], sent: bytes, tally: Tally, more: float = 0.0
+) -> bool:
     """Run a case; return False if it was too slow each of three times."""
     size, values = len(sent), sum(map(sent.count, (b",", b"{", b"[")))
     parts = max(1.0, size / A_PART, values / VALUES_A_PART, more)
@@ -140,14 +144,31 @@ Spots = list[tuple[bytes, bytes]]
 def _spoiled(random: Random, found: Spots) -> bytes:
     before, after = random.choice(found)
     large = random.randrange(LARGE) == 0
-    return before + (texts.filling(random, random.choice(SIZES)) if large else texts.fragment(random)) + after
+    return (
+        before
+        + (texts.filling(random, random.choice(SIZES)) if large else texts.fragment(random))
+        + after
+    )
 
 
 # ---- Reviews
 
-JOB = mpi_job(replicas=3, command=ELASTIC, annotations={"mpijob-elastic/min-replicas": "2"}, conditions=["Created"])
-COUNTED = {**JOB, "status": {**JOB["status"], "replicaStatuses": {"Launcher": {}, "Worker": {"active": 3}}}}
-SCALE = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": JOB["metadata"], "spec": {"replicas": 3}}
+JOB = mpi_job(
+    replicas=3,
+    command=ELASTIC,
+    annotations={"mpijob-elastic/min-replicas": "2"},
+    conditions=["Created"],
+)
+COUNTED = {
+    **JOB,
+    "status": {**JOB["status"], "replicaStatuses": {"Launcher": {}, "Worker": {"active": 3}}},
+}
+SCALE = {
+    "apiVersion": "autoscaling/v1",
+    "kind": "Scale",
+    "metadata": JOB["metadata"],
+    "spec": {"replicas": 3},
+}
 EVICTION = {
     "apiVersion": "policy/v1",
     "kind": "Eviction",
@@ -163,7 +184,9 @@ TABLES = (handlers.mutating(CONTEXT), handlers.validating(CONTEXT))
 
 def _reviews(random: Random) -> Iterator[Spots]:
     """Yield the spots of each kind of review, as it is sent and with a value spoiled already."""
-    grown = mpi_job(replicas=5, slots=2, command=["sh", "-c", "exec horovodrun -np 2 x"], conditions=["Created"])
+    grown = mpi_job(
+        replicas=5, slots=2, command=["sh", "-c", "exec horovodrun -np 2 x"], conditions=["Created"]
+    )
     documents = [
         review(objects.launcher(JOB)),
         review(objects.worker(JOB, 0)),
@@ -228,7 +251,9 @@ def _foreign(sent: bytes, answered: bytes, *, check_whole: bool) -> str:
         obj = json.loads(sent)["request"]["object"]
         owners = obj["metadata"].get("ownerReferences", ())
         is_job = obj.get("kind") == "MPIJob" or "replicaStatuses" in obj.get("status", {})
-        if not is_job and not any(owner["kind"] == "MPIJob" and owner["controller"] for owner in owners):
+        if not is_job and not any(
+            owner["kind"] == "MPIJob" and owner["controller"] for owner in owners
+        ):
             return f"a patch of what no MPIJob controls: {operations}"
         try:
             changed = jsonpatch.make_patch(obj, jsonpatch.apply_patch(obj, operations)).patch
@@ -264,8 +289,16 @@ async def _output(random: Random, tally: Tally) -> None:
 # ---- Watch lines and pages
 
 WORKLOAD = {
-    "metadata": {"name": "train-launcher", "ownerReferences": objects.launcher(JOB)["metadata"]["ownerReferences"]},
-    "spec": {"queueName": "team", "priority": 1, "active": True, "podSets": [{"name": "workers", "count": 3}]},
+    "metadata": {
+        "name": "train-launcher",
+        "ownerReferences": objects.launcher(JOB)["metadata"]["ownerReferences"],
+    },
+    "spec": {
+        "queueName": "team",
+        "priority": 1,
+        "active": True,
+        "podSets": [{"name": "workers", "count": 3}],
+    },
     "status": {
         "conditions": [{"type": "QuotaReserved", "status": "False", "message": "waits"}],
         "admission": {"podSetAssignments": [{"name": "workers", "flavors": {"cpu": "spot"}}]},
@@ -273,7 +306,11 @@ WORKLOAD = {
     },
 }
 KEEPS = frozenset(
-    {(), ("metadata",), *(("metadata", key) for key in ("name", "namespace", "uid", "resourceVersion", "selfLink"))}
+    {
+        (),
+        ("metadata",),
+        *(("metadata", key) for key in ("name", "namespace", "uid", "resourceVersion", "selfLink")),
+    }
 )
 VERSION = b'"@VERSION"'
 NEIGHBOUR = "neighbour"
@@ -300,7 +337,9 @@ class Stage:
             role["template"]["metadata"] = {"labels": {"team": "a"}}
         job = {**new, "status": {**COUNTED["status"], "startTime": "2026-01-01T00:00:00Z"}}
         pods = [objects.launcher(JOB), *(objects.worker(JOB, index) for index in range(3))]
-        workloads = next(one.served.cache for one in caches._by_job if one.served.resource == WORKLOADS)
+        workloads = next(
+            one.served.cache for one in caches._by_job if one.served.resource == WORKLOADS
+        )
         self._kinds: list[tuple[WatchCache[Any], Spots]] = []
         kinds: list[tuple[Any, Object]] = [
             *((caches.jobs, one) for one in (job, new)),
@@ -347,21 +386,29 @@ class Stage:
 
     async def _line(self, cache: WatchCache[Any], spoiled: bytes) -> None:
         self._version += 1
-        text = b'{"type":"MODIFIED","object":' + spoiled.replace(VERSION, b'"%d"' % self._version) + b"}"
+        text = (
+            b'{"type":"MODIFIED","object":'
+            + spoiled.replace(VERSION, b'"%d"' % self._version)
+            + b"}"
+        )
         await cache._take(text)
         assert cache.store.position == self._version
 
     async def _page(self, cache: WatchCache[Any], spoiled: bytes) -> None:
         bad = spoiled.replace(VERSION, b'"5"')
         good = b'{"metadata":{"name":"b","namespace":"default","resourceVersion":"5"}}'
-        page = await wire.read_page(b'{"items":[%s,%s,%s],"metadata":{"resourceVersion":"5"}}' % (good, bad, good))
+        page = await wire.read_page(
+            b'{"items":[%s,%s,%s],"metadata":{"resourceVersion":"5"}}' % (good, bad, good)
+        )
         items = [bytes(item) for item in page.items or ()]
         assert items == [good, bad, good]
         for item in items:
             await cache._read(item)
 
     def _plan(self) -> None:
-        if (view := self._caches.view(JobKey("default", "train"), probes=views.never_asked)) is not None:
+        if (
+            view := self._caches.view(JobKey("default", "train"), probes=views.never_asked)
+        ) is not None:
             decide(view, now=1.8e9)
 
 
@@ -370,8 +417,17 @@ def _kept(facts: Any) -> int:
 
 
 def _identified(document: Object) -> Object:
-    metadata = {"labels": {}, "annotations": {}, "uid": "u", **document["metadata"], "namespace": "default"}
-    return {**copy.deepcopy(document), "metadata": {**metadata, "resourceVersion": VERSION[1:-1].decode()}}
+    metadata = {
+        "labels": {},
+        "annotations": {},
+        "uid": "u",
+        **document["metadata"],
+        "namespace": "default",
+    }
+    return {
+        **copy.deepcopy(document),
+        "metadata": {**metadata, "resourceVersion": VERSION[1:-1].decode()},
+    }
 
 
 def _remembering(config: Object) -> Object:
@@ -379,7 +435,11 @@ def _remembering(config: Object) -> Object:
     script = names.discover_hosts(["train-worker-0"], slots=1)
     memory = render_memory(Memory(added_at=1.7e9, script=script_fingerprint(script)))
     metadata = {**config["metadata"], "annotations": {names.MEMORY: memory}}
-    return {**config, "metadata": metadata, "data": {**config["data"], names.KEY_DISCOVER_HOSTS: script}}
+    return {
+        **config,
+        "metadata": metadata,
+        "data": {**config["data"], names.KEY_DISCOVER_HOSTS: script},
+    }
 
 
 def _running(pod: Object) -> Object:
@@ -387,11 +447,15 @@ def _running(pod: Object) -> Object:
     status = {
         "phase": "Running",
         "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": at}],
-        "containerStatuses": [{"name": "main", "state": {"running": {"startedAt": at}}, "lastState": {}}],
+        "containerStatuses": [
+            {"name": "main", "state": {"running": {"startedAt": at}}, "lastState": {}}
+        ],
     }
     return {**pod, "spec": {**pod["spec"], "nodeName": "node-1"}, "status": status}
 
 
-WORKER, LAUNCHER = (texts.compact(_running(pod)) for pod in (objects.worker(JOB, 0), objects.launcher(JOB)))
+WORKER, LAUNCHER = (
+    texts.compact(_running(pod)) for pod in (objects.worker(JOB, 0), objects.launcher(JOB))
+)
 PODS = DirectClient(_pod)
 EVICTIONS = Evictions(PODS, context=CONTEXT, secret_path=lambda: "")

@@ -37,8 +37,20 @@ VALUES: tuple[Any, ...] = (
 )
 # What fills an object: list items, and the text between them.
 UNITS = (
-    *(b"{}", b"[]", b"null", b"0", b'""', b'{"name":"a"}', b'{"value":"horovodrun"}', b'{"command":["sh","-c","a;"]}'),
-    *(b'{"apiVersion":"kubeflow.org/v1","kind":"MPIJob","name":"a","uid":"a"}', b'{"type":"Ready","status":"True"}'),
+    *(
+        b"{}",
+        b"[]",
+        b"null",
+        b"0",
+        b'""',
+        b'{"name":"a"}',
+        b'{"value":"horovodrun"}',
+        b'{"command":["sh","-c","a;"]}',
+    ),
+    *(
+        b'{"apiVersion":"kubeflow.org/v1","kind":"MPIJob","name":"a","uid":"a"}',
+        b'{"type":"Ready","status":"True"}',
+    ),
 )
 SCRIPTS = (
     *(b"a;", b"'", b'\\"', b"horovodrun;", b"echo horovodrun;", b"sh -c "),
@@ -57,7 +69,9 @@ def fragment(random: Random) -> bytes:
     if kind < 0.8:
         return json.dumps([random.choice(WORDS) for _ in range(random.randrange(8))]).encode()
     if kind < 0.95:
-        return json.dumps("".join(random.choices((*WORDS, " ", *TEXTS[:4]), k=random.randrange(12)))).encode()
+        return json.dumps(
+            "".join(random.choices((*WORDS, " ", *TEXTS[:4]), k=random.randrange(12)))
+        ).encode()
     return deep(random, random.randrange(1, 1200))
 
 
@@ -80,7 +94,9 @@ def filling(random: Random, size: int) -> bytes:
         return b'["sh","-c","%s horovodrun"]' % (script * (min(size, longest) // len(script)))
     if kind == 3:
         prefixes = random.choices([b"", b"mpijob-elastic/"], k=size // 14)
-        return b"{%s}" % b",".join(b'"%s%d":""' % (prefix, number) for number, prefix in enumerate(prefixes))
+        return b"{%s}" % b",".join(
+            b'"%s%d":""' % (prefix, number) for number, prefix in enumerate(prefixes)
+        )
     if kind == 4:  # what takes as much once it is compressed, as one text or as many
         words = [random.randbytes(25).hex().encode() for _ in range(size // 54)]
         return random.choice((b'"%s"' % b"".join(words), b'["%s"]' % b'","'.join(words)))
@@ -91,13 +107,25 @@ def filling(random: Random, size: int) -> bytes:
 def output(random: Random, longest: int) -> str:
     """Return what a launcher may print in place of its execs."""
     unit = random.choice(
-        ("1 2 a-worker-0\n", "1 2 a-worker-0--container", "\n", "1 ", "-worker-", "a" * 253, *TEXTS[1:6])
+        (
+            "1 2 a-worker-0\n",
+            "1 2 a-worker-0--container",
+            "\n",
+            "1 ",
+            "-worker-",
+            "a" * 253,
+            *TEXTS[1:6],
+        )
     )
-    size = random.choice((0, 1_000, 100_000, longest) if random.randrange(LARGE) == 0 else (0, 1_000))
+    size = random.choice(
+        (0, 1_000, 100_000, longest) if random.randrange(LARGE) == 0 else (0, 1_000)
+    )
     return random.choice(("main 1\n", "main ", "")) + unit * (size // len(unit))
 
 
-def spots(document: Any, kept: frozenset[tuple[str | int, ...]] = frozenset()) -> list[tuple[bytes, bytes]]:
+def spots(
+    document: Any, kept: frozenset[tuple[str | int, ...]] = frozenset()
+) -> list[tuple[bytes, bytes]]:
     """Return the text before and after each value of a document, but for places that are `kept`."""
     found = []
     for *parents, last in list(places(document)):

@@ -18,14 +18,19 @@ NODES = 10  # kwok lets each hold 110 pods
 
 @contextmanager
 def served(
-    *, nodes: int = NODES, beside: Callable[[Cluster], AbstractContextManager[None]] = lambda _: nullcontext()
+    *,
+    nodes: int = NODES,
+    beside: Callable[[Cluster], AbstractContextManager[None]] = lambda _: nullcontext(),
 ) -> Iterator[tuple[Cluster, Installed, Webhook]]:
     """Yield a lab in which the product is installed, and whose webhook runs and is called.
 
     beside: what has to be there before it.
     """
     options = Options(nodes=nodes)
-    with Cluster.start(name=f"campaign-{secrets.token_hex(3)}", options=options) as cluster, beside(cluster):
+    with (
+        Cluster.start(name=f"campaign-{secrets.token_hex(3)}", options=options) as cluster,
+        beside(cluster),
+    ):
         installed = install_into(cluster)
         with Webhook.start(cluster, installed) as webhook:
             until(lambda: called(cluster))
@@ -34,4 +39,6 @@ def served(
 
 async def user(cluster: Cluster) -> ApiWriter:
     """Return a client with all rights, as a context manager."""
-    return await clients.connect(user_agent="mpijob-elastic-campaign-user", kubeconfig=cluster.kubeconfig)
+    return await clients.connect(
+        user_agent="mpijob-elastic-campaign-user", kubeconfig=cluster.kubeconfig
+    )

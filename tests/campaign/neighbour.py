@@ -37,12 +37,14 @@ IDLE = 128
 ELSEWHERE = "127.0.0.2"
 EDITS_A_MINUTE, SMALL_JOBS, EDITORS = 3_000, 20, 16
 HUNG, HUNG_JOBS = 320, 4
-# Longer than a probe waits (act/worker_probes, PROBE_TIMEOUT), and bounded so that few run at a time in a pod.
+# Longer than a probe waits (act/worker_probes, PROBE_TIMEOUT), and bounded so that few run at a
+# time in a pod.
 HANGS = 15
 PATIENCE = 300.0
 # The API server itself gives up after 60 s.
 PATIENT = Timeouts(attempt=70.0, throttled=20.0)
-# What etcd takes is 1.5 MiB with all that the API server adds. The sizes that are tried, in bytes, largest first.
+# What etcd takes is 1.5 MiB with all that the API server adds. The sizes that are tried, in bytes,
+# largest first.
 SIZES = tuple(size * 2**10 for size in (1_500, 1_400, 1_200, 1_000, 700, 500))
 # A launcher's argument may be so long (MAX_ARG_STRLEN of Linux is 128 KiB).
 _SCRIPT = 64 * 2**10
@@ -104,7 +106,15 @@ class Neighbour:
     async def leave(self) -> None:
         """Delete its jobs with their objects, and wait for that."""
         timeout = f"--timeout={PATIENCE:.0f}s"
-        arguments = ("delete", "mpijobs", "--all", "--cascade=foreground", "--namespace", self.namespace, timeout)
+        arguments = (
+            "delete",
+            "mpijobs",
+            "--all",
+            "--cascade=foreground",
+            "--namespace",
+            self.namespace,
+            timeout,
+        )
         await asyncio.to_thread(self.cluster.kubectl, *arguments)
         # Deleted in the operator's absence, so nobody makes pods of them again.
 
@@ -116,20 +126,28 @@ class Neighbour:
         for size in SIZES:
             body = SPECS[kind](self.random, size)
             try:
-                with contextlib.suppress(errors.Conflict):  # an attempt that had no answer was stored all the same
+                with contextlib.suppress(
+                    errors.Conflict
+                ):  # an attempt that had no answer was stored all the same
                     await self._create(body)
             except errors.KubeError as error:
                 refusals.append(f"{len(body) // 2**10} KiB: {error}")
                 continue
             say(f"the neighbour's {kind}: {len(body) // 2**10} KiB")
             return
-        raise AssertionError(f"the API server stores no job of the kind {kind}: {'; '.join(refusals)}")
+        raise AssertionError(
+            f"the API server stores no job of the kind {kind}: {'; '.join(refusals)}"
+        )
 
     async def _idle(self) -> None:
         """Keep a connection that never asks anything; it is opened again when the webhook ends it."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        where: Object = {"host": self.cluster.machine, "port": self.webhook_port, "local_addr": (ELSEWHERE, 0)}
+        where: Object = {
+            "host": self.cluster.machine,
+            "port": self.webhook_port,
+            "local_addr": (ELSEWHERE, 0),
+        }
         while True:
             with contextlib.suppress(OSError):
                 reader, writer = await asyncio.open_connection(**where, ssl=context)
@@ -138,7 +156,9 @@ class Neighbour:
                     await reader.read()
             await asyncio.sleep(1)
 
-    async def _edit(self, what: str, jobs: Iterable[str], numbers: Iterable[int], *, every: float) -> None:
+    async def _edit(
+        self, what: str, jobs: Iterable[str], numbers: Iterable[int], *, every: float
+    ) -> None:
         """Edit jobs in turn, each `every` so many seconds, or as soon as the API server has taken the edit before."""
         due = time.monotonic() + every * self.random.random()
         for job, number in zip(jobs, numbers, strict=False):
@@ -148,7 +168,9 @@ class Neighbour:
             # An annotation that the controller must look at each time.
             body = {"metadata": {"annotations": {names.DRAIN_TIMEOUT: f"{number % 600}s"}}}
             try:
-                await self.client.patch_object(path, body=body, content_type=MERGE_PATCH, limits=PATIENT)
+                await self.client.patch_object(
+                    path, body=body, content_type=MERGE_PATCH, limits=PATIENT
+                )
                 self.done[what] += 1
             except errors.KubeError:
                 self.done[f"{what} refused"] += 1
@@ -171,11 +193,18 @@ class Neighbour:
         async def overlay(pod: str) -> None:
             async with slots:
                 done = await exec_in_pod(
-                    self.client, self.namespace, pod, container="worker", command=command, timeout=60
+                    self.client,
+                    self.namespace,
+                    pod,
+                    container="worker",
+                    command=command,
+                    timeout=60,
                 )
                 assert done.exit_code == 0, done.stderr
 
-        await asyncio.gather(*(overlay(names.worker(name, index)) for name in hung for index in range(1, 1 + each)))
+        await asyncio.gather(
+            *(overlay(names.worker(name, index)) for name in hung for index in range(1, 1 + each))
+        )
         for name in hung:
             await jobs.resize(self.client, self.namespace, name, replicas=1)
         await self._until_listed(hung, 1)
@@ -186,13 +215,25 @@ class Neighbour:
             mine = [pod for pod in pods if pod["metadata"]["name"].startswith(prefix)]
             return sum(pod["status"].get("phase") == "Running" for pod in mine)
 
-        await seen(running, lambda found: found >= least, f"{least} running pods {prefix}", patience=PATIENCE)
+        await seen(
+            running,
+            lambda found: found >= least,
+            f"{least} running pods {prefix}",
+            patience=PATIENCE,
+        )
 
     async def _until_listed(self, hung: list[str], hosts: int) -> None:
         async def listed() -> list[int]:
-            return [len((await jobs.look(self.client, self.namespace, name)).hosts) for name in hung]
+            return [
+                len((await jobs.look(self.client, self.namespace, name)).hosts) for name in hung
+            ]
 
-        await seen(listed, lambda found: set(found) == {hosts}, f"{hosts} hosts of each hung job", patience=PATIENCE)
+        await seen(
+            listed,
+            lambda found: set(found) == {hosts},
+            f"{hosts} hosts of each hung job",
+            patience=PATIENCE,
+        )
 
 
 def small(name: str, *, replicas: int = 1, drain_timeout: str = "1s") -> Object:
@@ -206,7 +247,9 @@ def _scripts(random: Random, size: int) -> bytes:
     pod = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
     script = ["sh", "-c", line * (_SCRIPT // len(line))]
     image = pod["containers"][0]["image"]
-    pod["containers"] += [{"name": f"c{n}", "image": image, "command": script} for n in range(size // _SCRIPT)]
+    pod["containers"] += [
+        {"name": f"c{n}", "image": image, "command": script} for n in range(size // _SCRIPT)
+    ]
     return compact(job)
 
 
@@ -218,7 +261,10 @@ def _fields(random: Random, size: int) -> bytes:
 def _towers(random: Random, size: int) -> bytes:
     """Lists in lists, as deep as Python's decoder does not follow and the API server does, side by side."""
     depth = random.randrange(2_000, 9_000)
-    return _with("towers", b"[%s]" % b",".join(b"[" * depth + b"]" * depth for _ in range(size // (2 * depth))))
+    return _with(
+        "towers",
+        b"[%s]" % b",".join(b"[" * depth + b"]" * depth for _ in range(size // (2 * depth))),
+    )
 
 
 def _objects(random: Random, size: int) -> bytes:
@@ -226,7 +272,10 @@ def _objects(random: Random, size: int) -> bytes:
     tower = b""
     while not tower.startswith(b"{"):
         tower = deep(random, random.randrange(1_000, 3_000))
-    return _with("objects", b"{%s}" % b",".join(b'"k%d":%s' % (n, tower) for n in range(size // 3 // len(tower))))
+    return _with(
+        "objects",
+        b"{%s}" % b",".join(b'"k%d":%s' % (n, tower) for n in range(size // 3 // len(tower))),
+    )
 
 
 def _texts(random: Random, size: int) -> bytes:

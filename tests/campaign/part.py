@@ -18,7 +18,9 @@ class Options:
         """Yield 0, 1, 2, ...: `usual` numbers without `minutes`, else until that time is over, but at least one."""
         end = time.monotonic() + 60 * (self.minutes or 0.0)
         for number in count():
-            is_over = number >= usual if self.minutes is None else number > 0 and time.monotonic() >= end
+            is_over = (
+                number >= usual if self.minutes is None else number > 0 and time.monotonic() >= end
+            )
             if is_over:
                 return
             yield number

@@ -13,7 +13,9 @@ _TESTS = ("tests/product", "tests/modelcheck", "tests/tooling")
 
 def run(options: Options) -> Outcome:
     """Run rounds of all properties."""
-    return repeated(options, ROUNDS, *_TESTS, "-m", "hypothesis", numbers="200 examples for each property a run")
+    return repeated(
+        options, ROUNDS, *_TESTS, "-m", "hypothesis", numbers="200 examples for each property a run"
+    )
 
 
 def repeated(options: Options, usual: int, *tests: str, numbers: str) -> Outcome:

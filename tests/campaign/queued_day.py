@@ -21,8 +21,8 @@ from tests.peers.queued_jobs import ONE_GPU, QUICK
 from tests.peers.queues import queue_of_four
 
 GPU, QUOTA = "nvidia.com/gpu", 4
-# A guest of the same priority takes what the job does not need to go on; a second takes all while the job is suspended;
-# a chief of a higher priority takes all.
+# A guest of the same priority takes what the job does not need to go on; a second takes all while
+# the job is suspended; a chief of a higher priority takes all.
 GUEST, SECOND, CHIEF = "guest", "second", "chief"
 
 
@@ -30,7 +30,13 @@ GUEST, SECOND, CHIEF = "guest", "second", "chief"
 class QueuedDay(days.Day):
     """The day. trains: how many workers of each job train once Kueue has decided."""
 
-    WATCHED = (resources.MPI_JOBS, resources.PODS, resources.CONFIG_MAPS, resources.ROLES, WORKLOADS)
+    WATCHED = (
+        resources.MPI_JOBS,
+        resources.PODS,
+        resources.CONFIG_MAPS,
+        resources.ROLES,
+        WORKLOADS,
+    )
     CUT_FROM = ("create", "a guest comes", "suspended", "a chief comes")
     KINDS: ClassVar[tuple[Resource, ...]] = (*days.KINDS, WORKLOADS)
 
@@ -89,8 +95,14 @@ class QueuedDay(days.Day):
         mine = _history(_while_it_trains(self.versions, self.job.name, deleted))
         return [
             *([f"pods that may run ask for {most} GPUs of {QUOTA}"] if most > QUOTA else []),
-            *(f"rule 2: {pod} is deleted while it is published" for pod in mine.deleted_while_published()),
-            *(f"rule 4: {before!r} becomes {after!r} in one write" for before, after in mine.mixed_changes()),
+            *(
+                f"rule 2: {pod} is deleted while it is published"
+                for pod in mine.deleted_while_published()
+            ),
+            *(
+                f"rule 4: {before!r} becomes {after!r} in one write"
+                for before, after in mine.mixed_changes()
+            ),
         ]
 
 
@@ -123,7 +135,9 @@ def _while_it_trains(versions: list[Version], job: str, deleted: AbstractSet[str
     """Return the host lists, and the pods that we deleted though they had not failed, until the job ended."""
     launcher = [one for one in versions if (one.kind, one.name) == ("Pod", names.launcher(job))]
     ends = [one.number for one in launcher if one.content["status"].get("phase") == "Succeeded"]
-    failed = {_uid(one) for one in versions if one.content.get("status", {}).get("phase") == "Failed"}
+    failed = {
+        _uid(one) for one in versions if one.content.get("status", {}).get("phase") == "Failed"
+    }
     ours = {*deleted} - failed
     return [
         one
@@ -138,9 +152,13 @@ def _uid(version: Version) -> str:
     return uid
 
 
-async def _make(job: Job, replicas: int, *, annotations: dict[str, str] | None = None, priority: str = "") -> None:
+async def _make(
+    job: Job, replicas: int, *, annotations: dict[str, str] | None = None, priority: str = ""
+) -> None:
     labels = {LABEL_QUEUE: "team"} | ({LABEL_PRIORITY_CLASS: priority} if priority else {})
-    await job.create(replicas=replicas, worker_spec=ONE_GPU, annotations=annotations, job_labels=labels)
+    await job.create(
+        replicas=replicas, worker_spec=ONE_GPU, annotations=annotations, job_labels=labels
+    )
 
 
 async def _create(day: QueuedDay) -> None:

@@ -1,9 +1,10 @@
 """Random sequences of users' operations, foreign edits and misfortune beside the real operator, as Acto makes them.
 
-Each sequence has a job of its own. Many places play at once, each with its namespace, its controller and its operator:
-the operator's queue takes ten changes a second, so one for all would be minutes behind the steps. Every job must
-converge, and no safety rule may break on the way. A sequence that fails is shrunk and printed with its seed:
-`KEPT` in tests/lab/test_random_sequences.py is the place for it.
+Each sequence has a job of its own. Many places play at once, each with its namespace, its
+controller and its operator: the operator's queue takes ten changes a second, so one for all would
+be minutes behind the steps. Every job must converge, and no safety rule may break on the way. A
+sequence that fails is shrunk and printed with its seed: `KEPT` in
+tests/lab/test_random_sequences.py is the place for it.
 """
 
 import asyncio
@@ -22,7 +23,15 @@ from lab.operator.process import Operator
 from mpijob_elastic.kube import errors
 from tests.campaign.labs import served, user
 from tests.campaign.part import Options, Outcome, say
-from tests.campaign.sequence_place import PATIENCE, Place, come_true, mounts, placed, unlike, watched
+from tests.campaign.sequence_place import (
+    PATIENCE,
+    Place,
+    come_true,
+    mounts,
+    placed,
+    unlike,
+    watched,
+)
 from tests.campaign.sequence_rules import Version, broken
 from tests.campaign.sequence_steps import Step, create, delete, play, sequence, template, webhook
 from tests.lab.job import Job, State
@@ -41,7 +50,8 @@ SHORT_PATIENCE = 100.0
 class Tally:
     """The results so far.
 
-    seconds: of each sequence. taken: steps that found what they act on. violations: as in `Outcome`.
+    seconds: of each sequence. taken: steps that found what they act on. violations: as in
+    `Outcome`.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -76,7 +86,9 @@ def surroundings(
     """
     with served(beside=beside) as (cluster, installed, _), ExitStack() as stack:
         for index in range(places):
-            operator = Operator.start(cluster, namespace=namespace_of(index), gang_scheduling=gang_scheduling, qps=0)
+            operator = Operator.start(
+                cluster, namespace=namespace_of(index), gang_scheduling=gang_scheduling, qps=0
+            )
             stack.enter_context(operator)
         yield cluster, installed
 
@@ -158,16 +170,22 @@ async def _attempt(place: Place, steps: tuple[Step, ...], *, patience: float) ->
     async with watched(job, versions):
         try:
             await play(place, job, steps)
-            wrong += filter(None, [await _converged(place, job, steps[0], versions, patience=patience)])
+            wrong += filter(
+                None, [await _converged(place, job, steps[0], versions, patience=patience)]
+            )
         except (AssertionError, TimeoutError, errors.ApiError) as error:
             wrong.append(f"{type(error).__name__}: {error}")
     with contextlib.suppress(errors.KubeError):
         await job.delete()
-    wrong += broken(versions, job=job.name, edits=place.edits, deleted=place.deleted_by_us - place.deleted)
+    wrong += broken(
+        versions, job=job.name, edits=place.edits, deleted=place.deleted_by_us - place.deleted
+    )
     return "; ".join(wrong)
 
 
-async def _converged(place: Place, job: Job, first: Step, versions: list[Version], *, patience: float) -> str:
+async def _converged(
+    place: Place, job: Job, first: Step, versions: list[Version], *, patience: float
+) -> str:
     """Undo what keeps a job from its size, and wait until it is whole and nobody writes; return what is wrong."""
     with contextlib.suppress(errors.NotFound):
         await webhook(place, job, "back")
@@ -180,7 +198,12 @@ async def _converged(place: Place, job: Job, first: Step, versions: list[Version
 
     async def look(state: State) -> str:
         launcher = state.launcher
-        if state.launcher_runs and not mounts(state) and launcher and "deletionTimestamp" not in launcher["metadata"]:
+        if (
+            state.launcher_runs
+            and not mounts(state)
+            and launcher
+            and "deletionTimestamp" not in launcher["metadata"]
+        ):
             with contextlib.suppress(errors.NotFound, errors.Conflict):
                 await delete(place, job, "launcher")  # as the notice advises
         return unlike(job, state)

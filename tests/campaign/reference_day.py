@@ -29,8 +29,8 @@ SCALE_TIMEOUT = "4s"
 class Day(days.Day):
     """A day of a job, and what was done to it.
 
-    pool: name of the day's own two nodes but for `-0` and `-1`. going: those that go. busy: uids of pods whose ranks
-    never leave. collected: uids of pods that go with their node.
+    pool: name of the day's own two nodes but for `-0` and `-1`. going: those that go. busy: uids of
+    pods whose ranks never leave. collected: uids of pods that go with their node.
     """
 
     WATCHED = (
@@ -80,7 +80,9 @@ class Day(days.Day):
     async def is_whole(self, state: State) -> str:
         running = {name: pod for name, pod in state.workers.items() if not holds_place(pod)}
         lame = [name for name, pod in running.items() if pod["status"].get("phase") != "Running"]
-        moving = [name for name, pod in state.workers.items() if pod["spec"].get("nodeName") in self.going]
+        moving = [
+            name for name, pod in state.workers.items() if pod["spec"].get("nodeName") in self.going
+        ]
         return unlike(self.job, state) or ", ".join([*lame, *moving])
 
     def broken(self, *, deleted: AbstractSet[str], lags: Lags) -> list[str]:
@@ -88,7 +90,8 @@ class Day(days.Day):
             self.versions,
             job=self.job.name,
             edits=set(),
-            # A deletion at which the controller was killed counts as done, and the garbage collector deletes too.
+            # A deletion at which the controller was killed counts as done, and the garbage
+            # collector deletes too.
             deleted={*deleted} - self.collected,
             busy=self.busy,
             going=self.going,
@@ -117,13 +120,21 @@ async def _announce(day: Day) -> None:
     state = await day.job.state()
     going = state.workers[day.job.workers(1)[0]]["spec"]["nodeName"]
     day.going.add(going)
-    body = {"spec": {"taints": [taint(day.pool), {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}}
-    await day.job.client.patch_object(resources.NODES.path(None, going), body=body, content_type=MERGE_PATCH)
+    body = {
+        "spec": {
+            "taints": [taint(day.pool), {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
+        }
+    }
+    await day.job.client.patch_object(
+        resources.NODES.path(None, going), body=body, content_type=MERGE_PATCH
+    )
 
 
 async def _remove_node(day: Day) -> None:
     pods = (await day.job.state()).workers.values()
-    day.collected.update(pod["metadata"]["uid"] for pod in pods if pod["spec"].get("nodeName") in day.going)
+    day.collected.update(
+        pod["metadata"]["uid"] for pod in pods if pod["spec"].get("nodeName") in day.going
+    )
     for going in day.going:
         await day.job.client.delete_object(resources.NODES.path(None, going))
 

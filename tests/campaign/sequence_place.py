@@ -1,8 +1,8 @@
 """Random sequences: a namespace with a controller of its own, in which sequences are played one after the other.
 
-The controller is in this process, so that a step can move its clock and end it as a node that fails does: its
-connections are cut first, so it neither finishes a write nor releases its Lease. It has the rights of the installed
-controller, and its Lease is in the namespace.
+The controller is in this process, so that a step can move its clock and end it as a node that fails
+does: its connections are cut first, so it neither finishes a write nor releases its Lease. It has
+the rights of the installed controller, and its Lease is in the namespace.
 """
 
 import asyncio
@@ -30,10 +30,12 @@ from tests.lab.controllers import settings_for
 from tests.lab.job import Job, Object, State
 
 AGENT = "mpijob-elastic-campaign"
-# Long enough that a busy machine seldom costs a leader its Lease, seldom enough that many leaders are a small load.
+# Long enough that a busy machine seldom costs a leader its Lease, seldom enough that many leaders
+# are a small load.
 TIMES = LeaseTimes(duration=15.0, renew_deadline=12.0, retry=4.0, attempt=5.0, look=1.0)
-# Seconds until a sequence has converged. The operator puts a job off by 5 ms * 2^n where n events came before a sync
-# succeeds ([operator] AddRateLimited at each event), which was 655 s twice; client-go puts off by 1,000 s at most.
+# Seconds until a sequence has converged. The operator puts a job off by 5 ms * 2^n where n events
+# came before a sync succeeds ([operator] AddRateLimited at each event), which was 655 s twice;
+# client-go puts off by 1,000 s at most.
 PATIENCE = 1100.0
 # Notices that a job which is as it should be may have.
 EXPECTED = ("HostListContested", "Parked", "SizeNotAllowed")
@@ -67,9 +69,9 @@ class _Writer(ApiWriter):
 class Place:
     """A namespace, the controller of its own, and what was done to the present job.
 
-    ahead: seconds by which the controller's clock is ahead. taken: steps that found what they act on.
-    edits: (kind, name, resourceVersion) of foreign edits. deleted: uids of pods that users deleted; deleted_by_us: of
-    those that the controller did. signs: as `Settings` has them.
+    ahead: seconds by which the controller's clock is ahead. taken: steps that found what they act
+    on. edits: (kind, name, resourceVersion) of foreign edits. deleted: uids of pods that users
+    deleted; deleted_by_us: of those that the controller did. signs: as `Settings` has them.
     """
 
     namespace: str
@@ -90,8 +92,12 @@ class Place:
         self._stop = asyncio.Event()
         settings = settings_for(self.namespace, times=TIMES, signs=self.signs)
         configuration = Configuration()
-        await config.load_kube_config(config_file=str(self.kubeconfig), client_configuration=configuration)
-        client = await self._connection.enter_async_context(_Writer(configuration, self.deleted_by_us))
+        await config.load_kube_config(
+            config_file=str(self.kubeconfig), client_configuration=configuration
+        )
+        client = await self._connection.enter_async_context(
+            _Writer(configuration, self.deleted_by_us)
+        )
         controller = Controller(client, settings, now=lambda: time.time() + self.ahead)
         self._task = asyncio.create_task(controller.run(self._stop))
 
@@ -131,7 +137,11 @@ async def placed(client: ApiWriter, installed: Installed, namespace: str) -> Asy
 async def grant_lease(client: ApiWriter, namespace: str) -> None:
     """Let the installed controller have its Lease here too, with the verbs that it has in its own namespace."""
     metadata, api = {"name": AGENT}, "rbac.authorization.k8s.io"
-    rule = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "patch", "create"]}
+    rule = {
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "verbs": ["get", "patch", "create"],
+    }
     who = {"kind": "ServiceAccount", "name": names.CONTROLLER, "namespace": names.NAMESPACE}
     role = {"apiVersion": f"{api}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]}
     reference = {"apiGroup": api, "kind": "Role", "name": AGENT}
@@ -150,8 +160,16 @@ async def watched(job: Job, versions: list[Version]) -> AsyncIterator[str]:
     name = f"{job.name}-worker-9"
     group = {names.LABEL_GROUP_NAME: names.GROUP, names.LABEL_JOB_NAME: job.name}
     labels = {**group, names.LABEL_JOB_ROLE: names.ROLE_WORKER}
-    spec = {"containers": [{"name": "worker", "image": "horovod:test"}], "terminationGracePeriodSeconds": 1}
-    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
+    spec = {
+        "containers": [{"name": "worker", "image": "horovod:test"}],
+        "terminationGracePeriodSeconds": 1,
+    }
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
+    }
     watching = asyncio.create_task(record(job.client, job.namespace, versions))
     try:
         await job.client.create_object(resources.PODS.path(job.namespace), body=body)
@@ -163,7 +181,9 @@ async def watched(job: Job, versions: list[Version]) -> AsyncIterator[str]:
             await job.client.delete_object(resources.PODS.path(job.namespace, name))
 
 
-async def come_true(job: Job, look: Look, versions: list[Version], *, quiet: float, patience: float) -> str:
+async def come_true(
+    job: Job, look: Look, versions: list[Version], *, quiet: float, patience: float
+) -> str:
     """Wait until all is as it should be and nothing is written for so many seconds; return what is wrong at last.
 
     versions: what was written in the namespace; it grows.
@@ -199,7 +219,9 @@ def unlike(job: Job, state: State) -> str:
     hosts = pods[: max(sizes)] if sizes else pods
     wanted = {
         "the workers": sorted(state.workers) == sorted(every) == sorted(state.running),
-        "the placeholders": all(holds_place(pod) == (name not in pods) for name, pod in state.workers.items()),
+        "the placeholders": all(
+            holds_place(pod) == (name not in pods) for name, pod in state.workers.items()
+        ),
         "the hosts": listed(state) == hosts,
         "the hostfile": state.hostfile == [f"{pod} slots=1" for pod in hosts],
         "the Role": {*pods} <= {*state.exec_names},
@@ -217,7 +239,9 @@ def trainable(job: Job, state: State) -> list[str]:
 
 def holds_place(pod: Object) -> bool:
     """Return whether a pod is a placeholder, which waits for good."""
-    return {"name": names.GATE_PARKED} in pod["spec"].get("schedulingGates", ()) and "nodeName" not in pod["spec"]
+    return {"name": names.GATE_PARKED} in pod["spec"].get(
+        "schedulingGates", ()
+    ) and "nodeName" not in pod["spec"]
 
 
 def listed(state: State) -> list[str]:

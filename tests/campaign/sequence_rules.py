@@ -1,7 +1,8 @@
 """Random sequences: the safety rules (docs/architecture.md) on everything that the API server stored of one job.
 
-Nothing here asks `decide`. resourceVersions of one etcd are one sequence over all kinds. The controller decides on what
-its watches have brought, so what it needs may be `TOLERANCE` seconds old; what its preconditions guard may not.
+Nothing here asks `decide`. resourceVersions of one etcd are one sequence over all kinds. The
+controller decides on what its watches have brought, so what it needs may be `TOLERANCE` seconds
+old; what its preconditions guard may not.
 """
 
 import asyncio
@@ -29,10 +30,12 @@ Object = dict[str, Any]
 WATCHED = (resources.MPI_JOBS, resources.PODS, resources.CONFIG_MAPS, resources.ROLES)
 # Seconds by which a watch may lag on a busy machine.
 TOLERANCE = 5.0
-# Seconds by which the watch of a kind lags, where it is made to; what a precondition or a live read guards may not.
+# Seconds by which the watch of a kind lags, where it is made to; what a precondition or a live read
+# guards may not.
 Lags = Mapping[str, float]
-# Seconds that a rank has to leave at least, where its drain-timeout is not shorter: see decide.drain; and how much
-# nearer two events may seem than they were, because the API server notes whole seconds.
+# Seconds that a rank has to leave at least, where its drain-timeout is not shorter: see
+# decide.drain; and how much nearer two events may seem than they were, because the API server notes
+# whole seconds.
 LEAST_DRAIN, BLUR = 2.0, 1.0
 
 
@@ -55,15 +58,22 @@ async def record(client: ApiWriter, namespace: str, into: list[Version]) -> None
             group.create_task(_follow(client, resource, namespace, into))
 
 
-async def _follow(client: ApiWriter, resource: resources.Resource, namespace: str, into: list[Version]) -> None:
+async def _follow(
+    client: ApiWriter, resource: resources.Resource, namespace: str, into: list[Version]
+) -> None:
     known: set[str] = set()
     while True:
         try:
-            async with client.stream(resource.path(namespace), query={"watch": "true"}, silence=3600) as lines:
+            async with client.stream(
+                resource.path(namespace), query={"watch": "true"}, silence=3600
+            ) as lines:
                 async for line in lines:
                     event = msgspec.json.decode(line)
                     metadata = event["object"].get("metadata", {})
-                    if event["type"] in ("ADDED", "MODIFIED", "DELETED") and metadata["resourceVersion"] not in known:
+                    if (
+                        event["type"] in ("ADDED", "MODIFIED", "DELETED")
+                        and metadata["resourceVersion"] not in known
+                    ):
                         known.add(metadata["resourceVersion"])
                         into.append(
                             Version(
@@ -110,7 +120,11 @@ class _Job:
         """The versions that the controller may have seen as the last."""
         found = self.past[kind, name]
         replaced = [after.at for after in found[1:]] + [at]
-        return [version for version, until in zip(found, replaced, strict=True) if until >= at - TOLERANCE - lag]
+        return [
+            version
+            for version, until in zip(found, replaced, strict=True)
+            if until >= at - TOLERANCE - lag
+        ]
 
     def cached(self, kind: str, name: str, *, at: float) -> list[Version]:
         """Those that it may have seen by its watch, which may lag."""
@@ -161,8 +175,12 @@ def _config(known: _Job, new: Version) -> Iterator[str]:
     old = known.last("ConfigMap", new.name)
     script = new.content.get("data", {}).get(names.KEY_DISCOVER_HOSTS)
     parsed = None if script is None else parse_script(script)
-    strangers = [host for host in parsed.hosts if not _is_worker(host, known.name)] if parsed else []
-    hosts = parsed.hosts if parsed and not strangers else None  # a list that names strangers is garbage
+    strangers = (
+        [host for host in parsed.hosts if not _is_worker(host, known.name)] if parsed else []
+    )
+    hosts = (
+        parsed.hosts if parsed and not strangers else None
+    )  # a list that names strangers is garbage
     if new.deleted or old is None or _uid(old) != _uid(new):
         known.hosts, known.memory_lost = hosts or (), False
         known.left.clear()
@@ -193,17 +211,28 @@ def _published(
         hosts=set(before or ()),
         size=sys.maxsize,  # which is judged at deletions
         runs=running,
-        ready={pod for pod in pods if any(_ready(one) and _owner(one) for one in known.cached("Pod", pod, at=new.at))},
+        ready={
+            pod
+            for pod in pods
+            if any(_ready(one) and _owner(one) for one in known.cached("Pod", pod, at=new.at))
+        },
         role={pod for role in roles for pod in _exec_names(role)},
     )
     dying = launcher is not None and not launcher.deleted and not known.memory_lost
-    lost = {host for uid, host in known.dead if dying and launcher is not None and uid == _uid(launcher)}
+    lost = {
+        host for uid, host in known.dead if dying and launcher is not None and uid == _uid(launcher)
+    }
     yield from rules.published(job, rules.Listing(hosts=set(hosts), blacklisted=lost))
 
 
 def _role(known: _Job, new: Version) -> Iterator[str]:
     old = known.last("Role", new.name)
-    if old is None or new.deleted or _uid(old) != _uid(new) or ("Role", new.name, str(new.number)) in known.edits:
+    if (
+        old is None
+        or new.deleted
+        or _uid(old) != _uid(new)
+        or ("Role", new.name, str(new.number)) in known.edits
+    ):
         return
     yield from rules.granted({*_exec_names(old)}, {*_exec_names(new)})
 
@@ -211,11 +240,20 @@ def _role(known: _Job, new: Version) -> Iterator[str]:
 def _pod(known: _Job, new: Version) -> Iterator[str]:
     old = known.last("Pod", new.name)
     launcher = known.last("Pod", names.launcher(known.name))
-    ends = (_going(new) or new.deleted) and (old is None or not (_going(old) or old.deleted) or _uid(old) != _uid(new))
+    ends = (_going(new) or new.deleted) and (
+        old is None or not (_going(old) or old.deleted) or _uid(old) != _uid(new)
+    )
     fails = _phase(new) == "Failed" and (old is None or _phase(old) != "Failed")
     host = next((host for host in known.hosts or () if names.pod_of(host) == new.name), None)
-    # A job that is switched off keeps its names; probes of its workers find the lost rank once it is on again.
-    if (ends or fails) and host and launcher and _started(launcher) and all(_elastic(known, at=new.at)):
+    # A job that is switched off keeps its names; probes of its workers find the lost rank once it
+    # is on again.
+    if (
+        (ends or fails)
+        and host
+        and launcher
+        and _started(launcher)
+        and all(_elastic(known, at=new.at))
+    ):
         known.dead.add((_uid(launcher), host))
     if ends and _uid(new) in known.busy and launcher and new.name in known.left:
         known.dead.add((_uid(launcher), known.left[new.name].host))
@@ -242,7 +280,9 @@ def _worker_deleted(known: _Job, new: Version, old: Version) -> Iterator[str]:
     job = rules.Job(
         elastic=any(_elastic(known, at=new.at)),
         hosts=set() if finished else set(known.hosts or ()),
-        size=sys.maxsize if all(index < job.replicas and index not in job.skips for job in jobs) else 0,
+        size=sys.maxsize
+        if all(index < job.replicas and index not in job.skips for job in jobs)
+        else 0,
         ended=launcher is not None and _phase(launcher) in ("Succeeded", "Failed"),
         cleans=any(job.clean_pod_policy in ("Running", "All") for job in jobs),
     )
@@ -262,11 +302,16 @@ def _too_early(known: _Job, new: Version, launcher: Version | None, jobs: list[J
     shortest = min([job.policy.drain_timeout for job in jobs], default=0.0)
     least = shortest if _uid(new) in known.busy else min(LEAST_DRAIN, shortest)
     after = _deleted_at(new) - left.at
-    return f"a worker is deleted {after:.0f} s after it left the list" if after < least - BLUR else ""
+    return (
+        f"a worker is deleted {after:.0f} s after it left the list" if after < least - BLUR else ""
+    )
 
 
 def _jobs(known: _Job, *, at: float) -> list[JobFacts]:
-    return [capabilities.read(msgspec.json.encode(each.content)) for each in known.recent("MPIJob", known.name, at=at)]
+    return [
+        capabilities.read(msgspec.json.encode(each.content))
+        for each in known.recent("MPIJob", known.name, at=at)
+    ]
 
 
 def _elastic(known: _Job, *, at: float) -> list[bool]:
@@ -275,7 +320,9 @@ def _elastic(known: _Job, *, at: float) -> list[bool]:
     volumes = launcher.content["spec"].get("volumes", []) if launcher and _started(launcher) else []
     items = [item for volume in volumes for item in volume.get("configMap", {}).get("items", [])]
     reads = any(item["key"] == names.KEY_DISCOVER_HOSTS for item in items)
-    return [job.elastic or (reads and job.policy.enabled is not False) for job in _jobs(known, at=at)]
+    return [
+        job.elastic or (reads and job.policy.enabled is not False) for job in _jobs(known, at=at)
+    ]
 
 
 def _is_worker(host: str, job: str) -> bool:
@@ -287,7 +334,9 @@ def _uid(version: Version) -> str:
 
 
 def _owner(version: Version) -> str:
-    return next((str(one["uid"]) for one in version.content["metadata"].get("ownerReferences", [])), "")
+    return next(
+        (str(one["uid"]) for one in version.content["metadata"].get("ownerReferences", [])), ""
+    )
 
 
 def _going(version: Version) -> bool:
@@ -323,7 +372,12 @@ def _ready(version: Version) -> bool:
 
 def _exec_names(version: Version) -> list[str]:
     rules = version.content.get("rules") or []
-    return [name for rule in rules if rule["resources"] == ["pods/exec"] for name in rule.get("resourceNames", [])]
+    return [
+        name
+        for rule in rules
+        if rule["resources"] == ["pods/exec"]
+        for name in rule.get("resourceNames", [])
+    ]
 
 
 def _memory(version: Version) -> str | None:

@@ -18,7 +18,13 @@ from tests.lab.job import HOROVODRUN, MPIRUN, Job
 SHORTEST, LONGEST = 3, 9  # steps of a sequence
 MOST_WORKERS = 4
 HOUR = 3600
-GARBAGE = ("garbage", "", "#!/bin/sh\nexit 1\n", "#!/bin/sh\necho a:9\n", "#!/bin/sh\necho {job}-worker-0:1\n")
+GARBAGE = (
+    "garbage",
+    "",
+    "#!/bin/sh\nexit 1\n",
+    "#!/bin/sh\necho a:9\n",
+    "#!/bin/sh\necho {job}-worker-0:1\n",
+)
 TEMPLATES = {"elastic": HOROVODRUN, "other": [*HOROVODRUN, "--verbose"], "plain": MPIRUN}
 
 Value = str | int | None
@@ -84,7 +90,9 @@ async def delete(place: Place, job: Job, pod: str) -> None:
 async def webhook(place: Place, _job: Job, what: str) -> None:
     """Let the webhook be called, or not."""
     path = resources.NAMESPACES.path(None, place.namespace)
-    body = {"metadata": {"labels": {names.NAMESPACE_OPT_OUT: "disabled" if what == "away" else None}}}
+    body = {
+        "metadata": {"labels": {names.NAMESPACE_OPT_OUT: "disabled" if what == "away" else None}}
+    }
     await place.client.patch_object(path, body=body, content_type=MERGE_PATCH)
 
 
@@ -149,7 +157,9 @@ async def _role(place: Place, job: Job, what: str) -> None:
 
 async def _edit(place: Place, resource: resources.Resource, name: str, body: object) -> None:
     path = resource.path(place.namespace, name)
-    answer = msgspec.json.decode(await place.client.patch_object(path, body=body, content_type=MERGE_PATCH))
+    answer = msgspec.json.decode(
+        await place.client.patch_object(path, body=body, content_type=MERGE_PATCH)
+    )
     place.edits.add((resource.kind, name, answer["metadata"]["resourceVersion"]))
 
 
@@ -178,7 +188,9 @@ KINDS: Mapping[str, Kind] = {
     "script": Kind(_file(names.KEY_DISCOVER_HOSTS), 5, (*GARBAGE, None)),
     "hostfile": Kind(_file(names.KEY_HOSTFILE), 1, ("nobody slots=1\n", "", None)),
     "memory": Kind(
-        _config(lambda _, text: {"metadata": {"annotations": {names.MEMORY: text}}}), 1, ("garbage", "{}", None)
+        _config(lambda _, text: {"metadata": {"annotations": {names.MEMORY: text}}}),
+        1,
+        ("garbage", "{}", None),
     ),
     "replace_config": Kind(_config(_old), 1),
     "role": Kind(_role, 2, ("empty", "first", "stranger")),

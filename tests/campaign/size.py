@@ -1,9 +1,10 @@
 """Size: what a controller costs beside 1,000, 10,000 and 100,000 workers, and how each cost grows.
 
-The controller is a process of its own; the API server is a double over TLS, so what the real one costs is not in the
-figures. It plays the kubelet too. The first controller finds the fleet as the operator left it, and publishes the hosts
-of all jobs. The second starts beside a fleet at rest, rests, follows events of kubelets, and takes a job of 1,000
-workers in to one. Times need a machine that does nothing else, CPU and memory do not.
+The controller is a process of its own; the API server is a double over TLS, so what the real one
+costs is not in the figures. It plays the kubelet too. The first controller finds the fleet as the
+operator left it, and publishes the hosts of all jobs. The second starts beside a fleet at rest,
+rests, follows events of kubelets, and takes a job of 1,000 workers in to one. Times need a machine
+that does nothing else, CPU and memory do not.
 """
 
 import asyncio
@@ -36,13 +37,15 @@ SIZES = (1_000, 10_000, 100_000)
 LARGE_JOB = 1_000
 # Events of kubelets, and how many in a second.
 EVENTS, EVENTS_A_SECOND = 5_000, 250
-# Seconds: without a write until a controller counts as at rest; for which its rest is measured; for any change.
+# Seconds: without a write until a controller counts as at rest; for which its rest is measured; for
+# any change.
 QUIET, REST, PATIENCE = 5.0, 30.0, 600.0
 POLL = 0.1
-# A further worker costs at most so many times what it cost below; what must not grow, what it costs beside the smallest
-# fleet. CPU only: a busy machine changes times more than a larger fleet does.
+# A further worker costs at most so many times what it cost below; what must not grow, what it costs
+# beside the smallest fleet. CPU only: a busy machine changes times more than a larger fleet does.
 MOST_GROWTH = 1.5
-# Memory at rest at most, in MiB and KiB a worker: small fleets find room in what the process holds anyway.
+# Memory at rest at most, in MiB and KiB a worker: small fleets find room in what the process holds
+# anyway.
 MEMORY, MEMORY_A_WORKER = 90.0, 1.5
 
 READY, REST_MEMORY, PEAK = "start to ready, s", "memory at rest, MiB", "memory at most, MiB"
@@ -59,32 +62,43 @@ class Violated(Exception):
 
 def run(options: Options) -> Outcome:
     """Measure each size; with `minutes`, as many as begin in that time."""
-    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # it tells of callers that are gone
+    logging.getLogger("aiohttp.server").setLevel(
+        logging.CRITICAL
+    )  # it tells of callers that are gone
     found: dict[int, Cost] = {}
     violations: list[str] = []
     for workers, _ in zip(SIZES, options.runs(len(SIZES)), strict=False):
         try:
             found[workers] = asyncio.run(measure(workers, Random(options.seed)))
-            figures = "\n".join(f"  {what}: {figure:,.4g}" for what, figure in found[workers].items())
+            figures = "\n".join(
+                f"  {what}: {figure:,.4g}" for what, figure in found[workers].items()
+            )
             say(f"{workers:,} workers\n{figures}")
         except Violated as wrong:
             violations.append(f"{workers:,} workers: {wrong}")
     if options.minutes is None:
         peak = asyncio.run(beside_stored(Random(options.seed)))
         say(f"beside what a tenant stores: {PEAK}: {peak:.0f}")
-        violations += above(f"beside what a tenant stores: {PEAK}", peak, memory_limit("controller"))
+        violations += above(
+            f"beside what a tenant stores: {PEAK}", peak, memory_limit("controller")
+        )
     told = [
-        f"{workers:,} workers: " + ", ".join(f"{what} {cost[what]:.3g}" for what in (READY, PEAK, EVENTS_CPU))
+        f"{workers:,} workers: "
+        + ", ".join(f"{what} {cost[what]:.3g}" for what in (READY, PEAK, EVENTS_CPU))
         for workers, cost in found.items()
     ]
-    return Outcome(runs=len(found), violations=(*violations, *judged(found)), numbers="; ".join(told))
+    return Outcome(
+        runs=len(found), violations=(*violations, *judged(found)), numbers="; ".join(told)
+    )
 
 
 def memory_limit(name: str) -> float:
     """Return the memory limit of a Deployment, controller or webhook, in MiB."""
     objects = yaml.safe_load_all((ROOT / "config" / "base" / f"{name}.yaml").read_text())
     [deployment] = [one for one in objects if one["kind"] == "Deployment"]
-    limit: str = deployment["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"]
+    limit: str = deployment["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"][
+        "memory"
+    ]
     return float(limit.removesuffix("Mi"))
 
 
@@ -94,20 +108,32 @@ def judged(found: Mapping[int, Cost]) -> list[str]:
     wrong, sizes = [], sorted(found)
     for size, cost in found.items():
         wrong += above(f"{size:,} workers: {PEAK}", cost[PEAK], limit)
-        wrong += above(f"{size:,} workers: {REST_MEMORY}", cost[REST_MEMORY], MEMORY + size * MEMORY_A_WORKER / 1024)
+        wrong += above(
+            f"{size:,} workers: {REST_MEMORY}",
+            cost[REST_MEMORY],
+            MEMORY + size * MEMORY_A_WORKER / 1024,
+        )
         for what in STAYS:
-            wrong += above(f"{size:,} workers: {what}", cost[what], MOST_GROWTH * found[sizes[0]][what])
+            wrong += above(
+                f"{size:,} workers: {what}", cost[what], MOST_GROWTH * found[sizes[0]][what]
+            )
             # Rest is left out, and a busy machine hides too much in it.
             wrong += [] if cost[what] > 0 else [f"{size:,} workers: {what} was not told from rest"]
     for what in GROWS:
-        slopes = [(found[large][what] - found[small][what]) / (large - small) for small, large in pairwise(sizes)]
+        slopes = [
+            (found[large][what] - found[small][what]) / (large - small)
+            for small, large in pairwise(sizes)
+        ]
         for size, (below, beyond) in zip(sizes[1:], pairwise(slopes), strict=False):
             wrong += above(f"{what}: for a worker beyond {size:,}", beyond, MOST_GROWTH * below)
     return wrong
 
 
 async def beside_stored(random: Random) -> float:
-    """Return the memory at most, in MiB, of a start beside what a tenant can store. Raises Violated."""
+    """Return the memory at most, in MiB, of a start beside what a tenant can store.
+
+    Raises Violated.
+    """
     async with FleetApi() as api:
         api.store(stored(api.revision, random))
         async with _controller(api) as pid:
@@ -131,7 +157,10 @@ async def measure(workers: int, random: Random) -> Cost:
         began = time.monotonic()
         async with _controller(api) as pid:
             cost[READY], start = time.monotonic() - began, usage(pid)
-            await _until(lambda: any("/leases/" in path for _, path in api.writes), "the second controller leads")
+            await _until(
+                lambda: any("/leases/" in path for _, path in api.writes),
+                "the second controller leads",
+            )
             cost["start to leading, s"], cost[START_CPU] = time.monotonic() - began, start.cpu
             await asyncio.sleep(QUIET)
             before = usage(pid)
@@ -153,7 +182,10 @@ async def measure(workers: int, random: Random) -> Cost:
 async def _published(api: FleetApi, jobs: int) -> float:
     """Wait until all jobs have their list and nothing more is written; return when the last write was seen."""
     written, since = 0, time.monotonic()
-    while len({path for path in api.written() if "/configmaps/" in path}) < jobs or time.monotonic() < since + QUIET:
+    while (
+        len({path for path in api.written() if "/configmaps/" in path}) < jobs
+        or time.monotonic() < since + QUIET
+    ):
         if written != (written := len(api.written())):
             since = time.monotonic()
         if time.monotonic() > since + PATIENCE:
@@ -189,10 +221,14 @@ async def _scale_in(api: FleetApi, jobs: int, pid: int, idle: float) -> Cost:
     await asyncio.sleep(QUIET)
     api.writes.clear()
     before, began = usage(pid).cpu, time.monotonic()
-    await api.update(MPI_JOBS.path(namespace), job, spec={"mpiReplicaSpecs": {"Worker": {"replicas": 1}}})
+    await api.update(
+        MPI_JOBS.path(namespace), job, spec={"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}
+    )
     await _until(lambda: hosts() == 1, "the list is right")
     listed = time.monotonic() - began
-    await _until(lambda: len(api.pods(namespace, job)) == 2, "999 workers are gone")  # a launcher and a worker stay
+    await _until(
+        lambda: len(api.pods(namespace, job)) == 2, "999 workers are gone"
+    )  # a launcher and a worker stay
     deleted = time.monotonic() - began
     await asyncio.sleep(QUIET)
     return {
@@ -218,14 +254,22 @@ async def _controller(api: FleetApi) -> AsyncIterator[int]:
     Raises LabError if it ends or does not become ready, Violated if it logs an error.
     """
     [port] = free_ports(1)
-    command = [sys.executable, "-m", "mpijob_elastic", "controller", f"--kubeconfig={api.kubeconfig}"]
+    command = [
+        sys.executable,
+        "-m",
+        "mpijob_elastic",
+        "controller",
+        f"--kubeconfig={api.kubeconfig}",
+    ]
     command += [f"--health-port={port}", "--health-host=127.0.0.1"]
     with TemporaryDirectory() as folder:
         log = Path(folder) / "controller.log"
         process = spawn(command, log=log, environment={"PYTHONPATH": str(ROOT)})
         replica = Replica(process=process, log=log, health=f"http://127.0.0.1:{port}")
         try:
-            ready = partial(await_start, process, replica.ready, name="controller", log=log, within=PATIENCE)
+            ready = partial(
+                await_start, process, replica.ready, name="controller", log=log, within=PATIENCE
+            )
             await asyncio.to_thread(ready)
             yield process.pid
         finally:

@@ -1,7 +1,8 @@
 """Size: a fleet of jobs, and an API server over TLS that keeps it and plays the kubelet.
 
-Each object is a real one (samples/elastic-job.json, read from an API server beside mpi-operator v0.2.3 and our webhook)
-with the names, uids and versions of its job. Only these are kept in memory; its JSON is made when it is asked for.
+Each object is a real one (samples/elastic-job.json, read from an API server beside mpi-operator
+v0.2.3 and our webhook) with the names, uids and versions of its job. Only these are kept in memory;
+its JSON is made when it is asked for.
 """
 
 import asyncio
@@ -52,9 +53,13 @@ class Fleet:
         first = number * self._workers
         pods = resources.PODS.path(namespace)
         yield self._made("mpijobs", resources.MPI_JOBS.path(namespace), job, number)
-        yield self._made("configmaps", resources.CONFIG_MAPS.path(namespace), names.config_map(job), number, 1)
+        yield self._made(
+            "configmaps", resources.CONFIG_MAPS.path(namespace), names.config_map(job), number, 1
+        )
         yield self._made("roles", resources.ROLES.path(namespace), names.launcher(job), number, 2)
-        yield self._made("launcher", pods, names.launcher(job), number, 3, node=first // WORKERS_A_NODE)
+        yield self._made(
+            "launcher", pods, names.launcher(job), number, 3, node=first // WORKERS_A_NODE
+        )
         for index in range(self._workers):
             node = (first + index) // WORKERS_A_NODE
             yield self._made("worker", pods, names.worker(job, index), number, 4 + index, node=node)
@@ -64,7 +69,9 @@ class Fleet:
         for number in range(jobs * self._workers // WORKERS_A_NODE + 1):
             yield self._made("nodes", resources.NODES.path(), f"node-{number}", number, node=number)
 
-    def _made(self, key: str, collection: str, name: str, number: int, part: int = 0, *, node: int = 0) -> Made:
+    def _made(
+        self, key: str, collection: str, name: str, number: int, part: int = 0, *, node: int = 0
+    ) -> Made:
         self.version += 1
         make = partial(_text, self._templates[key], name, number, part, node, self.version)
         return f"{collection}/{name}", self.version, make
@@ -91,7 +98,9 @@ class FleetApi(TinyApi):
         url = f"https://{LOOPBACK}:{await self.listen(tls)}"
         self.kubeconfig = folder / "kubeconfig"
         server = Server(url=url, ca=authority.certificate.read_bytes())
-        write_token_kubeconfig(self.kubeconfig, server, user="controller", token="t", namespace=names.NAMESPACE)
+        write_token_kubeconfig(
+            self.kubeconfig, server, user="controller", token="t", namespace=names.NAMESPACE
+        )
         return self
 
     def store(self, fleet: Iterable[Made]) -> None:
@@ -105,7 +114,11 @@ class FleetApi(TinyApi):
 
     def pods(self, namespace: str, job: str) -> list[str]:
         """Return the paths of a job's pods."""
-        return [path for path in self.objects if path.startswith(resources.PODS.path(namespace, f"{job}-"))]
+        return [
+            path
+            for path in self.objects
+            if path.startswith(resources.PODS.path(namespace, f"{job}-"))
+        ]
 
     def _answer(self, sent: Sent) -> object | None:
         if sent.method == "POST" and sent.path.endswith("/events"):
@@ -118,12 +131,20 @@ class FleetApi(TinyApi):
         namespace, _, plural = sent.path.partition("/namespaces/")[2].partition("/")
         if plural != resources.PODS.plural:
             return super()._collection(sent)
-        selector = dict(term.split("=") for term in sent.query["labelSelector"].split(",") if "=" in term)
-        return [self.objects.texts[path] for path in self.pods(namespace, selector[names.LABEL_JOB_NAME])]
+        selector = dict(
+            term.split("=") for term in sent.query["labelSelector"].split(",") if "=" in term
+        )
+        return [
+            self.objects.texts[path]
+            for path in self.pods(namespace, selector[names.LABEL_JOB_NAME])
+        ]
 
     def _end(self, sent: Sent) -> Object:
         pod = self.objects[sent.path]
-        if any(pod["metadata"][key] != value for key, value in sent.body.get("preconditions", {}).items()):
+        if any(
+            pod["metadata"][key] != value
+            for key, value in sent.body.get("preconditions", {}).items()
+        ):
             raise refused(409, "Conflict")
         self.writes.append((sent.method, sent.path))
         grace = sent.body.get("gracePeriodSeconds", 30)
@@ -150,13 +171,18 @@ def place(number: int) -> tuple[str, str]:
 def _text(template: str, name: str, number: int, part: int, node: int, version: int) -> bytes:
     namespace, job = place(number)
     own = {"name": name, "uid": _uid(number, part), "node": f"node-{node}", "version": version}
-    return (template % {"namespace": namespace, "job": job, "job_uid": _uid(number, 0), **own}).encode()
+    return (
+        template % {"namespace": namespace, "job": job, "job_uid": _uid(number, 0), **own}
+    ).encode()
 
 
 def _template(sample: dict[str, Any], job_uid: str) -> str:
     """Return the JSON of a sample with places for what is its own."""
     metadata = sample["metadata"]
-    text = json.dumps({**sample, "metadata": {**metadata, "resourceVersion": "%(version)s"}}, separators=(",", ":"))
+    text = json.dumps(
+        {**sample, "metadata": {**metadata, "resourceVersion": "%(version)s"}},
+        separators=(",", ":"),
+    )
     text = text.replace("%", "%%").replace("%%(version)s", "%(version)s")
     own = {f'"name":"{metadata["name"]}"': '"name":"%(name)s"'} if metadata["name"] != JOB else {}
     known = {job_uid: "%(job_uid)s", metadata["uid"]: "%(uid)s", NODE: "%(node)s", JOB: "%(job)s"}

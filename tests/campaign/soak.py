@@ -1,8 +1,8 @@
 """An hour of 100 jobs with random resizes, then ten minutes of rest, beside the real operator.
 
-Controller and webhook are processes with the rights that the installation gives them. At the end they hold no more
-memory and no more open files than in the first tenth of the hour; every job is as asked; and at rest they write
-nothing but the Lease.
+Controller and webhook are processes with the rights that the installation gives them. At the end
+they hold no more memory and no more open files than in the first tenth of the hour; every job is as
+asked; and at rest they write nothing but the Lease.
 """
 
 import asyncio
@@ -34,16 +34,22 @@ MINUTES = 60.0
 REST_SHARE, LEAST_REST = 1 / 6, 1.0  # of the minutes; minutes
 NAMESPACES = 10
 SAMPLE_EVERY = 10.0
-# Reads of the API server's open requests, and seconds between them: a look by exec is over until the next.
+# Reads of the API server's open requests, and seconds between them: a look by exec is over until
+# the next.
 READS, READ_EVERY = 5, 3.0
-# Seconds without a write until all is at rest: the last rank has ended, and its loss would have been seen.
+# Seconds without a write until all is at rest: the last rank has ended, and its loss would have
+# been seen.
 QUIET, QUIET_PATIENCE = 2.0 * LONGEST_RANK, 600.0
-# By how much the median of memory may grow from the first tenth to the last. An allocator that has served more
-# kinds of work keeps some more; a leak of 2 KiB an edit would be twice as much after an hour.
+# By how much the median of memory may grow from the first tenth to the last. An allocator that has
+# served more kinds of work keeps some more; a leak of 2 KiB an edit would be twice as much after an
+# hour.
 SHARE, MARGIN = 0.05, 2.0
 SPARE = 2  # open files: connections that are kept for the next request come and go
 LEAST = 6  # samples of a tenth, or chance decides in a short run
-ACCOUNTS = {f"system:serviceaccount:{names.NAMESPACE}:{account}" for account in (names.CONTROLLER, names.WEBHOOK)}
+ACCOUNTS = {
+    f"system:serviceaccount:{names.NAMESPACE}:{account}"
+    for account in (names.CONTROLLER, names.WEBHOOK)
+}
 
 # What each process holds, at one moment after the other: MiB of memory, open files, threads.
 Held = tuple[float, int, int]
@@ -63,9 +69,13 @@ def run(options: Options) -> Outcome:
         return asyncio.run(_soak(cluster, replicas, options.seed, minutes))
 
 
-async def _soak(cluster: Cluster, replicas: Mapping[str, Replica], seed: int, minutes: float) -> Outcome:
+async def _soak(
+    cluster: Cluster, replicas: Mapping[str, Replica], seed: int, minutes: float
+) -> Outcome:
     async with await user(cluster) as client:
-        fleet = Fleet(client, [namespaces.create(cluster, "soak") for _ in range(NAMESPACES)], Random(seed))
+        fleet = Fleet(
+            client, [namespaces.create(cluster, "soak") for _ in range(NAMESPACES)], Random(seed)
+        )
         await fleet.create()
         wrong = await fleet.as_asked()
         await _quiet(cluster)
@@ -88,7 +98,11 @@ async def _soak(cluster: Cluster, replicas: Mapping[str, Replica], seed: int, mi
         found, told = grown(hour[name], rest[name], name)
         wrong += found
         numbers.append(told)
-        lines = [msgspec.json.decode(line) for line in replica.log.read_bytes().splitlines() if line.startswith(b"{")]
+        lines = [
+            msgspec.json.decode(line)
+            for line in replica.log.read_bytes().splitlines()
+            if line.startswith(b"{")
+        ]
         wrong += [f"the {name} logged: {line}" for line in lines if line.get("level") == "error"]
     return Outcome(runs=fleet.edits, violations=tuple(wrong), numbers="; ".join(numbers))
 
@@ -96,20 +110,26 @@ async def _soak(cluster: Cluster, replicas: Mapping[str, Replica], seed: int, mi
 def grown(hour: Sequence[Held], rest: Sequence[Held], name: str) -> tuple[list[str], str]:
     """Return what the process holds more of than in the first tenth of the hour, and its figures in words.
 
-    That is memory in the last tenth, by medians; and files and threads at rest, because under load looks are always
-    under way: the fewest, because how many are is chance.
+    That is memory in the last tenth, by medians; and files and threads at rest, because under load
+    looks are always under way: the fewest, because how many are is chance.
     """
     size = max(LEAST, len(hour) // 10)
-    before, after = (statistics.median(memory for memory, _, _ in part) for part in (hour[:size], hour[-size:]))
+    before, after = (
+        statistics.median(memory for memory, _, _ in part) for part in (hour[:size], hour[-size:])
+    )
     (files, threads), (files_at_rest, threads_at_rest) = (
-        [min(column) for column in list(zip(*part, strict=True))[1:]] for part in (hour[:size], rest)
+        [min(column) for column in list(zip(*part, strict=True))[1:]]
+        for part in (hour[:size], rest)
     )
     wrong = [
         *above(f"MiB of memory of the {name}", after, before * (1 + SHARE) + MARGIN),
         *above(f"open files of the {name}", files_at_rest, files + SPARE),
         *above(f"threads of the {name}", threads_at_rest, threads),
     ]
-    return wrong, f"{name}: {before:.1f} MiB, then {after:.1f}; open files {files}, then {files_at_rest}"
+    return (
+        wrong,
+        f"{name}: {before:.1f} MiB, then {after:.1f}; open files {files}, then {files_at_rest}",
+    )
 
 
 async def _rest(cluster: Cluster, replicas: Mapping[str, Replica], *, minutes: float) -> list[str]:
@@ -131,7 +151,9 @@ async def _quiet(cluster: Cluster) -> None:
     end = latest + QUIET_PATIENCE
     while time.time() < min(latest + QUIET, end):
         await asyncio.sleep(1)
-        ours = (write.at for write in tail.writes() if write.user in ACCOUNTS and not _is_lease(write))
+        ours = (
+            write.at for write in tail.writes() if write.user in ACCOUNTS and not _is_lease(write)
+        )
         latest = max([latest, *ours])
 
 
@@ -172,9 +194,9 @@ async def _open_requests(client: ApiWriter) -> dict[str, int]:
         for family in text_string_to_metric_families((await client.get("/metrics")).decode()):
             for one in family.samples if family.name == "apiserver_longrunning_requests" else ():
                 if one.labels["verb"] in ("WATCH", "CONNECT"):
-                    found[f"{one.labels['verb']} {one.labels['resource']} {one.labels['subresource']}"] += int(
-                        one.value
-                    )
+                    found[
+                        f"{one.labels['verb']} {one.labels['resource']} {one.labels['subresource']}"
+                    ] += int(one.value)
         reads.append(found)
         await asyncio.sleep(READ_EVERY)
     return {what: min(read[what] for read in reads) for what in reads[0]}

@@ -43,7 +43,10 @@ class Asked:
     @property
     def pods(self) -> list[str]:
         """The pods that it should have."""
-        return [names.launcher(self.job.name), *self.job.workers(*range(self.size if self.elastic else self.most))]
+        return [
+            names.launcher(self.job.name),
+            *self.job.workers(*range(self.size if self.elastic else self.most)),
+        ]
 
 
 class Fleet:
@@ -94,12 +97,17 @@ class Fleet:
         wrong = [f"{job.name}: {lacks}" for job, state in elastic if (lacks := unlike(job, state))]
         pods = [pod for where in self._namespaces for pod in await self._pods(where)]
         running = {_name(pod) for pod in pods if pod["status"].get("phase") == "Running"}
-        if odd := running ^ {pod for asked in self.asked for pod in asked.pods} or {*map(_name, pods)} - running:
+        if (
+            odd := running ^ {pod for asked in self.asked for pod in asked.pods}
+            or {*map(_name, pods)} - running
+        ):
             wrong.append(f"pods are too many, missing or do not run: {sorted(odd)}")
         return wrong
 
     async def _pods(self, namespace: str) -> list[Any]:
-        found: list[Any] = msgspec.json.decode(await self._client.get(PODS.path(namespace)))["items"]
+        found: list[Any] = msgspec.json.decode(await self._client.get(PODS.path(namespace)))[
+            "items"
+        ]
         return found
 
     async def train(self) -> None:
@@ -114,7 +122,9 @@ class Fleet:
         job = Job(client=self._client, namespace=namespace, name=f"train-{next(self._numbers)}")
         size = self._random.randint(1, MOST_WORKERS)
         annotations = {names.DRAIN_TIMEOUT: self._random.choice(DRAIN_TIMEOUTS)}
-        await job.create(replicas=size, command=HOROVODRUN if elastic else MPIRUN, annotations=annotations)
+        await job.create(
+            replicas=size, command=HOROVODRUN if elastic else MPIRUN, annotations=annotations
+        )
         return Asked(job=job, size=size, most=size, elastic=elastic)
 
     async def _resize(self, asked: Asked, *, ranked: bool) -> None:
@@ -130,7 +140,14 @@ class Fleet:
     async def _rank(self, job: Job, pod: str, seconds: int) -> None:
         """Run a process in a worker for so long."""
         command = ["/bin/sh", "-c", f"sleep {seconds} >/dev/null 2>&1 &"]
-        await exec_in_pod(self._client, job.namespace, pod, container="worker", command=command, timeout=_RANK_PATIENCE)
+        await exec_in_pod(
+            self._client,
+            job.namespace,
+            pod,
+            container="worker",
+            command=command,
+            timeout=_RANK_PATIENCE,
+        )
 
 
 def _name(pod: Any) -> str:

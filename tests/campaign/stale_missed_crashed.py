@@ -1,9 +1,10 @@
 """Stale, missed, crashed: Sieve's three patterns at every write, every watch and every event of a reference day.
 
-The undisturbed day is played first and recorded. Then each day has one trouble: the controller is killed before or
-after a write, a watch lags or gives nothing, an event is lost. No safety rule may break, and the job must end as it
-does in the undisturbed day, with nothing left over. Many places play at once, each with a namespace, a controller and
-an operator of its own; the operator makes PodGroups.
+The undisturbed day is played first and recorded. Then each day has one trouble: the controller is
+killed before or after a write, a watch lags or gives nothing, an event is lost. No safety rule may
+break, and the job must end as it does in the undisturbed day, with nothing left over. Many places
+play at once, each with a namespace, a controller and an operator of its own; the operator makes
+PodGroups.
 """
 
 import asyncio
@@ -39,7 +40,8 @@ PLACES = 16
 UNDISTURBED = 4  # days; their ends must be the same
 LAGS = (0.5, 5.0, 60.0)
 STEP = 25.0  # seconds after which users go on with the day
-PATIENCE = 300.0  # seconds until a disturbed job must be as it should be; a lagging watch takes two minutes a change
+# seconds until a disturbed job must be as it should be; a lagging watch takes two minutes a change
+PATIENCE = 300.0
 TRIES = 3  # days may differ a little, so that a trouble does not come about
 CLEAN = 90.0  # seconds until nothing is left of a deleted job
 
@@ -73,17 +75,23 @@ def run(options: Options) -> Outcome:
         return search(lab, options, reference_day.Day, places=PLACES)
 
 
-def search(lab: Lab, options: Options, kind: type[Day], *, places: int, most: int | None = None) -> Outcome:
+def search(
+    lab: Lab, options: Options, kind: type[Day], *, places: int, most: int | None = None
+) -> Outcome:
     """Play days of a kind, in so many places at once. most: with so many of the troubles, None for all."""
     for noisy in ("mpijob_elastic", "aiohttp.server", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.CRITICAL)  # killed controllers complain
     tally = asyncio.run(_play_all(lab, options, kind, places, most))
     return Outcome(
-        runs=tally.runs, violations=tuple(tally.violations), numbers=f"{tally.spared} troubles did not come about"
+        runs=tally.runs,
+        violations=tuple(tally.violations),
+        numbers=f"{tally.spared} troubles did not come about",
     )
 
 
-async def _play_all(lab: Lab, options: Options, kind: type[Day], places: int, most: int | None) -> Tally:
+async def _play_all(
+    lab: Lab, options: Options, kind: type[Day], places: int, most: int | None
+) -> Tally:
     tally = Tally()
     async with await user(lab[0]) as client:
         for index in range(places):
@@ -93,7 +101,9 @@ async def _play_all(lab: Lab, options: Options, kind: type[Day], places: int, mo
 
         async def undisturbed(index: int) -> None:
             trouble = Trouble()
-            lived = await live(lab, client, namespace_of(index), trouble, kind=kind, patience=PATIENCE)
+            lived = await live(
+                lab, client, namespace_of(index), trouble, kind=kind, patience=PATIENCE
+            )
             found.append((trouble, lived))
 
         await asyncio.gather(*(undisturbed(index) for index in range(UNDISTURBED)))
@@ -131,7 +141,11 @@ def _troubles(
     common_events, common_writes = (reduce(and_, each) for each in (events, writes))
     del common_events[""], common_writes[""]
     troubles: list[Trouble] = [
-        *(Crash(write=write, nth=nth, after=after) for write, nth in _each(common_writes) for after in (False, True)),
+        *(
+            Crash(write=write, nth=nth, after=after)
+            for write, nth in _each(common_writes)
+            for after in (False, True)
+        ),
         *(Stale(kind=kind, seconds=seconds) for kind in day.WATCHED for seconds in LAGS),
         *(
             Cut(kind=kind, refused=not opens, step=step)
@@ -183,7 +197,11 @@ async def live(
 ) -> Lived:
     """Play a day with a trouble in a namespace without jobs, and leave it so."""
     lived, (cluster, installed) = Lived(), lab
-    day = kind(cluster=cluster, job=Job(client=client, namespace=namespace, name="day"), pool=f"day-{next(_pools)}")
+    day = kind(
+        cluster=cluster,
+        job=Job(client=client, namespace=namespace, name="day"),
+        pool=f"day-{next(_pools)}",
+    )
     async with FaultProxy(installed.controller_kubeconfig) as proxy:
         signs = disruption_signs.signs()
         place = Place(namespace=namespace, client=client, kubeconfig=proxy.kubeconfig, signs=signs)
@@ -195,7 +213,9 @@ async def live(
                     trouble.inject(setting, stack)
                     await place.lead()
                     await _live(day, trouble, lived, patience=patience)
-                    await seen(lambda: _execs(proxy), lambda count: not count, "no exec is under way")
+                    await seen(
+                        lambda: _execs(proxy), lambda count: not count, "no exec is under way"
+                    )
             except (AssertionError, TimeoutError, errors.KubeError) as error:
                 lived.wrong.append(f"{type(error).__name__}: {error}")
             finally:
@@ -211,7 +231,9 @@ async def _live(day: Day, trouble: Trouble, lived: Lived, *, patience: float) ->
     for steps, until_it in ((day.morning(), day.is_whole), (day.evening(), day.has_ended)):
         await play(day, steps, until_it, patience=patience, before=trouble.before)
         trouble.ease()
-        wrong = await come_true(day.job, partial(_rests, until_it), day.versions, quiet=QUIET, patience=PATIENCE)
+        wrong = await come_true(
+            day.job, partial(_rests, until_it), day.versions, quiet=QUIET, patience=PATIENCE
+        )
         assert not wrong, wrong
         lived.ends.append(await day.ending())
         trouble.resume()

@@ -32,6 +32,9 @@ def _kueue(cluster: Cluster) -> Iterator[None]:
     program = built_peer("kueue")
     if program is None:
         raise LabError("kueue is not built here: make test-peers")
-    with tempfile.TemporaryDirectory() as directory, Kueue(program=program).serving(cluster, Path(directory)):
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        Kueue(program=program).serving(cluster, Path(directory)),
+    ):
         flavor_and_class(cluster)
         yield

@@ -1,16 +1,18 @@
 """An API server in memory, so that transports can be tested through thousands of histories.
 
-It keeps to what the API promises (https://kubernetes.io/docs/reference/using-api/api-concepts/) for any resource:
-one counter of revisions, lists in pages that are all of one moment, watches from a revision with bookmarks and 410
-once history was compacted, preconditions on resourceVersion. No validation, no authorisation, no selectors unless it is
-told so. The tests on the lab hold the same clients against the real one.
+It keeps to what the API promises (https://kubernetes.io/docs/reference/using-api/api-concepts/) for
+any resource: one counter of revisions, lists in pages that are all of one moment, watches from a
+revision with bookmarks and 410 once history was compacted, preconditions on resourceVersion. No
+validation, no authorisation, no selectors unless it is told so. The tests on the lab hold the same
+clients against the real one.
 
     async with TinyApi() as api:                   over HTTP: api.kubeconfig
         await api.create(PODS.path("n"), "a")
     api = TinyApi()                                in process: a client without sockets, in any event loop
     client = DirectClient(api.answer)
 
-Objects are kept as text, so a hundred thousand of them fit; `load` takes in texts that are made when they are read.
+Objects are kept as text, so a hundred thousand of them fit; `load` takes in texts that are made
+when they are read.
 """
 
 import asyncio
@@ -81,14 +83,17 @@ class Objects(MutableMapping[str, Object]):
 class TinyApi:
     """See the module; an async context manager where it is to be served over HTTP.
 
-    deletions, writes: the options of each deletion that was asked for, and each request that stored something.
-    allows: answers each review of somebody's rights. hook: sees each request before it takes effect; may answer in the
-    place of the store, or raise an `errors.ApiError`. warnings: sent with the answers to writes. selects: lists
-    keep to their selectors. page: the most objects of a page whatever the client asks for. streams: serves the paths
-    that end so (exec, for example) over HTTP.
+    deletions, writes: the options of each deletion that was asked for, and each request that stored
+    something. allows: answers each review of somebody's rights. hook: sees each request before it
+    takes effect; may answer in the place of the store, or raise an `errors.ApiError`. warnings:
+    sent with the answers to writes. selects: lists keep to their selectors. page: the most objects
+    of a page whatever the client asks for. streams: serves the paths that end so (exec, for
+    example) over HTTP.
     """
 
-    def __init__(self, *, bookmark_every: float = 0.05, selects: bool = False, page: int = 10_000) -> None:
+    def __init__(
+        self, *, bookmark_every: float = 0.05, selects: bool = False, page: int = 10_000
+    ) -> None:
         self.objects = Objects()
         self.deletions: list[Object] = []
         self.writes: list[tuple[str, str]] = []
@@ -110,7 +115,9 @@ class TinyApi:
 
     async def __aenter__(self) -> Self:
         port = await self.listen()
-        self.kubeconfig = Path(self._stack.enter_context(tempfile.TemporaryDirectory())) / "kubeconfig"
+        self.kubeconfig = (
+            Path(self._stack.enter_context(tempfile.TemporaryDirectory())) / "kubeconfig"
+        )
         write_plain(self.kubeconfig, f"http://127.0.0.1:{port}")
         return self
 
@@ -121,7 +128,9 @@ class TinyApi:
         """Serve until the context is left, and return the port."""
         application = web.Application(client_max_size=2**24)
         application.router.add_route("*", "/{path:.*}", self._serve)
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.01, handler_cancellation=True)
+        runner = web.AppRunner(
+            application, access_log=None, shutdown_timeout=0.01, handler_cancellation=True
+        )
         await runner.setup()
         self._stack.push_async_callback(runner.cleanup)
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
@@ -134,7 +143,9 @@ class TinyApi:
 
     async def update(self, collection: str, name: str, **content: object) -> Object:
         """Change fields of an object and tell the watches."""
-        return self.put(f"{collection}/{name}", merged(self.objects[f"{collection}/{name}"], content))
+        return self.put(
+            f"{collection}/{name}", merged(self.objects[f"{collection}/{name}"], content)
+        )
 
     async def delete(self, collection: str, name: str) -> Object:
         """Remove an object and tell the watches."""
@@ -189,7 +200,10 @@ class TinyApi:
         self._news = asyncio.Event()
 
     async def answer(self, sent: Sent) -> bytes:
-        """Answer a request other than a watch, as to a client in this process. Raises errors.ApiError."""
+        """Answer a request other than a watch, as to a client in this process.
+
+        Raises errors.ApiError.
+        """
         hooked = self.hook(sent)
         if hooked is not None:
             return hooked if isinstance(hooked, bytes) else _json(hooked)
@@ -281,7 +295,9 @@ class TinyApi:
         response = web.StreamResponse(headers={"Content-Type": JSON})
         await response.prepare(raw)
         if reached < self._compacted:
-            await response.write(_line("ERROR", _json({"kind": "Status", "code": 410, "reason": "Expired"})))
+            await response.write(
+                _line("ERROR", _json({"kind": "Status", "code": 410, "reason": "Expired"}))
+            )
             return response
         told = bisect.bisect(self._revisions, reached)
         ends = time.monotonic() + float(raw.query.get("timeoutSeconds", "inf"))
@@ -294,7 +310,9 @@ class TinyApi:
             try:
                 await asyncio.wait_for(news.wait(), self._bookmark_every)
             except TimeoutError:
-                await response.write(_line("BOOKMARK", _json({"metadata": {"resourceVersion": str(reached)}})))
+                await response.write(
+                    _line("BOOKMARK", _json({"metadata": {"resourceVersion": str(reached)}}))
+                )
         return response
 
 

@@ -47,8 +47,17 @@ class DirectClient(ApiWriter):
         content_type: str = JSON,
         limits: Timeouts = USUAL,
     ) -> bytes:
-        content = msgspec.json.decode(body) if isinstance(body, bytes) else msgspec.to_builtins(body)
-        sent = Sent(method=method, path=path, query=query or {}, body=content, content_type=content_type, limits=limits)
+        content = (
+            msgspec.json.decode(body) if isinstance(body, bytes) else msgspec.to_builtins(body)
+        )
+        sent = Sent(
+            method=method,
+            path=path,
+            query=query or {},
+            body=content,
+            content_type=content_type,
+            limits=limits,
+        )
         self.sent.append(sent)
         answer = await self._answer(sent)
         return answer if isinstance(answer, bytes) else msgspec.json.encode(answer)

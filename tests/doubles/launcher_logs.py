@@ -1,7 +1,7 @@
 """A job whose launcher writes a log, on a node that keeps it as a kubelet does; for clients without sockets.
 
-https://github.com/kubernetes/kubernetes/blob/v1.34.0/pkg/kubelet/kuberuntime/kuberuntime_logs.go and
-pkg/kubelet/kubelet_pods.go (validateContainerLogStatus).
+https://github.com/kubernetes/kubernetes/blob/v1.34.0/pkg/kubelet/kuberuntime/kuberuntime_logs.go
+and pkg/kubelet/kubelet_pods.go (validateContainerLogStatus).
 """
 
 import asyncio
@@ -34,7 +34,8 @@ class Container:
 class Launcher:
     """See the module. away: no request is answered. cut: streams break, or end as if all was said (`ends`).
 
-    refused: raised by requests for logs. pending: the pod is there and its container has not started.
+    refused: raised by requests for logs. pending: the pod is there and its container has not
+    started.
     """
 
     def __init__(self) -> None:
@@ -52,14 +53,22 @@ class Launcher:
     def write(self, text: str, *, late: float = 0.0) -> bytes:
         """Write a line, which was stamped so many seconds ago, because another stream wrote meanwhile."""
         at = self.now() - late
-        stamp = datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds").replace("+00:00", "123Z")
+        stamp = (
+            datetime.fromtimestamp(at, UTC)
+            .isoformat(timespec="microseconds")
+            .replace("+00:00", "123Z")
+        )
         self.containers[-1].lines.append((at, f"{stamp} {text}".encode()))
         self._tell()
         return text.encode()
 
     def write_rest(self, text: str) -> None:
         """Write what has no end of line."""
-        stamp = datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        stamp = (
+            datetime.fromtimestamp(self.now(), UTC)
+            .isoformat(timespec="microseconds")
+            .replace("+00:00", "Z")
+        )
         self.containers[-1].rest = f"{stamp} {text}".encode()
 
     def restart(self) -> None:
@@ -94,7 +103,10 @@ class Launcher:
         if path.endswith(JOB) and not self.deleted:
             kinds = ["Created", "Running", *(["Succeeded"] if self.finished else [])]
             conditions = [{"type": kind, "status": "True"} for kind in kinds]
-            return {"metadata": {"name": "train", "namespace": "n", "uid": "j"}, "status": {"conditions": conditions}}
+            return {
+                "metadata": {"name": "train", "namespace": "n", "uid": "j"},
+                "status": {"conditions": conditions},
+            }
         if path.endswith(LAUNCHER) and not self.gone:
             return self._pod()
         if path.endswith("/mpijobs"):
@@ -102,7 +114,13 @@ class Launcher:
         raise refused(404, "NotFound", path)
 
     def _pod(self) -> Object:
-        owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "train", "uid": "j", "controller": True}
+        owner = {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "MPIJob",
+            "name": "train",
+            "uid": "j",
+            "controller": True,
+        }
         state: Object = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
         if self.pending:
             state = {"waiting": {"reason": "ContainerCreating"}}
@@ -118,15 +136,23 @@ class Launcher:
         metadata["labels"] = {"mpi-job-role": "launcher"}
         spec = {"containers": [{"name": "main"}]}
         phase = "Pending" if self.pending else self.phase
-        return {"metadata": metadata, "spec": spec, "status": {"phase": phase, "containerStatuses": [status]}}
+        return {
+            "metadata": metadata,
+            "spec": spec,
+            "status": {"phase": phase, "containerStatuses": [status]},
+        }
 
-    async def read(self, query: Mapping[str, str], ends: list[bytes] | None) -> AsyncGenerator[bytes]:
+    async def read(
+        self, query: Mapping[str, str], ends: list[bytes] | None
+    ) -> AsyncGenerator[bytes]:
         """Give the lines that a request asks for."""
         self.queries.append(query)
         if self.refused:
             raise self.refused
         if self.pending or ("previous" in query and len(self.containers) < 2):
-            raise refused(400, "BadRequest", "previous terminated container not found, or waiting to start")
+            raise refused(
+                400, "BadRequest", "previous terminated container not found, or waiting to start"
+            )
         container, cuts = self.containers[-2 if "previous" in query else -1], self._cuts
         back = math.floor(self.now()) - int(query.get("sinceSeconds", 10**9))
         since = seconds(query.get("sinceTime")) or back

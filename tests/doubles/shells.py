@@ -1,6 +1,7 @@
 """Pods that answer exec, and tell who asked what.
 
-`connected(Shells(prints("ended")))` is a client over HTTP, `DirectShells(...)` one in process, for virtual time.
+`connected(Shells(prints("ended")))` is a client over HTTP, `DirectShells(...)` one in process, for
+virtual time.
 """
 
 import asyncio
@@ -41,7 +42,9 @@ class Asked:
         parts, container = path.split("/"), dict(words)["container"]
         command = [word for key, word in words if key == "command"]
         at = asyncio.get_running_loop().time()
-        return cls(at=at, namespace=parts[4], pod=parts[6], container=container, command=command, **sent)
+        return cls(
+            at=at, namespace=parts[4], pod=parts[6], container=container, command=command, **sent
+        )
 
 
 Message = tuple[int, object]
@@ -90,15 +93,20 @@ def by_place(words: Mapping[str, str | None], usual: str) -> Talk:
 def failure(reason: str, message: str, exit_code: str = "") -> Object:
     """Return the Status of a command that failed, or did not run."""
     causes = [{"reason": "ExitCode", "message": exit_code}] if exit_code else []
-    return {"status": "Failure", "reason": reason, "message": message, "details": {"causes": causes}}
+    return {
+        "status": "Failure",
+        "reason": reason,
+        "message": message,
+        "details": {"causes": causes},
+    }
 
 
 class Shells:
     """See the module.
 
-    says: what they answer; it may raise an `errors.ApiError` in place of its first message. uids: of pods, None of a
-    pod that is not there; else as `tests.builders.ref` has them. asked: every exec. go: nobody answers before it is
-    set. at_once: how many execs are under way.
+    says: what they answer; it may raise an `errors.ApiError` in place of its first message. uids:
+    of pods, None of a pod that is not there; else as `tests.builders.ref` has them. asked: every
+    exec. go: nobody answers before it is set. at_once: how many execs are under way.
     """
 
     def __init__(self, talk: Talk, *, protocol: str = PROTOCOLS[0]) -> None:
@@ -138,7 +146,9 @@ class Shells:
         if "Upgrade" not in raw.headers:  # after a refusal: which words it has
             return refusal(self._refusal.status, self._refusal.reason, self._refusal.message)
         protocols = raw.headers.get("Sec-WebSocket-Protocol", "")
-        asked = Asked.of(raw.path, [*raw.query.items()], query=raw.query_string, protocols=protocols)
+        asked = Asked.of(
+            raw.path, [*raw.query.items()], query=raw.query_string, protocols=protocols
+        )
         async with aclosing(self.talk(asked)) as messages:
             try:
                 if self.uids.get(asked.pod, "") is None:

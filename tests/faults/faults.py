@@ -1,7 +1,8 @@
 """Faults between a client and the API server, as values to give to `FaultProxy.inject`.
 
-A fault overrides the moments at which it strikes; to strike it may wait, raise `Drop` to reset the connection, or
-answer in the server's place. It says nothing of which requests it strikes: that is the predicate given beside it.
+A fault overrides the moments at which it strikes; to strike it may wait, raise `Drop` to reset the
+connection, or answer in the server's place. It says nothing of which requests it strikes: that is
+the predicate given beside it.
 """
 
 import asyncio
@@ -152,7 +153,9 @@ class Answer(Fault):
     async def asked(self, request: Request) -> web.Response:
         told = {"code": self.status, "reason": self.reason, "message": "injected"}
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
-        return web.json_response({"kind": "Status", "status": "Failure", **told}, status=self.status, headers=headers)
+        return web.json_response(
+            {"kind": "Status", "status": "Failure", **told}, status=self.status, headers=headers
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

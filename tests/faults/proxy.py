@@ -4,15 +4,17 @@
         client = await connect(user_agent="test", kubeconfig=proxy.kubeconfig)
         with proxy.inject(Answer(status=429, retry_after=1), on=lists, times=2):
             ...
-        with proxy.inject(Call(callback=kill, after=True), on=lambda request: request.write_number == 3):
+        with proxy.inject(Call(callback=kill, after=True), on=lambda request: request.write_number
+        == 3):
             ...
         assert proxy.count(writes) == 3
 
-It speaks plain HTTP to the client (`proxy.kubeconfig` says so and holds no credentials) and to the API server whatever
-the given kubeconfig says, with its rights. A request once heard is forwarded even if the client has given up meanwhile:
-so late writes can be made (`Delay`, `Freeze`). Watches are cut into lines, each struck as it arrives and handed on in
-that order; exec's WebSockets are handed through.
-Faults in force are looked up at every moment of a request, so one may strike a stream that is already open.
+It speaks plain HTTP to the client (`proxy.kubeconfig` says so and holds no credentials) and to the
+API server whatever the given kubeconfig says, with its rights. A request once heard is forwarded
+even if the client has given up meanwhile: so late writes can be made (`Delay`, `Freeze`). Watches
+are cut into lines, each struck as it arrives and handed on in that order; exec's WebSockets are
+handed through. Faults in force are looked up at every moment of a request, so one may strike a
+stream that is already open.
 """
 
 import asyncio
@@ -34,7 +36,14 @@ from tests.faults.kubeconfig import write_plain
 _HEARTBEAT = 0.2
 # Not handed on: they concern one connection, or the proxy has its own.
 _HOP_BY_HOP = frozenset(
-    {"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "authorization"}
+    {
+        "host",
+        "connection",
+        "content-length",
+        "transfer-encoding",
+        "accept-encoding",
+        "authorization",
+    }
 )
 _HANDSHAKE = "sec-websocket-"
 
@@ -75,7 +84,9 @@ class FaultProxy:
             )
             connector = aiohttp.TCPConnector(ssl=self._client.tls, limit=0)
             self._session = await stack.enter_async_context(
-                aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None))
+                aiohttp.ClientSession(
+                    connector=connector, timeout=aiohttp.ClientTimeout(total=None)
+                )
             )
             self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             self.port = 0
@@ -190,12 +201,16 @@ class FaultProxy:
         for fault in self._faults(request):
             if (answer := await fault.asked(request)) is not None:
                 return answer
-        headers = {name: value for name, value in raw.headers.items() if name.lower() not in _HOP_BY_HOP}
+        headers = {
+            name: value for name, value in raw.headers.items() if name.lower() not in _HOP_BY_HOP
+        }
         headers |= {"Accept-Encoding": "identity"} | await self._client.credentials()
         url = self._client.host + raw.path_qs
         if raw.headers.get("Upgrade", "").lower() == "websocket":
             return await _bridge(raw, self._session, url, headers)
-        async with self._session.request(raw.method, url, headers=headers, data=sent or None) as upstream:
+        async with self._session.request(
+            raw.method, url, headers=headers, data=sent or None
+        ) as upstream:
             if request.watch and upstream.status == 200:
                 return await self._stream(raw, request, upstream)
             body = await upstream.read()
@@ -203,7 +218,9 @@ class FaultProxy:
             body = await fault.answered(request, body)
         return web.Response(status=upstream.status, body=body, headers=_answer_headers(upstream))
 
-    async def _stream(self, raw: web.Request, request: Request, upstream: aiohttp.ClientResponse) -> web.StreamResponse:
+    async def _stream(
+        self, raw: web.Request, request: Request, upstream: aiohttp.ClientResponse
+    ) -> web.StreamResponse:
         response = web.StreamResponse(headers=_answer_headers(upstream))
         await response.prepare(raw)
         arrived: asyncio.Queue[asyncio.Task[bytes | None] | None] = asyncio.Queue()
@@ -238,7 +255,9 @@ class FaultProxy:
         return kept
 
 
-async def _lines(upstream: aiohttp.ClientResponse, *, until: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def _lines(
+    upstream: aiohttp.ClientResponse, *, until: Callable[[], bool]
+) -> AsyncIterator[bytes]:
     pending = b""
     while not until():
         try:
@@ -263,7 +282,11 @@ async def _bridge(
 ) -> web.StreamResponse:
     """Open the same WebSocket at `url` and copy both ways until either side closes."""
     protocols = [name.strip() for name in raw.headers.get("Sec-WebSocket-Protocol", "").split(",")]
-    kept = {name: value for name, value in headers.items() if not name.lower().startswith((_HANDSHAKE, "upgrade"))}
+    kept = {
+        name: value
+        for name, value in headers.items()
+        if not name.lower().startswith((_HANDSHAKE, "upgrade"))
+    }
     try:
         upstream = await session.ws_connect(url, protocols=protocols, headers=kept)
     except aiohttp.WSServerHandshakeError as error:
@@ -271,7 +294,10 @@ async def _bridge(
     client = web.WebSocketResponse(protocols=[upstream.protocol] if upstream.protocol else [])
     await client.prepare(raw)
     async with upstream:
-        copies = [asyncio.ensure_future(_copy(upstream, client)), asyncio.ensure_future(_copy(client, upstream))]
+        copies = [
+            asyncio.ensure_future(_copy(upstream, client)),
+            asyncio.ensure_future(_copy(client, upstream)),
+        ]
         await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
         for copy in copies:
             copy.cancel()

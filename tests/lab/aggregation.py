@@ -18,10 +18,13 @@ HOST = "aggregated.default.svc"
 
 
 @contextmanager
-def aggregated(cluster: Cluster, groups: Iterable[str], *, port: int, authority: bytes) -> Iterator[None]:
+def aggregated(
+    cluster: Cluster, groups: Iterable[str], *, port: int, authority: bytes
+) -> Iterator[None]:
     """Have the API server forward these groups ("v1beta1.metrics.k8s.io") to a port as long as the block lasts.
 
-    They are available when the block begins. `authority` has signed the certificate of who listens there.
+    They are available when the block begins. `authority` has signed the certificate of who listens
+    there.
     """
     groups = list(groups)
     objects = json.dumps(_registration(groups, port, authority))
@@ -34,11 +37,21 @@ def aggregated(cluster: Cluster, groups: Iterable[str], *, port: int, authority:
 
 def _registration(groups: Iterable[str], port: int, authority: bytes) -> Object:
     service = {"type": "ExternalName", "externalName": "localhost"}
-    items: list[Object] = [{"apiVersion": "v1", "kind": "Service", "metadata": SERVICE, "spec": service}]
+    items: list[Object] = [
+        {"apiVersion": "v1", "kind": "Service", "metadata": SERVICE, "spec": service}
+    ]
     for name in groups:
         version, _, group = name.partition(".")
-        spec = {"group": group, "version": version, "groupPriorityMinimum": 100, "versionPriority": 100}
-        spec |= {"service": {**SERVICE, "port": port}, "caBundle": base64.b64encode(authority).decode()}
+        spec = {
+            "group": group,
+            "version": version,
+            "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+        }
+        spec |= {
+            "service": {**SERVICE, "port": port},
+            "caBundle": base64.b64encode(authority).decode(),
+        }
         kind = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService"}
         items.append({**kind, "metadata": {"name": name}, "spec": spec})
     return {"apiVersion": "v1", "kind": "List", "items": items}

@@ -11,7 +11,9 @@ from mpijob_elastic.kube.writer import ApiWriter
 from tests.product.webhook.objects import Object
 
 SECRET = SECRETS.path(names.NAMESPACE, names.CERTIFICATE_SECRET)
-MUTATING, VALIDATING = (one.path(name=names.WEBHOOK_CONFIGURATION) for one in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS))
+MUTATING, VALIDATING = (
+    one.path(name=names.WEBHOOK_CONFIGURATION) for one in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+)
 
 
 async def _get(client: ApiWriter, path: str) -> Object:
@@ -29,7 +31,9 @@ async def secret(client: ApiWriter, key: str) -> bytes:
 
 async def bundles(client: ApiWriter) -> set[bytes]:
     """The different caBundles of all our webhooks."""
-    found = [hook for path in (MUTATING, VALIDATING) for hook in (await _get(client, path))["webhooks"]]
+    found = [
+        hook for path in (MUTATING, VALIDATING) for hook in (await _get(client, path))["webhooks"]
+    ]
     return {b64decode(hook["clientConfig"].get("caBundle", "")) for hook in found}
 
 

@@ -37,7 +37,11 @@ class CommandLine:
         """Exit code, output and complaints."""
         result = self._invoke(arguments, kubeconfig)
         if isinstance(result.exception, KubeError):
-            return exit_codes.of(result.exception), result.stdout, f"{result.stderr}{result.exception}"
+            return (
+                exit_codes.of(result.exception),
+                result.stdout,
+                f"{result.stderr}{result.exception}",
+            )
         return result.exit_code, result.stdout, result.stderr
 
     def done(self, *arguments: str) -> str:
@@ -78,11 +82,18 @@ class CommandLine:
     def create_job(self, name: str = "train", **spec: Any) -> None:
         """Create a job in namespace jobs that nothing works on."""
         metadata = {"name": name, "namespace": "jobs"}
-        job = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": metadata, "spec": spec}
+        job = {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "MPIJob",
+            "metadata": metadata,
+            "spec": spec,
+        }
         self.cluster.kubectl("create", "-f", "-", stdin=json.dumps(job))
 
     def _invoke(self, arguments: tuple[str, ...], kubeconfig: Path | None) -> Result:
-        result = CliRunner().invoke(app, [*arguments, f"--kubeconfig={kubeconfig or self.cluster.kubeconfig}"])
+        result = CliRunner().invoke(
+            app, [*arguments, f"--kubeconfig={kubeconfig or self.cluster.kubeconfig}"]
+        )
         if result.exception and not isinstance(result.exception, (SystemExit, KubeError)):
             raise result.exception
         return result

@@ -34,7 +34,9 @@ async def controlling(
     It ends with the block, cleanly unless it was cancelled.
     """
     stop = asyncio.Event()
-    async with _made(kubeconfig, namespace, now=now, everywhere=everywhere, times=times) as controller:
+    async with _made(
+        kubeconfig, namespace, now=now, everywhere=everywhere, times=times
+    ) as controller:
         task = asyncio.create_task(controller.run(stop))
         try:
             yield task
@@ -60,7 +62,12 @@ async def leading(
 
 @asynccontextmanager
 async def _made(
-    kubeconfig: Path, namespace: str, *, now: Callable[[], float], everywhere: bool = False, times: LeaseTimes = TIMES
+    kubeconfig: Path,
+    namespace: str,
+    *,
+    now: Callable[[], float],
+    everywhere: bool = False,
+    times: LeaseTimes = TIMES,
 ) -> AsyncIterator[Controller]:
     settings = settings_for(namespace, everywhere=everywhere, times=times)
     async with await connect(user_agent="mpijob-elastic-test", kubeconfig=kubeconfig) as client:
@@ -68,7 +75,11 @@ async def _made(
 
 
 def settings_for(
-    namespace: str, *, everywhere: bool = False, times: LeaseTimes = TIMES, signs: Signs | None = None
+    namespace: str,
+    *,
+    everywhere: bool = False,
+    times: LeaseTimes = TIMES,
+    signs: Signs | None = None,
 ) -> ControllerSettings:
     """Return the settings of a controller for one namespace, or for all, with its Lease in that one."""
     return ControllerSettings(
@@ -84,7 +95,11 @@ def settings_for(
 
 def written(tail: Tail, namespace: str) -> list[Write]:
     """Return what an installed controller wrote in a namespace, but for Events."""
-    found = (write for write in tail.writes() if write.namespace == namespace and write.user == names.CONTROLLER_USER)
+    found = (
+        write
+        for write in tail.writes()
+        if write.namespace == namespace and write.user == names.CONTROLLER_USER
+    )
     return [write for write in found if write.resource != "events"]
 
 

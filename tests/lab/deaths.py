@@ -1,7 +1,8 @@
 """Deaths at a write: of a controller, and of a command whose connection breaks.
 
-A run strikes every fourth write, and which of the four is chosen by date, so four days strike all of them. With
-MPIJOB_ELASTIC_EVERY_WRITE=1 it strikes every write (`make campaign`), with MPIJOB_ELASTIC_FIRST_WRITE=2 the 2nd, 6th...
+A run strikes every fourth write, and which of the four is chosen by date, so four days strike all
+of them. With MPIJOB_ELASTIC_EVERY_WRITE=1 it strikes every write (`make campaign`), with
+MPIJOB_ELASTIC_FIRST_WRITE=2 the 2nd, 6th...
 """
 
 import asyncio
@@ -20,7 +21,9 @@ T = TypeVar("T")
 _STRIDE = 1 if os.environ.get("MPIJOB_ELASTIC_EVERY_WRITE") else 4
 _TODAY = datetime.now(UTC).toordinal() % 4 + 1
 # Workers of pytest-xdist inherit the choice, even around midnight.
-_FIRST = 1 if _STRIDE == 1 else int(os.environ.setdefault("MPIJOB_ELASTIC_FIRST_WRITE", str(_TODAY)))
+_FIRST = (
+    1 if _STRIDE == 1 else int(os.environ.setdefault("MPIJOB_ELASTIC_FIRST_WRITE", str(_TODAY)))
+)
 
 
 def struck(most: int) -> range:
@@ -39,7 +42,9 @@ def naming(write: int) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        error.add_note(f"The death was at write {write}: run this again with MPIJOB_ELASTIC_EVERY_WRITE=1,")
+        error.add_note(
+            f"The death was at write {write}: run this again with MPIJOB_ELASTIC_EVERY_WRITE=1,"
+        )
         error.add_note(f"or with MPIJOB_ELASTIC_FIRST_WRITE={_FIRST} to strike the same writes.")
         raise
 
@@ -55,7 +60,8 @@ async def died(
 ) -> bool:
     """Play until the controller behind the proxy dies at the nth such request from now on; return whether it did.
 
-    after: the API server has heard of the request, and nobody hears the answer. The scenario ends with the controller.
+    after: the API server has heard of the request, and nobody hears the answer. The scenario ends
+    with the controller.
     """
     dead, before = asyncio.Event(), proxy.count(at)
 
@@ -68,7 +74,9 @@ async def died(
 
     with proxy.inject(Call(callback=die, after=after), on=is_the_one):
         done = asyncio.create_task(play)
-        await asyncio.wait({done, asyncio.create_task(dead.wait())}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            {done, asyncio.create_task(dead.wait())}, return_when=asyncio.FIRST_COMPLETED
+        )
         done.cancel()
         await asyncio.wait({done})
     await bury(proxy, controller)
@@ -83,7 +91,9 @@ async def bury(proxy: FaultProxy, controller: asyncio.Task[None]) -> None:
         await asyncio.wait({controller})
 
 
-async def killed_and_run_again(cluster: Cluster, command: Callable[[Path], Awaitable[object]]) -> None:
+async def killed_and_run_again(
+    cluster: Cluster, command: Callable[[Path], Awaitable[object]]
+) -> None:
     """Run a command with a kubeconfig, killed at one write after another, until it ends before it comes to that."""
     for write in struck(200):
         with naming(write):
@@ -92,7 +102,9 @@ async def killed_and_run_again(cluster: Cluster, command: Callable[[Path], Await
     raise AssertionError("the command never ended")
 
 
-async def ended(cluster: Cluster, command: Callable[[Path], Awaitable[object]], *, before: int) -> bool:
+async def ended(
+    cluster: Cluster, command: Callable[[Path], Awaitable[object]], *, before: int
+) -> bool:
     """Run a command whose connection breaks for good at its n-th change; return whether it ended before that.
 
     To be killed before a change is for the cluster what it is to be killed after the one before it.

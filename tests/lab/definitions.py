@@ -71,7 +71,10 @@ VOLCANO = Release(
 SCHEDULER_PLUGINS = Release(
     module="sigs.k8s.io/scheduler-plugins@v0.34.7",
     checksum="h1:GENSA4rKpCKBrPvNSo2AV2QHU7j3a6LT14kNlHhXfeg=",
-    files=[f"config/crd/bases/scheduling.x-k8s.io_{kind}.yaml" for kind in ("podgroups", "elasticquotas")],
+    files=[
+        f"config/crd/bases/scheduling.x-k8s.io_{kind}.yaml"
+        for kind in ("podgroups", "elasticquotas")
+    ],
 )
 # The release that lab/binaries/koordinator builds: what its scheduler lists.
 KOORDINATOR = Release(
@@ -90,7 +93,8 @@ KOORDINATOR = Release(
         )
     ],
 )
-# The release that lab/binaries/kueue builds. All programs use the version that is stored, so nothing converts.
+# The release that lab/binaries/kueue builds. All programs use the version that is stored, so
+# nothing converts.
 KUEUE = Release(
     module="sigs.k8s.io/kueue@v0.19.2",
     checksum="h1:mPNzr37u0nwI7ikST5QQl5gg6EgtYOAvC9ZbTgywdN8=",
@@ -128,7 +132,8 @@ ARENA = Release(
     module="github.com/kubeflow/arena@v0.15.5",
     checksum="h1:dZOfQoehHvrnjqFz35zUS9UoN8YF40rcYHhMFNJ7PRY=",
     files=[
-        f"arena-artifacts/crds/kai.alibabacloud.com_{kind}.yaml" for kind in ("trainingjobs", "scaleins", "scaleouts")
+        f"arena-artifacts/crds/kai.alibabacloud.com_{kind}.yaml"
+        for kind in ("trainingjobs", "scaleins", "scaleouts")
     ],
 )
 
@@ -137,7 +142,8 @@ ARENA = Release(
 def served(cluster: Cluster, release: Release, directory: Path) -> Iterator[Path]:
     """Have the API server serve the definitions as long as the block lasts; skip the test if they cannot be had.
 
-    Gives the directory of the module's files. `directory` is for the Go tool to run in, which no module may claim.
+    Gives the directory of the module's files. `directory` is for the Go tool to run in, which no
+    module may claim.
     """
     try:
         found = download(release.module, directory=directory)

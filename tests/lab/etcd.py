@@ -21,7 +21,9 @@ def put(cluster: Cluster, key: str, value: dict[str, Any]) -> None:
     """Store an object under its key, as `/registry/GROUP/RESOURCE/NAME`."""
     body = {"key": _base64(key), "value": _base64(json.dumps(value))}
     request = urllib.request.Request(  # noqa: S310 - our own, https
-        f"{_url(cluster)}/v3/kv/put", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        f"{_url(cluster)}/v3/kv/put",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
     )
     with urllib.request.urlopen(request, context=_tls(cluster), timeout=60) as answer:  # noqa: S310
         assert answer.status == 200
@@ -31,7 +33,9 @@ def _url(cluster: Cluster) -> str:
     state = read_state(Layout(cluster.state_dir))
     assert state is not None
     command = Path(f"/proc/{state.components['etcd'].pid}/cmdline").read_text().split("\0")
-    return next(part.removeprefix(_CLIENT_URLS) for part in command if part.startswith(_CLIENT_URLS))
+    return next(
+        part.removeprefix(_CLIENT_URLS) for part in command if part.startswith(_CLIENT_URLS)
+    )
 
 
 def _tls(cluster: Cluster) -> ssl.SSLContext:

@@ -26,7 +26,8 @@ from tests.lab.waiting import create_namespace, until
 
 # Fixtures that start programs anew where they differ between two tests.
 PROGRAMS = ("scale_served", "elastic", "webhook", "operator")
-# Files that take longest, in seconds: they start first, so that no worker of pytest-xdist ends long after the others.
+# Files that take longest, in seconds: they start first, so that no worker of pytest-xdist ends long
+# after the others.
 SECONDS = {
     "test_scenario_scaling.py": 90,
     "test_parking.py": 60,
@@ -56,7 +57,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 
     def turn(item: pytest.Item) -> tuple[bool, list[str], int, Path, list[str]]:
         in_lab = item.get_closest_marker("lab") is not None
-        return not in_lab, sorted(of_file[item.path]), -SECONDS.get(item.path.name, 0), item.path, _programs(item)
+        return (
+            not in_lab,
+            sorted(of_file[item.path]),
+            -SECONDS.get(item.path.name, 0),
+            item.path,
+            _programs(item),
+        )
 
     items.sort(key=turn)
 
@@ -79,7 +86,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show with a failure what the programs said: the log ends with the lab."""
     report = yield
     programs = getattr(item, "funcargs", {}).get("programs")
@@ -121,7 +130,9 @@ def _nothing_else_runs(request: pytest.FixtureRequest, programs: OnDemand) -> No
 @pytest.fixture
 def operator(cluster: Cluster, programs: OnDemand) -> Operator:
     """mpi-operator v0.2.3 for all namespaces: its controller without rate limits, or $MPI_OPERATOR_BIN."""
-    return programs.get("operator", cluster, lambda: Operator.start(cluster, qps=0, flags=["--threadiness=8"]))
+    return programs.get(
+        "operator", cluster, lambda: Operator.start(cluster, qps=0, flags=["--threadiness=8"])
+    )
 
 
 @pytest.fixture(scope="session")
@@ -144,7 +155,9 @@ def webhook(cluster: Cluster, installed: Installed, programs: OnDemand) -> Webho
 
 
 @pytest.fixture
-def elastic(cluster: Cluster, installed: Installed, webhook: Webhook, programs: OnDemand) -> Controller:
+def elastic(
+    cluster: Cluster, installed: Installed, webhook: Webhook, programs: OnDemand
+) -> Controller:
     """Webhook and controller with the rights of their ServiceAccounts, for all namespaces."""
     assert webhook.ready()
     return programs.get("elastic", cluster, lambda: Controller.start(cluster, installed))
@@ -162,7 +175,9 @@ def scale_served(cluster: Cluster, programs: OnDemand) -> Iterator[None]:
 @pytest.fixture
 async def client(cluster: Cluster) -> AsyncIterator[ApiWriter]:
     """The administrator's client."""
-    async with await connect(user_agent="mpijob-elastic-test", kubeconfig=cluster.kubeconfig) as connected:
+    async with await connect(
+        user_agent="mpijob-elastic-test", kubeconfig=cluster.kubeconfig
+    ) as connected:
         yield connected
 
 

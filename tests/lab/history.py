@@ -1,7 +1,7 @@
 """The history of a job's pods and host list, in the order in which the API server wrote it.
 
-Two watches give the versions; resourceVersions of one etcd are one sequence over all kinds, which the API does not
-promise, but the lab's etcd keeps.
+Two watches give the versions; resourceVersions of one etcd are one sequence over all kinds, which
+the API does not promise, but the lab's etcd keeps.
 """
 
 import asyncio
@@ -30,7 +30,9 @@ class History:
     def deleted_while_published(self) -> list[str]:
         """Pods whose deletion was asked for while discover_hosts.sh still named them."""
         return [
-            _name(pod) for pod in self._first_deletions() if f"echo {_name(pod)}:" in self._script_at(_version(pod))
+            _name(pod)
+            for pod in self._first_deletions()
+            if f"echo {_name(pod)}:" in self._script_at(_version(pod))
         ]
 
     def deleted(self) -> list[str]:
@@ -48,7 +50,8 @@ class History:
         return [
             (a, b)
             for a, b in pairs
-            if set(a.splitlines()) - set(b.splitlines()) and set(b.splitlines()) - set(a.splitlines())
+            if set(a.splitlines()) - set(b.splitlines())
+            and set(b.splitlines()) - set(a.splitlines())
         ]
 
     def _first_deletions(self) -> list[Object]:
@@ -86,13 +89,18 @@ def requested(resource: str, pod: Object) -> int:
 async def recorded(client: ApiWriter, namespace: str, *, job: str) -> AsyncIterator[History]:
     """Record while the block runs."""
     history = History()
-    kinds = ((resources.PODS, "mpi-job-name", history.pods), (resources.CONFIG_MAPS, "app", history.configs))
+    kinds = (
+        (resources.PODS, "mpi-job-name", history.pods),
+        (resources.CONFIG_MAPS, "app", history.configs),
+    )
     async with AsyncExitStack() as watches:
         follow = []
         for resource, label, into in kinds:
             query = {"watch": "true", "labelSelector": f"{label}={job}"}
             # The block starts when the server has answered, else what it does first may be missed.
-            lines = await watches.enter_async_context(client.stream(resource.path(namespace), query=query, silence=600))
+            lines = await watches.enter_async_context(
+                client.stream(resource.path(namespace), query=query, silence=600)
+            )
             follow.append(asyncio.create_task(_follow(lines, into, history.gone)))
         try:
             yield history

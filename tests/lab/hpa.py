@@ -17,12 +17,16 @@ from tests.lab.waiting import seen
 Object = dict[str, Any]
 # For `applied`: what would the API server take, and what would it say?
 STRICT = ("--dry-run=server", "--validate=strict")
-# Acts on what it sees at once. Kubernetes would wait for five minutes before it makes anything smaller.
+# Acts on what it sees at once. Kubernetes would wait for five minutes before it makes anything
+# smaller.
 AT_ONCE: Object = {"scaleDown": {"stabilizationWindowSeconds": 0}}
 # A worker for each that waits. Unless told otherwise a HPA adds up to four in 15 s, or doubles.
 QUEUE: Object = {
     "type": "External",
-    "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "1"}},
+    "external": {
+        "metric": {"name": "queue"},
+        "target": {"type": "AverageValue", "averageValue": "1"},
+    },
 }
 
 
@@ -49,20 +53,30 @@ class Autoscaler:
     job: Job
     name: str = "train"
 
-    async def apply(self, least: int, most: int, *, metric: Object = QUEUE, behavior: Object = AT_ONCE) -> str:
+    async def apply(
+        self, least: int, most: int, *, metric: Object = QUEUE, behavior: Object = AT_ONCE
+    ) -> str:
         """Create or change it with kubectl; returns the warnings."""
         target = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": self.job.name}
         spec = {"scaleTargetRef": target, "minReplicas": least, "maxReplicas": most}
         spec |= {"metrics": [metric], "behavior": behavior}
         metadata = {"name": self.name, "namespace": self.job.namespace}
-        body = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": spec}
+        body = {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": metadata,
+            "spec": spec,
+        }
         return await asyncio.to_thread(applied, self.cluster, json.dumps(body))
 
     async def seen(self) -> Seen:
         """Its status."""
         path = f"/apis/autoscaling/v2/namespaces/{self.job.namespace}/horizontalpodautoscalers/{self.name}"
         status = msgspec.json.decode(await self.client.get(path)).get("status", {})
-        found = {one["type"]: (one["status"], one["reason"], one["message"]) for one in status.get("conditions") or ()}
+        found = {
+            one["type"]: (one["status"], one["reason"], one["message"])
+            for one in status.get("conditions") or ()
+        }
         metrics = status.get("currentMetrics") or []
         return Seen(conditions=found, desired=status.get("desiredReplicas", 0), metrics=metrics)
 
@@ -73,7 +87,15 @@ class Autoscaler:
 
 def applied(cluster: Cluster, text: str, *options: str) -> str:
     """Run `kubectl apply`, which must succeed; return its stderr."""
-    command = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "apply", "-f", "-", *options]
+    command = [
+        str(cluster.binaries.kubectl),
+        "--kubeconfig",
+        str(cluster.kubeconfig),
+        "apply",
+        "-f",
+        "-",
+        *options,
+    ]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stderr

@@ -20,7 +20,15 @@ REST = 3.0
 HOLD = "lab.mpijob-elastic/hold"
 # And with this it stays when it is deleted.
 LINGERS = "lab.mpijob-elastic/lingers"
-HOROVODRUN = ["horovodrun", "-np", "1", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "train.py"]
+HOROVODRUN = [
+    "horovodrun",
+    "-np",
+    "1",
+    "--host-discovery-script",
+    "/etc/mpi/discover_hosts.sh",
+    "python",
+    "train.py",
+]
 MPIRUN = ["mpirun", "-np", "2", "python", "train.py"]
 
 
@@ -44,7 +52,9 @@ class State:
     @property
     def running(self) -> list[str]:
         """Workers that are not on their way out."""
-        return [name for name, pod in self.workers.items() if "deletionTimestamp" not in pod["metadata"]]
+        return [
+            name for name, pod in self.workers.items() if "deletionTimestamp" not in pod["metadata"]
+        ]
 
     @property
     def launcher_runs(self) -> bool:
@@ -92,18 +102,35 @@ class Job:
             "slotsPerWorker": slots,
             "cleanPodPolicy": clean_pod_policy,
             "mpiReplicaSpecs": {
-                "Launcher": {"replicas": 1, "template": _pod("launcher", command, launcher_annotations, launcher_spec)},
-                "Worker": {"replicas": replicas, "template": _pod("worker", None, worker_annotations, worker_spec)},
+                "Launcher": {
+                    "replicas": 1,
+                    "template": _pod("launcher", command, launcher_annotations, launcher_spec),
+                },
+                "Worker": {
+                    "replicas": replicas,
+                    "template": _pod("worker", None, worker_annotations, worker_spec),
+                },
             },
         }
         if run_policy is not None:
             spec["runPolicy"] = run_policy
         for replica in spec["mpiReplicaSpecs"].values():
             replica["template"]["metadata"]["labels"] = labels or {}
-        metadata: Object = {"name": self.name, "namespace": self.namespace, "annotations": annotations or {}}
+        metadata: Object = {
+            "name": self.name,
+            "namespace": self.namespace,
+            "annotations": annotations or {},
+        }
         metadata["labels"] = job_labels or {}
-        body = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": metadata, "spec": spec}
-        await self.client.create_object(resources.MPI_JOBS.path(self.namespace), body=body, limits=LIMITS)
+        body = {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "MPIJob",
+            "metadata": metadata,
+            "spec": spec,
+        }
+        await self.client.create_object(
+            resources.MPI_JOBS.path(self.namespace), body=body, limits=LIMITS
+        )
 
     async def scale(self, replicas: int) -> None:
         """Edit the number of workers."""
@@ -111,7 +138,9 @@ class Job:
 
     async def annotate(self, **annotations: str | None) -> None:
         """Set annotations of ours; underscores stand for dashes."""
-        ours = {f"mpijob-elastic/{key.replace('_', '-')}": value for key, value in annotations.items()}
+        ours = {
+            f"mpijob-elastic/{key.replace('_', '-')}": value for key, value in annotations.items()
+        }
         await self.patch({"metadata": {"annotations": ours}})
 
     async def patch(self, patch: Object) -> None:
@@ -121,12 +150,16 @@ class Job:
 
     async def delete(self) -> None:
         """Delete the MPIJob; what it owns follows."""
-        await self.client.delete_object(resources.MPI_JOBS.path(self.namespace, self.name), limits=LIMITS)
+        await self.client.delete_object(
+            resources.MPI_JOBS.path(self.namespace, self.name), limits=LIMITS
+        )
 
     async def limit(self, pods: int) -> None:
         """Let its namespace hold so many pods."""
         body = {"metadata": {"name": "team"}, "spec": {"hard": {"pods": str(pods)}}}
-        await self.client.create_object(resources.RESOURCE_QUOTAS.path(self.namespace), body=body, limits=LIMITS)
+        await self.client.create_object(
+            resources.RESOURCE_QUOTAS.path(self.namespace), body=body, limits=LIMITS
+        )
 
         async def quota() -> Object:
             return await self._get(resources.RESOURCE_QUOTAS, "team")
@@ -136,7 +169,9 @@ class Job:
     async def set_status(self, pod: str, status: Object) -> None:
         """Say of a pod what its kubelet would say."""
         path = resources.PODS.path(self.namespace, pod, "status")
-        await self.client.patch_object(path, body={"status": status}, content_type=MERGE_PATCH, limits=LIMITS)
+        await self.client.patch_object(
+            path, body={"status": status}, content_type=MERGE_PATCH, limits=LIMITS
+        )
 
     async def annotate_pod(self, pod: str, annotations: dict[str, str | None]) -> None:
         """Change annotations of a pod."""
@@ -158,23 +193,33 @@ class Job:
         return State(
             hosts=[line.removeprefix("echo ") for line in script],
             hostfile=data.get("hostfile", "").splitlines(),
-            exec_names=[name for rule in role.get("rules", []) for name in rule.get("resourceNames", [])],
+            exec_names=[
+                name for rule in role.get("rules", []) for name in rule.get("resourceNames", [])
+            ],
             workers={_name(pod): pod for pod in owned if _role(pod) == "worker"},
             launcher=next((pod for pod in owned if _role(pod) == "launcher"), None),
             notices=annotations.get("mpijob-elastic/status", ""),
             phase=annotations.get("mpijob-elastic/phase", ""),
-            memory=config.get("metadata", {}).get("annotations", {}).get("mpijob-elastic/memory", ""),
+            memory=config.get("metadata", {})
+            .get("annotations", {})
+            .get("mpijob-elastic/memory", ""),
             replicas=specs.get("Worker", {}).get("replicas", 0),
             conditions=[
-                one["type"] for one in job.get("status", {}).get("conditions") or () if one["status"] == "True"
+                one["type"]
+                for one in job.get("status", {}).get("conditions") or ()
+                if one["status"] == "True"
             ],
             parked=annotations.get("mpijob-elastic/parked", ""),
             sizes=annotations.get("mpijob-elastic/sizes", ""),
         )
 
-    async def until(self, holds: Callable[[State], bool], what: str, *, patience: float = PATIENCE) -> State:
+    async def until(
+        self, holds: Callable[[State], bool], what: str, *, patience: float = PATIENCE
+    ) -> State:
         """Wait until something holds, for so many seconds; fails with the state that was last seen."""
-        return await seen(self.state, holds, f"{self.name} with {what}", patience=patience, show=_short)
+        return await seen(
+            self.state, holds, f"{self.name} with {what}", patience=patience, show=_short
+        )
 
     async def replaced(self, before: State, *workers: str) -> State:
         """Wait until other pods have the names of those workers."""
@@ -196,7 +241,8 @@ class Job:
             lambda state: (
                 sorted(state.workers) == sorted(pods)
                 and {*pods} <= {*state.exec_names}
-                and [_pod_and_slots(host) for host in state.hosts] == [(pod, str(slots)) for pod in pods]
+                and [_pod_and_slots(host) for host in state.hosts]
+                == [(pod, str(slots)) for pod in pods]
                 and state.hostfile == [f"{pod} slots={slots}" for pod in pods]
                 and state.refreshed is not None
                 and state.launcher_runs
@@ -214,7 +260,9 @@ class Job:
             after = await self.state()
             if after == before:
                 return after
-            assert time.monotonic() < deadline, f"{self.name} never came to rest; last: {_short(after)}"
+            assert time.monotonic() < deadline, (
+                f"{self.name} never came to rest; last: {_short(after)}"
+            )
             before = after
 
     async def events(self) -> list[tuple[str, str]]:
@@ -257,12 +305,18 @@ class Job:
 
 
 def _pod(
-    name: str, command: list[str] | None, annotations: dict[str, str] | None, spec: Object | None = None
+    name: str,
+    command: list[str] | None,
+    annotations: dict[str, str] | None,
+    spec: Object | None = None,
 ) -> Object:
     container: Object = {"name": name, "image": "horovod:test"}
     if command:
         container["command"] = command
-    return {"metadata": {"annotations": annotations or {}}, "spec": {"containers": [container], **(spec or {})}}
+    return {
+        "metadata": {"annotations": annotations or {}},
+        "spec": {"containers": [container], **(spec or {})},
+    }
 
 
 def _pod_and_slots(host: str) -> tuple[str, str]:

@@ -34,11 +34,19 @@ async def lead(client: ApiWriter, lease: Lease, namespace: str, identity: str) -
     path = CONFIG_MAPS.path(namespace, NAME)
     while True:
         with suppress(errors.KubeError):
-            found = msgspec.json.decode(await client.get(path, limits=Timeouts(attempt=1)), type=_Named)
-            body = {"metadata": {"resourceVersion": found.metadata.resource_version}, "data": {"writer": identity}}
+            found = msgspec.json.decode(
+                await client.get(path, limits=Timeouts(attempt=1)), type=_Named
+            )
+            body = {
+                "metadata": {"resourceVersion": found.metadata.resource_version},
+                "data": {"writer": identity},
+            }
             if lease.held():
                 await client.patch_object(
-                    path, body=body, content_type=MERGE_PATCH, limits=Timeouts(attempt=lease.time_left(), throttled=0)
+                    path,
+                    body=body,
+                    content_type=MERGE_PATCH,
+                    limits=Timeouts(attempt=lease.time_left(), throttled=0),
                 )
         await asyncio.sleep(0.01)
 
@@ -49,7 +57,14 @@ async def main(kubeconfig: str, namespace: str, identity: str) -> None:
     assert running is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
     async with await connect(user_agent=identity, kubeconfig=Path(kubeconfig)) as client:
-        lease = Lease(client=client, namespace=namespace, name=NAME, identity=identity, random=Random(), times=TIMES)
+        lease = Lease(
+            client=client,
+            namespace=namespace,
+            name=NAME,
+            identity=identity,
+            random=Random(),
+            times=TIMES,
+        )
         await lease.run(lambda: lead(client, lease, namespace, identity))
 
 

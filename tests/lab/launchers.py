@@ -32,12 +32,17 @@ def launcher(job: str = "train", **owner: object) -> Object:
 def items(pod: Object) -> list[Any]:
     """The items of the operator's volume."""
     volumes: list[Object] = pod["spec"]["volumes"]
-    found: list[Any] = next(volume["configMap"]["items"] for volume in volumes if volume["name"] == "mpi-job-config")
+    found: list[Any] = next(
+        volume["configMap"]["items"] for volume in volumes if volume["name"] == "mpi-job-config"
+    )
     return found
 
 
 async def tried(client: ApiWriter, resource: Resource, namespace: str, obj: Object) -> Object:
-    """Create an object in a dry run and return it; nothing is stored. Raises as `ApiReader` does."""
+    """Create an object in a dry run and return it; nothing is stored.
+
+    Raises as `ApiReader` does.
+    """
     body = {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
     path = resource.path(namespace)
     raw = await client.create_object(path, query={"dryRun": "All"}, body=body, limits=LIMITS)
@@ -89,7 +94,10 @@ class Calls:
 async def calling(
     client: ApiWriter, namespace: str, *, callers: int = 4, burst: int = 1, pause: float = 0.0
 ) -> AsyncIterator[Calls]:
-    """Try launchers as long as the context lasts: each caller tries a burst, then pauses. Raises what a try raises."""
+    """Try launchers as long as the context lasts: each caller tries a burst, then pauses.
+
+    Raises what a try raises.
+    """
     calls, over = Calls(), asyncio.Event()
 
     async def call() -> None:
@@ -120,7 +128,11 @@ async def label(client: ApiWriter, namespace: str, labels: Mapping[str, str | No
 def reviews(webhook: Webhook, label: str = "") -> float:
     """Return the number of answered reviews, of all kinds and outcomes, or of a label."""
     lines = [line for line in webhook.metrics().splitlines() if not line.startswith("#")]
-    counts = [line for line in lines if line.startswith("mpijob_elastic_webhook_reviews_total") and label in line]
+    counts = [
+        line
+        for line in lines
+        if line.startswith("mpijob_elastic_webhook_reviews_total") and label in line
+    ]
     return sum(float(line.rpartition(" ")[2]) for line in counts)
 
 

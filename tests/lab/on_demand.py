@@ -36,7 +36,10 @@ class _Running:
 
 
 class OnDemand:
-    """The programs of a session by name. A test gets what it asks for, and nothing else runs beside it."""
+    """The programs of a session by name.
+
+    A test gets what it asks for, and nothing else runs beside it.
+    """
 
     def __init__(self) -> None:
         self._running: dict[str, _Running] = {}
@@ -50,7 +53,9 @@ class OnDemand:
         if not found:
             end = ExitStack()
             program = end.enter_context(start())
-            found = _Running(program=program, cluster=cluster, identity=Identity.of(program.pid), end=end)
+            found = _Running(
+                program=program, cluster=cluster, identity=Identity.of(program.pid), end=end
+            )
             self._running[name] = found
         return cast("P", found.program)
 
@@ -67,5 +72,11 @@ class OnDemand:
 
     def ends(self) -> list[tuple[str, str]]:
         """Return a title and the end of the log of each program."""
-        texts = {name: found.program.log.read_text(errors="replace") for name, found in self._running.items()}
-        return [(f"end of the log of {name}", "\n".join(text.splitlines()[-SHOWN:])) for name, text in texts.items()]
+        texts = {
+            name: found.program.log.read_text(errors="replace")
+            for name, found in self._running.items()
+        }
+        return [
+            (f"end of the log of {name}", "\n".join(text.splitlines()[-SHOWN:]))
+            for name, text in texts.items()
+        ]

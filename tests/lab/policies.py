@@ -24,7 +24,9 @@ JOB = "train"
 LAUNCHER, WORKER, GATED = names.launcher(JOB), names.worker(JOB, 0), names.worker(JOB, 1)
 CONFIG = names.config_map(JOB)
 DRY_RUN = {"dryRun": "All"}
-THEIRS, ANOTHERS, OURS = ({"name": gate} for gate in ("x.example/theirs", "mpijob-elastic/other", names.GATE_SUSPENDED))
+THEIRS, ANOTHERS, OURS = (
+    {"name": gate} for gate in ("x.example/theirs", "mpijob-elastic/other", names.GATE_SUSPENDED)
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,14 +53,20 @@ class Accounts:
 
     async def goes_through(self, sent: Sent, policy: str) -> bool:
         """Tell whether it does; raise what is no refusal of that policy."""
-        client, body = self.clients[sent.by], json.loads(json.dumps(sent.body).replace(UID, self.uid))
+        client, body = (
+            self.clients[sent.by],
+            json.loads(json.dumps(sent.body).replace(UID, self.uid)),
+        )
         path = sent.resource.path(self.namespace, sent.name, sent.part)
         try:
             if sent.method == "create":
                 await client.create_object(path, body=body, query=sent.query)
             elif sent.method == "delete":
-                # A request with a body has its options there, and the server looks for them nowhere else.
-                await client.delete_object(path, options={"dryRun": ["All"]} if sent.query else None)
+                # A request with a body has its options there, and the server looks for them nowhere
+                # else.
+                await client.delete_object(
+                    path, options={"dryRun": ["All"]} if sent.query else None
+                )
             else:
                 form = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
                 await client.patch_object(path, body=body, content_type=form, query=sent.query)
@@ -70,7 +78,9 @@ class Accounts:
 
     async def expect(self, policy: str, *requests: Sent) -> None:
         """Send these in order, and hold the answers against what is expected."""
-        assert [sent for sent in requests if await self.goes_through(sent, policy) is not sent.ok] == []
+        assert [
+            sent for sent in requests if await self.goes_through(sent, policy) is not sent.ok
+        ] == []
 
 
 def typed(resource: Resource) -> Object:
@@ -78,13 +88,24 @@ def typed(resource: Resource) -> Object:
 
 
 def patched(
-    ok: bool, resource: Resource, name: str, *bodies: Any, by: str = "controller", part: str | None = None
+    ok: bool,
+    resource: Resource,
+    name: str,
+    *bodies: Any,
+    by: str = "controller",
+    part: str | None = None,
 ) -> list[Sent]:
-    return [Sent(ok=ok, by=by, method="patch", resource=resource, name=name, part=part, body=body) for body in bodies]
+    return [
+        Sent(ok=ok, by=by, method="patch", resource=resource, name=name, part=part, body=body)
+        for body in bodies
+    ]
 
 
 def created(ok: bool, resource: Resource, *bodies: Any, by: str = "controller") -> list[Sent]:
-    return [Sent(ok=ok, by=by, method="create", resource=resource, body=typed(resource) | body) for body in bodies]
+    return [
+        Sent(ok=ok, by=by, method="create", resource=resource, body=typed(resource) | body)
+        for body in bodies
+    ]
 
 
 def deleted(ok: bool, resource: Resource, name: str) -> Sent:
@@ -106,12 +127,19 @@ async def accounts(
     create(
         cluster,
         namespace,
-        json.loads(json.dumps([*jobs_objects(namespace), *foreign_objects(namespace)]).replace(UID, uid)),
+        json.loads(
+            json.dumps([*jobs_objects(namespace), *foreign_objects(namespace)]).replace(UID, uid)
+        ),
     )
     async with AsyncExitStack() as stack:
-        kubeconfigs = {"controller": installed.controller_kubeconfig, "webhook": installed.webhook_kubeconfig}
+        kubeconfigs = {
+            "controller": installed.controller_kubeconfig,
+            "webhook": installed.webhook_kubeconfig,
+        }
         clients = {
-            account: await stack.enter_async_context(await connect(user_agent="test", kubeconfig=kubeconfig))
+            account: await stack.enter_async_context(
+                await connect(user_agent="test", kubeconfig=kubeconfig)
+            )
             for account, kubeconfig in kubeconfigs.items()
         }
         found = Accounts(clients={**clients, "administrator": client}, namespace=namespace, uid=uid)
@@ -121,7 +149,9 @@ async def accounts(
 
 async def policies_act(accounts: Accounts) -> None:
     """A new policy takes a moment."""
-    tried = Sent(ok=False, by="controller", method="delete", resource=PODS, name="foreign", query=DRY_RUN)
+    tried = Sent(
+        ok=False, by="controller", method="delete", resource=PODS, name="foreign", query=DRY_RUN
+    )
     async with asyncio.timeout(PATIENCE):
         while await accounts.goes_through(tried, "mpijob-elastic-pods"):
             await asyncio.sleep(0.05)
@@ -169,7 +199,9 @@ def create(cluster: Cluster, namespace: str, bodies: list[Object]) -> None:
 
 def mpi_job(namespace: str, **facts: Any) -> Object:
     job = objects.mpi_job(
-        name=JOB, namespace=namespace, **{"replicas": 1, "annotations": {"kept": "yes"}, "uid": UID, **facts}
+        name=JOB,
+        namespace=namespace,
+        **{"replicas": 1, "annotations": {"kept": "yes"}, "uid": UID, **facts},
     )
     job["metadata"]["labels"] = {names.LABEL_APP: JOB}
     return job
@@ -181,7 +213,10 @@ def pod(name: str, role: str = "", **spec: Any) -> Object:
         names.LABEL_JOB_NAME: JOB,
         **({names.LABEL_JOB_ROLE: role} if role else {}),
     }
-    metadata = {**(owned(name) if role else {"metadata": {"name": name}})["metadata"], "labels": labels}
+    metadata = {
+        **(owned(name) if role else {"metadata": {"name": name}})["metadata"],
+        "labels": labels,
+    }
     containers = [{"name": "main", "image": "none"}]
     return typed(PODS) | {
         "metadata": metadata | {"annotations": {"kept": "yes"}},
@@ -191,10 +226,16 @@ def pod(name: str, role: str = "", **spec: Any) -> Object:
 
 def jobs_objects(namespace: str) -> list[Object]:
     """What the operator makes of the job, with pods that need nothing else, and a hostfile as of 1,000 workers."""
-    made = [objects.config_map(mpi_job(namespace, replicas=1000, slots=8)), objects.role(mpi_job(namespace))]
+    made = [
+        objects.config_map(mpi_job(namespace, replicas=1000, slots=8)),
+        objects.role(mpi_job(namespace)),
+    ]
     pods = [pod(LAUNCHER, names.ROLE_LAUNCHER), pod(WORKER, names.ROLE_WORKER)]
     return [*made, *pods, pod(GATED, names.ROLE_WORKER, schedulingGates=[THEIRS, ANOTHERS, OURS])]
 
 
 def foreign_objects(namespace: str) -> list[Object]:
-    return [pod("foreign"), *({**one, "metadata": {"name": "foreign"}} for one in jobs_objects(namespace)[:2])]
+    return [
+        pod("foreign"),
+        *({**one, "metadata": {"name": "foreign"}} for one in jobs_objects(namespace)[:2]),
+    ]

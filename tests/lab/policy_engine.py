@@ -42,7 +42,9 @@ def policy_engine(cluster: Cluster, directory: Path, *, namespace: str) -> Itera
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(pair.certificate, pair.key)
     server = ThreadingHTTPServer((cluster.machine, 0), partial(_Handler, engine))
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    server.socket = context.wrap_socket(
+        server.socket, server_side=True, do_handshake_on_connect=False
+    )
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     url = f"https://{cluster.machine}:{server.server_port}/"
@@ -59,7 +61,12 @@ def policy_engine(cluster: Cluster, directory: Path, *, namespace: str) -> Itera
 
 def _configuration(url: str, ca: bytes, namespace: str) -> Object:
     rules = [
-        {"apiGroups": [group], "apiVersions": [version], "resources": resources, "operations": ["CREATE", "UPDATE"]}
+        {
+            "apiGroups": [group],
+            "apiVersions": [version],
+            "resources": resources,
+            "operations": ["CREATE", "UPDATE"],
+        }
         for group, version, resources in (*_RULES, *_CRD_RULES)
     ]
     hook = {
@@ -81,7 +88,9 @@ def _patch(found: Object) -> list[Object]:
     for field in ("annotations", "labels"):
         values = found["metadata"].get(field, {})
         if MARK not in values:
-            changes.append({"op": "add", "path": f"/metadata/{field}", "value": {**values, MARK: "yes"}})
+            changes.append(
+                {"op": "add", "path": f"/metadata/{field}", "value": {**values, MARK: "yes"}}
+            )
     return changes
 
 
@@ -97,13 +106,20 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["request"]
         response: Object = {"uid": request["uid"], "allowed": True}
-        is_ours = names.CONTROLLER in request["userInfo"]["username"] and "-worker-" not in request["name"]
+        is_ours = (
+            names.CONTROLLER in request["userInfo"]["username"]
+            and "-worker-" not in request["name"]
+        )
         if self._engine.denies and is_ours and request["kind"]["kind"] in self._engine.kinds:
             response |= {"allowed": False, "status": {"code": 403, "message": self._engine.denies}}
         elif request["operation"] == "UPDATE" and (changes := _patch(request["object"])):
             patch = base64.b64encode(json.dumps(changes).encode()).decode()
             response |= {"patchType": "JSONPatch", "patch": patch}
-        body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+        body = {
+            "apiVersion": "admission.k8s.io/v1",
+            "kind": "AdmissionReview",
+            "response": response,
+        }
         text = json.dumps(body).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")

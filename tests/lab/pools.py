@@ -28,7 +28,9 @@ def on_pool(pool: str) -> Object:
     return {"nodeSelector": {POOL: pool}, "topologySpreadConstraints": [SPREAD]}
 
 
-async def make_nodes(client: ApiWriter, pool: str, *taints: Object, gpus: int | None = None) -> None:
+async def make_nodes(
+    client: ApiWriter, pool: str, *taints: Object, gpus: int | None = None
+) -> None:
     """Make the nodes POOL-0 and POOL-1, each with so many GPUs, and wait until pods can be scheduled there."""
     like = await _look(client, "lab-0")
     version = like["status"]["nodeInfo"]["kubeletVersion"]
@@ -40,7 +42,11 @@ async def make_nodes(client: ApiWriter, pool: str, *taints: Object, gpus: int | 
     wanted = [f"{pool}-{index}" for index in range(2)]
     for name in wanted:
         labels = {**made["metadata"]["labels"], "kubernetes.io/hostname": name, POOL: pool}
-        body = {**made, "metadata": {"name": name, "labels": labels}, "spec": {"taints": list(taints)}}
+        body = {
+            **made,
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"taints": list(taints)},
+        }
         await client.create_object(resources.NODES.path(), body=body)
     for name in wanted:
         await seen(partial(_look, client, name), usable, f"node {name}")

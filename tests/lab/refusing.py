@@ -62,8 +62,8 @@ DAY = (*RUNNING, stops, WHOLE)
 class Refused:
     """A kind of write: what makes it due, and what comes true all the same.
 
-    group, resource, operation, when (CEL): as a policy names it. create, before: what is done before there is the
-    policy. after: what comes true once it is gone.
+    group, resource, operation, when (CEL): as a policy names it. create, before: what is done
+    before there is the policy. after: what comes true once it is gone.
     """
 
     group: str = ""
@@ -78,7 +78,10 @@ class Refused:
 
 
 async def withstands(job: Job, cluster: Cluster, refused: Refused) -> None:
-    """Refuse a kind of write to a new job for a while. The refusal is told with its reason; all else comes true."""
+    """Refuse a kind of write to a new job for a while.
+
+    The refusal is told with its reason; all else comes true.
+    """
     for step in (refused.create, *refused.before):
         await step(job)
     with forbidding(cluster, job.namespace, refused):
@@ -97,7 +100,12 @@ def forbidding(cluster: Cluster, namespace: str, refused: Refused) -> Iterator[N
     ours = f"request.userInfo.username == '{names.CONTROLLER_USER}' && ({refused.when}) || request.name == '{CANARY}'"
     places = ((refused.group, refused.resource, refused.operation), ("", "configmaps", "CREATE"))
     rules = [
-        {"apiGroups": [group], "apiVersions": ["*"], "resources": [resource], "operations": [operation]}
+        {
+            "apiGroups": [group],
+            "apiVersions": ["*"],
+            "resources": [resource],
+            "operations": [operation],
+        }
         for group, resource, operation in places
     ]
     policy = {
@@ -114,7 +122,13 @@ def forbidding(cluster: Cluster, namespace: str, refused: Refused) -> Iterator[N
         "spec": {"policyName": name, "validationActions": ["Deny"], "matchResources": there},
     }
     head = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": name}}
-    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [{**head, **one} for one in (policy, binding)]})
+    text = json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "List",
+            "items": [{**head, **one} for one in (policy, binding)],
+        }
+    )
     create = ("create", "configmap", CANARY, "-n", namespace, "--dry-run=server")
     cluster.kubectl("apply", "-f", "-", stdin=text)
     try:

@@ -1,6 +1,7 @@
 """A second writer of discover_hosts.sh in the form and under the name of an elastic operator.
 
-It keeps our annotations on the ConfigMap, which mpi-operator v0.3.0 drops: it replaces the ConfigMap whole.
+It keeps our annotations on the ConfigMap, which mpi-operator v0.3.0 drops: it replaces the
+ConfigMap whole.
 """
 
 import asyncio
@@ -45,7 +46,9 @@ async def _write(client: ApiWriter, namespace: str) -> None:
 async def _write_hosts(client: ApiWriter, namespace: str, job: str) -> None:
     selector = f"{names.LABEL_JOB_NAME}={job},{names.LABEL_JOB_ROLE}={names.ROLE_WORKER}"
     workers = await _list(client, PODS, namespace, selector)
-    running = sorted(pod["metadata"]["name"] for pod in workers if pod["status"].get("phase") == "Running")
+    running = sorted(
+        pod["metadata"]["name"] for pod in workers if pod["status"].get("phase") == "Running"
+    )
     # No newline at the end, as upstream has it.
     script = "\n".join(["#!/bin/sh", *(f"echo {name}:1" for name in running)])
     path = CONFIG_MAPS.path(namespace, names.config_map(job))
@@ -55,7 +58,9 @@ async def _write_hosts(client: ApiWriter, namespace: str, job: str) -> None:
         await client.patch_object(path, body=body, content_type=MERGE_PATCH)
 
 
-async def _list(client: ApiWriter, resource: Resource, namespace: str, selector: str) -> list[dict[str, Any]]:
+async def _list(
+    client: ApiWriter, resource: Resource, namespace: str, selector: str
+) -> list[dict[str, Any]]:
     query = {"labelSelector": selector} if selector else {}
     raw = await client.get(resource.path(namespace), query=query)
     items: list[dict[str, Any]] = msgspec.json.decode(raw)["items"]

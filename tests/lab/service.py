@@ -22,9 +22,12 @@ class Backend:
 
 
 class Service:
-    """Forwards each connection to a backend that was ready at the last probe. `backends` may change at any time.
+    """Forwards each connection to a backend that was ready at the last probe.
 
-    opened: the number of connections so far. latency: seconds by which each piece of an answer is late.
+    `backends` may change at any time.
+
+    opened: the number of connections so far. latency: seconds by which each piece of an answer is
+    late.
     """
 
     def __init__(self) -> None:
@@ -55,7 +58,9 @@ class Service:
     async def _probe(self) -> None:
         async with aiohttp.ClientSession() as session:
             while True:
-                found = [backend for backend in self.backends if await _says_ready(session, backend)]
+                found = [
+                    backend for backend in self.backends if await _says_ready(session, backend)
+                ]
                 self._ready = frozenset(found)
                 await asyncio.sleep(PROBE_EVERY)
 
@@ -65,7 +70,8 @@ class Service:
         self._open.add(task)
         task.add_done_callback(self._open.discard)
         self.opened += 1
-        # asyncio before 3.12 logs a task that ends cancelled as a fault; this is the end of the task.
+        # asyncio before 3.12 logs a task that ends cancelled as a fault; this is the end of the
+        # task.
         with contextlib.suppress(OSError, asyncio.CancelledError), contextlib.closing(writer):
             if self._ready:
                 chosen = random.choice([*self._ready])
@@ -82,7 +88,9 @@ async def _says_ready(session: aiohttp.ClientSession, backend: Backend) -> bool:
         return False
 
 
-async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter, *, late: float = 0.0) -> None:
+async def _copy(
+    source: asyncio.StreamReader, target: asyncio.StreamWriter, *, late: float = 0.0
+) -> None:
     while data := await source.read(2**16):
         await asyncio.sleep(late)
         target.write(data)

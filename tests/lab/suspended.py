@@ -16,7 +16,9 @@ def pods(state: State) -> list[Object]:
 def held(state: State, replicas: int) -> bool:
     """Tell whether a launcher and that many workers wait at the gate, and nothing else is there."""
     found = pods(state)
-    return len(state.running) == replicas and len(found) == replicas + 1 and all(map(_is_gated, found))
+    return (
+        len(state.running) == replicas and len(found) == replicas + 1 and all(map(_is_gated, found))
+    )
 
 
 def _is_gated(pod: Object) -> bool:

@@ -1,6 +1,7 @@
 """The webhook does the same for a job with each source of its certificates: its own, and a directory (cert-manager).
 
-With the directory it has the arguments and rights of the overlay; tests/peers/test_cert_manager.py runs cert-manager.
+With the directory it has the arguments and rights of the overlay; tests/peers/test_cert_manager.py
+runs cert-manager.
 """
 
 import asyncio
@@ -39,7 +40,9 @@ PLACES = ("--port=", "--health-port=", "--certificate-directory=")
 
 
 @pytest.fixture(params=["own", "directory"])
-def source(request: pytest.FixtureRequest, cluster: Cluster, installed: Installed, tmp_path: Path) -> Iterator[None]:
+def source(
+    request: pytest.FixtureRequest, cluster: Cluster, installed: Installed, tmp_path: Path
+) -> Iterator[None]:
     """A webhook with that source of certificates."""
     if request.param == "own":
         request.getfixturevalue("webhook")
@@ -51,7 +54,11 @@ def source(request: pytest.FixtureRequest, cluster: Cluster, installed: Installe
     (tmp_path / "tls.crt").write_bytes(pair.certificate_pem)
     (tmp_path / "tls.key").write_bytes(pair.key_pem)
     manifests = by_identity(overlays.rendered(Overlay.CERT_MANAGER))
-    [deployment] = (found for one, found in manifests.items() if (one.kind, one.name) == ("Deployment", names.WEBHOOK))
+    [deployment] = (
+        found
+        for one, found in manifests.items()
+        if (one.kind, one.name) == ("Deployment", names.WEBHOOK)
+    )
     arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"][1:]
     options = [option for option in arguments if not option.startswith(PLACES)]
     with (
@@ -66,7 +73,9 @@ def source(request: pytest.FixtureRequest, cluster: Cluster, installed: Installe
 @contextmanager
 def rights_of_the_overlay(cluster: Cluster) -> Iterator[None]:
     """Take away what the overlay does not install."""
-    default, overlay = (by_identity(overlays.rendered(name)) for name in (overlays.DEFAULT, Overlay.CERT_MANAGER))
+    default, overlay = (
+        by_identity(overlays.rendered(name)) for name in (overlays.DEFAULT, Overlay.CERT_MANAGER)
+    )
     items = [manifest for one, manifest in default.items() if one not in overlay]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
     cluster.kubectl("delete", "-f", "-", stdin=text)
@@ -84,21 +93,34 @@ def trust(cluster: Cluster, certificate: bytes) -> None:
             {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": bundle}
             for index, _ in enumerate(one["webhooks"])
         ]
-        cluster.kubectl("patch", one["kind"], one["metadata"]["name"], "--type=json", f"--patch={json.dumps(patch)}")
+        cluster.kubectl(
+            "patch",
+            one["kind"],
+            one["metadata"]["name"],
+            "--type=json",
+            f"--patch={json.dumps(patch)}",
+        )
 
 
 async def pods(job: Job, replicas: int) -> tuple[Object, list[Object]]:
     """Wait for the launcher and all workers."""
-    state = await job.until(lambda state: state.launcher is not None and len(state.workers) == replicas, "its pods")
+    state = await job.until(
+        lambda state: state.launcher is not None and len(state.workers) == replicas, "its pods"
+    )
     assert state.launcher is not None
     return state.launcher, [*state.workers.values()]
 
 
-async def test_pods_and_scales_are_as_their_job_asks(client: ApiWriter, cluster: Cluster, namespace: str) -> None:
-    first, job, hidden = (Job(client=client, namespace=namespace, name=name) for name in ("first", "train", "hidden"))
+async def test_pods_and_scales_are_as_their_job_asks(
+    client: ApiWriter, cluster: Cluster, namespace: str
+) -> None:
+    first, job, hidden = (
+        Job(client=client, namespace=namespace, name=name) for name in ("first", "train", "hidden")
+    )
     await first.create(replicas=2, annotations={names.MAX_REPLICAS: "2"})
     scaled = partial(told, cluster, "scale", "mpijob/first", "-n", namespace, "--replicas=3")
-    # The webhook lets a job through that it does not know yet, so a scale that is not tried would be done.
+    # The webhook lets a job through that it does not know yet, so a scale that is not tried would
+    # be done.
     tried = partial(asyncio.to_thread, scaled, "--dry-run=server")
     await seen(tried, lambda answer: "use 1 to 2" in answer[1], "a refusal")
     assert "use 1 to 2" in scaled()[1]
@@ -113,7 +135,10 @@ async def test_pods_and_scales_are_as_their_job_asks(client: ApiWriter, cluster:
     )
     launcher, [worker] = await pods(job, 1)
     for pod in (launcher, worker):
-        assert {gate["name"] for gate in pod["spec"]["schedulingGates"]} == {names.GATE_SUSPENDED, names.GATE_QUEUED}
+        assert {gate["name"] for gate in pod["spec"]["schedulingGates"]} == {
+            names.GATE_SUSPENDED,
+            names.GATE_QUEUED,
+        }
         assert LABELS.items() <= pod["metadata"]["labels"].items()
         assert pod["metadata"]["annotations"][VOLCANO_GROUP] == "train"
         assert pod["spec"]["schedulerName"] == VOLCANO
@@ -123,5 +148,9 @@ async def test_pods_and_scales_are_as_their_job_asks(client: ApiWriter, cluster:
 
     await hidden.create(replicas=1, command=MPIRUN, annotations={names.ENABLED: "true"})
     launcher, _ = await pods(hidden, 1)
-    [files] = (one["configMap"] for one in launcher["spec"]["volumes"] if one["name"] == names.CONFIG_VOLUME)
+    [files] = (
+        one["configMap"]
+        for one in launcher["spec"]["volumes"]
+        if one["name"] == names.CONFIG_VOLUME
+    )
     assert names.KEY_DISCOVER_HOSTS in [item["key"] for item in files["items"]]

@@ -45,7 +45,9 @@ async def test_a_worker_that_a_quota_refuses_is_foretold_and_explained_and_the_j
     larger = json.dumps({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 4}}}})
     edit = ("patch", "mpijob/train", "-n", train.namespace, "--type=merge", f"--patch={larger}")
     foretold = "ResourceQuota team has 1 pods left, and 2 more workers need 2"
-    until(lambda: foretold in told(cluster, *edit, "--dry-run=server")[1])  # the webhook learns of it by a watch
+    until(
+        lambda: foretold in told(cluster, *edit, "--dry-run=server")[1]
+    )  # the webhook learns of it by a watch
     assert foretold in told(cluster, *edit)[1]
     await train.until(lambda state: len(state.hosts) == 3, "those that the quota takes")
 
@@ -65,18 +67,32 @@ async def test_kubectl_finds_it_as_a_plugin_and_its_context_chooses_the_namespac
     cluster: Cluster, train: Job, tmp_path: Path
 ) -> None:
     plugin = tmp_path / "kubectl-mpijob_elastic"
-    plugin.write_text(f'#!/bin/sh\nexec env PYTHONPATH={ROOT} {sys.executable} -m mpijob_elastic "$@"\n')
+    plugin.write_text(
+        f'#!/bin/sh\nexec env PYTHONPATH={ROOT} {sys.executable} -m mpijob_elastic "$@"\n'
+    )
     plugin.chmod(0o755)
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_bytes(cluster.kubeconfig.read_bytes())
-    cluster.kubectl("config", "set-context", "--current", f"--namespace={train.namespace}", kubeconfig=kubeconfig)
-    environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    cluster.kubectl(
+        "config",
+        "set-context",
+        "--current",
+        f"--namespace={train.namespace}",
+        kubeconfig=kubeconfig,
+    )
+    environment = {
+        **os.environ,
+        "KUBECONFIG": str(kubeconfig),
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+    }
     command = [str(cluster.binaries.kubectl), "mpijob-elastic", "get", "train", "-o", "json"]
     printed = await asyncio.to_thread(subprocess.check_output, command, env=environment)
     assert json.loads(printed)["namespace"] == train.namespace
 
 
-async def test_without_the_right_to_read_roles_all_but_the_plan_is_shown(cluster: Cluster, train: Job) -> None:
+async def test_without_the_right_to_read_roles_all_but_the_plan_is_shown(
+    cluster: Cluster, train: Job
+) -> None:
     kubeconfig = readers_kubeconfig(cluster, train.namespace, *NEEDED)
     done = ours(kubeconfig, "get", "train")
     assert done.returncode == 0
@@ -102,7 +118,9 @@ async def test_nobody_is_told_that_workers_train_where_that_is_not_known(
     here = ("-n", train.namespace)
     plain = Job(client=client, namespace=train.namespace, name="plain")
     await plain.create(replicas=2, command=MPIRUN)
-    not_known = f"{train.namespace}/train: Running, 2 of 2 listed; whether they train is not known: "
+    not_known = (
+        f"{train.namespace}/train: Running, 2 of 2 listed; whether they train is not known: "
+    )
     done = ours(cluster.kubeconfig, "explain", "train", "--no-exec", *here)
     expected = f"{not_known}only exec can show that, and --no-exec was given"
     assert (done.returncode, headline(done)) == (4, expected)
@@ -127,13 +145,24 @@ async def test_an_exec_that_outlives_its_pod_is_ended_reported_and_explained(
 ) -> None:
     if not cluster.exec_offered:
         pytest.skip("PID namespaces cannot be had here")
-    # What kubexec.sh runs, as its process looks; a shell takes its first argument, the word exec, for its script. This
-    # process ends at the second signal: the first is the controller's, the second the user's.
+    # What kubexec.sh runs, as its process looks; a shell takes its first argument, the word exec,
+    # for its script. This process ends at the second signal: the first is the controller's, the
+    # second the user's.
     (tmp_path / "exec").write_text("trap 'trap - TERM' TERM\nwhile :; do sleep 1; done\n")
-    words = ["/opt/kube/kubectl", "exec", "train-worker-1", "--", "/bin/sh", "-c", "python3 train.py"]
+    words = [
+        "/opt/kube/kubectl",
+        "exec",
+        "train-worker-1",
+        "--",
+        "/bin/sh",
+        "-c",
+        "python3 train.py",
+    ]
     frozen = f"import os; os.chdir({str(tmp_path)!r}); os.execv('/bin/sh', {words})"
     detached = f"{sys.executable} -c {json.dumps(frozen)} >/dev/null 2>&1 &"
-    cluster.kubectl("exec", "-n", train.namespace, "train-launcher", "--", "/bin/sh", "-c", detached)
+    cluster.kubectl(
+        "exec", "-n", train.namespace, "train-launcher", "--", "/bin/sh", "-c", detached
+    )
     await train.scale(1)
     await train.told("FrozenExecEnded", "`kubectl exec` into train-worker-1")
     await train.told("FrozenExec", "`kubectl exec` into train-worker-1")

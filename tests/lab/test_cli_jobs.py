@@ -78,7 +78,10 @@ async def test_a_day_from_submit_to_delete(user: Typed, job: Job) -> None:
         "mpijob-elastic: there is no terminal to ask on, so nothing was deleted; give --yes\n",
     )
     assert await exists(job)
-    assert await user.run("delete", "mpijob/train", "--yes") == (0, f"MPIJob {job.namespace}/train deleted\n")
+    assert await user.run("delete", "mpijob/train", "--yes") == (
+        0,
+        f"MPIJob {job.namespace}/train deleted\n",
+    )
     assert not await exists(job)
 
 
@@ -105,7 +108,9 @@ async def test_delete_asks_on_a_terminal_before_training_ends(
             if answer:
                 os.write(ours, f"{answer}\n".encode())
             else:
-                until(lambda: sleeps(process.pid))  # nobody answers in the very moment in which it begins to read
+                until(
+                    lambda: sleeps(process.pid)
+                )  # nobody answers in the very moment in which it begins to read
                 process.send_signal(signal.SIGINT)
             printed = asked + await said(process, last)
             assert "train trains on 1 worker. Delete it? [y/N]: " in printed
@@ -129,7 +134,9 @@ async def test_prune_deletes_finished_jobs_only(user: Typed, job: Job, client: A
 
     code, printed = await user.run("prune", "--dry-run")
     assert (code, printed.splitlines()[-1]) == (0, "Dry run: nothing was deleted.")
-    assert [line.split()[:3] for line in printed.splitlines()[1:-1]] == [[job.namespace, "over", "Succeeded"]]
+    assert [line.split()[:3] for line in printed.splitlines()[1:-1]] == [
+        [job.namespace, "over", "Succeeded"]
+    ]
     assert (await user.run("prune"))[0] == 2
     code, printed = await user.run("prune", "--yes")
     assert (code, printed.splitlines()[-1]) == (0, f"MPIJob {job.namespace}/over deleted")
@@ -137,7 +144,9 @@ async def test_prune_deletes_finished_jobs_only(user: Typed, job: Job, client: A
 
 
 @pytest.mark.thorough
-async def test_suspend_is_refused_where_it_would_wait_for_ever(user: Typed, job: Job, client: ApiWriter) -> None:
+async def test_suspend_is_refused_where_it_would_wait_for_ever(
+    user: Typed, job: Job, client: ApiWriter
+) -> None:
     plain = Job(client=client, namespace=job.namespace, name="plain")
     await plain.create(replicas=1, command=MPIRUN)
     await job.create(replicas=1)

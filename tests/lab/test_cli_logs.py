@@ -46,7 +46,9 @@ def spawns(cluster: Cluster, job: Job, pod: str, rank: int, folder: str) -> None
     """Start what looks as the process by which kubexec.sh holds a rank; a shell takes the word exec for its script."""
     holds = f"HOROVOD_HOSTNAME={pod} HOROVOD_RANK={rank} HOROVOD_SECRET_KEY=s3cret python3"
     code = SPAWN.format(folder=folder, pod=pod, rank=holds)
-    in_pod(cluster, job, "train-launcher", f"{sys.executable} -c {shlex.quote(code)} >/dev/null 2>&1 &")
+    in_pod(
+        cluster, job, "train-launcher", f"{sys.executable} -c {shlex.quote(code)} >/dev/null 2>&1 &"
+    )
 
 
 @pytest.mark.thorough
@@ -80,7 +82,11 @@ async def test_a_log_is_followed_from_a_launcher_that_waits_through_the_next_to_
         assert await ended(process) == 0
         assert process.stdout is not None
         lines += (await process.stdout.read()).decode().splitlines()
-    assert [line for line in lines if not line.startswith("mpijob-elastic: ")] == ["one", "two", "three"]
+    assert [line for line in lines if not line.startswith("mpijob-elastic: ")] == [
+        "one",
+        "two",
+        "three",
+    ]
 
 
 @pytest.mark.thorough
@@ -95,7 +101,9 @@ async def test_lines_are_told_by_worker_with_the_right_to_exec_and_by_number_wit
     spawns(cluster, train, "train-worker-1", 1, str(tmp_path))
     await asyncio.sleep(1.5)  # starts are known by the second
     prints(cluster, train, "[0]<stdout>:a", "[1]<stdout>:b", "of horovodrun")
-    done = await asyncio.to_thread(ours, cluster.kubeconfig, "logs", "train", "--worker", "1", *here)
+    done = await asyncio.to_thread(
+        ours, cluster.kubeconfig, "logs", "train", "--worker", "1", *here
+    )
     assert (done.returncode, done.stdout) == (0, "train-worker-1: [1]<stdout>:b\n"), done.stderr
 
     allowed = readers_kubeconfig(cluster, train.namespace, *NEEDED)
@@ -103,7 +111,14 @@ async def test_lines_are_told_by_worker_with_the_right_to_exec_and_by_number_wit
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
     assert 'cannot get resource "pods/log"' in done.stderr
     cluster.kubectl("create", "role", "logs", *here, "--verb=get", "--resource=pods/log")
-    cluster.kubectl("create", "rolebinding", "logs", *here, "--role=logs", f"--serviceaccount={train.namespace}:reader")
+    cluster.kubectl(
+        "create",
+        "rolebinding",
+        "logs",
+        *here,
+        "--role=logs",
+        f"--serviceaccount={train.namespace}:reader",
+    )
     may(cluster, "reader", "get", "pods/log", namespace=train.namespace)
     done = await asyncio.to_thread(ours, allowed, "logs", "train", "--rank", "1", *here)
     assert (done.returncode, done.stdout) == (0, "[1]<stdout>:b\n")
@@ -111,5 +126,7 @@ async def test_lines_are_told_by_worker_with_the_right_to_exec_and_by_number_wit
     assert done.stderr.endswith("; --rank means the number that Horovod prints\n")
     done = await asyncio.to_thread(ours, allowed, "logs", "train", "--worker", "1", *here)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
-    report = json.loads((await asyncio.to_thread(ours, allowed, "explain", "train", "-o", "json", *here)).stdout)
+    report = json.loads(
+        (await asyncio.to_thread(ours, allowed, "explain", "train", "-o", "json", *here)).stdout
+    )
     assert "missing-ranks" not in [found["cause"] for found in report["job"]]

@@ -29,14 +29,18 @@ def late_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpijob_elastic.cli.jobs.change._TOLD_WITHIN", 10.0)
 
 
-async def test_workers_are_added_and_removed_with_each_step_as_a_line(user: Typed, job: Job) -> None:
+async def test_workers_are_added_and_removed_with_each_step_as_a_line(
+    user: Typed, job: Job
+) -> None:
     await job.create(replicas=1, annotations=BOUNDS)
     await job.settled(1)
     code, printed = await user.run("scaleout", "mpijob/train", "--count", "2", "--no-exec")
     first, *steps, last = printed.splitlines()
     assert (code, first) == (0, "train: 1 → 3 workers")
     assert "pods 3 of 3, host list 3 of 3, ranks ? of 3" in steps[-1]
-    assert last.startswith("train has 3 workers, all listed. Whether they train is not known: only exec")
+    assert last.startswith(
+        "train has 3 workers, all listed. Whether they train is not known: only exec"
+    )
     assert (await job.settled(3)).replicas == 3
 
     code, printed = await user.run("scaleout", "train", "--to", "3", "--no-exec")
@@ -53,7 +57,9 @@ async def test_workers_are_added_and_removed_with_each_step_as_a_line(user: Type
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("late_events")
-async def test_ranks_are_waited_for_and_a_rank_that_is_cut_is_told(user: Typed, job: Job, cluster: Cluster) -> None:
+async def test_ranks_are_waited_for_and_a_rank_that_is_cut_is_told(
+    user: Typed, job: Job, cluster: Cluster
+) -> None:
     if not cluster.exec_offered:
         pytest.skip("PID namespaces cannot be had here")
     await job.create(replicas=1, annotations={**BOUNDS, "mpijob-elastic/drain-timeout": "10s"})
@@ -89,7 +95,10 @@ async def test_ctrl_c_undoes_nothing_and_the_timeout_says_why(user: Typed, job: 
     assert code == 4
     page = " ".join(printed.split())
     assert "After 3s it still goes on: pods 2 of 4, host list 2 of 4" in page
-    assert "train-worker-2 does not exist: the operator has not created it. Its last warning: MPIJobFailed:" in page
+    assert (
+        "train-worker-2 does not exist: the operator has not created it. Its last warning: MPIJobFailed:"
+        in page
+    )
     assert "exceeded quota: team" in page
     assert page.endswith(f"Nothing is undone: the change goes on, and {more} shows it.")
 
@@ -97,7 +106,11 @@ async def test_ctrl_c_undoes_nothing_and_the_timeout_says_why(user: Typed, job: 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("late_events")
 async def test_a_size_that_is_set_back_meanwhile_is_told(user: Typed, job: Job) -> None:
-    await job.create(replicas=1, annotations={**BOUNDS, "mpijob-elastic/scale-timeout": "4s"}, worker_annotations={})
+    await job.create(
+        replicas=1,
+        annotations={**BOUNDS, "mpijob-elastic/scale-timeout": "4s"},
+        worker_annotations={},
+    )
     await job.settled(1)
     await job.limit(pods=2)
     code, printed = await user.run("scaleout", "train")
@@ -112,24 +125,37 @@ async def test_a_size_that_is_set_back_meanwhile_is_told(user: Typed, job: Job) 
         assert await process.wait() == 3
 
 
-async def test_what_cannot_be_is_refused_in_one_line(user: Typed, job: Job, cluster: Cluster) -> None:
-    await job.create(replicas=2, annotations={"mpijob-elastic/sizes": "2,4,8", "mpijob-elastic/max-replicas": "8"})
+async def test_what_cannot_be_is_refused_in_one_line(
+    user: Typed, job: Job, cluster: Cluster
+) -> None:
+    await job.create(
+        replicas=2,
+        annotations={"mpijob-elastic/sizes": "2,4,8", "mpijob-elastic/max-replicas": "8"},
+    )
     await job.settled(2)
     refused, here = user.refused, f"-n {job.namespace}"
-    assert await refused("scaleout", "trian") == f"no MPIJob trian in namespace {job.namespace}; did you mean train?"
-    assert "3 is none of metadata.annotations[mpijob-elastic/sizes] (2,4,8); use 2 or 4" in await refused(
-        "scaleout", "train"
+    assert (
+        await refused("scaleout", "trian")
+        == f"no MPIJob trian in namespace {job.namespace}; did you mean train?"
+    )
+    assert (
+        "3 is none of metadata.annotations[mpijob-elastic/sizes] (2,4,8); use 2 or 4"
+        in await refused("scaleout", "train")
     )
     assert "9 is above metadata.annotations[mpijob-elastic/max-replicas] (8)" in await refused(
         "scaleout", "train", "--to=9"
     )
-    assert f"train has 2 workers: `mpijob-elastic scalein train {here} --to 1` does" in await refused(
-        "scaleout", "train", "--to=1"
+    assert (
+        f"train has 2 workers: `mpijob-elastic scalein train {here} --to 1` does"
+        in await refused("scaleout", "train", "--to=1")
     )
-    assert f"train has 2 workers: `mpijob-elastic scaleout train {here} --to 4` does" in await refused(
-        "scalein", "train", "--to=4"
+    assert (
+        f"train has 2 workers: `mpijob-elastic scaleout train {here} --to 4` does"
+        in await refused("scalein", "train", "--to=4")
     )
-    assert "train has 2 workers, and one has to stay: " in await refused("scalein", "train", "--count=2")
+    assert "train has 2 workers, and one has to stay: " in await refused(
+        "scalein", "train", "--count=2"
+    )
     assert (await user.run("scaleout", "train", "--count=0"))[0] == 2
     assert (await user.run("scaleout", "train", "--count=1", "--to=4"))[0] == 2
 
@@ -142,16 +168,30 @@ async def test_what_cannot_be_is_refused_in_one_line(user: Typed, job: Job, clus
     await job.annotate(suspend=None)
     await job.settled(4)  # with a launcher that stays
 
-    edit: Object = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": "train"}}
+    edit: Object = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "metadata": {"name": "train"},
+    }
     edit["spec"] = {"mpiReplicaSpecs": {"Worker": {"replicas": 4}}}
-    apply = ("apply", "--server-side", "--force-conflicts", "--field-manager=argocd-controller", "-f", "-")
+    apply = (
+        "apply",
+        "--server-side",
+        "--force-conflicts",
+        "--field-manager=argocd-controller",
+        "-f",
+        "-",
+    )
     cluster.kubectl(*apply, "-n", job.namespace, stdin=json.dumps(edit))
     assert await refused("scalein", "train", "--to=2") == (
         "argocd-controller sets the size of train; change it where that reads it, such as in Git"
     )
     await job.set_status("train-launcher", {"phase": "Succeeded"})
     await job.until(lambda state: "Succeeded" in state.conditions, "its end")
-    assert await refused("scaleout", "train") == "train has ended (Succeeded); create it again to run it again"
+    assert (
+        await refused("scaleout", "train")
+        == "train has ended (Succeeded); create it again to run it again"
+    )
 
 
 @pytest.mark.thorough
@@ -171,33 +211,46 @@ async def test_who_sets_the_size_is_named(user: Typed, job: Job, hpa: Autoscaler
 
 
 @pytest.mark.thorough
-async def test_who_may_not_is_told_so_and_nothing_happens(job: Job, cluster: Cluster, client: ApiWriter) -> None:
+async def test_who_may_not_is_told_so_and_nothing_happens(
+    job: Job, cluster: Cluster, client: ApiWriter
+) -> None:
     plain = Job(client=client, namespace=job.namespace, name="plain")
     await plain.create(replicas=1, command=MPIRUN)
     await job.create(replicas=1)
     await job.settled(1)
     reader = Typed(
-        readers_kubeconfig(cluster, job.namespace, "mpijobs.kubeflow.org", "pods", "configmaps"), job.namespace
+        readers_kubeconfig(cluster, job.namespace, "mpijobs.kubeflow.org", "pods", "configmaps"),
+        job.namespace,
     )
     assert 'cannot patch resource "mpijobs"' in await reader.refused("scaleout", "train")
-    assert "plain is not elastic, so it runs as it is to its end" in await reader.refused("scaleout", "plain")
+    assert "plain is not elastic, so it runs as it is to its end" in await reader.refused(
+        "scaleout", "plain"
+    )
     assert (await job.state()).replicas == 1
 
 
 @pytest.mark.thorough
-async def test_workers_that_are_named_leave_and_come_back(user: Typed, job: Job, client: ApiWriter) -> None:
+async def test_workers_that_are_named_leave_and_come_back(
+    user: Typed, job: Job, client: ApiWriter
+) -> None:
     await job.create(replicas=4, annotations={"mpijob-elastic/min-replicas": "2"})
     await job.settled(4)
     code, printed = await user.run("scalein", "train", "--pod", "1")
     first, *_, last = printed.splitlines()
-    assert (code, first, last) == (0, "train: 4 → 3 workers; parked: train-worker-1", "train has 3 workers; 1 left.")
+    assert (code, first, last) == (
+        0,
+        "train: 4 → 3 workers; parked: train-worker-1",
+        "train has 3 workers; 1 left.",
+    )
     state = await job.state()
     assert state.replicas == 4
 
     assert "leaves 1 of 4 workers, below mpijob-elastic/min-replicas (2)" in await user.refused(
         "scalein", "train", "--pod=0", "--pod=train-worker-2"
     )
-    assert "no worker of train is on a node elsewhere" in await user.refused("scalein", "train", "--node=elsewhere")
+    assert "no worker of train is on a node elsewhere" in await user.refused(
+        "scalein", "train", "--node=elsewhere"
+    )
     assert "--count 2 does not fit: named are train-worker-0" in await user.refused(
         "scalein", "train", "--pod=0", "--count=2"
     )
@@ -207,7 +260,10 @@ async def test_workers_that_are_named_leave_and_come_back(user: Typed, job: Job,
     there = [pod for pod in job.workers(0, 2, 3) if state.workers[pod]["spec"]["nodeName"] == node]
     if there == ["train-worker-0"]:
         code, printed = await user.run("scalein", "train", "--node", node)
-        assert (code, printed.splitlines()[0]) == (0, "train: 3 → 2 workers; parked: train-worker-0")
+        assert (code, printed.splitlines()[0]) == (
+            0,
+            "train: 3 → 2 workers; parked: train-worker-0",
+        )
     code, printed = await user.run("scaleout", "train", "--to", "4", "--no-exec")
     assert (code, "; back: train-worker-" in printed.splitlines()[0]) == (0, True)
     await job.settled(4)
@@ -215,7 +271,9 @@ async def test_workers_that_are_named_leave_and_come_back(user: Typed, job: Job,
     queued = Job(client=client, namespace=job.namespace, name="queued")
     await queued.create(replicas=2, job_labels={"kueue.x-k8s.io/queue-name": "team"})
     await queued.until(lambda state: len(state.workers) == 2, "its workers")
-    assert "workers of a queued job cannot be parked" in await user.refused("scalein", "queued", "--pod=0", "--no-wait")
+    assert "workers of a queued job cannot be parked" in await user.refused(
+        "scalein", "queued", "--pod=0", "--no-wait"
+    )
 
 
 @pytest.mark.thorough
@@ -227,13 +285,17 @@ async def test_a_script_runs_in_the_launcher_before_workers_leave_and_once_all_a
     await job.create(replicas=2, annotations=BOUNDS)
     await job.settled(2)
     words = ("--env", "STEP=step 9", "--no-exec")
-    code, printed = await user.run("scaleout", "train", *words, "--script", 'echo "$STEP, in $(hostname)"')
+    code, printed = await user.run(
+        "scaleout", "train", *words, "--script", 'echo "$STEP, in $(hostname)"'
+    )
     lines = printed.splitlines()
     assert (code, lines[0]) == (0, "train: 2 → 3 workers")
     assert lines[-2].startswith("train has 3 workers, all listed.")
     assert lines[-1].startswith("step 9, in ")
 
-    code, printed = await user.run("scaleout", "train", *words, "--to=3", "--script=echo no; exit 5")
+    code, printed = await user.run(
+        "scaleout", "train", *words, "--to=3", "--script=echo no; exit 5"
+    )
     assert (code, printed.splitlines()[-2:]) == (
         3,
         ["no", "the script exited with 5 in train-launcher; train keeps its new size"],
@@ -241,15 +303,27 @@ async def test_a_script_runs_in_the_launcher_before_workers_leave_and_once_all_a
     code, printed = await user.run("scalein", "train", "--script=echo full disk; exit 5")
     assert (code, printed.splitlines()) == (
         1,
-        ["full disk", "mpijob-elastic: the script exited with 5 in train-launcher; train was not changed"],
+        [
+            "full disk",
+            "mpijob-elastic: the script exited with 5 in train-launcher; train was not changed",
+        ],
     )
     assert (await job.state()).replicas == 3
 
     # What goes on in the launcher delays no drain.
-    code, printed = await user.run("scalein", "train", "--to=2", "--script=sleep 300 > /dev/null 2>&1 & echo saved")
+    code, printed = await user.run(
+        "scalein", "train", "--to=2", "--script=sleep 300 > /dev/null 2>&1 & echo saved"
+    )
     first, second, *_, last = printed.splitlines()
-    assert (code, first, second, last) == (0, "saved", "train: 3 → 2 workers", "train has 2 workers; 1 left.")
+    assert (code, first, second, last) == (
+        0,
+        "saved",
+        "train: 3 → 2 workers",
+        "train has 2 workers; 1 left.",
+    )
 
     await job.annotate_pod("train-launcher", {HOLD: ""})  # else it runs again at once
     await job.set_status("train-launcher", {"phase": "Pending", "containerStatuses": []})
-    assert "; --script needs a launcher that runs" in await user.refused("scalein", "train", "--script=true")
+    assert "; --script needs a launcher that runs" in await user.refused(
+        "scalein", "train", "--script=true"
+    )

@@ -75,7 +75,9 @@ def left(folder: Path) -> list[Path]:
     return list(folder.glob("*/*.html"))
 
 
-async def test_from_the_list_to_a_job_that_grows_and_shrinks(cluster: Cluster, train: Job, tmp_path: Path) -> None:
+async def test_from_the_list_to_a_job_that_grows_and_shrinks(
+    cluster: Cluster, train: Job, tmp_path: Path
+) -> None:
     async with dashboard(cluster, "-n", train.namespace, folder=tmp_path) as (process, link):
         token = link.partition("#token=")[2]
         assert len(token) > 40
@@ -87,9 +89,13 @@ async def test_from_the_list_to_a_job_that_grows_and_shrinks(cluster: Cluster, t
             assert await asyncio.to_thread(left, tmp_path) == []  # the page has the token
             assert token not in page.url
             await page.get_by_role("link", name="train").click()
-            await expect(page.get_by_role("heading", level=1)).to_contain_text(f"{train.namespace}/train: Running")
+            await expect(page.get_by_role("heading", level=1)).to_contain_text(
+                f"{train.namespace}/train: Running"
+            )
             await train.scale(3)
-            await expect(page.locator("tr[data-key=train-worker-2] .now")).to_contain_text("published")
+            await expect(page.locator("tr[data-key=train-worker-2] .now")).to_contain_text(
+                "published"
+            )
             await expect(page.locator("#hosts")).to_contain_text("train-worker-2:1")
             await train.scale(1)
             await expect(page.locator("tr[data-key=train-worker-2] .now")).to_contain_text("gone")
@@ -105,7 +111,10 @@ async def test_from_the_list_to_a_job_that_grows_and_shrinks(cluster: Cluster, t
 async def test_a_job_is_scaled_suspended_and_resumed_by_its_buttons(
     cluster: Cluster, train: Job, tmp_path: Path
 ) -> None:
-    async with dashboard(cluster, "train", "-n", train.namespace, folder=tmp_path) as (_, link), opened(link) as page:
+    async with (
+        dashboard(cluster, "train", "-n", train.namespace, folder=tmp_path) as (_, link),
+        opened(link) as page,
+    ):
         bar, dialog = page.get_by_role("region", name="Change the job"), page.get_by_role("dialog")
         number, said = bar.get_by_role("spinbutton", name="Workers"), bar.get_by_role("status")
 
@@ -124,7 +133,9 @@ async def test_a_job_is_scaled_suspended_and_resumed_by_its_buttons(
 
         await number.fill("9")
         await page.keyboard.press("Enter")
-        await expect(said).to_contain_text("9 is above metadata.annotations[mpijob-elastic/max-replicas] (4)")
+        await expect(said).to_contain_text(
+            "9 is above metadata.annotations[mpijob-elastic/max-replicas] (4)"
+        )
         await expect(dialog).to_be_hidden()
 
         await number.fill("3")
@@ -148,7 +159,9 @@ async def test_a_job_is_scaled_suspended_and_resumed_by_its_buttons(
 
 
 @pytest.mark.thorough
-async def test_a_reader_sees_the_job_and_no_button(cluster: Cluster, train: Job, tmp_path: Path) -> None:
+async def test_a_reader_sees_the_job_and_no_button(
+    cluster: Cluster, train: Job, tmp_path: Path
+) -> None:
     reader = readers_kubeconfig(cluster, train.namespace, "mpijobs", "pods", "configmaps")
     running = dashboard(cluster, "train", "-n", train.namespace, folder=tmp_path, kubeconfig=reader)
     async with running as (_, link), opened(link) as page:

@@ -24,13 +24,17 @@ TROUBLES = (
 )
 
 
-async def test_no_trouble_changes_how_a_day_ends(cluster: Cluster, installed: Installed, client: ApiWriter) -> None:
+async def test_no_trouble_changes_how_a_day_ends(
+    cluster: Cluster, installed: Installed, client: ApiWriter
+) -> None:
     namespaces = [f"day-{secrets.token_hex(4)}" for _ in TROUBLES]
     for namespace in namespaces:
         await asyncio.to_thread(create_namespace, cluster, namespace)
         await grant_lease(client, namespace)
     days = zip(namespaces, TROUBLES, strict=True)
-    undisturbed, *others = await asyncio.gather(*(live((cluster, installed), client, *day) for day in days))
+    undisturbed, *others = await asyncio.gather(
+        *(live((cluster, installed), client, *day) for day in days)
+    )
     assert undisturbed.wrong == []
     for trouble, lived in zip(TROUBLES[1:], others, strict=True):
         assert trouble.struck, trouble

@@ -49,7 +49,9 @@ def legacy(lab: CommandLine) -> CommandLine:
     return lab
 
 
-def test_what_was_left_out_is_added_by_the_command_that_is_named(administrators: CommandLine) -> None:
+def test_what_was_left_out_is_added_by_the_command_that_is_named(
+    administrators: CommandLine,
+) -> None:
     before = administrators.spec()
     assert administrators.install("--no-scale").rstrip().endswith(COMMAND)
     administrators.done(*SCALE, "--dry-run")
@@ -62,7 +64,9 @@ def test_what_was_left_out_is_added_by_the_command_that_is_named(administrators:
     assert "no record" in administrators.refused(*SCALE, "--remove")
 
 
-def test_an_account_without_rights_on_definitions_installs_the_rest(administrators: CommandLine) -> None:
+def test_an_account_without_rights_on_definitions_installs_the_rest(
+    administrators: CommandLine,
+) -> None:
     before = administrators.spec()
     kubeconfig = installers(administrators)
     code, output = administrators.run(*INSTALL, kubeconfig=kubeconfig)
@@ -96,16 +100,22 @@ def test_a_manifest_that_has_the_subresource_since_keeps_it(administrators: Comm
     assert administrators.is_scalable()
 
 
-def test_the_example_in_v1_takes_the_place_of_the_old_form_and_keeps_what_users_wrote(legacy: CommandLine) -> None:
+def test_the_example_in_v1_takes_the_place_of_the_old_form_and_keeps_what_users_wrote(
+    legacy: CommandLine,
+) -> None:
     worker = {"replicas": 2, "extra": {"kept": True}}
-    legacy.create_job(mpiReplicaSpecs={"Launcher": {"replicas": 1, "template": {}}, "Worker": worker})
+    legacy.create_job(
+        mpiReplicaSpecs={"Launcher": {"replicas": 1, "template": {}}, "Worker": worker}
+    )
     legacy.cluster.kubectl("apply", *FORCED, "-f", str(Path(__file__).parents[2] / crd.IN_V1))
     assert "preserveUnknownFields" not in json.dumps(legacy.spec()).replace("x-kubernetes-", "")
     scale = ("scale", "-n", "jobs", "mpijob/train", "--replicas=0")
     # The API server serves a changed definition a moment later.
     until(lambda: "greater than or equal to 1" in told(legacy.cluster, *scale)[1])
     legacy.cluster.kubectl("annotate", "-n", "jobs", "mpijob/train", "touched=yes")
-    extra = legacy.cluster.kubectl("get", "-n", "jobs", "mpijob/train", "-o", "jsonpath={..Worker.extra.kept}")
+    extra = legacy.cluster.kubectl(
+        "get", "-n", "jobs", "mpijob/train", "-o", "jsonpath={..Worker.extra.kept}"
+    )
     assert extra == "true"
     before = legacy.spec()
     legacy.install()
@@ -159,7 +169,14 @@ def record_of_upgrade(lab: CommandLine, data: dict[str, str]) -> None:
 
 def apply_as(lab: CommandLine, manager: str, wanted: dict[str, Any]) -> None:
     body = {key: value for key, value in wanted.items() if key != "status"}
-    command = ("apply", "--server-side", "--force-conflicts", f"--field-manager={manager}", "-f", "-")
+    command = (
+        "apply",
+        "--server-side",
+        "--force-conflicts",
+        f"--field-manager={manager}",
+        "-f",
+        "-",
+    )
     lab.cluster.kubectl(*command, stdin=json.dumps(body))
 
 
@@ -167,13 +184,31 @@ def installers(lab: CommandLine) -> Path:
     """The kubeconfig of an account that may install, and may read definitions."""
     rules = [
         {"apiGroups": [*INSTALLERS_GROUPS], "resources": ["*"], "verbs": ["*"]},
-        {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get"]},
-        {"apiGroups": ["scheduling.volcano.sh", "scheduling.sigs.k8s.io"], "resources": ["*"], "verbs": ["*"]},
+        {
+            "apiGroups": ["apiextensions.k8s.io"],
+            "resources": ["customresourcedefinitions"],
+            "verbs": ["get"],
+        },
+        {
+            "apiGroups": ["scheduling.volcano.sh", "scheduling.sigs.k8s.io"],
+            "resources": ["*"],
+            "verbs": ["*"],
+        },
     ]
     metadata = {"name": "installers"}
-    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules}
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": metadata,
+        "rules": rules,
+    }
     lab.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(role))
-    binding = ("clusterrolebinding", "installers", "--clusterrole=installers", "--serviceaccount=jobs:default")
+    binding = (
+        "clusterrolebinding",
+        "installers",
+        "--clusterrole=installers",
+        "--serviceaccount=jobs:default",
+    )
     lab.cluster.kubectl("create", *binding)
     may(lab.cluster, "default", "create", "secrets", namespace="jobs")
     return lab.cluster.service_account_kubeconfig("jobs", "default")

@@ -23,7 +23,9 @@ PAGE = (DOCS / "elastic-jobs.md").read_text()
 BEFORE, AFTER = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
 EXAMPLE = yaml.safe_load((DOCS / "examples" / "elastic-pytorch" / "job.yaml").read_text())
 CERTIFICATES = [
-    one for one in Plan(overlays=(Overlay.CERT_MANAGER,)).manifests() if "cert-manager" in one["apiVersion"]
+    one
+    for one in Plan(overlays=(Overlay.CERT_MANAGER,)).manifests()
+    if "cert-manager" in one["apiVersion"]
 ]
 
 
@@ -48,14 +50,19 @@ def test_the_page_has_the_warning_of_a_job_with_the_annotations_and_the_old_comm
     assert warning in PAGE
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in HPA.glob("*.yaml") if path.name != "keda.yaml"))
+@pytest.mark.parametrize(
+    "name", sorted(path.name for path in HPA.glob("*.yaml") if path.name != "keda.yaml")
+)
 def test_the_api_server_takes_it(name: str, cluster: Cluster, namespace: str) -> None:
     assert applied(cluster, json.dumps(hpa(name, namespace)), *STRICT) == ""
 
 
 @pytest.mark.parametrize("name", ["cpu.yaml", "gpu.yaml", "queue.yaml"])
 def test_its_bounds_are_those_of_the_example_job(name: str, namespace: str) -> None:
-    bounds, asked = hpa("job.yaml", namespace)["metadata"]["annotations"], hpa(name, namespace)["spec"]
+    bounds, asked = (
+        hpa("job.yaml", namespace)["metadata"]["annotations"],
+        hpa(name, namespace)["spec"],
+    )
     assert bounds[names.MIN_REPLICAS] == str(asked["minReplicas"])
     assert bounds[names.MAX_REPLICAS] == str(asked["maxReplicas"])
 
@@ -76,4 +83,6 @@ def test_definitions_of_others_take_what_is_for_them_and_no_unknown_field(
         for one in manifests:
             assert applied(cluster, json.dumps(one), *STRICT) == ""
             with pytest.raises(AssertionError, match="unknown field"):
-                applied(cluster, json.dumps({**one, "spec": {**one["spec"], "misspelt": 3}}), *STRICT)
+                applied(
+                    cluster, json.dumps({**one, "spec": {**one["spec"], "misspelt": 3}}), *STRICT
+                )

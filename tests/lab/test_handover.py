@@ -39,8 +39,20 @@ async def job(client: ApiWriter, cluster: Cluster, namespace: str) -> Job:
 
 def shown(cluster: Cluster, job: Job) -> dict[str, object]:
     """Return the output of `mpijob-elastic get`."""
-    command = [sys.executable, "-m", "mpijob_elastic", "get", job.name, "-n", job.namespace, "-o", "json"]
-    output = subprocess.run([*command, f"--kubeconfig={cluster.kubeconfig}"], check=True, capture_output=True).stdout
+    command = [
+        sys.executable,
+        "-m",
+        "mpijob_elastic",
+        "get",
+        job.name,
+        "-n",
+        job.namespace,
+        "-o",
+        "json",
+    ]
+    output = subprocess.run(
+        [*command, f"--kubeconfig={cluster.kubeconfig}"], check=True, capture_output=True
+    ).stdout
     found: dict[str, object] = json.loads(output)
     return found
 
@@ -50,7 +62,9 @@ def handed_over(state: State) -> bool:
 
 
 @pytest.mark.usefixtures("elastic")
-async def test_an_elastic_operator_takes_over(job: Job, cluster: Cluster, client: ApiWriter) -> None:
+async def test_an_elastic_operator_takes_over(
+    job: Job, cluster: Cluster, client: ApiWriter
+) -> None:
     assert (await asyncio.to_thread(shown, cluster, job))["foreign"] == ""
     tail = Tail(cluster.audit_log)
     with Operator.start(cluster, release=Release.V0_3_0, namespace=job.namespace):
@@ -62,9 +76,13 @@ async def test_an_elastic_operator_takes_over(job: Job, cluster: Cluster, client
         before = len(written(tail, job.namespace))
         await job.scale(4)
         hosts = [f"{name}:1" for name in job.workers(0, 1, 2, 3)]
-        state = await job.until(lambda state: state.hosts == hosts, "the operator made a worker and named it")
+        state = await job.until(
+            lambda state: state.hosts == hosts, "the operator made a worker and named it"
+        )
         await job.scale(1)
-        await job.until(lambda state: state.exec_names == job.workers(0), "the operator narrowed the Role")
+        await job.until(
+            lambda state: state.exec_names == job.workers(0), "the operator narrowed the Role"
+        )
         state = await job.state()
     assert [write.resource for write in written(tail, job.namespace)[before:]] == []
     # It said so once, though it saw more signs since: a worker with that operator's label.
@@ -84,7 +102,10 @@ async def test_two_writers_do_not_fight(job: Job, cluster: Cluster) -> None:
             writes = written(tail, job.namespace)
             assert [write.resource for write in writes].count("configmaps") == 0
             await job.scale(4)
-            await job.until(lambda state: len(state.hosts) == 4, "the operator made a worker, the writer named it")
+            await job.until(
+                lambda state: len(state.hosts) == 4,
+                "the operator made a worker, the writer named it",
+            )
             await job.scale(3)
             assert written(tail, job.namespace) == writes
     assert (await asyncio.to_thread(shown, cluster, job))["elastic"] is False
@@ -101,7 +122,8 @@ async def test_it_is_given_way_to_and_the_job_is_taken_back_after_its_end(
 ) -> None:
     """The controllers have clocks that are ahead, because nobody waits for ten minutes here.
 
-    Each clock is that of another controller: a job at rest is looked at again when the next one starts.
+    Each clock is that of another controller: a job at rest is looked at again when the next one
+    starts.
     """
     job = Job(client=client, namespace=namespace)
     async with controlling(cluster.kubeconfig, namespace):
@@ -111,7 +133,9 @@ async def test_it_is_given_way_to_and_the_job_is_taken_back_after_its_end(
         with Operator.start(cluster, release=Release.V0_3_0, namespace=namespace):
             await job.until(handed_over, "we gave way")
             await job.scale(3)
-            await job.until(lambda state: len(state.hosts) == 3, "the operator made a worker with its label")
+            await job.until(
+                lambda state: len(state.hosts) == 3, "the operator made a worker with its label"
+            )
     with Operator.start(cluster, namespace=namespace, qps=0):
         async with controlling(cluster.kubeconfig, namespace, now=ahead(SILENT_FOR / 2)):
             before = await job.at_rest()
@@ -121,7 +145,9 @@ async def test_it_is_given_way_to_and_the_job_is_taken_back_after_its_end(
             state = await job.until(lambda state: state.memory != "", "our list again")
             assert handed_over(state)
             assert "has not written to it for 20m" in state.notices
-        async with controlling(cluster.kubeconfig, namespace, now=ahead(SILENT_FOR + 120.0 + PROVEN_AFTER)):
+        async with controlling(
+            cluster.kubeconfig, namespace, now=ahead(SILENT_FOR + 120.0 + PROVEN_AFTER)
+        ):
             await job.until(lambda state: not handed_over(state), "it is ours")
             await job.told("TakenBack")
             await job.settled(3)

@@ -45,7 +45,11 @@ def there(lab: CommandLine) -> CommandLine:
 
 def outcomes(output: str) -> set[str]:
     """Return what is said of each object; lines of the definition's diff are not about one."""
-    return {line.split()[0] for line in output.splitlines() if " mpijob-elastic" in line and line[:1].isalpha()}
+    return {
+        line.split()[0]
+        for line in output.splitlines()
+        if " mpijob-elastic" in line and line[:1].isalpha()
+    }
 
 
 def test_without_mpi_operator_nothing_is_written(clean: CommandLine) -> None:
@@ -68,7 +72,9 @@ def test_the_image_that_runs_stays(there: CommandLine) -> None:
         code, output = there.run("install", *more)
         assert (code, "image:" in output) == (0, False)
     assert images(there) == {names.CONTROLLER: ours, names.WEBHOOK: ours}
-    there.cluster.kubectl("set", "image", "-n", names.NAMESPACE, f"deployment/{names.WEBHOOK}", "webhook=other:2")
+    there.cluster.kubectl(
+        "set", "image", "-n", names.NAMESPACE, f"deployment/{names.WEBHOOK}", "webhook=other:2"
+    )
     said = there.refused("install", "--no-wait", "--force-conflicts")
     assert f"the images other:2, {ours} run, so name the one to run" in said
     there.install("--force-conflicts")
@@ -92,7 +98,9 @@ def test_replicas_are_apart_though_one_node_has_the_most_room(clean: CommandLine
     clean.cluster.kubectl("create", "-n", "jobs", "-f", "-", stdin=yaml.safe_dump_all(pods))
     clean.install()
     for name in (names.CONTROLLER, names.WEBHOOK):
-        clean.cluster.kubectl("rollout", "status", "-n", names.NAMESPACE, f"deployment/{name}", "--timeout=240s")
+        clean.cluster.kubectl(
+            "rollout", "status", "-n", names.NAMESPACE, f"deployment/{name}", "--timeout=240s"
+        )
         component = f"app.kubernetes.io/component={name.rpartition('-')[2]}"
         found = clean.get("pods", "-n", names.NAMESPACE, f"--selector={component}")["items"]
         assert len({pod["spec"]["nodeName"] for pod in found}) == 2
@@ -101,7 +109,11 @@ def test_replicas_are_apart_though_one_node_has_the_most_room(clean: CommandLine
 
 def filler(node: str) -> dict[str, Any]:
     """A pod that takes half of a node."""
-    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "5000", "memory": "50Ti"}}}
+    container = {
+        "name": "main",
+        "image": "none",
+        "resources": {"requests": {"cpu": "5000", "memory": "50Ti"}},
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -127,7 +139,10 @@ def test_what_an_older_api_server_does_not_serve_is_said_at_the_end(there: Comma
     output = there.install("--dry-run")
     assert ("Left out: v1." in output, "skipped" in output) == (not EVERYTHING, not EVERYTHING)
     if not EVERYTHING:
-        assert "no ValidatingAdmissionPolicy, so only RBAC limits what our accounts may do" in output.splitlines()[-2]
+        assert (
+            "no ValidatingAdmissionPolicy, so only RBAC limits what our accounts may do"
+            in output.splitlines()[-2]
+        )
 
 
 def test_what_others_changed_is_not_overruled_unasked(there: CommandLine) -> None:
@@ -149,9 +164,13 @@ def test_another_overlay_takes_its_rights_along(there: CommandLine) -> None:
     narrow = there.world().keys()
     guarded = ("mpijob-elastic-evictions",) if serves("ValidatingAdmissionPolicy") else ()
     gone = (names.CONTROLLER, "mpijob-elastic-nodes", *guarded)
-    assert before - narrow == {f"{kind} /{name}" for kind in ("ClusterRole", "ClusterRoleBinding") for name in gone}
+    assert before - narrow == {
+        f"{kind} /{name}" for kind in ("ClusterRole", "ClusterRoleBinding") for name in gone
+    }
     new = (names.CONTROLLER, names.WEBHOOK, *guarded)
-    assert narrow - before == {f"{kind} jobs/{name}" for kind in ("Role", "RoleBinding") for name in new}
+    assert narrow - before == {
+        f"{kind} jobs/{name}" for kind in ("Role", "RoleBinding") for name in new
+    }
     there.install()
     assert there.world().keys() == before
 
@@ -168,11 +187,20 @@ def test_a_second_team_takes_nothing_away_from_the_first(clean: CommandLine) -> 
         assert clean.world() == before
         clean.install("--jobs-namespace=others", "--jobs-namespace=jobs")
         assert covered(clean) == {"jobs", "others"}
-        code, output = clean.run("install", "--no-wait", "--jobs-namespace=others", "--uncover", "--dry-run")
-        assert (code, "deleted     RoleBinding jobs/mpijob-elastic-controller" in output) == (0, True), output
+        code, output = clean.run(
+            "install", "--no-wait", "--jobs-namespace=others", "--uncover", "--dry-run"
+        )
+        assert (code, "deleted     RoleBinding jobs/mpijob-elastic-controller" in output) == (
+            0,
+            True,
+        ), output
         clean.install("--jobs-namespace=others", "--uncover")
         assert covered(clean) == {"others"}
-        assert not {one for one in clean.world() if one.startswith(("Role jobs/mpi", "RoleBinding jobs/mpi"))}
+        assert not {
+            one
+            for one in clean.world()
+            if one.startswith(("Role jobs/mpi", "RoleBinding jobs/mpi"))
+        }
         clean.install()
         said = clean.refused("install", "--jobs-namespace=others")
         assert "all other namespaces would not be covered any more" in said
@@ -183,7 +211,10 @@ def test_pods_at_a_gate_are_not_left_alone_whatever_is_said(clean: CommandLine) 
     clean.install("--jobs-namespace=jobs", "--jobs-namespace=others")
     with pod_at_gate(clean, names.GATE_QUEUED):
         said = clean.refused("install", "--jobs-namespace=others")
-        assert "these MPIJobs: none today, and with pods that would wait at a gate of ours for ever" in said
+        assert (
+            "these MPIJobs: none today, and with pods that would wait at a gate of ours for ever"
+            in said
+        )
         assert "for ever: jobs/filler-lab-1." in said
         said = clean.refused("install", "--jobs-namespace=others", "--uncover")
         assert "nobody else takes off: jobs/filler-lab-1. Resume" in said
@@ -209,7 +240,9 @@ def test_uninstall_leaves_no_pod_at_a_gate(there: CommandLine, gate: str) -> Non
 def test_waits_until_webhooks_are_trusted_and_leaves_the_bundle_alone(clean: CommandLine) -> None:
     clean.install()
     for name in (names.CONTROLLER, names.WEBHOOK):
-        clean.cluster.kubectl("rollout", "status", "-n", names.NAMESPACE, f"deployment/{name}", "--timeout=240s")
+        clean.cluster.kubectl(
+            "rollout", "status", "-n", names.NAMESPACE, f"deployment/{name}", "--timeout=240s"
+        )
     code, output = clean.run("install", "--timeout=1")
     assert code == 4
     assert "not trusted after 1 s" in output
@@ -227,7 +260,9 @@ def test_no_webhook_is_registered_before_the_pods_are_ready(clean: CommandLine) 
     try:
         assert clean.run("install", "--timeout=1", f"--image={IMAGE}")[0] == 4
         pods = ("-n", names.NAMESPACE, "pod", "--all")
-        kubectl_until_done(clean.cluster, "wait", *pods, "--for=condition=PodScheduled=false", patience=PATIENCE)
+        kubectl_until_done(
+            clean.cluster, "wait", *pods, "--for=condition=PodScheduled=false", patience=PATIENCE
+        )
         code, output = clean.run("install", "--timeout=1")
     finally:
         clean.cluster.kubectl("uncordon", "-l", "kubernetes.io/os=linux")
@@ -238,7 +273,9 @@ def test_no_webhook_is_registered_before_the_pods_are_ready(clean: CommandLine) 
         clean.get(*HOOKS)
 
 
-def test_a_canary_that_the_webhook_is_not_called_for_is_told_and_removed(there: CommandLine) -> None:
+def test_a_canary_that_the_webhook_is_not_called_for_is_told_and_removed(
+    there: CommandLine,
+) -> None:
     before = there.world()
     code, output = there.run("install", "--no-wait", "--canary=new", "--timeout=1")
     assert (code, "canary: the webhook was not called for a new job" in output) == (4, True), output
@@ -252,7 +289,9 @@ def test_can_be_interrupted_and_finished(clean: CommandLine) -> None:
     # No pod gets ready, so however late the signal comes, the webhooks are still to be registered.
     clean.cluster.kubectl("cordon", "-l", "kubernetes.io/os=linux")
     try:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         assert process.stdout is not None
         for line in process.stdout:
             if "ClusterRole " in line:
@@ -277,7 +316,12 @@ def accounts(cluster: Cluster) -> Installed:
 @contextmanager
 def job_in(lab: CommandLine, namespace: str) -> Iterator[None]:
     """A job that nothing works on."""
-    job = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": "train"}, "spec": {}}
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "metadata": {"name": "train"},
+        "spec": {},
+    }
     lab.cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(job))
     try:
         yield
@@ -302,9 +346,14 @@ def covered(lab: CommandLine) -> set[str]:
     """The namespaces that the webhooks are asked about, that both programs look at, and in which they have rights."""
     hooks = [hook for one in lab.get(*HOOKS)["items"] for hook in one["webhooks"]]
     asked = {tuple(hook["namespaceSelector"]["matchExpressions"][0]["values"]) for hook in hooks}
-    pods = [one["spec"]["template"]["spec"] for one in lab.get("deployment", "-n", names.NAMESPACE)["items"]]
+    pods = [
+        one["spec"]["template"]["spec"]
+        for one in lab.get("deployment", "-n", names.NAMESPACE)["items"]
+    ]
     watched = {pod["containers"][0]["env"][0]["value"] for pod in pods}
-    bindings = lab.get("rolebinding", "-A", f"--selector=app.kubernetes.io/name={names.PROGRAM}")["items"]
+    bindings = lab.get("rolebinding", "-A", f"--selector=app.kubernetes.io/name={names.PROGRAM}")[
+        "items"
+    ]
     rights = {one["metadata"]["namespace"] for one in bindings} - {names.NAMESPACE}
     [found] = asked
     assert {" ".join(found)} == watched
@@ -315,7 +364,10 @@ def covered(lab: CommandLine) -> set[str]:
 def images(lab: CommandLine) -> dict[str, str]:
     """The image of each Deployment."""
     found = lab.get("deployment", "-n", names.NAMESPACE)["items"]
-    return {one["metadata"]["name"]: one["spec"]["template"]["spec"]["containers"][0]["image"] for one in found}
+    return {
+        one["metadata"]["name"]: one["spec"]["template"]["spec"]["containers"][0]["image"]
+        for one in found
+    }
 
 
 def bundles(configurations: list[dict[str, Any]]) -> list[str]:

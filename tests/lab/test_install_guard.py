@@ -132,7 +132,9 @@ GATES, FIRST_GATE, NODES = (
     f"{'/spec/schedulingGates'}/2",
     added("/spec/nodeSelector", {"a": "b"}),
 )
-ENDED_AT_ONCE, ENDED_LATER = ([added("/spec/activeDeadlineSeconds", seconds)] for seconds in (1, 60))
+ENDED_AT_ONCE, ENDED_LATER = (
+    [added("/spec/activeDeadlineSeconds", seconds)] for seconds in (1, 60)
+)
 PODS_SENT = [
     *patched(True, PODS, LAUNCHER, TOUCHED, annotations({names.REFRESHED: None}), MARKED),
     *patched(
@@ -143,14 +145,24 @@ PODS_SENT = [
         annotations({"kept": "no"}),
         annotations({"kept": None}),
     ),
-    *patched(False, PODS, LAUNCHER, in_role(names.ROLE_WORKER), in_role(None), HELD, UNOWNED, EVIL_IMAGE),
+    *patched(
+        False, PODS, LAUNCHER, in_role(names.ROLE_WORKER), in_role(None), HELD, UNOWNED, EVIL_IMAGE
+    ),
     *patched(False, PODS, "foreign", TOUCHED),
     # Of a pod's spec only our gates.
-    *patched(False, PODS, GATED, [added(GATES, [ANOTHERS, OURS], instead=True)], [removed(GATES)], [NODES]),
+    *patched(
+        False,
+        PODS,
+        GATED,
+        [added(GATES, [ANOTHERS, OURS], instead=True)],
+        [removed(GATES)],
+        [NODES],
+    ),
     *patched(False, PODS, GATED, [removed(FIRST_GATE), NODES], [removed(FIRST_GATE), *EVIL_IMAGE]),
     *patched(False, PODS, GATED, [removed(FIRST_GATE), *ENDED_AT_ONCE]),
     *patched(True, PODS, GATED, [added(GATES, [THEIRS], instead=True)]),
-    # Only a launcher that is restarted, as this is without a restartPolicy of its own, and only at once.
+    # Only a launcher that is restarted, as this is without a restartPolicy of its own, and only at
+    # once.
     *patched(False, PODS, LAUNCHER, ENDED_LATER),
     *patched(False, PODS, WORKER, ENDED_AT_ONCE),
     *patched(True, PODS, LAUNCHER, ENDED_AT_ONCE),
@@ -160,7 +172,11 @@ PODS_SENT = [
 
 
 def data(**keys: Any) -> Object:
-    named = {"script": names.KEY_DISCOVER_HOSTS, "hostfile": names.KEY_HOSTFILE, "kubexec": names.KEY_KUBEXEC}
+    named = {
+        "script": names.KEY_DISCOVER_HOSTS,
+        "hostfile": names.KEY_HOSTFILE,
+        "kubexec": names.KEY_KUBEXEC,
+    }
     return {"data": {named.get(key, key): value for key, value in keys.items()}}
 
 
@@ -175,19 +191,43 @@ CONFIG_MAPS_SENT = [
         for hosts, slots in ((HOSTS, 8), ([], 1))
         for body in (data(script=names.discover_hosts(hosts, slots=slots), hostfile=HOSTFILE),)
         for sent in patched(
-            True, CONFIG_MAPS, CONFIG, {**annotations({names.MEMORY: "{}", names.HISTORY: "[]"}), **body}
+            True,
+            CONFIG_MAPS,
+            CONFIG,
+            {**annotations({names.MEMORY: "{}", names.HISTORY: "[]"}), **body},
         )
     ),
     # Once, and never back.
     *patched(True, CONFIG_MAPS, CONFIG, data(kubexec=MAPPED), MARKED),
-    *patched(False, CONFIG_MAPS, CONFIG, *(data(kubexec=text) for text in ("evil", KUBEXEC, f"{MAPPED}\n", None))),
-    *patched(False, CONFIG_MAPS, CONFIG, data(more="x"), data(hostfile=None), {"binaryData": {"more": "eA=="}}),
-    *patched(False, CONFIG_MAPS, CONFIG, {"immutable": True}, annotations({names.PHASE: "x"}), UNLABELLED, UNOWNED),
+    *patched(
+        False,
+        CONFIG_MAPS,
+        CONFIG,
+        *(data(kubexec=text) for text in ("evil", KUBEXEC, f"{MAPPED}\n", None)),
+    ),
+    *patched(
+        False,
+        CONFIG_MAPS,
+        CONFIG,
+        data(more="x"),
+        data(hostfile=None),
+        {"binaryData": {"more": "eA=="}},
+    ),
+    *patched(
+        False,
+        CONFIG_MAPS,
+        CONFIG,
+        {"immutable": True},
+        annotations({names.PHASE: "x"}),
+        UNLABELLED,
+        UNOWNED,
+    ),
     *patched(False, CONFIG_MAPS, CONFIG, *(data(script=script) for script in NO_SCRIPTS)),
     *patched(False, CONFIG_MAPS, CONFIG, *(data(hostfile=hostfile) for hostfile in NO_HOSTFILES)),
     *patched(False, CONFIG_MAPS, "foreign", data(kubexec=MAPPED), data(hostfile="evil")),
     *patched(False, CONFIG_MAPS, "kube-root-ca.crt", {"data": {"ca.crt": "evil"}}),
-    # The API server bounds the cost of an expression: the script of the largest job under long names must be within.
+    # The API server bounds the cost of an expression: the script of the largest job under long
+    # names must be within.
     *patched(
         True,
         CONFIG_MAPS,
@@ -202,21 +242,44 @@ LISTED = "/rules/1/resourceNames"
 ROLES_SENT = [
     *patched(True, ROLES, LAUNCHER, [added(LISTED, EVERY_WORKER)], MARKED),
     *patched(False, ROLES, LAUNCHER, *([added(f"{LISTED}/-", name)] for name in NO_WORKERS)),
-    *patched(False, ROLES, LAUNCHER, [added(LISTED, [], instead=True)], [removed(LISTED)], [removed("/rules/0")]),
+    *patched(
+        False,
+        ROLES,
+        LAUNCHER,
+        [added(LISTED, [], instead=True)],
+        [removed(LISTED)],
+        [removed("/rules/0")],
+    ),
     *patched(False, ROLES, LAUNCHER, [added("/rules/0/resourceNames", ["x-worker-1"])]),
     *patched(False, ROLES, LAUNCHER, [added("/rules/0/verbs", ["get"], instead=True)], UNLABELLED),
     *patched(False, ROLES, "foreign", [added("/rules", [], instead=True)]),
 ]
 MPI_JOBS_SENT = [
-    *patched(True, MPI_JOBS, JOB, annotations({names.STATUS: "waiting"}), annotations({names.STATUS: None}), MARKED),
     *patched(
-        True, MPI_JOBS, JOB, annotations({names.PHASE: "Scaling", names.CHANGE: "{}"}), annotations({names.PHASE: None})
+        True,
+        MPI_JOBS,
+        JOB,
+        annotations({names.STATUS: "waiting"}),
+        annotations({names.STATUS: None}),
+        MARKED,
     ),
-    *patched(False, MPI_JOBS, JOB, annotations({names.ENABLED: "true"}), annotations({"kept": "no"})),
+    *patched(
+        True,
+        MPI_JOBS,
+        JOB,
+        annotations({names.PHASE: "Scaling", names.CHANGE: "{}"}),
+        annotations({names.PHASE: None}),
+    ),
+    *patched(
+        False, MPI_JOBS, JOB, annotations({names.ENABLED: "true"}), annotations({"kept": "no"})
+    ),
     *patched(False, MPI_JOBS, JOB, annotations({names.HISTORY: "[]"})),
     *patched(False, MPI_JOBS, JOB, annotations({"kept": None}), UNLABELLED, size(9)),
 ]
-COUNTED = {"conditions": [{"type": "Created", "status": "True"}], "replicaStatuses": {"Worker": {"active": 1}}}
+COUNTED = {
+    "conditions": [{"type": "Created", "status": "True"}],
+    "replicaStatuses": {"Worker": {"active": 1}},
+}
 
 
 def counts(**worker: Any) -> Object:
@@ -246,14 +309,20 @@ STATUS_SENT = [
 @pytest.mark.parametrize(
     ("policy", "requests"),
     [
-        pytest.param("mpijob-elastic-pods", PODS_SENT, id="the launcher's touch, our gates, pods of jobs"),
+        pytest.param(
+            "mpijob-elastic-pods", PODS_SENT, id="the launcher's touch, our gates, pods of jobs"
+        ),
         pytest.param("mpijob-elastic-config-maps", CONFIG_MAPS_SENT, id="host lists and memory"),
-        pytest.param("mpijob-elastic-roles", ROLES_SENT, id="workers by name", marks=pytest.mark.thorough),
+        pytest.param(
+            "mpijob-elastic-roles", ROLES_SENT, id="workers by name", marks=pytest.mark.thorough
+        ),
         pytest.param("mpijob-elastic-mpijobs", MPI_JOBS_SENT, id="what we say of jobs"),
         pytest.param("mpijob-elastic-mpijob-status", STATUS_SENT, id="the selector of a status"),
     ],
 )
-async def test_only_what_we_write_goes_through(accounts: Accounts, policy: str, requests: list[Sent]) -> None:
+async def test_only_what_we_write_goes_through(
+    accounts: Accounts, policy: str, requests: list[Sent]
+) -> None:
     await accounts.expect(policy, *requests)
 
 
@@ -266,11 +335,15 @@ async def test_roles_never_more_than_we_hold(accounts: Accounts) -> None:
 
 async def executes(accounts: Accounts, pod: str, command: list[str]) -> str:
     client = accounts.clients["controller"]
-    result = await exec_in_pod(client, accounts.namespace, pod, container="main", command=command, timeout=PATIENCE)
+    result = await exec_in_pod(
+        client, accounts.namespace, pod, container="main", command=command, timeout=PATIENCE
+    )
     return result.stdout
 
 
-async def test_exec_only_the_five_commands_each_where_it_belongs(cluster: Cluster, accounts: Accounts) -> None:
+async def test_exec_only_the_five_commands_each_where_it_belongs(
+    cluster: Cluster, accounts: Accounts
+) -> None:
     for pod, command in (
         (WORKER, ["/bin/sh", "-c", "id"]),
         (WORKER, [*PROBE[:2], SCRIPT + "id\n"]),
@@ -291,12 +364,15 @@ async def test_exec_only_the_five_commands_each_where_it_belongs(cluster: Cluste
         (LAUNCHER, [*END, *END[4:] * 16]),
         (LAUNCHER, [*END, "id"]),
     ):
-        # Who is refused a WebSocket is not told why; that it is not the rights, the last lines show.
+        # Who is refused a WebSocket is not told why; that it is not the rights, the last lines
+        # show.
         with pytest.raises(errors.Forbidden):
             await executes(accounts, pod, command)
     if cluster.exec_offered:
         pods = (f"pod/{WORKER}", f"pod/{LAUNCHER}")
-        cluster.kubectl("wait", "-n", accounts.namespace, *pods, "--for=condition=Ready", "--timeout=240s")
+        cluster.kubectl(
+            "wait", "-n", accounts.namespace, *pods, "--for=condition=Ready", "--timeout=240s"
+        )
         answers = (
             (WORKER, PROBE, "idle"),
             (WORKER, TOLD, "told"),
@@ -310,7 +386,9 @@ async def test_exec_only_the_five_commands_each_where_it_belongs(cluster: Cluste
 
 async def test_exec_no_input(cluster: Cluster, installed: Installed, accounts: Accounts) -> None:
     command = ("exec", "-i", "-n", accounts.namespace, WORKER, "--", *PROBE)
-    with pytest.raises(LabError, match="ValidatingAdmissionPolicy 'mpijob-elastic-exec' with binding"):
+    with pytest.raises(
+        LabError, match="ValidatingAdmissionPolicy 'mpijob-elastic-exec' with binding"
+    ):
         cluster.kubectl(*command, stdin="id\n", kubeconfig=installed.controller_kubeconfig)
 
 
@@ -324,11 +402,15 @@ async def test_secrets_only_the_certificates(accounts: Accounts) -> None:
     }
     other = {"metadata": {"name": "other"}, "type": "Opaque"}
     ours = replace(accounts, namespace=names.NAMESPACE)
-    await ours.expect("mpijob-elastic-secrets", *created(False, SECRETS, other, token, by="webhook"))
+    await ours.expect(
+        "mpijob-elastic-secrets", *created(False, SECRETS, other, token, by="webhook")
+    )
 
 
 @pytest.mark.parametrize("resource", [MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS])
-async def test_of_the_webhook_configurations_only_the_bundle(accounts: Accounts, resource: Resource) -> None:
+async def test_of_the_webhook_configurations_only_the_bundle(
+    accounts: Accounts, resource: Resource
+) -> None:
     client, hook = accounts.clients["webhook"], "/webhooks/0"
     path = resource.path(name=names.WEBHOOK_CONFIGURATION)
 
@@ -336,7 +418,9 @@ async def test_of_the_webhook_configurations_only_the_bundle(accounts: Accounts,
         await client.patch_object(path, body=[*patch], content_type=JSON_PATCH, query=DRY_RUN)
 
     async def refuses(*patch: Object) -> None:
-        with pytest.raises(errors.Forbidden, match="'mpijob-elastic-webhook-configurations' with binding"):
+        with pytest.raises(
+            errors.Forbidden, match="'mpijob-elastic-webhook-configurations' with binding"
+        ):
             await changes(*patch)
 
     await changes(added(f"{hook}/clientConfig/caBundle", "eA=="))

@@ -45,11 +45,15 @@ def test_the_kustomize_of_older_kubectls_renders_the_same(
 @pytest.mark.parametrize(
     "chosen", [CHOICES[0], *(pytest.param(one, marks=pytest.mark.thorough) for one in CHOICES[1:])]
 )
-def test_combined_they_are_what_kustomize_combines(kubectl: Path, tmp_path: Path, chosen: tuple[Overlay, ...]) -> None:
+def test_combined_they_are_what_kustomize_combines(
+    kubectl: Path, tmp_path: Path, chosen: tuple[Overlay, ...]
+) -> None:
     rendered = run(kubectl, "kustomize", directory(tmp_path, chosen))
     assert by_identity(overlays.combined(chosen)) == by_identity(yaml.safe_load_all(rendered))
 
 
 def directory(tmp_path: Path, chosen: tuple[Overlay, ...]) -> Path:
     """Return the directory of what an overlay alone makes, or of an overlay that combines these."""
-    return combine(tmp_path, chosen) if len(chosen) > 1 else OVERLAYS / (*chosen, overlays.DEFAULT)[0]
+    return (
+        combine(tmp_path, chosen) if len(chosen) > 1 else OVERLAYS / (*chosen, overlays.DEFAULT)[0]
+    )

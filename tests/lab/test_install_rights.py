@@ -56,8 +56,14 @@ ANYWHERE: dict[str, Rights] = {
         ("limitranges", ""): "list watch",
         ("pods", ""): "get patch",
         ("pods/eviction", ""): "create",
-        ("mutatingwebhookconfigurations.admissionregistration.k8s.io", names.WEBHOOK_CONFIGURATION): "get patch",
-        ("validatingwebhookconfigurations.admissionregistration.k8s.io", names.WEBHOOK_CONFIGURATION): "get patch",
+        (
+            "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+            names.WEBHOOK_CONFIGURATION,
+        ): "get patch",
+        (
+            "validatingwebhookconfigurations.admissionregistration.k8s.io",
+            names.WEBHOOK_CONFIGURATION,
+        ): "get patch",
     },
 }
 IN_OUR_NAMESPACE: dict[str, Rights] = {
@@ -109,15 +115,23 @@ def test_rights_in_some_namespaces_only(own_cluster: Cluster, everybodys: Rights
     at_home = everywhere | IN_OUR_NAMESPACE[names.CONTROLLER]
     has(own_cluster, names.CONTROLLER, names.NAMESPACE, at_home)
     registrations = {
-        right: verbs for right, verbs in ANYWHERE[names.WEBHOOK].items() if names.WEBHOOK_CONFIGURATION in right
+        right: verbs
+        for right, verbs in ANYWHERE[names.WEBHOOK].items()
+        if names.WEBHOOK_CONFIGURATION in right
     }
     has(own_cluster, names.WEBHOOK, "default", everybodys | registrations | QUEUES)
 
 
 @pytest.mark.thorough
-async def test_two_namespaces_are_managed_and_no_third(own_cluster: Cluster, narrow: Installed) -> None:
-    async with await connect(user_agent="mpijob-elastic-test", kubeconfig=own_cluster.kubeconfig) as client:
-        [first, second, third] = (Job(client=client, namespace=one) for one in ("jobs", "others", "default"))
+async def test_two_namespaces_are_managed_and_no_third(
+    own_cluster: Cluster, narrow: Installed
+) -> None:
+    async with await connect(
+        user_agent="mpijob-elastic-test", kubeconfig=own_cluster.kubeconfig
+    ) as client:
+        [first, second, third] = (
+            Job(client=client, namespace=one) for one in ("jobs", "others", "default")
+        )
         with Operator.start(own_cluster, qps=0, flags=["--threadiness=8"]):
             with Webhook.start(own_cluster, narrow), Controller.start(own_cluster, narrow):
                 until(lambda: called(own_cluster, "jobs"))
@@ -128,20 +142,35 @@ async def test_two_namespaces_are_managed_and_no_third(own_cluster: Cluster, nar
                     await job.scale(2)
                     await job.settled(2)
                 await third.until(lambda state: "Running" in state.conditions, "all running")
-                config = json.loads(own_cluster.kubectl("get", f"configmap/{third.name}-config", "-o", "json"))
+                config = json.loads(
+                    own_cluster.kubectl("get", f"configmap/{third.name}-config", "-o", "json")
+                )
                 assert names.KEY_DISCOVER_HOSTS not in config["data"]
-            # Who may administer a namespace may take our Role away there. The jobs of others must not notice.
+            # Who may administer a namespace may take our Role away there. The jobs of others must
+            # not notice.
             own_cluster.kubectl("delete", "rolebinding", "-n", "others", names.CONTROLLER)
             account = f"--as=system:serviceaccount:{names.NAMESPACE}:{names.CONTROLLER}"
-            until(lambda: told(own_cluster, "auth", "can-i", "list", "mpijobs", "-n", "others", account)[0] != 0)
+            until(
+                lambda: (
+                    told(own_cluster, "auth", "can-i", "list", "mpijobs", "-n", "others", account)[
+                        0
+                    ]
+                    != 0
+                )
+            )
             with Controller.start(own_cluster, narrow) as controller:
                 await first.scale(3)
                 await first.settled(3)
                 assert "no rights in others" in controller.log.read_text()
 
 
-def test_controllers_share_the_lease_of_the_installation(cluster: Cluster, installed: Installed) -> None:
-    with Controller.start(cluster, installed) as first, Controller.start(cluster, installed) as second:
+def test_controllers_share_the_lease_of_the_installation(
+    cluster: Cluster, installed: Installed
+) -> None:
+    with (
+        Controller.start(cluster, installed) as first,
+        Controller.start(cluster, installed) as second,
+    ):
         leader = awaited_leader([first, second])
         assert leader.terminate() == 0
         [standby] = [one for one in (first, second) if one is not leader]
@@ -167,14 +196,18 @@ def test_webhook_makes_its_certificates_and_ends(cluster: Cluster, installed: In
 def has(cluster: Cluster, account: str, namespace: str, expected: Rights) -> None:
     """An API server learns of new roles and bindings by a watch, so it may know some of them first."""
     deadline = time.monotonic() + PATIENCE
-    while (found := rights(cluster, account, namespace)) != expected and time.monotonic() < deadline:
+    while (
+        found := rights(cluster, account, namespace)
+    ) != expected and time.monotonic() < deadline:
         time.sleep(0.1)
     assert found == expected
 
 
 def rights(cluster: Cluster, account: str, namespace: str) -> Rights:
     who = f"system:serviceaccount:{names.NAMESPACE}:{account}"
-    lines = cluster.kubectl("auth", "can-i", "--list", "--no-headers", "-n", namespace, f"--as={who}").splitlines()
+    lines = cluster.kubectl(
+        "auth", "can-i", "--list", "--no-headers", "-n", namespace, f"--as={who}"
+    ).splitlines()
     table: Rights = {}
     for line in lines:
         resource, _, limited_to, verbs = (part.strip("[] ") for part in _columns(line))

@@ -58,11 +58,26 @@ def written(cluster: Cluster, tmp_path: Path) -> Any:
 def readers(cluster: Cluster, namespace: str) -> str:
     """The namespace in which the group may read jobs, and do nothing else."""
     for words in (
-        ["create", "role", "reader", "--verb=get,list,watch", f"--resource={MPI_JOBS.plural}.{MPI_JOBS.group}"],
+        [
+            "create",
+            "role",
+            "reader",
+            "--verb=get,list,watch",
+            f"--resource={MPI_JOBS.plural}.{MPI_JOBS.group}",
+        ],
         ["create", "rolebinding", "reader", "--role=reader", f"--group={GROUP}"],
     ):
         cluster.kubectl(*words, "-n", namespace)
-    asked = ("auth", "can-i", "watch", MPI_JOBS.plural, "--as=x", f"--as-group={GROUP}", "-n", namespace)
+    asked = (
+        "auth",
+        "can-i",
+        "watch",
+        MPI_JOBS.plural,
+        "--as=x",
+        f"--as-group={GROUP}",
+        "-n",
+        namespace,
+    )
     kubectl_until_done(cluster, *asked, patience=PATIENCE)
     return namespace
 
@@ -71,13 +86,19 @@ async def test_the_impersonated_account_acts(written: Any, readers: str) -> None
     kubeconfig = written(user={"as": "someone", "as-groups": ["others", GROUP]})
     async with await connect(user_agent="test", kubeconfig=kubeconfig) as client:
         assert json.loads(await client.get(MPI_JOBS.path(readers)))["items"] == []
-        with pytest.raises(errors.Forbidden, match='User "someone" cannot create resource "configmaps"'):
+        with pytest.raises(
+            errors.Forbidden, match='User "someone" cannot create resource "configmaps"'
+        ):
             await client.create_object(CONFIG_MAPS.path(readers), body={"metadata": {"name": "a"}})
         with pytest.raises(errors.Forbidden):
-            async with client.stream(CONFIG_MAPS.path(readers), query={"watch": "true"}, silence=60):
+            async with client.stream(
+                CONFIG_MAPS.path(readers), query={"watch": "true"}, silence=60
+            ):
                 pass
         with pytest.raises(errors.Forbidden):
-            await exec_in_pod(client, readers, "none", container="main", command=["true"], timeout=PATIENCE)
+            await exec_in_pod(
+                client, readers, "none", container="main", command=["true"], timeout=PATIENCE
+            )
 
 
 async def test_all_of_an_impersonated_account_arrives(written: Any) -> None:
@@ -91,21 +112,29 @@ async def test_all_of_an_impersonated_account_arrives(written: Any) -> None:
 
 
 @pytest.mark.thorough
-async def test_the_proxy_of_a_kubeconfig_is_used(written: Any, proxy: ConnectProxy, namespace: str) -> None:
-    kubeconfig = written(server={"server": BEHIND, "proxy-url": proxy.url, "tls-server-name": "kubernetes"})
+async def test_the_proxy_of_a_kubeconfig_is_used(
+    written: Any, proxy: ConnectProxy, namespace: str
+) -> None:
+    kubeconfig = written(
+        server={"server": BEHIND, "proxy-url": proxy.url, "tls-server-name": "kubernetes"}
+    )
     async with await connect(user_agent="test", kubeconfig=kubeconfig) as client:
         assert json.loads(await client.get(MPI_JOBS.path(namespace)))["items"] == []
         query = {"watch": "true", "timeoutSeconds": "1"}
         async with client.stream(MPI_JOBS.path(namespace), query=query, silence=60) as lines:
             assert [line async for line in lines] == []
         with pytest.raises(errors.NotFound):
-            await exec_in_pod(client, namespace, "none", container="main", command=["true"], timeout=PATIENCE)
+            await exec_in_pod(
+                client, namespace, "none", container="main", command=["true"], timeout=PATIENCE
+            )
     assert set(proxy.asked) == {"api.behind-a-proxy.test:6443"}
     code, output = await asyncio.to_thread(command, kubeconfig, "get", "-n", namespace)
     assert (code, output) == (0, f"No MPIJobs found in namespace {namespace}.\n")
 
 
-async def test_another_name_than_the_certificates_is_refused(written: Any, proxy: ConnectProxy, namespace: str) -> None:
+async def test_another_name_than_the_certificates_is_refused(
+    written: Any, proxy: ConnectProxy, namespace: str
+) -> None:
     kubeconfig = written(server={"server": BEHIND, "proxy-url": proxy.url})
     async with await connect(user_agent="test", kubeconfig=kubeconfig) as client:
         with pytest.raises(errors.Unreachable, match=r"not valid for 'api\.behind-a-proxy\.test'"):
@@ -129,7 +158,11 @@ async def test_the_proxy_of_the_environment_is_used(
 
 
 async def test_a_pod_goes_by_the_proxy_of_its_environment(
-    cluster: Cluster, proxy: ConnectProxy, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster,
+    proxy: ConnectProxy,
+    namespace: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     account = yaml.safe_load(cluster.service_account_kubeconfig(namespace, "default").read_text())
     (tmp_path / "token").write_text(account["users"][0]["user"]["token"])
@@ -149,5 +182,7 @@ async def test_a_pod_goes_by_the_proxy_of_its_environment(
 def command(kubeconfig: Path, *arguments: str) -> tuple[int, str]:
     """Exit code and whole output of a command, as a user types it."""
     typed = [sys.executable, "-m", "mpijob_elastic", *arguments, "--kubeconfig", str(kubeconfig)]
-    done = subprocess.run(typed, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        typed, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     return done.returncode, done.stdout

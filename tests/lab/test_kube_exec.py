@@ -34,16 +34,22 @@ def pod(cluster: Cluster, namespace: str) -> str:
     return "a"
 
 
-async def shell(client: ApiWriter, namespace: str, script: str, *, seconds: float = PATIENCE) -> ExecResult:
+async def shell(
+    client: ApiWriter, namespace: str, script: str, *, seconds: float = PATIENCE
+) -> ExecResult:
     command = ["sh", "-c", script]
-    return await exec_in_pod(client, namespace, "a", container="main", command=command, timeout=seconds)
+    return await exec_in_pod(
+        client, namespace, "a", container="main", command=command, timeout=seconds
+    )
 
 
 @pytest.mark.usefixtures("pod")
 async def test_output_and_exit_code_come_back(client: ApiWriter, namespace: str) -> None:
     result = await shell(client, namespace, "echo out; echo err >&2; exit 3")
     assert result == ExecResult(stdout="out\n", stderr="err\n", exit_code=3)
-    result = await shell(client, namespace, "i=0; while [ $i -lt 2000 ]; do echo 0123456789; i=$((i+1)); done")
+    result = await shell(
+        client, namespace, "i=0; while [ $i -lt 2000 ]; do echo 0123456789; i=$((i+1)); done"
+    )
     assert (len(result.stdout), result.exit_code) == (22_000, 0)
 
 
@@ -57,16 +63,25 @@ async def test_time_and_output_are_bounded(client: ApiWriter, namespace: str) ->
 
 async def test_what_cannot_be_run_is_said(client: ApiWriter, namespace: str, pod: str) -> None:
     with pytest.raises(errors.NotFound):
-        await exec_in_pod(client, namespace, "none", container="main", command=["true"], timeout=PATIENCE)
+        await exec_in_pod(
+            client, namespace, "none", container="main", command=["true"], timeout=PATIENCE
+        )
     with pytest.raises(errors.Invalid):
-        await exec_in_pod(client, namespace, pod, container="none", command=["true"], timeout=PATIENCE)
+        await exec_in_pod(
+            client, namespace, pod, container="none", command=["true"], timeout=PATIENCE
+        )
 
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("pod")
 @pytest.mark.parametrize("verbs", ["get", "create", "get,create"])
-async def test_the_right_it_takes_is_get_on_pods_exec(cluster: Cluster, namespace: str, verbs: str) -> None:
-    """A WebSocket begins with a GET. From 1.35 on the API server asks for `create` as well (kubernetes#134577)."""
+async def test_the_right_it_takes_is_get_on_pods_exec(
+    cluster: Cluster, namespace: str, verbs: str
+) -> None:
+    """A WebSocket begins with a GET.
+
+    From 1.35 on the API server asks for `create` as well (kubernetes#134577).
+    """
     minor = KubernetesVersion.parse(cluster.options.kubernetes_version).minor
     allowed = verbs == "get,create" or (verbs == "get" and minor < CREATE_TOO_SINCE)
     for words in (

@@ -1,7 +1,8 @@
 """Leader election by two processes and a real API server, which says who wrote what while who held the Lease.
 
-Both are read from one etcd, so resourceVersions of Lease and ConfigMap put all writes into one order. That is not
-promised by the API (versions of different resources need not compare), but true of a server with one etcd.
+Both are read from one etcd, so resourceVersions of Lease and ConfigMap put all writes into one
+order. That is not promised by the API (versions of different resources need not compare), but true
+of a server with one etcd.
 """
 
 import asyncio
@@ -44,8 +45,14 @@ class Record:
         self.holders: dict[int, str] = {}
         self.writers: dict[int, str] = {}
 
-    async def follow(self, client: ApiWriter, namespace: str, resource: Resource, version: str) -> None:
-        query = {"watch": "true", "fieldSelector": f"metadata.name={NAME}", "resourceVersion": version}
+    async def follow(
+        self, client: ApiWriter, namespace: str, resource: Resource, version: str
+    ) -> None:
+        query = {
+            "watch": "true",
+            "fieldSelector": f"metadata.name={NAME}",
+            "resourceVersion": version,
+        }
         async with client.stream(resource.path(namespace), query=query, silence=120) as lines:
             async for text in lines:
                 line = wire.read_line(text)
@@ -87,7 +94,8 @@ class Record:
         return [
             (at, writer, holder)
             for at, writer in self.writers.items()
-            if (holder := next((self.holders[then] for then in reversed(held) if then < at), "")) != writer
+            if (holder := next((self.holders[then] for then in reversed(held) if then < at), ""))
+            != writer
         ]
 
 
@@ -110,7 +118,8 @@ async def record(admin: ApiWriter, namespace: str) -> AsyncIterator[Record]:
     version = msgspec.json.decode(answer, type=Watched).metadata.resource_version
     record = Record()
     following = [
-        asyncio.create_task(record.follow(admin, namespace, resource, version)) for resource in (CONFIG_MAPS, LEASES)
+        asyncio.create_task(record.follow(admin, namespace, resource, version))
+        for resource in (CONFIG_MAPS, LEASES)
     ]
     yield record
     for task in following:
@@ -119,10 +128,14 @@ async def record(admin: ApiWriter, namespace: str) -> AsyncIterator[Record]:
 
 
 @asynccontextmanager
-async def candidate(kubeconfig: Path, namespace: str, identity: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def candidate(
+    kubeconfig: Path, namespace: str, identity: str
+) -> AsyncIterator[asyncio.subprocess.Process]:
     """A candidate's process; killed in the end if it still runs."""
     arguments = ["-m", "tests.lab.kube_candidate", str(kubeconfig), namespace, identity]
-    process = await asyncio.create_subprocess_exec(sys.executable, *arguments, cwd=Path(__file__).parents[2])
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, cwd=Path(__file__).parents[2]
+    )
     try:
         yield process
     finally:
@@ -167,7 +180,10 @@ async def test_a_clean_stop_hands_over_at_once_and_a_kill_after_the_lease_has_ru
             async with candidate(cluster.kubeconfig, namespace, "c"):
                 await eventually(lambda: record.writer == "c")
     lease = msgspec.json.decode(await admin.get(LEASES.path(namespace, NAME)), type=Watched)
-    assert (lease.spec["leaseTransitions"], lease.spec["leaseDurationSeconds"]) == (2, TIMES.duration)
+    assert (lease.spec["leaseTransitions"], lease.spec["leaseDurationSeconds"]) == (
+        2,
+        TIMES.duration,
+    )
     assert await record.strays(admin, namespace) == []
 
 

@@ -32,21 +32,29 @@ class Config(msgspec.Struct, frozen=True):
 class World:
     """A namespace of ConfigMaps with a label, and a cache of them behind a proxy."""
 
-    def __init__(self, admin: ApiWriter, proxy: FaultProxy, cache: WatchCache[Config], namespace: str) -> None:
+    def __init__(
+        self, admin: ApiWriter, proxy: FaultProxy, cache: WatchCache[Config], namespace: str
+    ) -> None:
         self.admin = admin
         self.proxy = proxy
         self.cache = cache
         self.path = CONFIG_MAPS.path(namespace)
 
     async def create(self, name: str) -> None:
-        await self.admin.create_object(self.path, body={"metadata": {"name": name, "labels": LABEL}})
+        await self.admin.create_object(
+            self.path, body={"metadata": {"name": name, "labels": LABEL}}
+        )
 
     async def patch(self, name: str, body: object) -> Config:
-        answer = await self.admin.patch_object(f"{self.path}/{name}", body=body, content_type=MERGE_PATCH)
+        answer = await self.admin.patch_object(
+            f"{self.path}/{name}", body=body, content_type=MERGE_PATCH
+        )
         return msgspec.json.decode(answer, type=Config)
 
     async def settles_with(self, *names: str) -> None:
-        await eventually(lambda: sorted(one.metadata.name for one in self.cache.store.values()) == sorted(names))
+        await eventually(
+            lambda: sorted(one.metadata.name for one in self.cache.store.values()) == sorted(names)
+        )
 
 
 @pytest.fixture
@@ -91,7 +99,10 @@ async def test_pages_events_labels_and_deletions_are_followed(world: World) -> N
 
 
 async def test_what_happened_during_trouble_is_made_up_for(world: World) -> None:
-    with world.proxy.inject(Freeze(), on=watches, times=1), world.proxy.inject(Reset(), on=watches, times=3):
+    with (
+        world.proxy.inject(Freeze(), on=watches, times=1),
+        world.proxy.inject(Reset(), on=watches, times=3),
+    ):
         world.proxy.cut()
         await world.create("f")
         await world.settles_with(*"abcdef")

@@ -43,7 +43,12 @@ class Job:
         self.create_with({"mpiReplicaSpecs": roles, **spec})
 
     def create_with(self, spec: dict[str, Any]) -> None:
-        body = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": "j"}, "spec": spec}
+        body = {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "MPIJob",
+            "metadata": {"name": "j"},
+            "spec": spec,
+        }
         self.kubectl("create", "--filename=-", stdin=json.dumps(body))
 
     def wait(self, what: str, condition: str) -> None:
@@ -68,7 +73,9 @@ class Job:
 
     def workers(self) -> dict[str, str]:
         """Uids of the worker pods by name."""
-        pods = json.loads(self.kubectl("get", "pods", "--selector=mpi-job-role=worker", "--output=json"))["items"]
+        pods = json.loads(
+            self.kubectl("get", "pods", "--selector=mpi-job-role=worker", "--output=json")
+        )["items"]
         return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods if not _going(pod)}
 
     def end(self, pod: str, phase: str, reason: str = "") -> None:
@@ -93,17 +100,24 @@ def job(cluster: Cluster, namespace: str) -> Job:
     return Job(cluster, namespace)
 
 
-def test_a_status_field_it_does_not_know_is_lost_with_its_next_status(operator: Operator, job: Job) -> None:
+def test_a_status_field_it_does_not_know_is_lost_with_its_next_status(
+    operator: Operator, job: Job
+) -> None:
     job.create()
     job.running()
     job.patch_status("mpijob/j", {"replicaStatuses": {"Worker": {"selector": "a=b"}}})
-    assert job.get("mpijob/j")["status"]["replicaStatuses"]["Worker"] == {"active": 2, "selector": "a=b"}
+    assert job.get("mpijob/j")["status"]["replicaStatuses"]["Worker"] == {
+        "active": 2,
+        "selector": "a=b",
+    }
     job.patch_status("pod/j-worker-1", {"phase": "Failed"})
     job.wait("mpijob/j", "jsonpath={.status.replicaStatuses.Worker.failed}=1")
     assert job.get("mpijob/j")["status"]["replicaStatuses"]["Worker"] == {"active": 1, "failed": 1}
 
 
-def test_a_deleted_launcher_is_created_anew_beside_the_old_hostfile(operator: Operator, job: Job) -> None:
+def test_a_deleted_launcher_is_created_anew_beside_the_old_hostfile(
+    operator: Operator, job: Job
+) -> None:
     job.create()
     job.running()
     job.scale(1)
@@ -111,10 +125,15 @@ def test_a_deleted_launcher_is_created_anew_beside_the_old_hostfile(operator: Op
     # Not waiting: kubectl misses the end of a pod that is recreated at once.
     job.kubectl("delete", "pod/j-launcher", "--wait=false")
     job.created("pod", "--selector=mpi-job-role=launcher,!old")
-    assert job.get("configmap/j-config")["data"]["hostfile"] == "j-worker-0 slots=1\nj-worker-1 slots=1\n"
+    assert (
+        job.get("configmap/j-config")["data"]["hostfile"]
+        == "j-worker-0 slots=1\nj-worker-1 slots=1\n"
+    )
 
 
-def test_a_larger_size_creates_workers_and_a_smaller_one_deletes_none(operator: Operator, job: Job) -> None:
+def test_a_larger_size_creates_workers_and_a_smaller_one_deletes_none(
+    operator: Operator, job: Job
+) -> None:
     """Nor are hostfile, Role and what others wrote into them touched again."""
     job.create()
     job.running()
@@ -132,7 +151,9 @@ def test_a_larger_size_creates_workers_and_a_smaller_one_deletes_none(operator: 
     assert [job.get("configmap/j-config"), job.get("role/j-launcher")] == shared
 
 
-def test_a_job_that_succeeds_loses_the_workers_of_its_last_size_only(operator: Operator, job: Job) -> None:
+def test_a_job_that_succeeds_loses_the_workers_of_its_last_size_only(
+    operator: Operator, job: Job
+) -> None:
     job.create(workers=3, cleanPodPolicy="Running")
     job.running()
     job.scale(2)
@@ -152,7 +173,10 @@ def test_a_failed_job_begins_again_only_without_its_completion_time_and_stays_fa
     job.wait("mpijob/j", "condition=Failed")
     job.kubectl("delete", "pod/j-launcher")
     time.sleep(2)  # an operator that means to create it takes milliseconds
-    assert sorted(pod["metadata"]["name"] for pod in job.get("pods")["items"]) == ["j-worker-0", "j-worker-1"]
+    assert sorted(pod["metadata"]["name"] for pod in job.get("pods")["items"]) == [
+        "j-worker-0",
+        "j-worker-1",
+    ]
     job.patch_status("mpijob/j", {"completionTime": None})
     job.running()
     conditions = {one["type"]: one["status"] for one in job.get("mpijob/j")["status"]["conditions"]}
@@ -167,10 +191,16 @@ def test_a_launcher_deleted_at_once_is_made_again_and_one_that_is_seen_to_end_fa
     job.running()
     before = job.get("pod/j-launcher")["metadata"]["uid"]
     job.kubectl("delete", "pod/j-launcher", "--grace-period=0", "--force")
-    until(lambda: job.created("pod", "--selector=mpi-job-role=launcher")[0]["metadata"]["uid"] != before)
+    until(
+        lambda: (
+            job.created("pod", "--selector=mpi-job-role=launcher")[0]["metadata"]["uid"] != before
+        )
+    )
     job.kubectl("annotate", "pod/j-launcher", f"{LINGERS}=")
     job.kubectl("delete", "pod/j-launcher", "--wait=false")
-    job.end("j-launcher", "Failed")  # what its kubelet says once SIGTERM has ended it, in the grace period
+    job.end(
+        "j-launcher", "Failed"
+    )  # what its kubelet says once SIGTERM has ended it, in the grace period
     job.wait("mpijob/j", "condition=Failed")
     job.kubectl("delete", "pod/j-launcher", "--grace-period=0", "--force")
     time.sleep(2)  # an operator that means to create it takes milliseconds
@@ -188,7 +218,9 @@ def test_a_failed_worker_stays_and_a_deleted_one_comes_back(operator: Operator, 
     until(lambda: job.workers().get("j-worker-1") not in (None, before["j-worker-1"]))
 
 
-def test_an_evicted_worker_fails_the_job_and_comes_back_when_it_is_deleted(operator: Operator, job: Job) -> None:
+def test_an_evicted_worker_fails_the_job_and_comes_back_when_it_is_deleted(
+    operator: Operator, job: Job
+) -> None:
     job.create()
     job.running()
     before = job.workers()
@@ -204,7 +236,9 @@ def test_an_evicted_worker_fails_the_job_and_comes_back_when_it_is_deleted(opera
 def test_a_templates_labels_and_new_fields_are_lost(operator: Operator, job: Job) -> None:
     """The operator knows the pods of Kubernetes 1.15: `schedulingGates` is of 1.26."""
     metadata = {"labels": {"team": "x"}, "annotations": {"note": "y"}}
-    job.create(template={"metadata": metadata, "spec": {"schedulingGates": [{"name": "example.com/gate"}]}})
+    job.create(
+        template={"metadata": metadata, "spec": {"schedulingGates": [{"name": "example.com/gate"}]}}
+    )
     job.running()
     pod = job.get("pod/j-worker-0")
     assert pod["metadata"]["labels"] == {
@@ -256,7 +290,9 @@ def test_a_value_of_a_wrong_type_keeps_the_operator_from_all_new_jobs(
     with Operator.start(cluster, namespace=namespace, qps=0) as operator:
         body = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": "bad"}}
         roles = {"Launcher": _POD, "Worker": {"replicas": 1, "template": {"spec": bad}}}
-        job.kubectl("create", "--filename=-", stdin=json.dumps({**body, "spec": {"mpiReplicaSpecs": roles}}))
+        job.kubectl(
+            "create", "--filename=-", stdin=json.dumps({**body, "spec": {"mpiReplicaSpecs": roles}})
+        )
         until(lambda: "Failed to list *v1.MPIJob" in operator.log.read_text())
         job.create()
         failures = operator.log.read_text().count("Failed to list *v1.MPIJob")

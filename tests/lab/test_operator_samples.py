@@ -1,7 +1,7 @@
 """The samples in lab/operator/samples are what the operator makes of their jobs.
 
-Samples lack times, uids, versions, tokens of ServiceAccounts, which node a pod is on, and of a pod's status all but
-phase and reason.
+Samples lack times, uids, versions, tokens of ServiceAccounts, which node a pod is on, and of a
+pod's status all but phase and reason.
 """
 
 import asyncio
@@ -30,8 +30,12 @@ NODE = "kwok-0"
 TOKEN_VOLUME = "kube-api-access-"
 
 
-@pytest.mark.parametrize("name", ["two-workers", pytest.param("main-container", marks=pytest.mark.campaign)])
-async def test_a_sample_is_what_the_operator_makes(cluster: Cluster, client: ApiWriter, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["two-workers", pytest.param("main-container", marks=pytest.mark.campaign)]
+)
+async def test_a_sample_is_what_the_operator_makes(
+    cluster: Cluster, client: ApiWriter, name: str
+) -> None:
     sample = objects.sample(name)
     job = next(item for key, item in sample.items() if key.startswith("MPIJob/"))
     path = MPI_JOBS.path(NAMESPACE)
@@ -59,7 +63,9 @@ async def look(client: ApiWriter, namespace: str, job: str) -> dict[str, Object]
     ]
     uids = {item["metadata"]["uid"] for item in jobs}
     of_job = [item for item in jobs if item["metadata"]["name"] == job] + owned
-    return {f"{item['kind']}/{item['metadata']['name']}": _normalised(item, uids) for item in of_job}
+    return {
+        f"{item['kind']}/{item['metadata']['name']}": _normalised(item, uids) for item in of_job
+    }
 
 
 async def _list(client: ApiWriter, resource: Resource, namespace: str) -> list[Object]:
@@ -88,9 +94,15 @@ def _normalised(item: Object, jobs: set[str]) -> Object:
 
 
 def _metadata(metadata: Object, jobs: set[str]) -> Object:
-    kept: Object = {key: metadata[key] for key in ("name", "namespace", "labels", "annotations") if key in metadata}
+    kept: Object = {
+        key: metadata[key]
+        for key in ("name", "namespace", "labels", "annotations")
+        if key in metadata
+    }
     if "ownerReferences" in metadata:
-        kept["ownerReferences"] = [_owner_reference(owner, jobs) for owner in metadata["ownerReferences"]]
+        kept["ownerReferences"] = [
+            _owner_reference(owner, jobs) for owner in metadata["ownerReferences"]
+        ]
     return kept
 
 
@@ -121,5 +133,7 @@ def _pod_status(status: Object) -> Object:
 
 def _without_times(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: "<time>" if key in TIMES else _without_times(item) for key, item in value.items()}
+        return {
+            key: "<time>" if key in TIMES else _without_times(item) for key, item in value.items()
+        }
     return [_without_times(item) for item in value] if isinstance(value, list) else value

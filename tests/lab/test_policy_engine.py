@@ -21,14 +21,18 @@ def engine(cluster: Cluster, tmp_path: Path, namespace: str) -> Iterator[Engine]
 
 
 @pytest.mark.usefixtures("engine")
-async def test_a_job_is_resized_although_each_update_gets_a_label_and_an_annotation(job: Job, cluster: Cluster) -> None:
+async def test_a_job_is_resized_although_each_update_gets_a_label_and_an_annotation(
+    job: Job, cluster: Cluster
+) -> None:
     await job.create(replicas=2, annotations=QUICK)
     for replicas in (2, 3, 1):
         await job.scale(replicas)
         await job.settled(replicas)
     for resource, name in ((PODS, "launcher"), (CONFIG_MAPS, "config"), (ROLES, "launcher")):
         kind = (resource.plural, f"{job.name}-{name}", "-n", job.namespace)
-        marks = cluster.kubectl("get", *kind, "-o", "jsonpath={.metadata.annotations}{.metadata.labels}")
+        marks = cluster.kubectl(
+            "get", *kind, "-o", "jsonpath={.metadata.annotations}{.metadata.labels}"
+        )
         assert marks.count(MARK) == 2
 
 
@@ -50,7 +54,9 @@ async def test_a_refused_touch_is_told_with_its_reason_and_the_drain_begins_once
 
 
 @pytest.mark.parametrize("kinds", [("Role",), ("Role", "MPIJob")])
-async def test_a_refused_role_is_told_and_holds_back_no_drain(job: Job, engine: Engine, kinds: tuple[str, ...]) -> None:
+async def test_a_refused_role_is_told_and_holds_back_no_drain(
+    job: Job, engine: Engine, kinds: tuple[str, ...]
+) -> None:
     """Also where the notice on the job is refused, too."""
     await job.create(replicas=2, annotations=QUICK)
     await job.settled(2)

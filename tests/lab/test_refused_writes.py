@@ -12,7 +12,17 @@ from mpijob_elastic.kube import errors
 from tests.kinds import kinds
 from tests.lab.capabilities.disruption.test_evictions import evict
 from tests.lab.job import Job
-from tests.lab.refusing import DAY, RUNNING, Refused, Step, asks, is_replaced, sized, stops, withstands
+from tests.lab.refusing import (
+    DAY,
+    RUNNING,
+    Refused,
+    Step,
+    asks,
+    is_replaced,
+    sized,
+    stops,
+    withstands,
+)
 from tests.lab.waiting import seen, until
 from tests.room_words import rooms
 
@@ -50,12 +60,21 @@ def trains_without_the_second(replicas: int) -> Step:
 
 
 REFUSED = {
-    # The launcher of a job that stops waits for it: by the notice the webhook holds the next one back.
+    # The launcher of a job that stops waits for it: by the notice the webhook holds the next one
+    # back.
     "TellUser": Refused(
-        group="kubeflow.org", resource="mpijobs", operation="UPDATE", due=asks(suspend="true"), then=RUNNING
+        group="kubeflow.org",
+        resource="mpijobs",
+        operation="UPDATE",
+        due=asks(suspend="true"),
+        then=RUNNING,
     ),
     "WriteRole": Refused(
-        group="rbac.authorization.k8s.io", resource="roles", operation="UPDATE", due=sized(4), then=DAY
+        group="rbac.authorization.k8s.io",
+        resource="roles",
+        operation="UPDATE",
+        due=sized(4),
+        then=DAY,
     ),
     "MakeAutoscaler": Refused(
         group="autoscaling",
@@ -78,7 +97,9 @@ REFUSED = {
         due=sized(1),
         then=(loses_the_second_only, is_replaced),
     ),
-    "WriteConfig": Refused(resource="configmaps", operation="UPDATE", due=sized(2), then=(keeps_three,)),
+    "WriteConfig": Refused(
+        resource="configmaps", operation="UPDATE", due=sized(2), then=(keeps_three,)
+    ),
     "Ungate": Refused(
         resource="pods",
         operation="UPDATE",
@@ -124,7 +145,9 @@ ELSEWHERE = {
 
 def test_every_write_is_thought_of() -> None:
     said = [ELSEWHERE, *(words.refused for words in rooms())]
-    elsewhere = {name: where for one in said for names, where in one.items() for name in names.split(", ")}
+    elsewhere = {
+        name: where for one in said for names, where in one.items() for name in names.split(", ")
+    }
     assert {kind.__name__ for kind in kinds()} == REFUSED.keys() | elsewhere.keys()
     files = {name: where for name, where in elsewhere.items() if where.endswith(".py")}
     assert [name for name, where in files.items() if name.lower() not in _words(ROOT / where)] == []

@@ -1,6 +1,7 @@
 """A namespace that enforces the Pod Security Standard `restricted`: jobs whose templates satisfy it run there.
 
-mpi-operator v0.2.3 drops seccompProfile, and its init container kubectl-delivery has no security context.
+mpi-operator v0.2.3 drops seccompProfile, and its init container kubectl-delivery has no security
+context.
 """
 
 import pytest
@@ -29,9 +30,13 @@ def namespace(cluster: Cluster, namespace: str) -> str:
 @pytest.mark.parametrize("command", [HOROVODRUN, MPIRUN], ids=["elastic", "plain"])
 async def test_a_job_whose_templates_are_restricted_runs(job: Job, command: list[str]) -> None:
     await job.create(
-        replicas=2, launcher_spec=restricted("launcher", command=command), worker_spec=restricted("worker")
+        replicas=2,
+        launcher_spec=restricted("launcher", command=command),
+        worker_spec=restricted("worker"),
     )
-    state = await job.until(lambda state: state.launcher_runs and len(state.running) == 2, "its pods")
+    state = await job.until(
+        lambda state: state.launcher_runs and len(state.running) == 2, "its pods"
+    )
     assert state.launcher is not None
     for pod in (state.launcher, *state.workers.values()):
         assert pod["spec"]["securityContext"] == POD

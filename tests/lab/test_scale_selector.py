@@ -53,7 +53,11 @@ async def kubectl_scale(cluster: Cluster, job: Job, replicas: int) -> None:
 def status_writes(tail: Tail, job: Job) -> list[Write]:
     """The writes of the job's status by the controller."""
     parts = ("mpijobs", "status")
-    return [write for write in written(tail, job.namespace) if (write.resource, write.subresource) == parts]
+    return [
+        write
+        for write in written(tail, job.namespace)
+        if (write.resource, write.subresource) == parts
+    ]
 
 
 async def test_kubectl_scale_there_and_back(job: Job, cluster: Cluster) -> None:
@@ -65,7 +69,9 @@ async def test_kubectl_scale_there_and_back(job: Job, cluster: Cluster) -> None:
         await job.settled(replicas)
         await shows(job, replicas=replicas, active=replicas)
     assert status_writes(tail, job) == []  # the webhook saw to it, within the operator's own writes
-    selected = cluster.kubectl("get", "pods", "-n", job.namespace, "-l", SELECTOR, "-o", "name").split()
+    selected = cluster.kubectl(
+        "get", "pods", "-n", job.namespace, "-l", SELECTOR, "-o", "name"
+    ).split()
     assert selected == [f"pod/{name}" for name in job.workers(0, 1, 2)]
 
 
@@ -88,7 +94,9 @@ async def test_while_the_webhook_is_away_the_controller_sees_to_it(
 
 
 @pytest.mark.thorough
-async def test_what_somebody_took_out_comes_back_and_then_nothing_is_written(job: Job, cluster: Cluster) -> None:
+async def test_what_somebody_took_out_comes_back_and_then_nothing_is_written(
+    job: Job, cluster: Cluster
+) -> None:
     """The webhook puts it back into that very write."""
     await job.create(replicas=2)
     await job.settled(2)

@@ -1,7 +1,8 @@
 """The controller dies at a write, before the API server has heard of it or before the answer comes; another takes over.
 
-Writes of a scale-out and a scale-in, and of a suspension, are struck (tests/lab/deaths.py says which). What another
-controller makes of it must be the same as without the death, and on the way no worker may go while it is published.
+Writes of a scale-out and a scale-in, and of a suspension, are struck (tests/lab/deaths.py says
+which). What another controller makes of it must be the same as without the death, and on the way no
+worker may go while it is published.
 """
 
 import asyncio
@@ -47,7 +48,13 @@ def on_job(request: Request) -> bool:
 
 
 async def survive(
-    cluster: Cluster, client: ApiWriter, namespace: str, *, write: int, after: bool, suspends: bool = False
+    cluster: Cluster,
+    client: ApiWriter,
+    namespace: str,
+    *,
+    write: int,
+    after: bool,
+    suspends: bool = False,
 ) -> bool:
     """Run a scenario with a death at that write; whether it came to it."""
     job = Job(client=client, namespace=namespace)
@@ -56,7 +63,10 @@ async def survive(
         await job.settled(2)
     async with recorded(client, namespace, job=job.name) as history:
         play = _suspend(job) if suspends else _up_and_down(job)
-        async with FaultProxy(cluster.kubeconfig) as proxy, controlling(proxy.kubeconfig, namespace) as controller:
+        async with (
+            FaultProxy(cluster.kubeconfig) as proxy,
+            controlling(proxy.kubeconfig, namespace) as controller,
+        ):
             is_dead = await died(proxy, controller, play, at=on_job, nth=write, after=after)
         async with controlling(cluster.kubeconfig, namespace):
             if suspends:
@@ -97,7 +107,9 @@ async def test_a_death_at_any_write_changes_nothing(
     async def one(namespace: str, write: int) -> None:
         async with limit:
             with naming(write):
-                is_dead = await survive(cluster, client, namespace, write=write, after=after, suspends=suspends)
+                is_dead = await survive(
+                    cluster, client, namespace, write=write, after=after, suspends=suspends
+                )
                 assert is_dead, f"the scenario has fewer writes than {most}"
 
     writes = struck(most)

@@ -22,7 +22,9 @@ HOLDERS = ("mpijob_elastic.", "prometheus_client.", "asyncio.queues", "asyncio.l
 def parts(item: object) -> Iterable[tuple[str, object]]:
     """What an object holds, each with where."""
     if isinstance(item, Mapping):
-        return [("key", key) for key in item] + [(f"[{key!r}]", value) for key, value in item.items()]
+        return [("key", key) for key in item] + [
+            (f"[{key!r}]", value) for key, value in item.items()
+        ]
     if isinstance(item, list | tuple | set | frozenset | deque):
         return [("[]", value) for value in item]
     if isinstance(item, msgspec.Struct):
@@ -53,7 +55,9 @@ def uids(state: State) -> list[str]:
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("webhook", "operator")
-async def test_no_trace_of_a_job_that_is_gone(cluster: Cluster, client: ApiWriter, namespace: str) -> None:
+async def test_no_trace_of_a_job_that_is_gone(
+    cluster: Cluster, client: ApiWriter, namespace: str
+) -> None:
     job = Job(client=client, namespace=namespace, name=f"gone-{secrets.token_hex(4)}")
     async with leading(cluster.kubeconfig, namespace) as controller:
         await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "3s"})

@@ -24,7 +24,9 @@ from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("operator")]
 ROOT = Path(__file__).parents[2]
-BUSY = re.compile(r'^mpijob_elastic_probes_total\{of="published",outcome="busy"\} ([0-9.]+)', re.MULTILINE)
+BUSY = re.compile(
+    r'^mpijob_elastic_probes_total\{of="published",outcome="busy"\} ([0-9.]+)', re.MULTILINE
+)
 
 
 def hosts(job: Job, *numbers: int) -> list[str]:
@@ -59,12 +61,28 @@ async def test_a_pod_that_was_deleted_comes_back_under_a_new_name_that_leads_to_
     pod = job.workers(2)[0]
     cluster.kubectl("delete", "pod", pod, "-n", job.namespace, "--force", "--grace-period=0")
 
-    after = await job.until(lambda state: state.hosts == hosts(job, 0, 0, 1), "worker-2 is back as .r1")
+    after = await job.until(
+        lambda state: state.hosts == hosts(job, 0, 0, 1), "worker-2 is back as .r1"
+    )
     assert after.workers[pod]["metadata"]["uid"] != before.workers[pod]["metadata"]["uid"]
     await job.settled(3)
     await job.told("HostRenamed", f"{pod} listed as {pod}.r1")
-    command = [sys.executable, "-m", "mpijob_elastic", "get", job.name, "-n", job.namespace, "-o", "json"]
-    environment = {"KUBECONFIG": str(cluster.kubeconfig), "PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    command = [
+        sys.executable,
+        "-m",
+        "mpijob_elastic",
+        "get",
+        job.name,
+        "-n",
+        job.namespace,
+        "-o",
+        "json",
+    ]
+    environment = {
+        "KUBECONFIG": str(cluster.kubeconfig),
+        "PYTHONPATH": str(ROOT),
+        "PATH": "/usr/bin:/bin",
+    }
     shown = await asyncio.to_thread(subprocess.check_output, command, env=environment)
     worker = json.loads(shown)["workers"][2]
     assert (worker["name"], worker["host"], worker["incarnation"]) == (pod, f"{pod}.r1", 1)
@@ -74,7 +92,9 @@ async def test_a_pod_that_was_deleted_comes_back_under_a_new_name_that_leads_to_
     assert cluster.exec_offered
     reaching = script.replace(f"{KUBECTL_DIRECTORY}/kubectl", launchers_kubectl(cluster, job))
     said = await asyncio.to_thread(
-        subprocess.check_output, ["/bin/sh", "-c", reaching, "kubexec.sh", f"{pod}.r1", "echo", "here"], text=True
+        subprocess.check_output,
+        ["/bin/sh", "-c", reaching, "kubexec.sh", f"{pod}.r1", "echo", "here"],
+        text=True,
     )
     assert said == "here\n"
 

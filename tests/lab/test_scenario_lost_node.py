@@ -29,7 +29,9 @@ from tests.lab.pools import make_nodes, on_pool, remove_nodes
 
 pytestmark = pytest.mark.lab
 FULL = {"key": "full", "effect": "NoSchedule"}
-LOST = re.compile(r'^mpijob_elastic_deleted_workers_total\{outcome="lost"\} ([0-9.]+)', re.MULTILINE)
+LOST = re.compile(
+    r'^mpijob_elastic_deleted_workers_total\{outcome="lost"\} ([0-9.]+)', re.MULTILINE
+)
 
 
 @pytest.fixture
@@ -80,8 +82,13 @@ async def test_a_worker_whose_node_is_gone_comes_back_elsewhere(
     await schedule_on(client, stays, goes)
     await client.delete_object(resources.NODES.path(None, goes))
     await job.told("HostsLost", f"{pod} removed from discover_hosts.sh: node {goes} is gone")
-    await job.told("WorkerReplaced", f"{pod} is being deleted: its node {goes} is gone; the operator recreates it")
-    await job.until(lambda state: f"{names.host(pod, 1)}:1" in state.hosts, f"{pod} under another name")
+    await job.told(
+        "WorkerReplaced",
+        f"{pod} is being deleted: its node {goes} is gone; the operator recreates it",
+    )
+    await job.until(
+        lambda state: f"{names.host(pod, 1)}:1" in state.hosts, f"{pod} under another name"
+    )
     after = await job.settled(3)
     assert after.workers[pod]["spec"]["nodeName"] == stays
 
@@ -119,7 +126,9 @@ def gone(nodes: Nodes, name: str) -> bool:
     return nodes.judge([pod])[0].node_gone_at > 0.0
 
 
-async def test_a_node_is_gone_once_seen_deleted_and_read_live(client: ApiWriter, installed: Installed) -> None:
+async def test_a_node_is_gone_once_seen_deleted_and_read_live(
+    client: ApiWriter, installed: Installed
+) -> None:
     """With the rights of the controller; a node that joins while the watch hangs is not gone, nor one that is back."""
     old, new = (f"node-{secrets.token_hex(4)}" for _ in range(2))
     await create(client, old)
@@ -127,7 +136,9 @@ async def test_a_node_is_gone_once_seen_deleted_and_read_live(client: ApiWriter,
         FaultProxy(installed.controller_kubeconfig) as proxy,
         await connect(user_agent="mpijob-elastic-test", kubeconfig=proxy.kubeconfig) as ours,
     ):
-        nodes = Nodes(ours, signs=signs(), on_change=lambda _: None, random=Random(1), now=time.time)
+        nodes = Nodes(
+            ours, signs=signs(), on_change=lambda _: None, random=Random(1), now=time.time
+        )
         task = asyncio.create_task(nodes.run())
         await nodes.synced()
         assert nodes.age() is not None

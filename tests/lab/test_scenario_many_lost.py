@@ -14,7 +14,9 @@ SIZE = 32
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("operator")
-async def test_thirty_of_32_workers_fail_at_once(client: ApiWriter, namespace: str, elastic: Controller) -> None:
+async def test_thirty_of_32_workers_fail_at_once(
+    client: ApiWriter, namespace: str, elastic: Controller
+) -> None:
     assert elastic.ready()
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=SIZE)
@@ -22,4 +24,6 @@ async def test_thirty_of_32_workers_fail_at_once(client: ApiWriter, namespace: s
     await asyncio.gather(*(job.set_status(pod, {"phase": "Failed"}) for pod in lost))
     await job.replaced(before, *lost)
     after = await job.settled(SIZE)
-    assert sorted(after.hosts) == sorted([f"{pod}:1" for pod in job.workers(0, 1)] + [f"{pod}.r1:1" for pod in lost])
+    assert sorted(after.hosts) == sorted(
+        [f"{pod}:1" for pod in job.workers(0, 1)] + [f"{pod}.r1:1" for pod in lost]
+    )

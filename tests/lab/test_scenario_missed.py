@@ -20,7 +20,9 @@ def mounted(state: State) -> bool:
 
 
 @pytest.mark.usefixtures("elastic")
-async def test_a_running_job_from_before_us_is_told_and_loses_nothing(job: Job, client: ApiWriter) -> None:
+async def test_a_running_job_from_before_us_is_told_and_loses_nothing(
+    job: Job, client: ApiWriter
+) -> None:
     await label(client, job.namespace, UNMUTATED)
     await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "0s"})
     await job.until(lambda state: "LauncherWithoutDiscovery" in state.notices, "the user is told")
@@ -33,7 +35,9 @@ async def test_a_running_job_from_before_us_is_told_and_loses_nothing(job: Job, 
     assert len((await job.state()).running) == 3
     for pod in job.workers(1, 2):
         await client.delete_object(resources.PODS.path(job.namespace, pod))
-    await job.until(lambda state: len(state.workers) == 1, "surplus that the user deletes is not made again")
+    await job.until(
+        lambda state: len(state.workers) == 1, "surplus that the user deletes is not made again"
+    )
 
 
 @pytest.mark.usefixtures("elastic")
@@ -51,8 +55,12 @@ async def test_a_launcher_created_while_the_webhook_was_away_is_made_anew_before
     job: Job, client: ApiWriter
 ) -> None:
     await label(client, job.namespace, UNMUTATED)
-    await job.create(replicas=2, launcher_annotations={HOLD: "yes"}, worker_annotations={HOLD: "yes"})
-    state = await job.until(lambda state: len(state.workers) == 2 and state.launcher is not None, "the pods")
+    await job.create(
+        replicas=2, launcher_annotations={HOLD: "yes"}, worker_annotations={HOLD: "yes"}
+    )
+    state = await job.until(
+        lambda state: len(state.workers) == 2 and state.launcher is not None, "the pods"
+    )
     assert not mounted(state)
     await label(client, job.namespace, {"mpijob-elastic/injection": None})
     await job.until(mounted, "a launcher that sees the host list")

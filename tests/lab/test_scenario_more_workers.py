@@ -25,10 +25,18 @@ async def test_ready_workers_beyond_the_size_are_never_listed_and_are_deleted(
         await job.settled(SIZE)
     found = msgspec.json.decode(await client.get(resources.MPI_JOBS.path(job.namespace, job.name)))
     for index in MORE:
-        await client.create_object(resources.PODS.path(job.namespace), body=objects.worker(found, index))
+        await client.create_object(
+            resources.PODS.path(job.namespace), body=objects.worker(found, index)
+        )
     phases = ["Running"] * (SIZE + len(MORE))
-    await job.until(lambda state: [pod["status"]["phase"] for pod in state.workers.values()] == phases, "more workers")
-    async with recorded(client, job.namespace, job=job.name) as history, leading(cluster.kubeconfig, job.namespace):
+    await job.until(
+        lambda state: [pod["status"]["phase"] for pod in state.workers.values()] == phases,
+        "more workers",
+    )
+    async with (
+        recorded(client, job.namespace, job=job.name) as history,
+        leading(cluster.kubeconfig, job.namespace),
+    ):
         await job.settled(SIZE)
         assert (await job.at_rest()).notices == ""
     assert sorted(history.deleted()) == job.workers(*MORE)

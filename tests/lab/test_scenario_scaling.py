@@ -46,11 +46,17 @@ async def test_a_drain_ends_when_the_rank_has_gone(job: Job, cluster: Cluster) -
     pod = job.workers(1)[0]
     rank = await asyncio.to_thread(start_rank, cluster, job, pod)
     await job.scale(1)
-    await job.until(lambda state: state.hosts == [f"{job.workers(0)[0]}:1"], "worker-1 left the list")
-    shown = change(await job.until(lambda state: change(state) != before, "the launcher was touched"))
+    await job.until(
+        lambda state: state.hosts == [f"{job.workers(0)[0]}:1"], "worker-1 left the list"
+    )
+    shown = change(
+        await job.until(lambda state: change(state) != before, "the launcher was touched")
+    )
     await asyncio.sleep(6)  # longer than an idle worker is left alone
     again = f"{shown}+"
-    state = await job.until(lambda state: (state.refreshed or "").startswith(again), "touched again, for this change")
+    state = await job.until(
+        lambda state: (state.refreshed or "").startswith(again), "touched again, for this change"
+    )
     assert pod in state.running
     await asyncio.to_thread(in_pod, cluster, job, pod, f"kill {rank}")
     await job.settled(1)
@@ -62,7 +68,9 @@ def change(state: State) -> str:
     return (state.refreshed or "").partition("+")[0]
 
 
-async def test_a_rank_that_never_ends_is_cut_at_the_drain_timeout(job: Job, cluster: Cluster) -> None:
+async def test_a_rank_that_never_ends_is_cut_at_the_drain_timeout(
+    job: Job, cluster: Cluster
+) -> None:
     await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "3s"})
     await job.settled(2)
     pod = job.workers(1)[0]
@@ -73,15 +81,25 @@ async def test_a_rank_that_never_ends_is_cut_at_the_drain_timeout(job: Job, clus
 
 
 @pytest.mark.thorough
-async def test_a_worker_without_ranks_gets_a_second_to_end_unless_it_has_a_hook(job: Job, client: ApiWriter) -> None:
+async def test_a_worker_without_ranks_gets_a_second_to_end_unless_it_has_a_hook(
+    job: Job, client: ApiWriter
+) -> None:
     """Its main process ignores SIGTERM, and would hold the GPUs for half a minute."""
     hook = {"preStop": {"exec": {"command": ["true"]}}}
     hooked = Job(client=client, namespace=job.namespace, name="hooked")
-    jobs = {job: None, hooked: {"containers": [{"name": "worker", "image": "i", "lifecycle": hook}]}}
+    jobs = {
+        job: None,
+        hooked: {"containers": [{"name": "worker", "image": "i", "lifecycle": hook}]},
+    }
     async with AsyncExitStack() as stack:
-        watched = {one: await stack.enter_async_context(recorded(client, job.namespace, job=one.name)) for one in jobs}
+        watched = {
+            one: await stack.enter_async_context(recorded(client, job.namespace, job=one.name))
+            for one in jobs
+        }
         for one, spec in jobs.items():
-            await one.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "0s"}, worker_spec=spec)
+            await one.create(
+                replicas=2, annotations={"mpijob-elastic/drain-timeout": "0s"}, worker_spec=spec
+            )
         for one in jobs:
             await one.settled(2)
             await one.scale(1)
@@ -92,7 +110,9 @@ async def test_a_worker_without_ranks_gets_a_second_to_end_unless_it_has_a_hook(
             return {one.name: history.graces() for one, history in watched.items()}
 
         expected = {job.name: [1], "hooked": [30]}
-        await seen(graces, lambda found: found == expected, "a deletion of each")  # the watch may lag behind
+        await seen(
+            graces, lambda found: found == expected, "a deletion of each"
+        )  # the watch may lag behind
 
 
 @pytest.mark.thorough
@@ -105,13 +125,23 @@ async def test_a_worker_that_somebody_deletes_keeps_its_host_name_once_its_rank_
     pod = job.workers(2)[0]
     await job.annotate_pod(pod, {LINGERS: ""})
     rank = await asyncio.to_thread(start_rank, cluster, job, pod)
-    await asyncio.to_thread(cluster.kubectl, "delete", "pod", pod, "-n", job.namespace, "--wait=false")
-    await job.until(lambda state: len(state.hosts) == 2 and state.phase == "Draining", "worker-2 left the list")
+    await asyncio.to_thread(
+        cluster.kubectl, "delete", "pod", pod, "-n", job.namespace, "--wait=false"
+    )
+    await job.until(
+        lambda state: len(state.hosts) == 2 and state.phase == "Draining", "worker-2 left the list"
+    )
     await asyncio.to_thread(in_pod, cluster, job, pod, f"kill {rank}")
-    state = await job.until(lambda state: state.phase == "Scaling", "it is known that the rank has left")
+    state = await job.until(
+        lambda state: state.phase == "Scaling", "it is known that the rank has left"
+    )
     assert grace_of(state, pod) == 600, "its drain-timeout"
-    await asyncio.to_thread(cluster.kubectl, "delete", "pod", pod, "-n", job.namespace, "--force", "--grace-period=0")
-    after = await job.until(lambda state: state.hosts == before.hosts, "worker-2 is back under its name")
+    await asyncio.to_thread(
+        cluster.kubectl, "delete", "pod", pod, "-n", job.namespace, "--force", "--grace-period=0"
+    )
+    after = await job.until(
+        lambda state: state.hosts == before.hosts, "worker-2 is back under its name"
+    )
     assert after.workers[pod]["metadata"]["uid"] != before.workers[pod]["metadata"]["uid"]
 
 
@@ -136,7 +166,9 @@ async def test_a_scale_out_during_a_drain_cancels_it(job: Job, cluster: Cluster)
 async def test_a_plain_mpirun_job_does_not_notice_us(job: Job) -> None:
     await job.create(replicas=2, command=MPIRUN)
     published = [f"{name}:1" for name in job.workers(0, 1)]
-    before = await job.until(lambda state: state.hosts == published, "the file is there all the same")
+    before = await job.until(
+        lambda state: state.hosts == published, "the file is there all the same"
+    )
     await job.scale(3)
     await job.until(lambda state: len(state.workers) == 3, "the operator made worker-2")
     await job.scale(1)
@@ -178,9 +210,13 @@ async def test_a_failed_worker_is_replaced(job: Job) -> None:
         pytest.param("All", "Failed", marks=pytest.mark.thorough),
     ],
 )
-async def test_no_worker_leaks_after_the_end(job: Job, policy: str, phase: str, cluster: Cluster) -> None:
+async def test_no_worker_leaks_after_the_end(
+    job: Job, policy: str, phase: str, cluster: Cluster
+) -> None:
     """The operator deletes below `replicas` only, so workers that were still draining would stay for ever."""
-    await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "1h"}, clean_pod_policy=policy)
+    await job.create(
+        replicas=3, annotations={"mpijob-elastic/drain-timeout": "1h"}, clean_pod_policy=policy
+    )
     await job.settled(3)
     for pod in job.workers(1, 2):
         await asyncio.to_thread(start_rank, cluster, job, pod)
@@ -205,16 +241,24 @@ async def test_eleven_twelve_two(job: Job) -> None:
     await job.settled(2, slots=4)
     expected = sorted(f"{name} is being deleted" for name in job.workers(*range(2, 12)))
     # Events are sent beside the work.
-    await seen(lambda: deletions(job), lambda found: found == expected, "an Event of each worker that was deleted")
+    await seen(
+        lambda: deletions(job),
+        lambda found: found == expected,
+        "an Event of each worker that was deleted",
+    )
 
 
 async def deletions(job: Job) -> list[str]:
     """Return the Events of deleted workers, up to their reasons."""
-    return sorted(message.split(":")[0] for reason, message in await job.events() if reason in DELETED)
+    return sorted(
+        message.split(":")[0] for reason, message in await job.events() if reason in DELETED
+    )
 
 
 @pytest.mark.thorough
-async def test_jobs_of_one_name_in_two_namespaces(job: Job, client: ApiWriter, cluster: Cluster) -> None:
+async def test_jobs_of_one_name_in_two_namespaces(
+    job: Job, client: ApiWriter, cluster: Cluster
+) -> None:
     other = Job(client=client, namespace=f"{job.namespace}-b")
     create_namespace(cluster, other.namespace)
     await job.create(replicas=2, annotations=QUICK)
@@ -225,7 +269,9 @@ async def test_jobs_of_one_name_in_two_namespaces(job: Job, client: ApiWriter, c
     await asyncio.gather(job.settled(3), other.settled(1))
 
 
-async def test_foreign_pods_with_the_operators_labels_are_left_alone(job: Job, client: ApiWriter) -> None:
+async def test_foreign_pods_with_the_operators_labels_are_left_alone(
+    job: Job, client: ApiWriter
+) -> None:
     labels = {"group-name": "kubeflow.org", "mpi-job-name": job.name, "mpi-job-role": "worker"}
     for name in (*job.workers(7), "stranger"):
         pod = {
@@ -248,7 +294,9 @@ async def test_a_job_deleted_during_a_drain(job: Job, cluster: Cluster) -> None:
     await job.scale(1)
     await job.until(lambda state: len(state.hosts) == 1, "two drain")
     await job.delete()
-    await job.until(lambda state: not state.workers and state.launcher is None, "everything is gone")
+    await job.until(
+        lambda state: not state.workers and state.launcher is None, "everything is gone"
+    )
     await job.create(replicas=2)
     await job.settled(2)
 

@@ -33,17 +33,25 @@ async def test_a_job_starts_with_its_least_size_whichever_workers_come_first(job
         worker_annotations=HELD,
     )
     first = [f"{name} slots=1" for name in job.workers(0, 1)]
-    state = await job.until(lambda state: state.hostfile == first and state.launcher is not None, "two are awaited")
+    state = await job.until(
+        lambda state: state.hostfile == first and state.launcher is not None, "two are awaited"
+    )
     before = uid(state)
-    await job.set_status(f"{job.name}-launcher", delivering())  # its init container waits for workers 0 and 1
+    await job.set_status(
+        f"{job.name}-launcher", delivering()
+    )  # its init container waits for workers 0 and 1
     for pod in job.workers(1, 3):
         await job.annotate_pod(pod, {HOLD: None})
     now = [f"{name} slots=1" for name in job.workers(1, 3)]
     await job.until(lambda state: state.hostfile == now, "those that run are awaited")
-    await job.until(lambda state: uid(state) not in (None, before), "a launcher that reads the true hostfile")
+    await job.until(
+        lambda state: uid(state) not in (None, before), "a launcher that reads the true hostfile"
+    )
     await job.told("LauncherRecreated")
     await job.annotate_pod(f"{job.name}-launcher", {HOLD: None})
-    await job.until(lambda state: state.hosts == [f"{name}:1" for name in job.workers(1, 3)], "it trains on two")
+    await job.until(
+        lambda state: state.hosts == [f"{name}:1" for name in job.workers(1, 3)], "it trains on two"
+    )
     for pod in job.workers(0, 2):
         await job.annotate_pod(pod, {HOLD: None})
     await job.settled(4)
@@ -52,26 +60,34 @@ async def test_a_job_starts_with_its_least_size_whichever_workers_come_first(job
 def ended(ago: float) -> Object:
     """The status of a launcher that succeeded so many seconds ago, as its kubelet writes it."""
     at = timestamp(time.time() - ago)
-    state = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": at, "finishedAt": at}}
+    state = {
+        "terminated": {"exitCode": 0, "reason": "Completed", "startedAt": at, "finishedAt": at}
+    }
     facts = {"name": "launcher", "ready": False, "restartCount": 0, "image": "i", "imageID": ""}
     return {"phase": "Succeeded", "containerStatuses": [{**facts, "state": state}]}
 
 
 @pytest.mark.usefixtures("operator")
 @pytest.mark.thorough
-async def test_refused_workers_are_told_and_the_others_go_with_the_job_though_the_operator_waits(job: Job) -> None:
+async def test_refused_workers_are_told_and_the_others_go_with_the_job_though_the_operator_waits(
+    job: Job,
+) -> None:
     await job.create(replicas=2)
     await job.settled(2)
     await job.limit(pods=4)
     await job.scale(4)  # one more than the quota takes
     # Each event of a job that the operator cannot sync doubles its pause, from 5 ms up to 1,000 s.
-    # One by one: of edits at once the API server begins most again, several times, each time with both webhooks.
+    # One by one: of edits at once the API server begins most again, several times, each time with
+    # both webhooks.
     for number in range(30):
         await job.patch({"metadata": {"annotations": {f"somebody/{number}": "edits"}}})
     await job.told("WorkersRefused", "the operator has not created train-worker-3")
     assert "at most 1,000 s after each refusal" in (await job.state()).notices
     await job.set_status(f"{job.name}-launcher", ended(ago=28.0))
-    await job.told("SurplusDeleted", "the job has ended, cleanPodPolicy is Running and the operator has not deleted it")
+    await job.told(
+        "SurplusDeleted",
+        "the job has ended, cleanPodPolicy is Running and the operator has not deleted it",
+    )
     state = await job.until(lambda state: not state.workers, "no worker left")
     assert "Succeeded" not in state.conditions  # it waits still
 
@@ -80,8 +96,12 @@ async def test_refused_workers_are_told_and_the_others_go_with_the_job_though_th
 async def test_where_kubernetes_serves_no_pod_groups_the_pods_start_one_by_one(job: Job) -> None:
     await job.create(replicas=2, annotations={"mpijob-elastic/gang": "kubernetes"})
     await job.settled(2)
-    notices = (await job.until(lambda state: "GangUnavailable" in state.notices, "a word about it")).notices
-    assert "Kubernetes 1.36 serves them with the gates GenericWorkload and GangScheduling" in notices
+    notices = (
+        await job.until(lambda state: "GangUnavailable" in state.notices, "a word about it")
+    ).notices
+    assert (
+        "Kubernetes 1.36 serves them with the gates GenericWorkload and GangScheduling" in notices
+    )
     assert "GangMissed" not in notices
 
 

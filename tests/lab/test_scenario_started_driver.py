@@ -20,7 +20,11 @@ QUICK = {names.DRAIN_TIMEOUT: "1s"}
 def template(command: list[str]) -> dict[str, Any]:
     """An edit of the launcher's template."""
     container = {"name": "launcher", "image": "horovod:test", "command": command}
-    return {"spec": {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": {"containers": [container]}}}}}}
+    return {
+        "spec": {
+            "mpiReplicaSpecs": {"Launcher": {"template": {"spec": {"containers": [container]}}}}
+        }
+    }
 
 
 def editor(cluster: Cluster, namespace: str) -> Path:
@@ -29,7 +33,9 @@ def editor(cluster: Cluster, namespace: str) -> Path:
     cluster.kubectl("create", "serviceaccount", "scientist", "-n", namespace)
     cluster.kubectl("create", "rolebinding", "edit", "--clusterrole=edit", *bound)
     verbs = "--verb=get,list,watch,create,update,patch,delete"
-    cluster.kubectl("create", "role", "mpijobs", verbs, "--resource=mpijobs.kubeflow.org", "-n", namespace)
+    cluster.kubectl(
+        "create", "role", "mpijobs", verbs, "--resource=mpijobs.kubeflow.org", "-n", namespace
+    )
     cluster.kubectl("create", "rolebinding", "mpijobs", "--role=mpijobs", *bound)
     return cluster.service_account_kubeconfig(namespace, "scientist")
 
@@ -57,7 +63,9 @@ def items(state: State) -> list[str]:
 @pytest.mark.thorough
 async def test_no_edit_cuts_a_plain_job_that_runs(job: Job, edit: dict[str, Any]) -> None:
     await job.create(replicas=2, command=MPIRUN, annotations=QUICK)
-    before = await job.until(lambda state: len(state.hosts) == 2 and state.launcher_runs, "mpirun runs")
+    before = await job.until(
+        lambda state: len(state.hosts) == 2 and state.launcher_runs, "mpirun runs"
+    )
     await job.scale(1)
     await job.until(lambda state: "NotElastic" in state.notices, "the user is told")
     await job.patch(edit)
@@ -67,7 +75,11 @@ async def test_no_edit_cuts_a_plain_job_that_runs(job: Job, edit: dict[str, Any]
     assert after.running == job.workers(0, 1)
     assert "It takes a new launcher" in after.notices
     assert items(after) == [names.KEY_KUBEXEC, names.KEY_HOSTFILE]
-    assert (after.hosts, after.hostfile, after.exec_names) == (before.hosts, before.hostfile, before.exec_names)
+    assert (after.hosts, after.hostfile, after.exec_names) == (
+        before.hosts,
+        before.hostfile,
+        before.exec_names,
+    )
     assert after.refreshed is None
 
 
@@ -81,7 +93,9 @@ async def test_a_user_with_the_role_edit_gets_a_new_launcher_by_the_command_that
     adopt = f"mpijob-elastic upgrade adopt train -n {job.namespace}"
     before = await job.until(lambda state: adopt in state.notices, "the notice names the command")
 
-    code, output = await typed(cluster, "explain", "train", "-n", job.namespace, "-o", "json", kubeconfig=scientist)
+    code, output = await typed(
+        cluster, "explain", "train", "-n", job.namespace, "-o", "json", kubeconfig=scientist
+    )
     report = json.loads(output)
     [found, *_] = report["job"]
     assert (code, found["cause"], found["nextStep"]) == (1, "launcher-without-discovery", adopt)

@@ -27,7 +27,9 @@ class Tool:
 INSTALLATION = Tool(put=INSTALL, take=UNINSTALL)
 WITH_TRACES = Tool(put=INSTALL, take=(*UNINSTALL, "--traces"))
 SUBRESOURCE = Tool(put=("upgrade", "scale"), take=("upgrade", "scale", "--remove"))
-BOTH = pytest.mark.parametrize("tool", [INSTALLATION, WITH_TRACES], ids=["install", "install, with traces"])
+BOTH = pytest.mark.parametrize(
+    "tool", [INSTALLATION, WITH_TRACES], ids=["install", "install, with traces"]
+)
 
 
 def show(lab: CommandLine) -> None:
@@ -43,13 +45,20 @@ def show(lab: CommandLine) -> None:
         pytest.param(INSTALLATION, "administrator", id="beside another"),
     ],
 )
-def test_there_and_back_leaves_nothing_but_versions(lab: CommandLine, tool: Tool, definition: str) -> None:
+def test_there_and_back_leaves_nothing_but_versions(
+    lab: CommandLine, tool: Tool, definition: str
+) -> None:
     lab.fresh(definition)
     lab.create_job(mpiReplicaSpecs=WORKERS)
     before = lab.world()
     lab.done(*tool.put)
     lab.cluster.kubectl("scale", "-n", "jobs", "mpijob/train", "--replicas=3")
-    assert lab.cluster.kubectl("get", "-n", "jobs", "mpijob/train", "-o", "jsonpath={..Worker.replicas}") == "3"
+    assert (
+        lab.cluster.kubectl(
+            "get", "-n", "jobs", "mpijob/train", "-o", "jsonpath={..Worker.replicas}"
+        )
+        == "3"
+    )
     if definition == "v0.2.3":
         columns = lab.cluster.kubectl("get", "-n", "jobs", "mpijobs").splitlines()[0].split()
         assert columns == ["NAME", "STATE", "DESIRED", "ACTIVE", "PHASE", "AGE"]
@@ -57,7 +66,9 @@ def test_there_and_back_leaves_nothing_but_versions(lab: CommandLine, tool: Tool
     if tool is WITH_TRACES:
         show(lab)
     said = lab.done(*tool.take)
-    assert said.index("deleted     MutatingWebhookConfiguration") < said.index("deleted     Deployment")
+    assert said.index("deleted     MutatingWebhookConfiguration") < said.index(
+        "deleted     Deployment"
+    )
     assert lab.world() == before
     assert "Nothing is installed." in lab.done(*tool.take)
 
@@ -88,11 +99,15 @@ def test_a_second_time_nothing_changes(lab: CommandLine) -> None:
 def test_a_dry_run_shows_the_change_and_writes_nothing(lab: CommandLine, tool: Tool) -> None:
     lab.fresh("administrator")
     before = lab.world()
-    assert re.search(r"\+ +specReplicasPath: \.spec\.mpiReplicaSpecs", lab.done(*tool.put, "--dry-run"))
+    assert re.search(
+        r"\+ +specReplicasPath: \.spec\.mpiReplicaSpecs", lab.done(*tool.put, "--dry-run")
+    )
     assert lab.world() == before
     lab.done(*tool.put)
     before = lab.world()
-    assert re.search(r"- +specReplicasPath: \.spec\.mpiReplicaSpecs", lab.done(*tool.take, "--dry-run"))
+    assert re.search(
+        r"- +specReplicasPath: \.spec\.mpiReplicaSpecs", lab.done(*tool.take, "--dry-run")
+    )
     assert lab.world() == before
 
 
@@ -122,13 +137,17 @@ def test_the_first_time_an_image_is_named(lab: CommandLine) -> None:
     lab.fresh("administrator")
     before = lab.world()
     for command in (("install",), ("install", "--dry-run"), ("install", "--canary=jobs")):
-        assert "no image runs yet, so name the one to run: --image REPOSITORY/" in lab.refused(*command)
+        assert "no image runs yet, so name the one to run: --image REPOSITORY/" in lab.refused(
+            *command
+        )
     assert lab.world() == before
 
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("tool", [WITH_TRACES, SUBRESOURCE], ids=["install", "scale alone"])
-def test_killed_at_any_write_and_run_again_it_comes_to_the_same_end(lab: CommandLine, tool: Tool) -> None:
+def test_killed_at_any_write_and_run_again_it_comes_to_the_same_end(
+    lab: CommandLine, tool: Tool
+) -> None:
     lab.fresh("v0.2.3")
     lab.create_job(mpiReplicaSpecs=WORKERS)
     if tool is SUBRESOURCE:

@@ -96,7 +96,11 @@ class Lab:
         def say(news: Change | str) -> None:
             self.say(news)
             # A Deployment comes after the rights, and before what is waited for.
-            if isinstance(news, Change) and news.identity.kind == "Deployment" and self.controller is None:
+            if (
+                isinstance(news, Change)
+                and news.identity.kind == "Deployment"
+                and self.controller is None
+            ):
                 self._run(port)
 
         plan = Reachable(port=port, image="none")
@@ -107,8 +111,12 @@ class Lab:
 
     def _run(self, port: int) -> None:
         one = Installed(
-            controller_kubeconfig=self.cluster.service_account_kubeconfig(names.NAMESPACE, names.CONTROLLER),
-            webhook_kubeconfig=self.cluster.service_account_kubeconfig(names.NAMESPACE, names.WEBHOOK),
+            controller_kubeconfig=self.cluster.service_account_kubeconfig(
+                names.NAMESPACE, names.CONTROLLER
+            ),
+            webhook_kubeconfig=self.cluster.service_account_kubeconfig(
+                names.NAMESPACE, names.WEBHOOK
+            ),
             webhook_port=port,
         )
         self.running.enter_context(Webhook.start(self.cluster, one))
@@ -122,18 +130,30 @@ class Lab:
 
     async def adopt(self, job: Job, *, ask: Ask = yes) -> bool:
         return await adopt.adopt(
-            job.client, job.namespace, job.name, ask=ask, say=self.say, now=time.time(), timeout=PATIENCE
+            job.client,
+            job.namespace,
+            job.name,
+            ask=ask,
+            say=self.say,
+            now=time.time(),
+            timeout=PATIENCE,
         )
 
     def say(self, news: Change | str) -> None:
         self.said.append(str(news))
-        if isinstance(news, Change) and (news.identity.kind, news.outcome) == ("Deployment", "deleted"):
+        if isinstance(news, Change) and (news.identity.kind, news.outcome) == (
+            "Deployment",
+            "deleted",
+        ):
             self.running.close()
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster.start(name=f"pytest-{os.getpid()}-upgrade-jobs") as running, Operator.start(running, qps=0):
+    with (
+        Cluster.start(name=f"pytest-{os.getpid()}-upgrade-jobs") as running,
+        Operator.start(running, qps=0),
+    ):
         yield running
 
 
@@ -158,7 +178,9 @@ async def test_install_with_a_canary_as_a_user_runs_it(lab: Lab, client: ApiWrit
 
 
 @pytest.mark.thorough
-async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(lab: Lab, client: ApiWriter, namespace: str) -> None:
+async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(
+    lab: Lab, client: ApiWriter, namespace: str
+) -> None:
     await lab.install(client)
 
     async def fly(kubeconfig: Path, where: str) -> None:
@@ -166,7 +188,9 @@ async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(lab: Lab, cli
             with contextlib.suppress(errors.Unreachable):
                 await canary.run(broken, where, image="none", seconds=PATIENCE, say=lab.say)
 
-    assert not await ended(lab.cluster, partial(fly, where=CANARY), before=2)  # it has made a namespace
+    assert not await ended(
+        lab.cluster, partial(fly, where=CANARY), before=2
+    )  # it has made a namespace
     await killed_and_run_again(lab.cluster, partial(fly, where=namespace))
     assert "as they should be" in lab.said[-1]
     await canary.remove_all(client)
@@ -198,7 +222,9 @@ async def test_the_canary_leaves_namespaces_and_jobs_of_others_alone(
 
 
 @pytest.mark.thorough
-async def test_a_running_job_is_adopted_on_request(lab: Lab, client: ApiWriter, namespace: str) -> None:
+async def test_a_running_job_is_adopted_on_request(
+    lab: Lab, client: ApiWriter, namespace: str
+) -> None:
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2)
     before = await started(job)
@@ -218,7 +244,9 @@ async def test_a_running_job_is_adopted_on_request(lab: Lab, client: ApiWriter, 
 
 
 @pytest.mark.thorough
-async def test_what_cannot_be_adopted_is_refused(lab: Lab, client: ApiWriter, namespace: str) -> None:
+async def test_what_cannot_be_adopted_is_refused(
+    lab: Lab, client: ApiWriter, namespace: str
+) -> None:
     job = Job(client=client, namespace=namespace, name="plain")
     await job.create(replicas=1, command=MPIRUN)
     await started(job)
@@ -244,7 +272,9 @@ async def test_removal_in_the_middle_of_a_drain_leaves_everything_true(
     # Nobody answers for the processes in it, so it is not seen to be drained.
     assert lab.controller is not None
     await job.scale(1)
-    before = await job.until(lambda state: state.hosts == ["train-worker-0:1"], "two workers left the list")
+    before = await job.until(
+        lambda state: state.hosts == ["train-worker-0:1"], "two workers left the list"
+    )
     await lab.uninstall(client)
     after = await job.state()
     assert {name: pod["metadata"]["uid"] for name, pod in after.workers.items()}.items() >= {
@@ -257,7 +287,9 @@ async def test_removal_in_the_middle_of_a_drain_leaves_everything_true(
     assert after.launcher is not None
     left = await traces.look(client)
     assert left.kept == (f"{namespace}/train",)
-    assert list(left.surplus) == [f"{namespace}/{name}" for name in sorted(after.running) if name != "train-worker-0"]
+    assert list(left.surplus) == [
+        f"{namespace}/{name}" for name in sorted(after.running) if name != "train-worker-0"
+    ]
     # When its launcher has ended, nothing of ours need stay.
     await job.set_status("train-launcher", {"phase": "Failed"})
     await lab.uninstall(client)
@@ -291,7 +323,9 @@ async def test_removal_leaves_no_pod_at_a_gate(lab: Lab, client: ApiWriter, name
 
 
 @pytest.mark.thorough
-async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client: ApiWriter, namespace: str) -> None:
+async def test_what_an_elastic_operator_took_over_is_left_to_it(
+    lab: Lab, client: ApiWriter, namespace: str
+) -> None:
     await lab.install(client)
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2)
@@ -299,7 +333,9 @@ async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client
     operator = deploy_operator(lab.cluster, "mpioperator/mpi-operator:v0.3.0")
     try:
         async with second_writer.writing(lab.cluster.kubeconfig, namespace):
-            before = await job.until(lambda state: names.is_handed_over(state.notices), "we gave way")
+            before = await job.until(
+                lambda state: names.is_handed_over(state.notices), "we gave way"
+            )
             assert before.memory
             report = await look(client)
             assert [(one.name, one.readiness) for one in report.jobs] == [("train", "foreign")]
@@ -308,7 +344,10 @@ async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client
             assert "leave the jobs to it by `mpijob-elastic uninstall --traces`" in said
             await lab.uninstall(client)
             after = await job.state()
-            assert (after.hosts, after.exec_names) == ([f"{name}:1" for name in job.workers(0, 1)], job.workers(0, 1))
+            assert (after.hosts, after.exec_names) == (
+                [f"{name}:1" for name in job.workers(0, 1)],
+                job.workers(0, 1),
+            )
             assert (after.notices, after.memory, after.refreshed) == ("", "", None)
             left = await traces.look(client)
             assert (left.removals, left.kept) == ((), ())
@@ -317,7 +356,9 @@ async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client
 
 
 @pytest.mark.thorough
-async def test_live_jobs_are_scaled_during_the_installation(lab: Lab, client: ApiWriter, namespace: str) -> None:
+async def test_live_jobs_are_scaled_during_the_installation(
+    lab: Lab, client: ApiWriter, namespace: str
+) -> None:
     kinds = ("elastic", "plain", "bounded", "off")
     jobs = [Job(client=client, namespace=namespace, name=kind) for kind in kinds]
     annotations = {
@@ -335,7 +376,8 @@ async def test_live_jobs_are_scaled_during_the_installation(lab: Lab, client: Ap
     await late.settled(2)
     scaling.cancel()
     await asyncio.gather(scaling, return_exceptions=True)
-    # No launcher that had started was touched, and no worker that its job asks for is gone or another one.
+    # No launcher that had started was touched, and no worker that its job asks for is gone or
+    # another one.
     for job in jobs:
         assert await started(job) == before[job.name]
         state = await job.until(
@@ -359,7 +401,10 @@ async def look(client: ApiWriter) -> Report:
 
 def verdicts(report: Report) -> dict[str, tuple[Advice, str]]:
     """The verdict and the text of each topic; of several findings the worst."""
-    return {one.topic: (one.verdict, one.text) for one in sorted(report.findings, key=lambda one: one.verdict)}
+    return {
+        one.topic: (one.verdict, one.text)
+        for one in sorted(report.findings, key=lambda one: one.verdict)
+    }
 
 
 async def scale_again_and_again(jobs: list[Job]) -> None:
@@ -374,7 +419,10 @@ async def scale_again_and_again(jobs: list[Job]) -> None:
 async def started(job: Job) -> str:
     """The uid of its launcher, which runs."""
     state = await job.until(
-        lambda state: state.launcher is not None and state.launcher["status"].get("phase") == "Running", "a launcher"
+        lambda state: (
+            state.launcher is not None and state.launcher["status"].get("phase") == "Running"
+        ),
+        "a launcher",
     )
     assert state.launcher is not None
     uid: str = state.launcher["metadata"]["uid"]
@@ -395,5 +443,7 @@ async def gone(client: ApiWriter) -> None:
 async def read(
     client: ApiWriter, resource: resources.Resource, namespace: str | None, name: str
 ) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = msgspec.json.decode(await client.get(resource.path(namespace, name)))
+    found: dict[str, dict[str, str]] = msgspec.json.decode(
+        await client.get(resource.path(namespace, name))
+    )
     return found

@@ -30,7 +30,11 @@ def preflight(lab: CommandLine) -> tuple[int, dict[str, tuple[str, str]], list[d
     assert complaint == ""
     report: dict[str, Any] = json.loads(output)
     assert report["verdict"] == {GO: "go", CARE: "care", NO: "no"}[code]
-    return code, {one["topic"]: (one["verdict"], one["text"]) for one in report["findings"]}, report["jobs"]
+    return (
+        code,
+        {one["topic"]: (one["verdict"], one["text"]) for one in report["findings"]},
+        report["jobs"],
+    )
 
 
 @contextmanager
@@ -60,8 +64,12 @@ def test_jobs_are_listed(lab: CommandLine) -> None:
         _, found, jobs = preflight(lab)
         assert found["jobs"] == ("go", "1 live")
         assert found["faults"][0] == "care"
-        assert found["faults"][1].startswith("jobs/train: spec.mpiReplicaSpecs.Launcher: is missing; describe the la")
-        assert [(one["namespace"], one["name"], one["readiness"]) for one in jobs] == [("jobs", "train", "live")]
+        assert found["faults"][1].startswith(
+            "jobs/train: spec.mpiReplicaSpecs.Launcher: is missing; describe the la"
+        )
+        assert [(one["namespace"], one["name"], one["readiness"]) for one in jobs] == [
+            ("jobs", "train", "live")
+        ]
         table = lab.run("upgrade", "preflight")[1]
         assert "jobs        train   live      its launcher has not started" in table
         assert table.rstrip().endswith("Verdict: go with care")
@@ -82,20 +90,32 @@ def test_an_installed_webhook_that_cannot_answer(lab: CommandLine) -> None:
     try:
         verdict, text = preflight(lab)[1]["webhook"]
         assert verdict == "care"
-        assert text.startswith("installed; the API server cannot trust the webhook (caBundle is empty), and")
+        assert text.startswith(
+            "installed; the API server cannot trust the webhook (caBundle is empty), and"
+        )
     finally:
         lab.done(*UNINSTALL)
 
 
 def test_live_objects_are_converted(lab: CommandLine) -> None:
     crd = definition("administrator")
-    names_ = {"kind": "TrainingJob", "listKind": "TrainingJobList", "plural": "trainingjobs", "singular": "trainingjob"}
+    names_ = {
+        "kind": "TrainingJob",
+        "listKind": "TrainingJobList",
+        "plural": "trainingjobs",
+        "singular": "trainingjob",
+    }
     version = {"name": "v1alpha1", "served": True, "storage": True}
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     crd = {
         **{key: crd[key] for key in ("apiVersion", "kind")},
         "metadata": {"name": f"trainingjobs.{GROUP}"},
-        "spec": {"group": GROUP, "scope": "Namespaced", "names": names_, "versions": [{**version, "schema": schema}]},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": names_,
+            "versions": [{**version, "schema": schema}],
+        },
     }
     lab.cluster.kubectl("create", "-f", "-", stdin=json.dumps(crd))
     established(lab.cluster, f"crd/trainingjobs.{GROUP}")
@@ -104,17 +124,27 @@ def test_live_objects_are_converted(lab: CommandLine) -> None:
         "apiVersion": f"{GROUP}/v1alpha1",
         "kind": "TrainingJob",
         "metadata": {"name": "mnist", "namespace": "default"},
-        "spec": {"backoffLimit": 2, "etReplicaSpecs": {"launcher": {"template": {}}, "worker": worker}},
+        "spec": {
+            "backoffLimit": 2,
+            "etReplicaSpecs": {"launcher": {"template": {}}, "worker": worker},
+        },
     }
     lab.cluster.kubectl("create", "-f", "-", stdin=json.dumps(job))
-    code, output, complaint = lab.streams("upgrade", "convert", "--live", "trainingjob/mnist", "-n", "default")
+    code, output, complaint = lab.streams(
+        "upgrade", "convert", "--live", "trainingjob/mnist", "-n", "default"
+    )
     assert code == 0
     assert "spec.backoffLimit: has no counterpart" in complaint
     converted = yaml.safe_load(output)
-    assert converted["metadata"]["annotations"] == {names.MIN_REPLICAS: "1", names.MAX_REPLICAS: "5"}
+    assert converted["metadata"]["annotations"] == {
+        names.MIN_REPLICAS: "1",
+        names.MAX_REPLICAS: "5",
+    }
     # The API server takes it as it is.
     lab.cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=output)
-    code, _, complaint = lab.streams("upgrade", "convert", "--live", "trainingjob/other", "-n", "default")
+    code, _, complaint = lab.streams(
+        "upgrade", "convert", "--live", "trainingjob/other", "-n", "default"
+    )
     assert (code, "not found" in complaint) == (1, True)
     code, _, complaint = lab.streams("upgrade", "convert", "--live", "pod/other")
     assert (code, "use mpijob/NAME or trainingjob/NAME" in complaint) == (1, True)

@@ -25,13 +25,19 @@ pytestmark = pytest.mark.lab
 
 
 @pytest.mark.usefixtures("operator", "webhook")
-async def test_what_the_operator_makes_has_the_script_from_the_start(client: ApiWriter, namespace: str) -> None:
+async def test_what_the_operator_makes_has_the_script_from_the_start(
+    client: ApiWriter, namespace: str
+) -> None:
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2)
     state = await job.until(lambda state: state.launcher is not None, "the launcher")
 
     assert state.launcher is not None
-    assert [item["key"] for item in items(state.launcher)] == ["kubexec.sh", "hostfile", "discover_hosts.sh"]
+    assert [item["key"] for item in items(state.launcher)] == [
+        "kubexec.sh",
+        "hostfile",
+        "discover_hosts.sh",
+    ]
     assert items(state.launcher)[2] == ITEM
     config = await client.get(CONFIG_MAPS.path(namespace, f"{job.name}-config"))
     data = msgspec.json.decode(config)["data"]
@@ -44,20 +50,30 @@ async def test_a_launcher_written_for_et_operator_has_the_script_where_it_looks(
     client: ApiWriter, namespace: str
 ) -> None:
     job = Job(client=client, namespace=namespace)
-    await job.create(replicas=1, command=[word.replace("/etc/mpi/", "/etc/edl/") for word in ELASTIC])
+    await job.create(
+        replicas=1, command=[word.replace("/etc/mpi/", "/etc/edl/") for word in ELASTIC]
+    )
     state = await job.until(lambda state: state.launcher is not None, "the launcher")
 
     assert state.launcher is not None
     assert items(state.launcher)[2] == ITEM
-    mounts = {mount["mountPath"]: mount["name"] for mount in state.launcher["spec"]["containers"][0]["volumeMounts"]}
+    mounts = {
+        mount["mountPath"]: mount["name"]
+        for mount in state.launcher["spec"]["containers"][0]["volumeMounts"]
+    }
     assert mounts["/etc/edl"] == mounts["/etc/mpi"] == names.CONFIG_VOLUME
 
 
-async def test_nobody_else_is_asked_about(client: ApiWriter, namespace: str, webhook: Webhook) -> None:
+async def test_nobody_else_is_asked_about(
+    client: ApiWriter, namespace: str, webhook: Webhook
+) -> None:
     before = reviews(webhook)
     foreign = [
         *[(PODS, namespace, plain_pod(number)) for number in range(100)],
-        *[(CONFIG_MAPS, namespace, plain_config(number, labels={"app": "web"})) for number in range(100)],
+        *[
+            (CONFIG_MAPS, namespace, plain_config(number, labels={"app": "web"}))
+            for number in range(100)
+        ],
         *[(CONFIG_MAPS, namespace, plain_config(number, labels={})) for number in range(50)],
         (PODS, namespace, worker("other-worker-0")),
         (PODS, "kube-system", worker("train-worker-0")),
@@ -72,7 +88,8 @@ async def test_nobody_else_is_asked_about(client: ApiWriter, namespace: str, web
     await ensure_service_accounts(client, "kube-system", names.NAMESPACE)
     for batch in range(0, len(foreign), 25):
         await asyncio.gather(*(tried(client, *one) for one in foreign[batch : batch + 25]))
-    # Refused by Pod Security there, but only after every mutating webhook that wanted it has had it.
+    # Refused by Pod Security there, but only after every mutating webhook that wanted it has had
+    # it.
     with pytest.raises(errors.Forbidden, match="PodSecurity"):
         await tried(client, PODS, names.NAMESPACE, launcher())
     assert reviews(webhook) == before
@@ -86,7 +103,9 @@ async def test_nobody_else_is_asked_about(client: ApiWriter, namespace: str, web
 async def test_a_namespace_can_opt_out(client: ApiWriter, namespace: str, webhook: Webhook) -> None:
     before = reviews(webhook)
     labels = {"metadata": {"labels": {names.NAMESPACE_OPT_OUT: "disabled"}}}
-    await client.patch_object(NAMESPACES.path(None, namespace), body=labels, content_type=MERGE_PATCH)
+    await client.patch_object(
+        NAMESPACES.path(None, namespace), body=labels, content_type=MERGE_PATCH
+    )
     while ITEM in items(await tried(client, PODS, namespace, launcher())):
         before = reviews(webhook)
         await asyncio.sleep(0.1)
@@ -104,7 +123,12 @@ def worker(name: str) -> Object:
 
 def plain_config(number: int, *, labels: dict[str, str]) -> Object:
     metadata = {"name": f"web-{number}-config", "labels": labels}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"hostfile": "x"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "data": {"hostfile": "x"},
+    }
 
 
 def without_uid(job: Object) -> Object:
@@ -135,7 +159,9 @@ async def test_bad_annotations_are_refused_with_field_value_and_what_is_allowed(
         in refused.value.message
     )
     await job.create(replicas=2, annotations={names.MAX_REPLICAS: "3"})
-    with pytest.raises(errors.Invalid, match=r"replicas: 4 is above .*max-replicas\] \(3\); use 1 to 3"):
+    with pytest.raises(
+        errors.Invalid, match=r"replicas: 4 is above .*max-replicas\] \(3\); use 1 to 3"
+    ):
         await job.scale(4)
     await job.scale(3)
 
@@ -148,7 +174,10 @@ async def test_kubectl_edit_opens_again_and_says_why(
     await job.create(replicas=2, annotations={names.MAX_REPLICAS: "3"})
     seen = await edited(cluster, job, tmp_path, "s/replicas: 2/replicas: 9/")
     assert '# mpijobs.kubeflow.org "train" was not valid:' in seen
-    assert "# * spec.mpiReplicaSpecs.Worker.replicas: 9 is above metadata.annotations[mpijob-elastic/max-rep" in seen
+    assert (
+        "# * spec.mpiReplicaSpecs.Worker.replicas: 9 is above metadata.annotations[mpijob-elastic/max-rep"
+        in seen
+    )
 
 
 async def edited(cluster: Cluster, job: Job, tmp_path: Path, sed: str) -> str:
@@ -156,10 +185,21 @@ async def edited(cluster: Cluster, job: Job, tmp_path: Path, sed: str) -> str:
     editor = tmp_path / "editor"
     editor.write_text(f'#!/bin/sh\ncat "$1" >> {tmp_path}/seen\nsed -i "{sed}" "$1"\n')
     editor.chmod(0o755)
-    command = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "edit", "mpijob", job.name]
+    command = [
+        str(cluster.binaries.kubectl),
+        "--kubeconfig",
+        str(cluster.kubeconfig),
+        "edit",
+        "mpijob",
+        job.name,
+    ]
     environment = {**os.environ, "KUBE_EDITOR": str(editor), "TMPDIR": str(tmp_path)}
     await asyncio.to_thread(
-        subprocess.run, [*command, "--namespace", job.namespace], env=environment, capture_output=True, check=False
+        subprocess.run,
+        [*command, "--namespace", job.namespace],
+        env=environment,
+        capture_output=True,
+        check=False,
     )
     return (tmp_path / "seen").read_text()
 
@@ -167,7 +207,9 @@ async def edited(cluster: Cluster, job: Job, tmp_path: Path, sed: str) -> str:
 async def said(job: Job, conditions: list[Object]) -> None:
     """Write the job's status, as the operator does."""
     path = MPI_JOBS.path(job.namespace, job.name, "status")
-    await job.client.patch_object(path, body={"status": {"conditions": conditions}}, content_type=MERGE_PATCH)
+    await job.client.patch_object(
+        path, body={"status": {"conditions": conditions}}, content_type=MERGE_PATCH
+    )
 
 
 @pytest.mark.usefixtures("webhook")
@@ -176,7 +218,15 @@ async def test_users_see_warnings(client: ApiWriter, cluster: Cluster, namespace
     await job.create(replicas=3, command=["mpirun", "python", "train.py"])
     await said(job, [{"type": "Created", "status": "True"}])
     patch = '{"spec":{"slotsPerWorker":2,"mpiReplicaSpecs":{"Worker":{"replicas":1}}}}'
-    command = ["patch", "mpijob", job.name, "--namespace", namespace, "--type=merge", f"--patch={patch}"]
+    command = [
+        "patch",
+        "mpijob",
+        job.name,
+        "--namespace",
+        namespace,
+        "--type=merge",
+        f"--patch={patch}",
+    ]
     done = await asyncio.to_thread(
         subprocess.run,
         [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), *command],
@@ -184,7 +234,10 @@ async def test_users_see_warnings(client: ApiWriter, cluster: Cluster, namespace
         text=True,
         check=True,
     )
-    assert "Warning: spec.mpiReplicaSpecs.Worker.replicas 3 to 1: this job is not elastic" in done.stderr
+    assert (
+        "Warning: spec.mpiReplicaSpecs.Worker.replicas 3 to 1: this job is not elastic"
+        in done.stderr
+    )
     assert "Warning: spec.slotsPerWorker 1 to 2: the running job keeps 1" in done.stderr
 
 
@@ -205,17 +258,27 @@ async def test_a_webhook_that_hangs_keeps_nobody_from_starting(
 
 @pytest.mark.usefixtures("operator", "webhook")
 async def test_pods_keep_the_labels_of_their_templates(client: ApiWriter, namespace: str) -> None:
-    job, labels = Job(client=client, namespace=namespace), {"team": "vision", "sidecar.istio.io/inject": "false"}
-    await job.create(replicas=1, command=MPIRUN, labels={**labels, "mpi-job-name": "another", "not a label": "x"})
+    job, labels = (
+        Job(client=client, namespace=namespace),
+        {"team": "vision", "sidecar.istio.io/inject": "false"},
+    )
+    await job.create(
+        replicas=1, command=MPIRUN, labels={**labels, "mpi-job-name": "another", "not a label": "x"}
+    )
     state = await job.until(lambda state: bool(state.launcher and state.workers), "its pods")
 
     assert state.launcher is not None
-    for pod, role in ((state.launcher, "launcher"), *((pod, "worker") for pod in state.workers.values())):
+    for pod, role in (
+        (state.launcher, "launcher"),
+        *((pod, "worker") for pod in state.workers.values()),
+    ):
         operators = {"group-name": "kubeflow.org", "mpi-job-name": job.name, "mpi-job-role": role}
         assert pod["metadata"]["labels"] == {**operators, **labels}
 
 
-NUMBER = {"containers": [{"name": "worker", "image": "horovod:test", "env": [{"name": "A", "value": 1}]}]}
+NUMBER = {
+    "containers": [{"name": "worker", "image": "horovod:test", "env": [{"name": "A", "value": 1}]}]
+}
 
 
 STALLS = "containers[0].env[0].value: 1 is not a string; put it in quotes. mpi-operator v0.2.3 cannot read such a job"

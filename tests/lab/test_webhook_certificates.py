@@ -1,7 +1,8 @@
 """Certificates on a real API server: every call that is made while they change, break and come back is answered.
 
-The replicas run in this process, so that their certificates can live for seconds; they act with the rights of the
-webhook's ServiceAccount. A failed call shows as a launcher without the item, since it is let through then.
+The replicas run in this process, so that their certificates can live for seconds; they act with the
+rights of the webhook's ServiceAccount. A failed call shows as a launcher without the item, since it
+is let through then.
 """
 
 import asyncio
@@ -90,7 +91,9 @@ async def test_two_that_start_at_once_agree(
         async with calling(client, namespace) as calls:
             while calls.made < 100:
                 await asyncio.sleep(0.1)
-        while await bundles(client) != {await secret(client, "ca.crt") + await secret(client, "retired-ca.crt")}:
+        while await bundles(client) != {
+            await secret(client, "ca.crt") + await secret(client, "retired-ca.crt")
+        }:
             await asyncio.sleep(0.1)
     assert calls.lost == 0
 
@@ -137,7 +140,10 @@ async def test_a_lost_secret_loses_no_call(
             else:
                 spoil = {"data": {"ca.key": "c3BvaWxlZA==", "tls.key": None}}
                 await client.patch_object(SECRET, body=spoil, content_type=MERGE_PATCH)
-            while await secret(client, "ca.crt") in (before, b"") or await secret(client, "tls.key") == b"":
+            while (
+                await secret(client, "ca.crt") in (before, b"")
+                or await secret(client, "tls.key") == b""
+            ):
                 await asyncio.sleep(0.1)
             for backend in (one, two):
                 while await served(backend) not in await secret(client, "tls.crt"):

@@ -40,7 +40,9 @@ class Typed:
         return line.removeprefix("mpijob-elastic: ")
 
     @asynccontextmanager
-    async def running(self, name: str, *words: str, terminal: int | None = None) -> AsyncIterator[Process]:
+    async def running(
+        self, name: str, *words: str, terminal: int | None = None
+    ) -> AsyncIterator[Process]:
         """Give a process of the command while it runs; both its outputs are one. terminal: what it reads from."""
         async with program(name, *self._options, *words, stdin=terminal) as process:
             yield process

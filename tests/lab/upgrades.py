@@ -36,7 +36,12 @@ def established(cluster: Cluster, name: str) -> None:
     """Wait until a definition is served; kubectl fails at once where it has no conditions yet."""
     kubectl_until_done(cluster, "wait", "--for=condition=Established", name, patience=PATIENCE)
     plural, _, group = name.partition("/")[2].partition(".")
-    until(lambda: f"{plural}.{group}" in cluster.kubectl("api-resources", f"--api-group={group}", "-o", "name"))
+    until(
+        lambda: (
+            f"{plural}.{group}"
+            in cluster.kubectl("api-resources", f"--api-group={group}", "-o", "name")
+        )
+    )
 
 
 def gone(cluster: Cluster, name: str) -> None:
@@ -67,20 +72,36 @@ def deploy_operator(cluster: Cluster, image: str) -> str:
 def whole(cluster: Cluster) -> dict[str, Object]:
     """Everything that stands in the cluster until somebody removes it, but for versions of it."""
     kinds = cluster.kubectl("api-resources", "--verbs=list", "-o", "name").split()
-    wanted = ",".join(kind for kind in kinds if not kind.startswith(("events", "componentstatuses")))
+    wanted = ",".join(
+        kind for kind in kinds if not kind.startswith(("events", "componentstatuses"))
+    )
     items = json.loads(cluster.kubectl("get", wanted, "-A", "-o", "json"))["items"]
     return {_key(one): _normalised(one) for one in items if not _passes(one)}
 
 
 def _define_legacy(cluster: Cluster) -> None:
-    # An API server that serves only apiextensions v1 refuses to create it, but goes on serving one that is there.
+    # An API server that serves only apiextensions v1 refuses to create it, but goes on serving one
+    # that is there.
     one = definition("v0.2.3")
-    one["metadata"] |= {"uid": str(uuid.uuid4()), "creationTimestamp": "2020-05-14T00:00:00Z", "generation": 1}
+    one["metadata"] |= {
+        "uid": str(uuid.uuid4()),
+        "creationTimestamp": "2020-05-14T00:00:00Z",
+        "generation": 1,
+    }
     one["status"] |= {"acceptedNames": one["spec"]["names"], "conditions": []}
     for kind in ("NamesAccepted", "Established"):
-        condition = {"type": kind, "status": "True", "lastTransitionTime": "2020-05-14T00:00:00Z", "reason": "Stored"}
+        condition = {
+            "type": kind,
+            "status": "True",
+            "lastTransitionTime": "2020-05-14T00:00:00Z",
+            "reason": "Stored",
+        }
         one["status"]["conditions"].append({**condition, "message": "as it was"})
-    etcd.put(cluster, f"/registry/apiextensions.k8s.io/customresourcedefinitions/{one['metadata']['name']}", one)
+    etcd.put(
+        cluster,
+        f"/registry/apiextensions.k8s.io/customresourcedefinitions/{one['metadata']['name']}",
+        one,
+    )
 
 
 def _without_status(one: Object) -> Object:
@@ -100,8 +121,11 @@ def _passes(one: Object) -> bool:
 
 def _normalised(one: Object) -> Object:
     metadata = {key: value for key, value in one["metadata"].items() if key not in _VERSIONS}
-    metadata["annotations"] = {key: it for key, it in metadata.get("annotations", {}).items() if key != _ROLLOUTS}
-    # The rules of an aggregated ClusterRole are gathered from others, some time after these have changed.
+    metadata["annotations"] = {
+        key: it for key, it in metadata.get("annotations", {}).items() if key != _ROLLOUTS
+    }
+    # The rules of an aggregated ClusterRole are gathered from others, some time after these have
+    # changed.
     passing = {"status", "rules"} if "aggregationRule" in one else {"status"}
     rest = {key: value for key, value in one.items() if key not in passing}
     return {**rest, "metadata": metadata}

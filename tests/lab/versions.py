@@ -15,7 +15,8 @@ def needs(kind: str) -> pytest.MarkDecorator:
     """Skip a test where an optional kind is not served."""
     since = OPTIONAL_KINDS[kind]
     return pytest.mark.skipif(
-        not serves(kind), reason=f"{DEFAULT_KUBERNETES} serves no {kind} v1; Kubernetes 1.{since} and newer do"
+        not serves(kind),
+        reason=f"{DEFAULT_KUBERNETES} serves no {kind} v1; Kubernetes 1.{since} and newer do",
     )
 
 

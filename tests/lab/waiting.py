@@ -31,15 +31,20 @@ def create_namespace(cluster: Cluster, namespace: str) -> None:
 def may(cluster: Cluster, account: str, verb: str, resource: str, *, namespace: str) -> None:
     """Wait until a ServiceAccount of a namespace has a right: an API server learns of a new binding by a watch.
 
-    resource: as in a Role, so `pods/exec` is the subresource, which kubectl would take for a pod's name.
+    resource: as in a Role, so `pods/exec` is the subresource, which kubectl would take for a pod's
+    name.
     """
     kind, _, subresource = resource.partition("/")
     what = [kind, f"--subresource={subresource}"] if subresource else [kind]
     who = f"--as=system:serviceaccount:{namespace}:{account}"
-    kubectl_until_done(cluster, "auth", "can-i", verb, *what, who, "--namespace", namespace, patience=PATIENCE)
+    kubectl_until_done(
+        cluster, "auth", "can-i", verb, *what, who, "--namespace", namespace, patience=PATIENCE
+    )
 
 
-def kubectl_until_done(cluster: Cluster, *arguments: str, patience: float, stdin: str | None = None) -> None:
+def kubectl_until_done(
+    cluster: Cluster, *arguments: str, patience: float, stdin: str | None = None
+) -> None:
     """Run kubectl again and again until it succeeds, for so many seconds at most."""
     deadline = time.monotonic() + patience
     while True:

@@ -1,7 +1,7 @@
 """One form for all worlds that can never behave differently from here on, so that there are finitely many.
 
-Incarnations get the smallest numbers that tell them apart, ages stop where they have no more effect, and what nobody
-will look at again is forgotten.
+Incarnations get the smallest numbers that tell them apart, ages stop where they have no more
+effect, and what nobody will look at again is forgotten.
 """
 
 from tests.modelcheck.world import (
@@ -54,7 +54,10 @@ def canonical(world: World) -> World:
         pods=_pods(world.pods, launcher, config, longest, skips=skips),
         launcher=launcher and _launcher(launcher, stuck_age, drains=drains),
         config=_config(config, world, stuck_age),
-        probes=tuple(left and probe and _probe(probe) for left, probe in zip(config.left, world.probes, strict=True)),
+        probes=tuple(
+            left and probe and _probe(probe)
+            for left, probe in zip(config.left, world.probes, strict=True)
+        ),
         node=_node(launcher, world.node),
         edits=0 if world.job.over else world.edits,
         suspensions=0 if world.job.over else world.suspensions,
@@ -72,8 +75,8 @@ def _may_be_stuck(launcher: Launcher | None) -> bool:
 def _stuck_age(world: World) -> int:
     """Since when a launcher may be stuck, NEVER where none is.
 
-    That is the youngest of several ages; each of the others has no effect of its own, for whatever makes it count
-    restarts an age.
+    That is the youngest of several ages; each of the others has no effect of its own, for whatever
+    makes it count restarts an age.
     """
     launchers = (world.launcher, world.late.launcher if world.late else None)
     waiting = [launcher for launcher in launchers if launcher and _may_be_stuck(launcher)]
@@ -95,7 +98,13 @@ def _any_doomed(world: World) -> bool:
 
 
 def _late(
-    late: Seen | None, config: Config, longest: int, stuck_age: int, *, drains: bool, skips: frozenset[int]
+    late: Seen | None,
+    config: Config,
+    longest: int,
+    stuck_age: int,
+    *,
+    drains: bool,
+    skips: frozenset[int],
 ) -> Seen | None:
     if late is None:
         return None
@@ -104,19 +113,31 @@ def _late(
 
 
 def _pods(
-    pods: tuple[Pod | None, ...], launcher: Launcher | None, config: Config, longest: int, *, skips: frozenset[int]
+    pods: tuple[Pod | None, ...],
+    launcher: Launcher | None,
+    config: Config,
+    longest: int,
+    *,
+    skips: frozenset[int],
 ) -> tuple[Pod | None, ...]:
     is_held = launcher is not None and launcher.gated
     found = enumerate(pods)
-    return tuple(pod and _pod(at, pod, config, longest, is_held=is_held, is_parked=at in skips) for at, pod in found)
+    return tuple(
+        pod and _pod(at, pod, config, longest, is_held=is_held, is_parked=at in skips)
+        for at, pod in found
+    )
 
 
-def _pod(index: int, pod: Pod, config: Config, longest: int, *, is_held: bool, is_parked: bool) -> Pod:
+def _pod(
+    index: int, pod: Pod, config: Config, longest: int, *, is_held: bool, is_parked: bool
+) -> Pod:
     listed = pods_of(config.hosts) >> index & 1
     ready_age = 1 if listed and longest == NEVER else min(pod.ready_age, max(longest, 1))
     missed = is_held and not (pod.gated or pod.before)
     return pod._replace(
-        created_age=min(pod.created_age, LONGEST_DRAIN) if missed or is_parked or _succeeds(index, pod, config) else 0,
+        created_age=min(pod.created_age, LONGEST_DRAIN)
+        if missed or is_parked or _succeeds(index, pod, config)
+        else 0,
         before=pod.before and is_held,
         ready_age=ready_age if pod.phase == READY else 0,
         doomed=pod.doomed and pod.works,
@@ -127,7 +148,11 @@ def _pod(index: int, pod: Pod, config: Config, longest: int, *, is_held: bool, i
 def _succeeds(index: int, pod: Pod, config: Config) -> bool:
     """Return True if the age of the pod matters: a step may wait until the driver knows its predecessor is gone."""
     left, name = config.left[index], config.names[index]
-    is_lost = name is not None and name.uid not in (FREE, pod.uid) and not pods_of(config.hosts) >> index & 1
+    is_lost = (
+        name is not None
+        and name.uid not in (FREE, pod.uid)
+        and not pods_of(config.hosts) >> index & 1
+    )
     return is_lost or (left is not None and left.uid != pod.uid)
 
 
@@ -147,7 +172,10 @@ def _config(config: Config, world: World, stuck_age: int) -> Config:
         changed_age=min(config.changed_age, 1),
         dropped_age=stuck_age,
         left=tuple(left and _left(left) for left in config.left),
-        replaced=tuple(tries and _tries(tries, pod) for tries, pod in zip(config.replaced, world.pods, strict=True)),
+        replaced=tuple(
+            tries and _tries(tries, pod)
+            for tries, pod in zip(config.replaced, world.pods, strict=True)
+        ),
         moved=tuple(
             tries and _move(tries, pod) if may_move else None
             for tries, pod in zip(config.moved, world.pods, strict=True)
@@ -190,7 +218,13 @@ def _renumbered(world: World) -> World:
     """Small uids, and no memory of a pod for which the driver cannot take any other."""
     pods, config, late = list(world.pods), world.config, world.late
     known = any(config.names) or any(config.renamed) or any(config.moved)
-    if not (late or known or any(config.left) or any(config.replaced) or any(pod and pod.uid for pod in pods)):
+    if not (
+        late
+        or known
+        or any(config.left)
+        or any(config.replaced)
+        or any(pod and pod.uid for pod in pods)
+    ):
         return world
     seen = list(late.pods if late else world.pods)
     left, names = list(config.left), list(config.names)
@@ -205,13 +239,18 @@ def _renumbered(world: World) -> World:
         if (
             gone
             and not tells
-            and not any(_may_be_taken(pod, gone, world.launcher) for pod in here or [Pod(uid=NOBODY)])
+            and not any(
+                _may_be_taken(pod, gone, world.launcher) for pod in here or [Pod(uid=NOBODY)]
+            )
         ):
             left[index] = gone = None
         if not tells:
             drained &= ~(1 << index)
         others = [known.uid for known in (gone, name) if known and known.uid != FREE]
-        small = {uid: number for number, uid in enumerate(dict.fromkeys([*(pod.uid for pod in here), *others]))}
+        small = {
+            uid: number
+            for number, uid in enumerate(dict.fromkeys([*(pod.uid for pod in here), *others]))
+        }
         pods[index] = _with_uid(pods[index], small)
         seen[index] = _with_uid(seen[index], small) if late else None
         left[index] = gone and gone._replace(uid=small[gone.uid])
@@ -223,12 +262,16 @@ def _renumbered(world: World) -> World:
     config = config._replace(replaced=tuple(replaced), moved=tuple(moved), renamed=tuple(renamed))
     launcher = world.launcher
     if late:
-        is_new = launcher is not None and late.launcher is not None and launcher.uid != late.launcher.uid
+        is_new = (
+            launcher is not None and late.launcher is not None and launcher.uid != late.launcher.uid
+        )
         late = Seen(late.job, tuple(seen), late.launcher and late.launcher._replace(uid=0))
         launcher = launcher and launcher._replace(uid=int(is_new))
     else:
         launcher = launcher and launcher._replace(uid=0)
-    return world._replace(pods=tuple(pods), config=config, launcher=launcher, late=late, drained=drained)
+    return world._replace(
+        pods=tuple(pods), config=config, launcher=launcher, late=late, drained=drained
+    )
 
 
 def _with_small_numbers(world: World) -> World:
@@ -240,7 +283,9 @@ def _with_small_numbers(world: World) -> World:
         in_use = config.hosts | node.mounted | node.known | world.ranks
         if name:
             past = [
-                host for host in members(node.black & ~in_use) if host % MOST == index and host // MOST < name.number
+                host
+                for host in members(node.black & ~in_use)
+                if host % MOST == index and host // MOST < name.number
             ]
             world = world._replace(node=node._replace(black=node.black & ~mask(past)))
         used = [host // MOST for host in members(in_use | world.node.black) if host % MOST == index]
@@ -258,7 +303,9 @@ def _lowered(world: World, index: int, by: int) -> World:
     names[index] = name and name._replace(number=name.number - by)
     return world._replace(
         config=config._replace(hosts=lower(config.hosts), names=tuple(names)),
-        node=node._replace(mounted=lower(node.mounted), known=lower(node.known), black=lower(node.black)),
+        node=node._replace(
+            mounted=lower(node.mounted), known=lower(node.known), black=lower(node.black)
+        ),
         ranks=lower(world.ranks),
     )
 

@@ -1,10 +1,11 @@
 """Our moves: each action of a plan as one step, with the preconditions under which the API server takes it.
 
-`tests.simulated_writes` tells how a write leaves the Role and the ConfigMap; this module tells when it is refused, and
-what it does to pods, launcher and node.
+`tests.simulated_writes` tells how a write leaves the Role and the ConfigMap; this module tells when
+it is refused, and what it does to pods, launcher and node.
 
-Only the first action of a plan is carried out before the next decision, so a crash between any two is every other move
-in between. A late view stands for a late plan: the rest of an old plan is what was decided on an old view.
+Only the first action of a plan is carried out before the next decision, so a crash between any two
+is every other move in between. A late view stands for a late plan: the rest of an old plan is what
+was decided on an old view.
 """
 
 from collections.abc import Callable
@@ -83,8 +84,8 @@ class Controller:
     def due(self, world: World, *, refuses: bool = False) -> tuple[Action | Look, ...]:
         """Return what is due by what is seen, but for notices, probes of published workers and repeated touches.
 
-        No kubelet of this world shows a touched launcher an old list, so a repetition changes nothing here. refuses:
-        the host list was refused before, so nothing waits for it.
+        No kubelet of this world shows a touched launcher an old list, so a repetition changes
+        nothing here. refuses: the host list was refused before, so nothing waits for it.
         """
         seen = world.seen
         key = (seen, world.config, world.role, world.probes, world.drained, world.watch)
@@ -92,7 +93,9 @@ class Controller:
         if due is None:
             view = views.view(seen, world, setup=self.setup)
             plan = self.decide(but(view, refused={WriteConfig: ""}) if refuses else view)
-            probes = [look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published]
+            probes = [
+                look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published
+            ]
             writes = [action for action in plan.actions if not _is_idle(action, seen.job)]
             due = self._due[key] = (*writes, *probes)
         return due
@@ -210,11 +213,15 @@ def _publish(world: World, action: WriteConfig) -> World:
 
     # A probe counts for its occasion only: since the worker left, or got its host name.
     pods = [names.worker(JOB, index) for index in range(len(world.pods))]
-    same = [index for index, pod in enumerate(pods) if before.occasion(pod) == written.occasion(pod)]
+    same = [
+        index for index, pod in enumerate(pods) if before.occasion(pod) == written.occasion(pod)
+    ]
     probes = tuple(probe if index in same else None for index, probe in enumerate(world.probes))
     watch = tuple(seen if index in same else None for index, seen in enumerate(world.watch))
     drained = world.drained & mask(same)
-    return _change_launcher(world._replace(config=new, probes=probes, watch=watch, drained=drained), later)
+    return _change_launcher(
+        world._replace(config=new, probes=probes, watch=watch, drained=drained), later
+    )
 
 
 def _position(host: str) -> int:
@@ -226,7 +233,9 @@ def _name(pod: str, host: memory.Host) -> Name:
     if host.pod == "":
         return Name(FREE, host.incarnation)
     index = names.worker_index(pod, job=JOB) or 0
-    return Name(views.numbers_of(index).get(host.pod, views.NOBODY), host.incarnation, host.reformed)
+    return Name(
+        views.numbers_of(index).get(host.pod, views.NOBODY), host.incarnation, host.reformed
+    )
 
 
 def _by_index(old: Config, found: dict[str, T]) -> tuple[T | None, ...]:
@@ -235,7 +244,9 @@ def _by_index(old: Config, found: dict[str, T]) -> tuple[T | None, ...]:
 
 def _left(pod: str, left: memory.Left) -> Left:
     index = names.worker_index(pod, job=JOB) or 0
-    return Left(_age(left.at), views.numbers_of(index).get(left.pod, views.NOBODY), _age(left.known_at))
+    return Left(
+        _age(left.at), views.numbers_of(index).get(left.pod, views.NOBODY), _age(left.known_at)
+    )
 
 
 def _tries(tries: memory.Tries) -> Tries:
@@ -269,8 +280,14 @@ def _delete_launcher(world: World, action: DeleteLauncher) -> World:
         return world  # another resourceVersion
     if action.suspends:
         # The job is read live before. The pod goes at once, and its processes a while later.
-        at_once = world._replace(launcher=None, node=Node(), ranks=0, orphans=world.orphans | world.ranks)
-        return at_once._replace(late=world.late and world.late._replace(launcher=None)) if world.job.stops else world
+        at_once = world._replace(
+            launcher=None, node=Node(), ranks=0, orphans=world.orphans | world.ranks
+        )
+        return (
+            at_once._replace(late=world.late and world.late._replace(launcher=None))
+            if world.job.stops
+            else world
+        )
     return _change_launcher(world, lambda launcher: launcher._replace(going=True))
 
 
@@ -280,7 +297,12 @@ def _ungate(world: World, action: Ungate) -> World:
         index = names.worker_index(gated.ref.name, job=JOB)
         if index is None:
             launcher = world.launcher
-            if launcher and launcher.gated and not launcher.going and str(launcher.uid) == gated.ref.uid:
+            if (
+                launcher
+                and launcher.gated
+                and not launcher.going
+                and str(launcher.uid) == gated.ref.uid
+            ):
                 world = world._replace(node=world.node._replace(young=True))
                 return _change_launcher(world, lambda launcher: launcher._replace(gated=False))
             continue

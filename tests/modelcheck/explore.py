@@ -47,12 +47,16 @@ class Graph:
 
 
 def explore(
-    setup: Setup, controller: Controller | None = None, *, most: int = 2_000_000, refuses: bool = False
+    setup: Setup,
+    controller: Controller | None = None,
+    *,
+    most: int = 2_000_000,
+    refuses: bool = False,
 ) -> Graph:
     """Return the graph of all worlds. Raises Mistake at the first unsafe world.
 
-    refuses: the API server may refuse any write for good. Then any action of a plan, and any pair without a new
-    decision, may be all that comes true.
+    refuses: the API server may refuse any write for good. Then any action of a plan, and any pair
+    without a new decision, may be all that comes true.
     """
     controller = controller or Controller(setup=setup)
     start = canonical(first(setup))
@@ -77,31 +81,58 @@ def explore(
 def _ways(
     world: World, setup: Setup, controller: Controller, *, refuses: bool
 ) -> Iterator[tuple[str, World, bool, bool, str]]:
-    for chosen in _refused(controller.due(world, refuses=True)) if refuses else [controller.due(world)[:1]]:
+    for chosen in (
+        _refused(controller.due(world, refuses=True)) if refuses else [controller.due(world)[:1]]
+    ):
         then, wrong = world, ""
         for action in chosen:
             before, then = then, controller.step(then, action)
-            wrong = wrong or rules.after_our_move(before, action, then, setup=setup) or rules.in_every_world(then)
+            wrong = (
+                wrong
+                or rules.after_our_move(before, action, then, setup=setup)
+                or rules.in_every_world(then)
+            )
         if chosen:
-            yield f"we: {', '.join(type(action).__name__ for action in chosen)}", canonical(then), True, True, wrong
+            yield (
+                f"we: {', '.join(type(action).__name__ for action in chosen)}",
+                canonical(then),
+                True,
+                True,
+                wrong,
+            )
     for move in surroundings.moves(world, setup):
         then = move.world
-        if setup.late_caches and world.late is None and Seen(then.job, then.pods, then.launcher) != world.seen:
+        if (
+            setup.late_caches
+            and world.late is None
+            and Seen(then.job, then.pods, then.launcher) != world.seen
+        ):
             then = then._replace(late=world.seen)
-        yield move.name, canonical(then), move.fair, False, rules.at_others_move(world, then, setup=setup)
+        yield (
+            move.name,
+            canonical(then),
+            move.fair,
+            False,
+            rules.at_others_move(world, then, setup=setup),
+        )
 
 
 def _refused(due: Sequence[Action | Look]) -> Iterator[Sequence[Action | Look]]:
     """Yield what may be all that comes true of a plan; what needs its notice comes after that."""
     for size in (1, 2):
         for chosen in combinations(due, size):
-            told = not any(isinstance(action, TellUser) for action in due) or isinstance(chosen[0], TellUser)
+            told = not any(isinstance(action, TellUser) for action in due) or isinstance(
+                chosen[0], TellUser
+            )
             if told or not any(needs_notice(action) for action in chosen):
                 yield chosen
 
 
 def check_goal(graph: Graph, controller: Controller) -> int:
-    """Return the number of worlds at the goal. Raises Mistake if some world cannot lead to it by fair moves alone."""
+    """Return the number of worlds at the goal.
+
+    Raises Mistake if some world cannot lead to it by fair moves alone.
+    """
     goals = [number for number, world in enumerate(graph.worlds) if _at_rest(world, controller)]
     back: list[list[int]] = [[] for _ in graph.worlds]
     for number, steps in enumerate(graph.steps):
@@ -120,7 +151,11 @@ def check_goal(graph: Graph, controller: Controller) -> int:
 
 
 def _at_rest(world: World, controller: Controller) -> bool:
-    return world.late is None and rules.is_goal(world, setup=controller.setup) and not controller.due(world)
+    return (
+        world.late is None
+        and rules.is_goal(world, setup=controller.setup)
+        and not controller.due(world)
+    )
 
 
 def check_rest(graph: Graph) -> None:

@@ -63,11 +63,15 @@ def after_our_move(before: World, action: Action | Look, after: World, *, setup:
         case DeletePlaceholder():
             gone = [index for index, pod in enumerate(after.pods) if pod != before.pods[index]]
             wrong = [
-                f"a worker is deleted for a placeholder: {index}" for index in gone if not _holds_place(before, index)
+                f"a worker is deleted for a placeholder: {index}"
+                for index in gone
+                if not _holds_place(before, index)
             ]
         case WriteRole():
             wrong = rules.granted(_workers(before.role), _workers(after.role))
-    if not before.seen.job.elastic and isinstance(action, WriteRole | RefreshLauncher | DeleteLauncher):
+    if not before.seen.job.elastic and isinstance(
+        action, WriteRole | RefreshLauncher | DeleteLauncher
+    ):
         wrong.append("a job that is not elastic is touched")
     return "; ".join(wrong)
 
@@ -83,7 +87,12 @@ def in_every_world(world: World) -> str:
 def at_others_move(before: World, after: World, *, setup: Setup) -> str:
     """Return what is wrong with a move of others that we led them to, "" if nothing is."""
     if before.launcher is None:
-        starts = after.launcher and not after.launcher.gated and before.faults == after.faults and before.job.elastic
+        starts = (
+            after.launcher
+            and not after.launcher.gated
+            and before.faults == after.faults
+            and before.job.elastic
+        )
         return _ORPHANS if starts and before.orphans else ""
     return "" if "config-deleted" in setup.faults else _read(before, after)
 
@@ -100,7 +109,9 @@ def _read(before: World, after: World) -> str:
     if not known & reads and hosts_of(_ready(before), known & ~before.node.black):
         return "nobody stays who knows the training's state"
     removed = hosts_of(_ready(before) & ~_recreated(before), known & ~reads & ~before.node.black)
-    return "the driver reads a removal and an addition at once" if removed and reads & ~known else ""
+    return (
+        "the driver reads a removal and an addition at once" if removed and reads & ~known else ""
+    )
 
 
 def _stopped(before: World, *, setup: Setup) -> str:
@@ -125,12 +136,20 @@ def _workers(indices: int) -> frozenset[str]:
 
 @cache
 def _hosts(hosts: int) -> frozenset[str]:
-    return frozenset(names.host(names.worker(JOB, index), number) for index, number in map(numbers, members(hosts)))
+    return frozenset(
+        names.host(names.worker(JOB, index), number)
+        for index, number in map(numbers, members(hosts))
+    )
 
 
 def _job(world: World | Seen) -> rules.Job:
     """What our writes other than of the list depend on."""
-    return rules.Job(elastic=world.job.elastic, hosts=frozenset(), size=world.job.replicas, suspended=world.job.stops)
+    return rules.Job(
+        elastic=world.job.elastic,
+        hosts=frozenset(),
+        size=world.job.replicas,
+        suspended=world.job.stops,
+    )
 
 
 def _listed_job(world: World) -> rules.Job:
@@ -153,7 +172,9 @@ def _listing(before: World, after: World, *, setup: Setup) -> rules.Listing:
         blacklisted=_hosts(before.node.black),
         finds_numbered=after.config.maps,
         writes_hostfile=before.config.hostfile != after.config.hostfile,
-        threatened=_workers(mask([i for i, pod in enumerate(before.seen.pods) if pod and pod.doomed])),
+        threatened=_workers(
+            mask([i for i, pod in enumerate(before.seen.pods) if pod and pod.doomed])
+        ),
         least=setup.policy.min_replicas or 1,
     )
 
@@ -161,11 +182,24 @@ def _listing(before: World, after: World, *, setup: Setup) -> rules.Listing:
 def _hastened(before: World, after: World) -> str:
     """Return what is wrong if a host is added while the others may still be getting over the death of a rank."""
     names, old, launcher = before.config.names, before.config.hosts, before.launcher
-    if launcher is None or launcher.phase != STARTED or old.bit_count() < 2 or not after.config.hosts & ~old:
+    if (
+        launcher is None
+        or launcher.phase != STARTED
+        or old.bit_count() < 2
+        or not after.config.hosts & ~old
+    ):
         return ""
-    fresh = [index for index, pod in enumerate(before.seen.pods) if pod and pod.created_age < LONGEST_DRAIN]
+    fresh = [
+        index
+        for index, pod in enumerate(before.seen.pods)
+        if pod and pod.created_age < LONGEST_DRAIN
+    ]
     # For a node that is gone the wait was before the removal (see _startled).
-    waits = {index: name for index, name in enumerate(names) if name and index in fresh and not name.reformed}
+    waits = {
+        index: name
+        for index, name in enumerate(names)
+        if name and index in fresh and not name.reformed
+    }
     last = mask([name.number * MOST + index for index, name in waits.items()])
     lost = last & before.node.black & ~hosts_of(pods_of(old), last)
     return "a host is added while others get over a loss" if lost else ""
@@ -178,24 +212,36 @@ def _startled(before: World, after: World) -> str:
         return ""
     wanted, named = before.seen.job.wanted, zip(before.seen.pods, before.config.names, strict=True)
     trained = [
-        (i, pod) for i, (pod, name) in enumerate(named) if pod and name and pod.uid == name.uid and wanted >> i & 1
+        (i, pod)
+        for i, (pod, name) in enumerate(named)
+        if pod and name and pod.uid == name.uid and wanted >> i & 1
     ]
     fresh = [(i, pod) for i, pod in trained if pod.lost_age in range(LONGEST_DRAIN)]
     lost = mask([i for i, pod in fresh if pod.phase == READY and not pod.going])
     called = hosts_of(lost, old)
-    return "the driver may call a node that is gone" if called and (new & ~old or called & ~new) else ""
+    return (
+        "the driver may call a node that is gone"
+        if called and (new & ~old or called & ~new)
+        else ""
+    )
 
 
 def _gone(world: World, index: int, *, setup: Setup) -> list[str]:
     pod, bit = world.pods[index], 1 << index
     assert pod is not None
     if pod.going:
-        if not world.job.elastic or pods_of(world.config.hosts) & bit:  # somebody else deletes it, and waits
+        if (
+            not world.job.elastic or pods_of(world.config.hosts) & bit
+        ):  # somebody else deletes it, and waits
             return ["a worker is ended early that is published, or whose job is not elastic"]
         return [wrong for wrong in [_could_be_killed(world, bit)] if wrong]
     launcher_ended = world.launcher is not None and world.launcher.phase == FINISHED
     dead = pod.phase == FAILED or pod.lost_age != NEVER
-    held = (world.launcher is None or world.launcher.gated) and (world.job.stops or pod.before) and not pod.gated
+    held = (
+        (world.launcher is None or world.launcher.gated)
+        and (world.job.stops or pod.before)
+        and not pod.gated
+    )
     job = rules.Job(
         elastic=world.job.elastic,
         hosts=_hosts(world.config.hosts),
@@ -208,7 +254,10 @@ def _gone(world: World, index: int, *, setup: Setup) -> list[str]:
     in_use = "" if spared else _could_be_killed(world, bit)
     pod_name = names.worker(JOB, index)
     return rules.deleted(
-        job, rules.Deletion(pod=pod_name, dead=dead, replaced=dead or pod.doomed, held=held, in_use=in_use)
+        job,
+        rules.Deletion(
+            pod=pod_name, dead=dead, replaced=dead or pod.doomed, held=held, in_use=in_use
+        ),
     )
 
 
@@ -223,7 +272,10 @@ def _could_be_killed(world: World, bit: int) -> str:
         return ""  # ranks end with their launcher
     if pods_of(world.ranks) & bit:
         return "a rank is killed before its drain-timeout"
-    if launcher.phase in (DELIVERING, STARTED) and pods_of(world.node.mounted | world.node.known) & bit:
+    if (
+        launcher.phase in (DELIVERING, STARTED)
+        and pods_of(world.node.mounted | world.node.known) & bit
+    ):
         return "a worker is deleted in which the driver may start a rank"
     return ""
 
@@ -247,7 +299,9 @@ def _ready(world: World) -> int:
 def _recreated(world: World) -> int:
     """Return workers whose pod is not the pod that left the list: that pod was lost, so its removal could not wait."""
     found = zip(world.pods, world.config.left, strict=True)
-    return mask([index for index, (pod, left) in enumerate(found) if pod and left and pod.uid != left.uid])
+    return mask(
+        [index for index, (pod, left) in enumerate(found) if pod and left and pod.uid != left.uid]
+    )
 
 
 def _doomed(world: World) -> bool:
@@ -264,8 +318,12 @@ def is_goal(world: World, *, setup: Setup) -> bool:
     if world.job.stops:
         held = [world.launcher, *(world.pods[index] for index in there)]
         is_held = all(pod is not None and pod.gated and not pod.going for pod in held)
-        return is_held and there == set(members(every)) and not (world.config.hosts or world.orphans)
-    trains = world.launcher is not None and world.launcher.phase == STARTED and not world.launcher.going
+        return (
+            is_held and there == set(members(every)) and not (world.config.hosts or world.orphans)
+        )
+    trains = (
+        world.launcher is not None and world.launcher.phase == STARTED and not world.launcher.going
+    )
     if not world.job.elastic:
         return trains  # on what it was started with
     return (
@@ -274,6 +332,7 @@ def is_goal(world: World, *, setup: Setup) -> bool:
         and world.role & size == size
         and world.ranks == world.node.known == world.config.hosts
         and there == set(members(every))
-        and {index for index, pod in enumerate(world.pods) if pod and pod.placeholder} == {*members(every & ~size)}
+        and {index for index, pod in enumerate(world.pods) if pod and pod.placeholder}
+        == {*members(every & ~size)}
         and (size.bit_count() <= (setup.policy.min_replicas or 1) or not _doomed(world))
     )

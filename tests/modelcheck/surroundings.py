@@ -1,6 +1,7 @@
 """Everybody else's moves: the operator's, the kubelets', Horovod's driver's, the user's, time's, and what breaks.
 
-[operator] is what lab/operator does too; what kubelet and driver do was measured on a real kubelet and driver.
+[operator] is what lab/operator does too; what kubelet and driver do was measured on a real kubelet
+and driver.
 """
 
 from collections.abc import Iterator
@@ -54,7 +55,11 @@ def moves(world: World, setup: Setup) -> Iterator[Move]:
         yield Move("caches catch up", world._replace(late=None))
     if any(world.probes) or any(world.watch) or world.drained:
         nothing = (None,) * setup.size
-        yield Move("controller restarts", world._replace(probes=nothing, watch=nothing, drained=0), fair=False)
+        yield Move(
+            "controller restarts",
+            world._replace(probes=nothing, watch=nothing, drained=0),
+            fair=False,
+        )
     if ticking.may_pass(world):
         yield Move("time passes", ticking.passed(world, setup))
 
@@ -77,17 +82,27 @@ def _operator(world: World, setup: Setup) -> Iterator[Move]:
         for index in range(world.job.replicas):
             pod = world.pods[index]
             if pod and not pod.going and setup.clean_pod_policy != "None":
-                yield Move(f"operator cleans up {index}", set_pod(world, index, pod._replace(going=True)))
+                yield Move(
+                    f"operator cleans up {index}", set_pod(world, index, pod._replace(going=True))
+                )
         return
     if world.launcher and world.launcher.phase == FINISHED:
         # After refusals it may come too late for anybody to wait for it.
-        yield Move("operator reports the end", world._replace(job=world.job._replace(over=True)), fair=False)
+        yield Move(
+            "operator reports the end",
+            world._replace(job=world.job._replace(over=True)),
+            fair=False,
+        )
         return
     missing = [index for index in range(world.job.replicas) if world.pods[index] is None]
     for gated, which, then in _gates(world, setup):
         for index in missing[:1]:  # it goes through them in order
-            pod = Pod(uid=_next_uid(world, index), gated=gated, placeholder=index in world.job.skips)
-            yield Move(f"operator creates {index}{which}", set_pod(then, index, pod), fair=not which)
+            pod = Pod(
+                uid=_next_uid(world, index), gated=gated, placeholder=index in world.job.skips
+            )
+            yield Move(
+                f"operator creates {index}{which}", set_pod(then, index, pod), fair=not which
+            )
         if world.launcher is None:
             seen = world.seen.launcher
             launcher = Launcher(uid=seen.uid + 1 if seen else 0, gated=gated)
@@ -107,13 +122,18 @@ def _gates(world: World, setup: Setup) -> Iterator[tuple[bool, str, World]]:
 def _killed(world: World, hosts: int) -> World:
     """The world after the ranks in these hosts died: the driver never again uses a host in which a rank died."""
     lost = world.ranks & hosts
-    return _ended(world._replace(node=world.node._replace(black=world.node.black | lost)), lost) if lost else world
+    return (
+        _ended(world._replace(node=world.node._replace(black=world.node.black | lost)), lost)
+        if lost
+        else world
+    )
 
 
 def _ended(world: World, hosts: int) -> World:
     """The world without these ranks.
 
-    [horovod] Where none is left training ends; if the launcher's container starts again, it begins with no blacklist.
+    [horovod] Where none is left training ends; if the launcher's container starts again, it begins
+    with no blacklist.
     """
     rest = world.ranks & ~hosts
     return world._replace(ranks=rest, node=world.node if rest else world.node._replace(black=0))
@@ -121,12 +141,21 @@ def _ended(world: World, hosts: int) -> World:
 
 def _kubelets(world: World, setup: Setup) -> Iterator[Move]:
     for index, pod in enumerate(world.pods):
-        if pod and pod.lost_age != NEVER:  # the garbage collector of pods, which we need not wait for
+        if (
+            pod and pod.lost_age != NEVER
+        ):  # the garbage collector of pods, which we need not wait for
             yield Move(f"{index} is collected", gone(world, index, setup), fair=False)
         elif pod and pod.going:
             yield Move(f"{index} is gone", gone(world, index, setup))
-        elif pod and pod.phase == PENDING and not (pod.gated or pod.placeholder or setup.unplaced >> index & 1):
-            yield Move(f"{index} becomes Ready", set_pod(world, index, pod._replace(phase=READY, ready_age=0)))
+        elif (
+            pod
+            and pod.phase == PENDING
+            and not (pod.gated or pod.placeholder or setup.unplaced >> index & 1)
+        ):
+            yield Move(
+                f"{index} becomes Ready",
+                set_pod(world, index, pod._replace(phase=READY, ready_age=0)),
+            )
 
 
 def gone(world: World, index: int, setup: Setup) -> World:
@@ -139,7 +168,9 @@ def gone(world: World, index: int, setup: Setup) -> World:
     probes = (*world.probes[:index], None, *world.probes[index + 1 :])
     watch = (*world.watch[:index], None, *world.watch[index + 1 :])
     orphans = lost.orphans & ~hosts_of(1 << index, lost.orphans)
-    return set_pod(lost._replace(drained=drained, probes=probes, watch=watch, orphans=orphans), index, None)
+    return set_pod(
+        lost._replace(drained=drained, probes=probes, watch=watch, orphans=orphans), index, None
+    )
 
 
 def _launchers_kubelet(world: World) -> Iterator[Move]:
@@ -153,12 +184,16 @@ def _launchers_kubelet(world: World) -> Iterator[Move]:
     elif launcher.gated:
         return
     elif launcher.phase == WAITING:
-        reads = node._replace(unseen=world.config.hostfile, mounted=world.config.hosts, maps=world.config.maps)
+        reads = node._replace(
+            unseen=world.config.hostfile, mounted=world.config.hosts, maps=world.config.maps
+        )
         begun = launcher._replace(phase=DELIVERING, delivering_age=0)
         yield Move("launcher waits for its hostfile", world._replace(launcher=begun, node=reads))
     elif launcher.phase == DELIVERING:
         yield from _delivery(world, launcher)
-    if launcher.phase in (DELIVERING, STARTED) and (node.owes == SYNC or node.mounted != world.config.hosts):
+    if launcher.phase in (DELIVERING, STARTED) and (
+        node.owes == SYNC or node.mounted != world.config.hosts
+    ):
         owes = NOTHING if launcher.phase == DELIVERING or node.owes == NOTHING else READING
         synced = node._replace(mounted=world.config.hosts, owes=owes, maps=world.config.maps)
         yield Move("launcher's file is synced", world._replace(node=synced))
@@ -168,7 +203,9 @@ def _delivery(world: World, launcher: Launcher) -> Iterator[Move]:
     running = mask([index for index, pod in enumerate(world.pods) if pod and pod.phase == READY])
     unseen = world.node.unseen & ~running
     if unseen != world.node.unseen:
-        yield Move("kubectl-delivery sees workers", world._replace(node=world.node._replace(unseen=unseen)))
+        yield Move(
+            "kubectl-delivery sees workers", world._replace(node=world.node._replace(unseen=unseen))
+        )
     elif unseen == 0 and not world.node.young:
         yield Move("launcher starts", world._replace(launcher=launcher._replace(phase=STARTED)))
 
@@ -178,13 +215,17 @@ def _driver(world: World) -> Iterator[Move]:
     if launcher is None or launcher.phase != STARTED or launcher.going:
         return  # it ends on SIGTERM, and its ranks with it
     if node.owes == READING or node.known != node.mounted:
-        read = node._replace(known=node.mounted, owes=NOTHING if node.owes == READING else node.owes)
+        read = node._replace(
+            known=node.mounted, owes=NOTHING if node.owes == READING else node.owes
+        )
         yield Move("driver reads its list", world._replace(node=read))
     for host in members(node.known & ~world.ranks & ~node.black):
         index, number = numbers(host)
         pod = world.pods[index]
         if pod and (pod.works or pod.gentle) and (number == 0 or node.maps):
-            yield Move(f"rank starts in {index}.r{number}", world._replace(ranks=world.ranks | 1 << host))
+            yield Move(
+                f"rank starts in {index}.r{number}", world._replace(ranks=world.ranks | 1 << host)
+            )
     for host in members(world.ranks & ~node.known):
         yield Move("rank ends in {}.r{}".format(*numbers(host)), _ended(world, 1 << host))
 
@@ -231,7 +272,10 @@ def _broken(world: World) -> Iterator[tuple[str, World]]:
         if pod and not pod.going:
             yield f"evicted {index}", set_pod(lost, index, pod._replace(going=True))
         if pod and pod.works:
-            yield f"deleted-gently {index}", set_pod(world, index, pod._replace(going=True, gentle=LONGEST_DRAIN))
+            yield (
+                f"deleted-gently {index}",
+                set_pod(world, index, pod._replace(going=True, gentle=LONGEST_DRAIN)),
+            )
     if world.launcher and not world.launcher.going:
         yield "launcher-deleted", world._replace(launcher=world.launcher._replace(going=True))
         if world.launcher.phase == STARTED:
@@ -246,9 +290,18 @@ def _without_config(world: World) -> World:
     nothing = (None,) * len(world.pods)
     hostfile = (1 << world.job.replicas) - 1
     config = Config(
-        hosts=0, hostfile=hostfile, left=nothing, replaced=nothing, moved=nothing, names=nothing, renamed=nothing
+        hosts=0,
+        hostfile=hostfile,
+        left=nothing,
+        replaced=nothing,
+        moved=nothing,
+        names=nothing,
+        renamed=nothing,
     )
     launcher = world.launcher._replace(shown_age=NEVER, older=False) if world.launcher else None
-    # Nobody knows any more which names are blacklisted; ranks finds out, after longer than is walked here.
+    # Nobody knows any more which names are blacklisted; ranks finds out, after longer than is
+    # walked here.
     node = world.node._replace(black=0)
-    return world._replace(config=config, launcher=launcher, probes=nothing, watch=nothing, drained=0, node=node)
+    return world._replace(
+        config=config, launcher=launcher, probes=nothing, watch=nothing, drained=0, node=node
+    )

@@ -45,13 +45,17 @@ def delete(plan: Plan, gone: drain.Leaving) -> Plan:
 
 def hasty(view: JobView) -> drain.Leaving:
     """Deletes what is surplus, published or not."""
-    return drain.Leaving(removals=tuple(removal(worker) for worker in view.surplus if not worker.facts.deleting))
+    return drain.Leaving(
+        removals=tuple(removal(worker) for worker in view.surplus if not worker.facts.deleting)
+    )
 
 
 def impatient(view: JobView) -> drain.Leaving:
     """Takes a worker for drained as soon as nothing was seen in it once, whatever the launcher knows."""
     unlisted = (
-        worker for worker in view.surplus if worker.name not in view.published_pods and not worker.facts.deleting
+        worker
+        for worker in view.surplus
+        if worker.name not in view.published_pods and not worker.facts.deleting
     )
     empty = [removal(worker) for worker in unlisted if worker.probe.idle_at is not None]
     return drain.Leaving(removals=(*really_remove(view).removals, *empty))
@@ -59,14 +63,22 @@ def impatient(view: JobView) -> drain.Leaving:
 
 def rough(view: JobView) -> drain.Leaving:
     """Ends a worker that somebody else deletes as soon as it has left the list."""
-    ending = (worker for worker in view.workers if worker.facts.deleting and worker.name not in view.published_pods)
+    ending = (
+        worker
+        for worker in view.workers
+        if worker.facts.deleting and worker.name not in view.published_pods
+    )
     return drain.Leaving(removals=(*really_remove(view).removals, *map(removal, ending)))
 
 
 def at_once(view: JobView) -> Plan:
     """Publishes what is wanted in one step, whatever comes and goes."""
     plan = really_decide(view)
-    stay = [worker for worker in derive(view, now=NOW).workers if worker.wanted and worker.standing is None]
+    stay = [
+        worker
+        for worker in derive(view, now=NOW).workers
+        if worker.wanted and worker.standing is None
+    ]
     wanted = [worker for worker in stay if worker.ready and not (worker.rank_lost or worker.going)]
     for action in plan.actions:
         if isinstance(action, WriteConfig) and wanted:
@@ -79,7 +91,9 @@ def at_once(view: JobView) -> Plan:
 def late_role(view: JobView) -> Plan:
     """Never lets the launcher into more workers."""
     plan = really_decide(view)
-    return but(plan, actions=tuple(action for action in plan.actions if not isinstance(action, WriteRole)))
+    return but(
+        plan, actions=tuple(action for action in plan.actions if not isinstance(action, WriteRole))
+    )
 
 
 def restless(view: JobView) -> Plan:
@@ -105,7 +119,10 @@ def forgetful(view: JobView) -> Plan:
 def tongue_tied(view: JobView) -> Plan:
     """Never says in kubexec.sh how the pod of a numbered host is found."""
     plan = really_decide(view)
-    mute = (but(action, kubexec=None) if isinstance(action, WriteConfig) else action for action in plan.actions)
+    mute = (
+        but(action, kubexec=None) if isinstance(action, WriteConfig) else action
+        for action in plan.actions
+    )
     return but(plan, actions=tuple(mute))
 
 
@@ -116,12 +133,17 @@ def careless(view: JobView) -> Plan:
 
 def hurried(view: JobView) -> Plan:
     """Takes every worker for a worker that has been there for long."""
-    return really_decide(but(view, workers=tuple(but(worker, created_at=LONG_AGO) for worker in view.workers)))
+    return really_decide(
+        but(view, workers=tuple(but(worker, created_at=LONG_AGO) for worker in view.workers))
+    )
 
 
 def deaf(view: JobView) -> Plan:
     """Takes every node that is gone for a node that has been gone for long."""
-    gone = (but(worker, node_gone_at=LONG_AGO if worker.facts.node_gone_at else 0.0) for worker in view.workers)
+    gone = (
+        but(worker, node_gone_at=LONG_AGO if worker.facts.node_gone_at else 0.0)
+        for worker in view.workers
+    )
     return really_decide(but(view, workers=tuple(gone)))
 
 
@@ -135,7 +157,9 @@ def abrupt(view: JobView) -> Plan:
 
 def eager(view: JobView) -> Plan:
     """Starts a job that is resumed whatever is left of the launcher before."""
-    held = tuple(Gated(ref=pod.ref) for pod in view.pods if pod.facts.gates and not pod.facts.deleting)
+    held = tuple(
+        Gated(ref=pod.ref) for pod in view.pods if pod.facts.gates and not pod.facts.deleting
+    )
     if view.facts.suspended or not held:
         return really_decide(view)
     return Plan(actions=(Ungate(pods=held, note=Note(reason="Broken", message="")),))
@@ -144,13 +168,20 @@ def eager(view: JobView) -> Plan:
 def silent(view: JobView) -> Plan:
     """Does not say that the job is suspended, by which the webhook holds a launcher back that comes after a resume."""
     plan = really_decide(view)
-    return but(plan, actions=tuple(action for action in plan.actions if not isinstance(action, TellUser)))
+    return but(
+        plan, actions=tuple(action for action in plan.actions if not isinstance(action, TellUser))
+    )
 
 
 def clinging(view: JobView) -> Plan:
     """Never deletes a placeholder."""
     plan = really_decide(view)
-    return but(plan, actions=tuple(action for action in plan.actions if not isinstance(action, DeletePlaceholder)))
+    return but(
+        plan,
+        actions=tuple(
+            action for action in plan.actions if not isinstance(action, DeletePlaceholder)
+        ),
+    )
 
 
 NODE_GOES = but(CALM, edits=0, start=2, fault_budget=1, faults=frozenset({"node-goes"}))
@@ -162,8 +193,16 @@ UNSAFE = {
     "a blacklisted name comes back": (LOSSES, forgetful, "may have died under this name"),
     "a host that the launcher cannot reach": (LOSSES, tongue_tied, "cannot reach"),
     "a node that goes takes too many": (TWO_STAY, careless, "takes more workers than may leave"),
-    "a host is added while others get over a loss": (THREE_TRAIN, hurried, "while others get over a loss"),
-    "a node that is gone leaves the list too early": (NODE_LOST, deaf, "may call a node that is gone"),
+    "a host is added while others get over a loss": (
+        THREE_TRAIN,
+        hurried,
+        "while others get over a loss",
+    ),
+    "a node that is gone leaves the list too early": (
+        NODE_LOST,
+        deaf,
+        "may call a node that is gone",
+    ),
     "a job is stopped that has yet to shrink": (SUSPENDED, abrupt, "has yet to shrink"),
     "a job is resumed beside the launcher before": (SUSPENDED, eager, "beside ranks"),
     "nobody says that the job is suspended": (SUSPENDED, silent, "beside ranks"),
@@ -173,18 +212,28 @@ UNSAFE = {
 EARLY = {
     "a worker that is published": (CALM, hasty, "a worker that is published is deleted"),
     "a worker that is in use": (CALM, impatient, "in which the driver may start a rank"),
-    "a worker that somebody else deletes": (GENTLE, rough, "a rank is killed before its drain-timeout"),
+    "a worker that somebody else deletes": (
+        GENTLE,
+        rough,
+        "a rank is killed before its drain-timeout",
+    ),
 }
 
 
-@pytest.mark.parametrize(("setup", "broken", "words"), [pytest.param(*row, id=name) for name, row in UNSAFE.items()])
+@pytest.mark.parametrize(
+    ("setup", "broken", "words"), [pytest.param(*row, id=name) for name, row in UNSAFE.items()]
+)
 def test_an_unsafe_policy_is_caught(setup: Setup, broken: Decide, words: str) -> None:
     with pytest.raises(explore.Mistake, match=words):
         explore.explore(setup, Controller(setup=setup, decide=broken))
 
 
-@pytest.mark.parametrize(("setup", "removals", "words"), [pytest.param(*row, id=name) for name, row in EARLY.items()])
-def test_a_worker_that_goes_too_early_is_caught(setup: Setup, removals: Removals, words: str) -> None:
+@pytest.mark.parametrize(
+    ("setup", "removals", "words"), [pytest.param(*row, id=name) for name, row in EARLY.items()]
+)
+def test_a_worker_that_goes_too_early_is_caught(
+    setup: Setup, removals: Removals, words: str
+) -> None:
     def broken(view: JobView) -> Plan:
         return delete(really_decide(view), removals(view))
 
@@ -198,7 +247,11 @@ def test_a_worker_that_goes_too_early_is_caught(setup: Setup, removals: Removals
         pytest.param(CALM, late_role, id="the launcher may not exec into more workers"),
         pytest.param(PARKED, clinging, id="a placeholder that is not needed stays"),
         # Without a least size the start waits for a worker that never comes.
-        pytest.param(Setup(size=2, edits=0, start=2, running=False, unplaced=0b01), really_decide, id="no node"),
+        pytest.param(
+            Setup(size=2, edits=0, start=2, running=False, unplaced=0b01),
+            really_decide,
+            id="no node",
+        ),
     ],
 )
 def test_a_job_that_never_gets_to_its_size_is_caught(setup: Setup, broken: Decide) -> None:

@@ -16,7 +16,8 @@ WEBHOOK = frozenset({"webhook-errs"})
 STOPPED = frozenset({"fails", "evicted", "launcher-deleted", "elastic-flips"})
 SMALL = Policy(min_replicas=1, drain_timeout=LONGEST_DRAIN * TICK)
 
-# What may happen, and how many worlds that must give at least: a check that visits few has lost its moves.
+# What may happen, and how many worlds that must give at least: a check that visits few has lost its
+# moves.
 QUICK = {
     "three workers, one edit": (Setup(size=3, edits=1, start=3), 1_000),
     "two workers, three edits": (Setup(size=2, edits=3, start=2), 1_000),
@@ -25,10 +26,15 @@ QUICK = {
         3_000,
     ),
     "a rank dies in a pod that runs on": (
-        Setup(size=3, edits=0, start=3, fault_budget=1, faults=frozenset({"rank-dies"}), watched=True),
+        Setup(
+            size=3, edits=0, start=3, fault_budget=1, faults=frozenset({"rank-dies"}), watched=True
+        ),
         100,
     ),
-    "the end, workers are kept": (Setup(size=3, edits=1, start=2, fault_budget=1, faults=ENDS), 300),
+    "the end, workers are kept": (
+        Setup(size=3, edits=1, start=2, fault_budget=1, faults=ENDS),
+        300,
+    ),
     "the end, workers are cleaned up": (
         Setup(size=3, edits=1, start=2, fault_budget=1, faults=ENDS, clean_pod_policy="Running"),
         800,
@@ -36,13 +42,22 @@ QUICK = {
     "suspended, resumed, suspended": (Setup(size=1, edits=0, start=1, suspensions=3), 1_000),
     "two workers, suspended": (Setup(size=2, edits=0, start=2, suspensions=1), 1_000),
     "the first is parked, and comes back": (Setup(size=2, edits=0, start=2, parks=2), 300),
-    "parked and back by caches that lag": (Setup(size=2, edits=0, start=2, parks=2, late_caches=True), 2_500),
+    "parked and back by caches that lag": (
+        Setup(size=2, edits=0, start=2, parks=2, late_caches=True),
+        2_500,
+    ),
 }
 # Three minutes of CPU together.
 LONG = {
     "three workers, two edits": (Setup(size=3, edits=2, start=2), 5_000),
-    "a node goes, one edit": (Setup(size=2, edits=1, start=2, fault_budget=1, faults=GOES, policy=SMALL), 5_000),
-    "a node is lost, one edit": (Setup(size=2, edits=1, start=2, fault_budget=1, faults=NODE_LOST), 1_000),
+    "a node goes, one edit": (
+        Setup(size=2, edits=1, start=2, fault_budget=1, faults=GOES, policy=SMALL),
+        5_000,
+    ),
+    "a node is lost, one edit": (
+        Setup(size=2, edits=1, start=2, fault_budget=1, faults=NODE_LOST),
+        1_000,
+    ),
     "somebody deletes a worker, one edit": (
         Setup(size=2, edits=1, start=2, fault_budget=1, faults=frozenset({"deleted-gently"})),
         5_000,
@@ -54,10 +69,19 @@ LONG = {
         Setup(size=2, edits=1, start=2, late_caches=True, fault_budget=1, faults=LOST),
         30_000,
     ),
-    "any one fault, one edit": (Setup(size=3, edits=1, start=2, fault_budget=1, faults=FAULTS), 40_000),
-    "one of three nodes is lost": (Setup(size=3, edits=0, start=3, fault_budget=1, faults=NODE_LOST), 1_000),
+    "any one fault, one edit": (
+        Setup(size=3, edits=1, start=2, fault_budget=1, faults=FAULTS),
+        40_000,
+    ),
+    "one of three nodes is lost": (
+        Setup(size=3, edits=0, start=3, fault_budget=1, faults=NODE_LOST),
+        1_000,
+    ),
     "two workers, suspended and resumed": (Setup(size=2, edits=0, start=2, suspensions=2), 20_000),
-    "suspended by caches that lag": (Setup(size=2, edits=0, start=2, suspensions=1, late_caches=True), 5_000),
+    "suspended by caches that lag": (
+        Setup(size=2, edits=0, start=2, suspensions=1, late_caches=True),
+        5_000,
+    ),
     "suspended and resumed, the webhook away": (
         Setup(size=1, edits=0, start=1, suspensions=2, fault_budget=1, faults=WEBHOOK),
         3_000,
@@ -66,8 +90,14 @@ LONG = {
         Setup(size=1, edits=0, start=1, suspensions=2, fault_budget=1, faults=STOPPED),
         8_000,
     ),
-    "the first is parked, one loss": (Setup(size=2, edits=0, start=2, parks=1, fault_budget=1, faults=LOST), 20_000),
-    "two nodes go": (Setup(size=2, edits=0, start=2, fault_budget=2, faults=GOES, policy=SMALL), 15_000),
+    "the first is parked, one loss": (
+        Setup(size=2, edits=0, start=2, parks=1, fault_budget=1, faults=LOST),
+        20_000,
+    ),
+    "two nodes go": (
+        Setup(size=2, edits=0, start=2, fault_budget=2, faults=GOES, policy=SMALL),
+        15_000,
+    ),
 }
 
 
@@ -75,7 +105,10 @@ SETUPS = pytest.mark.parametrize(
     ("setup", "floor"),
     [
         *(pytest.param(*setup, id=name) for name, setup in QUICK.items()),
-        *(pytest.param(*setup, id=name, marks=pytest.mark.thorough) for name, setup in LONG.items()),
+        *(
+            pytest.param(*setup, id=name, marks=pytest.mark.thorough)
+            for name, setup in LONG.items()
+        ),
     ],
 )
 
@@ -98,5 +131,7 @@ def test_nothing_unsafe_happens_whatever_is_refused(setup: Setup, floor: int) ->
 
 def test_a_launcher_that_goes_without_its_notice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explore, "needs_notice", lambda _: False)
-    with pytest.raises(explore.Mistake, match="a launcher starts beside ranks of the launcher before"):
+    with pytest.raises(
+        explore.Mistake, match="a launcher starts beside ranks of the launcher before"
+    ):
         explore.explore(Setup(size=1, edits=0, start=1, suspensions=3), refuses=True)

@@ -27,29 +27,46 @@ def passed(world: World, setup: Setup) -> World:
     older = config._replace(
         changed_age=_older(config.changed_age),
         dropped_age=_older(config.dropped_age),
-        left=tuple(left and Left(left.age + 1, left.uid, _older(left.known_age)) for left in config.left),
-        replaced=tuple(tries and Tries(tries.times, tries.age + 1, tries.uid) for tries in config.replaced),
-        moved=tuple(tries and Tries(tries.times, tries.age + 1, tries.uid) for tries in config.moved),
-        renamed=tuple(tries and Tries(tries.times, tries.age + 1, tries.uid) for tries in config.renamed),
+        left=tuple(
+            left and Left(left.age + 1, left.uid, _older(left.known_age)) for left in config.left
+        ),
+        replaced=tuple(
+            tries and Tries(tries.times, tries.age + 1, tries.uid) for tries in config.replaced
+        ),
+        moved=tuple(
+            tries and Tries(tries.times, tries.age + 1, tries.uid) for tries in config.moved
+        ),
+        renamed=tuple(
+            tries and Tries(tries.times, tries.age + 1, tries.uid) for tries in config.renamed
+        ),
     )
     if launcher:
         shown_age = _older(launcher.shown_age)
         age = launcher.age + bool(setup.suspensions)
-        launcher = launcher._replace(delivering_age=launcher.delivering_age + 1, shown_age=shown_age, age=age)
+        launcher = launcher._replace(
+            delivering_age=launcher.delivering_age + 1, shown_age=shown_age, age=age
+        )
     return world._replace(
         config=older,
         launcher=launcher,
         pods=tuple(pod and _older_pod(pod) for pod in world.pods),
         probes=tuple(probe and _older_probe(probe) for probe in world.probes),
         node=world.node._replace(young=False),
-        watch=tuple(_looked(world, index) if setup.watched else None for index in range(setup.size)),
+        watch=tuple(
+            _looked(world, index) if setup.watched else None for index in range(setup.size)
+        ),
     )
 
 
 def _looked(world: World, index: int) -> Watch | None:
     """Published workers are looked into seldom; here it is at each tick, for what counts is how they are for long."""
     pod, before = world.pods[index], world.watch[index] or Watch()
-    if pod is None or pod.phase != READY or pod.going or not hosts_of(1 << index, world.config.hosts):
+    if (
+        pod is None
+        or pod.phase != READY
+        or pod.going
+        or not hosts_of(1 << index, world.config.hosts)
+    ):
         return None
     if hosts_of(1 << index, world.ranks):
         return Watch(busy_seen=True)

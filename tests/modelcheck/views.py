@@ -87,7 +87,9 @@ def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
     shown = config_map_of(config)
     looks = [_probe(probe, watch) for probe, watch in zip(world.probes, world.watch, strict=True)]
     placed = [
-        _worker(index, pod, probe) for index, (pod, probe) in enumerate(zip(seen.pods, looks, strict=True)) if pod
+        _worker(index, pod, probe)
+        for index, (pod, probe) in enumerate(zip(seen.pods, looks, strict=True))
+        if pod
     ]
     facts = msgspec.structs.replace(
         FACTS,
@@ -108,7 +110,9 @@ def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
         workers=tuple(pod for pod in placed if names.GATE_PARKED not in pod.facts.gates),
         placeholders=tuple(pod for pod in placed if names.GATE_PARKED in pod.facts.gates),
         former={names.worker(JOB, index): DRAINED for index in members(world.drained)},
-        launcher=_launcher(seen, seen.launcher, shown, config.dropped_age) if seen.launcher else None,
+        launcher=_launcher(seen, seen.launcher, shown, config.dropped_age)
+        if seen.launcher
+        else None,
         config=shown,
         role=role(*members(world.role)),
     )
@@ -119,7 +123,11 @@ def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
 def _looked(view: model.JobView) -> model.JobView:
     """Return the view after a look for execs into nodes that are gone, which found none."""
     look, _ = frozen_execs.look(derive(view, now=NOW))
-    return but(view, launcher=but(look.launcher, held=Held(asked_at=NOW, about=look.about))) if look else view
+    return (
+        but(view, launcher=but(look.launcher, held=Held(asked_at=NOW, about=look.about)))
+        if look
+        else view
+    )
 
 
 def has_drained(world: World, index: int, *, setup: Setup) -> bool:
@@ -140,7 +148,9 @@ def _worker(index: int, pod: Pod, probe: pod_facts.Probe) -> pod_facts.Worker:
         phase={READY: "Running", FAILED: "Failed"}.get(pod.phase, "Pending"),
         containers=("main",),
         created_at=HELD_SINCE if pod.before else _long_ago(pod.created_age),
-        node="" if pod.gated or pod.placeholder else "n",  # its containers may run there before the kubelet has said so
+        node=""
+        if pod.gated or pod.placeholder
+        else "n",  # its containers may run there before the kubelet has said so
         gates=(*(GATES if pod.gated else ()), *((names.GATE_PARKED,) if pod.placeholder else ())),
         node_gone_at=0.0 if pod.lost_age == NEVER else _long_ago(pod.lost_age),
         ready_at=at(pod.ready_age) if pod.phase == READY else None,
@@ -173,11 +183,17 @@ def _watched(watch: Watch) -> pod_facts.Probe:
     if watch.idle_age == NEVER:
         return pod_facts.Probe(busy_seen=True, busy_at=NOW, asked_at=NOW)
     # The longest age stands for all that are longer.
-    since = NOW - lost_ranks.NEVER_TRAINED_AFTER if watch.idle_age >= LONGEST_IDLE else at(watch.idle_age)
+    since = (
+        NOW - lost_ranks.NEVER_TRAINED_AFTER
+        if watch.idle_age >= LONGEST_IDLE
+        else at(watch.idle_age)
+    )
     return pod_facts.Probe(busy_seen=watch.busy_seen, idle_since=since, idle_at=NOW, asked_at=NOW)
 
 
-def _launcher(seen: Seen, launcher: Launcher, config: model.Config, dropped_age: int) -> pod_facts.Launcher:
+def _launcher(
+    seen: Seen, launcher: Launcher, config: model.Config, dropped_age: int
+) -> pod_facts.Launcher:
     facts = PodFacts(
         metadata=ref(names.launcher(JOB), uid=str(launcher.uid)),
         role=names.ROLE_LAUNCHER,
@@ -188,11 +204,15 @@ def _launcher(seen: Seen, launcher: Launcher, config: model.Config, dropped_age:
         created_at=_created_at(seen, launcher, dropped_age),
         gates=GATES if launcher.gated else (),
         delivering_since=at(launcher.delivering_age) if launcher.phase == DELIVERING else None,
-        refreshed=None if launcher.shown_age == NEVER else config_map.mark(config, at=at(launcher.shown_age)),
+        refreshed=None
+        if launcher.shown_age == NEVER
+        else config_map.mark(config, at=at(launcher.shown_age)),
         deleting=launcher.going,
         grouped=True,
     )
-    return pod_facts.Launcher(facts=facts, ended_at=NOW - ENDED_FOR if launcher.phase == FINISHED else None)
+    return pod_facts.Launcher(
+        facts=facts, ended_at=NOW - ENDED_FOR if launcher.phase == FINISHED else None
+    )
 
 
 def _created_at(seen: Seen, launcher: Launcher, dropped_age: int) -> float:
@@ -204,7 +224,9 @@ def _created_at(seen: Seen, launcher: Launcher, dropped_age: int) -> float:
 def config_map_of(config: Config) -> model.Config:
     """Return the ConfigMap that the controller reads."""
     hosts = sorted(map(numbers, members(config.hosts)))
-    script = names.discover_hosts([names.host(names.worker(JOB, index), number) for index, number in hosts], slots=1)
+    script = names.discover_hosts(
+        [names.host(names.worker(JOB, index), number) for index, number in hosts], slots=1
+    )
     facts = ConfigFacts(
         metadata=ref(names.config_map(JOB)),
         script=script,
@@ -224,15 +246,27 @@ def _memory(config: Config) -> memory.Memory:
         added_at=at(config.changed_age),
         removed_at=at(config.changed_age),
         dropped_at=at(config.dropped_age),
-        replaced={names.worker(JOB, i): _tries(i, tries) for i, tries in enumerate(config.replaced) if tries},
-        moved={names.worker(JOB, i): _tries(i, tries) for i, tries in enumerate(config.moved) if tries},
+        replaced={
+            names.worker(JOB, i): _tries(i, tries)
+            for i, tries in enumerate(config.replaced)
+            if tries
+        },
+        moved={
+            names.worker(JOB, i): _tries(i, tries) for i, tries in enumerate(config.moved) if tries
+        },
         hosts={names.worker(JOB, i): _name(i, name) for i, name in enumerate(config.names) if name},
-        renamed={names.worker(JOB, i): _tries(i, tries) for i, tries in enumerate(config.renamed) if tries},
+        renamed={
+            names.worker(JOB, i): _tries(i, tries)
+            for i, tries in enumerate(config.renamed)
+            if tries
+        },
     )
 
 
 def _left(index: int, left: Left) -> memory.Left:
-    return memory.Left(pod=fingerprint(index, left.uid), at=at(left.age), known_at=at(left.known_age))
+    return memory.Left(
+        pod=fingerprint(index, left.uid), at=at(left.age), known_at=at(left.known_age)
+    )
 
 
 def _name(index: int, name: Name) -> memory.Host:

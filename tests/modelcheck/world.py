@@ -1,9 +1,10 @@
 """The state of one job's whole world, small enough that all of them can be visited.
 
-Workers are numbers, sets of them are bit masks, and so are sets of hosts: bit `number * MOST + index` is the host name
-of that number of a worker. Times are ages in ticks of TICK seconds, cut off where more makes no difference. A tick is
-as long as a change takes to settle, and longer than a touched launcher and its driver need to read a new list;
-whatever happens within a tick, happens in every order.
+Workers are numbers, sets of them are bit masks, and so are sets of hosts: bit `number * MOST +
+index` is the host name of that number of a worker. Times are ages in ticks of TICK seconds, cut off
+where more makes no difference. A tick is as long as a change takes to settle, and longer than a
+touched launcher and its driver need to read a new list; whatever happens within a tick, happens in
+every order.
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +15,8 @@ from mpijob_elastic.model.policy import Policy
 TICK = 3.0
 # Workers at most.
 MOST = 4
-# Ages that make no further difference, in ticks: of a drain, of anything that waits for ten seconds.
+# Ages that make no further difference, in ticks: of a drain, of anything that waits for ten
+# seconds.
 LONGEST_DRAIN = 3
 TEN_SECONDS = 4
 # Of a pod without a gate that a suspended job may delete (decide.stop).
@@ -65,9 +67,9 @@ class Job(NamedTuple):
 class Pod(NamedTuple):
     """A worker pod; uid tells incarnations of one name apart. doomed: its node is about to go.
 
-    lost_age: since its node was deleted, NEVER while that is there.
-    gentle: for how many ticks its ranks still have time to leave after somebody else deleted it.
-    gated: it waits at our scheduling gate. before: it was there before the launcher. placeholder: it waits for good.
+    lost_age: since its node was deleted, NEVER while that is there. gentle: for how many ticks its
+    ranks still have time to leave after somebody else deleted it. gated: it waits at our scheduling
+    gate. before: it was there before the launcher. placeholder: it waits for good.
     """
 
     phase: int = PENDING
@@ -91,8 +93,8 @@ class Pod(NamedTuple):
 class Launcher(NamedTuple):
     """The launcher pod, as the API server has it. older: than the last drop of a name from the hostfile.
 
-    delivering_age: of kubectl-delivery; shown_age: since it was touched for what is published, NEVER where it was not.
-    gated: as for a pod. age: since its creation, where it may be suspended.
+    delivering_age: of kubectl-delivery; shown_age: since it was touched for what is published,
+    NEVER where it was not. gated: as for a pod. age: since its creation, where it may be suspended.
     """
 
     phase: int = WAITING
@@ -108,9 +110,10 @@ class Launcher(NamedTuple):
 class Node(NamedTuple):
     """The state that only the launcher's node knows. known: hosts that the driver has read; mounted: hosts in its file.
 
-    young: the launcher was created within this tick. unseen: what kubectl-delivery still waits for. owes: what a touch
-    has yet to bring about, the sync of the file or its reading. black: hosts that the driver never uses again, for a
-    rank died there. maps: whether kubexec.sh as it is mounted finds the pod of a numbered host.
+    young: the launcher was created within this tick. unseen: what kubectl-delivery still waits for.
+    owes: what a touch has yet to bring about, the sync of the file or its reading. black: hosts
+    that the driver never uses again, for a rank died there. maps: whether kubexec.sh as it is
+    mounted finds the pod of a numbered host.
     """
 
     young: bool = True
@@ -194,12 +197,12 @@ class Seen(NamedTuple):
 class World(NamedTuple):
     """Everything. ranks: hosts in which a rank lives; edits, faults: how many may still happen.
 
-    orphans: hosts in which ranks live whose launcher was deleted at once, and may not have ended yet.
-    suspensions, parks: as edits.
+    orphans: hosts in which ranks live whose launcher was deleted at once, and may not have ended
+    yet. suspensions, parks: as edits.
 
-    probes: what exec has shown of workers that left the list; drained: workers that did so and are gone, and of which
-    that has shown that they had drained; watch: what it has shown of published workers.
-    late: what the caches still show, None where they are up to date.
+    probes: what exec has shown of workers that left the list; drained: workers that did so and are
+    gone, and of which that has shown that they had drained; watch: what it has shown of published
+    workers. late: what the caches still show, None where they are up to date.
     """
 
     job: Job
@@ -229,8 +232,9 @@ class World(NamedTuple):
 class Setup:
     """One bounded world. size: most workers. faults: which may happen. late_caches: whether they may lag.
 
-    watched: whether published workers are looked into. unplaced: workers that no node ever takes. suspensions: how
-    often its user may suspend or resume the job. parks: how often its user may park the first worker or have it back.
+    watched: whether published workers are looked into. unplaced: workers that no node ever takes.
+    suspensions: how often its user may suspend or resume the job. parks: how often its user may
+    park the first worker or have it back.
     """
 
     size: int
@@ -276,14 +280,20 @@ def hosts_of(workers: int, hosts: int) -> int:
 def first(setup: Setup) -> World:
     """A job that trains at rest on its first size, or a job that was only just created."""
     start, nothing = (1 << setup.start) - 1, (None,) * setup.size
-    pods = tuple(Pod(phase=READY, ready_age=1) if index < setup.start else None for index in range(setup.size))
+    pods = tuple(
+        Pod(phase=READY, ready_age=1) if index < setup.start else None
+        for index in range(setup.size)
+    )
     config = Config(
         hosts=start if setup.running else 0,
         hostfile=start,
         left=nothing,
         replaced=nothing,
         moved=nothing,
-        names=tuple(Name(0, 0) if setup.running and index < setup.start else None for index in range(setup.size)),
+        names=tuple(
+            Name(0, 0) if setup.running and index < setup.start else None
+            for index in range(setup.size)
+        ),
         renamed=nothing,
     )
     return World(

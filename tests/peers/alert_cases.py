@@ -1,6 +1,7 @@
 """What each alert of the overlay `prometheus` fires on, and what it must not fire on.
 
-Series are in promtool's notation: `1+0x9` is ten samples of 1, `_x9` nine missing samples. Samples are 30 s apart.
+Series are in promtool's notation: `1+0x9` is ten samples of 1, `_x9` nine missing samples. Samples
+are 30 s apart.
 """
 
 from collections.abc import Mapping
@@ -86,9 +87,16 @@ FIRES = (
     Case("two lead", 11, {STANDBY: f"0+0x9 1+0{HOURS}"}, "NoLeader", shown=("2",)),
     Case("no webhook answers", 11, dict.fromkeys(WEBHOOKS, f"1+0x9 0+0{HOURS}"), "WebhookDown"),
     Case("no webhook is there", 11, dict.fromkeys(WEBHOOKS, "1+0x9 stale"), "WebhookDown"),
-    Case("the certificate has 23 hours left", 16, {EXPIRY: f"82800+0{HOURS}"}, "CertificateExpires"),
+    Case(
+        "the certificate has 23 hours left", 16, {EXPIRY: f"82800+0{HOURS}"}, "CertificateExpires"
+    ),
     Case("reviews end with errors", 12, {reviews("error"): f"0+1{HOURS}"}, "WebhookFails"),
-    Case("objects are unreadable, from the first on", 22, {reviews("unreadable"): f"_x20 1+1{HOURS}"}, "WebhookFails"),
+    Case(
+        "objects are unreadable, from the first on",
+        22,
+        {reviews("unreadable"): f"_x20 1+1{HOURS}"},
+        "WebhookFails",
+    ),
     Case(
         "a review in ten takes two seconds",
         12,
@@ -105,7 +113,9 @@ FIRES = (
         shown=("pods", "5m 30s"),
     ),
     Case("a job cannot be read", 21, {UNREADABLE: f"0+0x9 1+0{HOURS}"}, "ObjectsUnreadable"),
-    Case("the webhook cannot read a job", 21, {OF_WEBHOOK: f"0+0x9 1+0{HOURS}"}, "ObjectsUnreadable"),
+    Case(
+        "the webhook cannot read a job", 21, {OF_WEBHOOK: f"0+0x9 1+0{HOURS}"}, "ObjectsUnreadable"
+    ),
     Case("jobs wait", 6, {QUEUE: f"60+15{HOURS}"}, "QueueStuck", shown=("4m 0s",)),
     Case(
         "writes are forbidden, which is tried once a minute",
@@ -116,7 +126,12 @@ FIRES = (
         shown=("configmaps",),
     ),
     Case("jobs fail four times a minute", 26, {FAILURES: f"0+2{HOURS}"}, "JobsFail", shown=("60",)),
-    Case("a worker is deleted with its ranks", 6, {deleted("timeout"): f"0+0x9 1+0{HOURS}"}, "DrainsTimeOut"),
+    Case(
+        "a worker is deleted with its ranks",
+        6,
+        {deleted("timeout"): f"0+0x9 1+0{HOURS}"},
+        "DrainsTimeOut",
+    ),
 )
 QUIET = (
     Case("health", 150, {}),

@@ -9,7 +9,9 @@ from mpijob_elastic.install.overlays import Overlay
 
 def spec() -> Any:
     """Return the spec of the PrometheusRule, which is a rule file."""
-    [rule] = [one for one in overlays.rendered(Overlay.PROMETHEUS) if one["kind"] == "PrometheusRule"]
+    [rule] = [
+        one for one in overlays.rendered(Overlay.PROMETHEUS) if one["kind"] == "PrometheusRule"
+    ]
     return rule["spec"]
 
 

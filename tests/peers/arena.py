@@ -31,16 +31,27 @@ class Arena:
     def env(self) -> dict[str, str]:
         """Its environment."""
         path = f"{self.home}/bin:{os.environ['PATH']}"
-        ours = {"HOME": str(self.home), "KUBECONFIG": str(self.kubeconfig), "TMPDIR": str(self.home)}
+        ours = {
+            "HOME": str(self.home),
+            "KUBECONFIG": str(self.kubeconfig),
+            "TMPDIR": str(self.home),
+        }
         return {**os.environ, **ours, "PATH": path, "TZ": "UTC"}
 
     def command(self, *words: str) -> list[str]:
         """Return the whole command."""
-        return [str(self.program), f"--config={self.kubeconfig}", f"--namespace={self.namespace}", *words]
+        return [
+            str(self.program),
+            f"--config={self.kubeconfig}",
+            f"--namespace={self.namespace}",
+            *words,
+        ]
 
     def run(self, *words: str) -> tuple[int, str]:
         """Return the exit code and what it prints; its log is on standard error."""
-        done = subprocess.run(self.command(*words), env=self.env, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            self.command(*words), env=self.env, capture_output=True, text=True, check=False
+        )
         return done.returncode, done.stdout or done.stderr
 
     def row(self, *words: str) -> dict[str, str]:
@@ -56,12 +67,16 @@ class Arena:
 def page(text: str) -> tuple[dict[str, str], Rows]:
     """Return the facts and the rows of pods of a page on a job."""
     facts, _, rest = text.partition("Instances:\n")
-    return named(facts), [row for row in table(rest.partition("\n\n")[0]) if not row["NAME"].startswith("-")]
+    return named(facts), [
+        row for row in table(rest.partition("\n\n")[0]) if not row["NAME"].startswith("-")
+    ]
 
 
 def table(text: str) -> Rows:
     """Return the rows of a table by their headings."""
-    header, *rows = (re.split(r"\s{2,}", line.strip()) for line in text.splitlines() if line.strip())
+    header, *rows = (
+        re.split(r"\s{2,}", line.strip()) for line in text.splitlines() if line.strip()
+    )
     return [dict(zip(header, row, strict=True)) for row in rows]
 
 

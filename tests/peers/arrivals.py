@@ -24,7 +24,10 @@ class Arrival:
 
 
 def arrivals(seed: int, *, seconds: float) -> list[Arrival]:
-    """Return the jobs that come in that time, the first at once. A shorter time gives the beginning of a longer one."""
+    """Return the jobs that come in that time, the first at once.
+
+    A shorter time gives the beginning of a longer one.
+    """
     found: list[Arrival] = []
     for kind, rate in (("low", LOW), ("high", HIGH)):
         chance = Random(f"{seed} {kind}")
@@ -42,8 +45,9 @@ def arrivals(seed: int, *, seconds: float) -> list[Arrival]:
 class Progress:
     """A job's training in GPU-seconds. done: what counts; lost: what was done twice; started_at: of its first step.
 
-    A GPU trains from when its host is listed and the launcher runs, but for the seconds that Horovod needs to form a
-    ring (bench/spot/tally.py). A launcher that starts again goes on from the last checkpoint.
+    A GPU trains from when its host is listed and the launcher runs, but for the seconds that
+    Horovod needs to form a ring (bench/spot/tally.py). A launcher that starts again goes on from
+    the last checkpoint.
     """
 
     arrival: Arrival

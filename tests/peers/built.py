@@ -20,5 +20,7 @@ def peer(name: str) -> Path:
         pytest.skip(f"{name} is not among PEERS")
     path = built_peer(name)
     if path is None:
-        (pytest.skip if NAMED is None else pytest.fail)(f"{name} is not built here: make test-peers")
+        (pytest.skip if NAMED is None else pytest.fail)(
+            f"{name} is not built here: make test-peers"
+        )
     return path

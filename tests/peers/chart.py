@@ -16,10 +16,18 @@ HOOK = "helm.sh/hook"
 
 
 def run(
-    helm: Path, *arguments: str, values: Mapping[str, Any] | None = None, namespace: str = names.NAMESPACE
+    helm: Path,
+    *arguments: str,
+    values: Mapping[str, Any] | None = None,
+    namespace: str = names.NAMESPACE,
 ) -> subprocess.CompletedProcess[str]:
     """Run helm, with values where its command takes some."""
-    command = [str(helm), *arguments, f"--namespace={namespace}", *(["--values=-"] if values else [])]
+    command = [
+        str(helm),
+        *arguments,
+        f"--namespace={namespace}",
+        *(["--values=-"] if values else []),
+    ]
     text = yaml.safe_dump(dict(values or {}))
     return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
 
@@ -28,7 +36,9 @@ def rendered(
     helm: Path, values: Mapping[str, Any], *, kubernetes: str = KUBERNETES, chart: Path = CHART
 ) -> dict[Identity, Manifest]:
     """Return the objects of a release, without its hooks."""
-    done = run(helm, "template", "release", str(chart), f"--kube-version={kubernetes}", values=values)
+    done = run(
+        helm, "template", "release", str(chart), f"--kube-version={kubernetes}", values=values
+    )
     assert done.returncode == 0, done.stderr
     found = [one for one in yaml.safe_load_all(done.stdout) if one]
     for one in found:
@@ -39,6 +49,8 @@ def rendered(
 
 def refusal(helm: Path, values: Mapping[str, Any]) -> str:
     """Return why helm refuses these values."""
-    done = run(helm, "template", "release", str(CHART), f"--kube-version={KUBERNETES}", values=values)
+    done = run(
+        helm, "template", "release", str(CHART), f"--kube-version={KUBERNETES}", values=values
+    )
     assert done.returncode, done.stdout
     return done.stderr

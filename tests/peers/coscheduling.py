@@ -11,7 +11,8 @@ from tests.lab.definitions import SCHEDULER_PLUGINS, served
 from tests.peers.processes import BACKS_OFF, running
 
 NAME = "coscheduler"
-# No deleted pod wakes what the plugin refused (EventsToRegister in pkg/coscheduling), so time must; the default is 5m.
+# No deleted pod wakes what the plugin refused (EventsToRegister in pkg/coscheduling), so time must;
+# the default is 5m.
 TRIED_AGAIN = "30s"
 
 
@@ -19,7 +20,10 @@ TRIED_AGAIN = "30s"
 def scheduling(program: Path, cluster: Cluster, directory: Path) -> Iterator[None]:
     """Schedule as long as the block lasts; `directory` takes files."""
     only = {"enabled": [{"name": "Coscheduling"}]}
-    arguments = {"name": "Coscheduling", "args": {"permitWaitingTimeSeconds": 10, "podGroupBackoffSeconds": 10}}
+    arguments = {
+        "name": "Coscheduling",
+        "args": {"permitWaitingTimeSeconds": 10, "podGroupBackoffSeconds": 10},
+    }
     profile = {
         "schedulerName": NAME,
         "plugins": {"multiPoint": only, "queueSort": {**only, "disabled": [{"name": "*"}]}},
@@ -35,7 +39,19 @@ def scheduling(program: Path, cluster: Cluster, directory: Path) -> Iterator[Non
     file = directory / "scheduler.yaml"
     file.write_text(json.dumps(configuration))
     [port] = free_ports(1)
-    command = [str(program), f"--config={file}", "--bind-address=127.0.0.1", f"--secure-port={port}"]
-    command += [f"--cert-dir={directory}", f"--pod-max-in-unschedulable-pods-duration={TRIED_AGAIN}", BACKS_OFF]
-    with served(cluster, SCHEDULER_PLUGINS, directory), running(command, directory / "coscheduler.log"):
+    command = [
+        str(program),
+        f"--config={file}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+    ]
+    command += [
+        f"--cert-dir={directory}",
+        f"--pod-max-in-unschedulable-pods-duration={TRIED_AGAIN}",
+        BACKS_OFF,
+    ]
+    with (
+        served(cluster, SCHEDULER_PLUGINS, directory),
+        running(command, directory / "coscheduler.log"),
+    ):
         yield

@@ -1,7 +1,8 @@
 """What et-operator does to a TrainingJob as far as Arena sees it: pods come and go, and a phase is said.
 
-It stands in for the operator, whose Go module cannot be had from the module proxy. The labels, names and phases are
-from its source (https://github.com/AliyunContainerService/et-operator, pkg/controllers).
+It stands in for the operator, whose Go module cannot be had from the module proxy. The labels,
+names and phases are from its source (https://github.com/AliyunContainerService/et-operator,
+pkg/controllers).
 """
 
 import json
@@ -25,11 +26,15 @@ class TrainingJob:
 
     def kubectl(self, *words: str, body: Object | None = None) -> str:
         """Run kubectl in its namespace; body: what it reads."""
-        return self.cluster.kubectl(*words, f"--namespace={self.namespace}", stdin=json.dumps(body) if body else None)
+        return self.cluster.kubectl(
+            *words, f"--namespace={self.namespace}", stdin=json.dumps(body) if body else None
+        )
 
     def read(self) -> Object:
         """Return the object."""
-        found: Object = json.loads(self.kubectl("get", TRAINING_JOBS.plural, self.name, "-o", "json"))
+        found: Object = json.loads(
+            self.kubectl("get", TRAINING_JOBS.plural, self.name, "-o", "json")
+        )
         return found
 
     def start(self) -> None:
@@ -44,19 +49,34 @@ class TrainingJob:
         """Create a pod of the template, and wait until it runs."""
         job = self.read()
         template = job["spec"]["etReplicaSpecs"][role]["template"]
-        ours = {"group-name": "kai.alibabacloud.com", "training-job-name": self.name, "training-job-role": role}
-        metadata = {**template["metadata"], "name": pod, "labels": {**template["metadata"]["labels"], **ours}}
+        ours = {
+            "group-name": "kai.alibabacloud.com",
+            "training-job-name": self.name,
+            "training-job-role": role,
+        }
+        metadata = {
+            **template["metadata"],
+            "name": pod,
+            "labels": {**template["metadata"]["labels"], **ours},
+        }
         owner = {key: job[key] for key in ("apiVersion", "kind")} | {
             key: job["metadata"][key] for key in ("name", "uid")
         }
         metadata["ownerReferences"] = [{**owner, "controller": True}]
         spec = {**template["spec"], "restartPolicy": "Never"}
-        self.kubectl("create", "-f", "-", body={"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        self.kubectl(
+            "create",
+            "-f",
+            "-",
+            body={"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec},
+        )
         self.kubectl("wait", "--for=condition=Ready", "--timeout=60s", f"pod/{pod}")
 
     def say(self, phase: str) -> None:
         """Say its phase."""
-        patch = {"status": {"phase": phase, "conditions": [], "replicaStatuses": {}, "restartCount": 0}}
+        patch = {
+            "status": {"phase": phase, "conditions": [], "replicaStatuses": {}, "restartCount": 0}
+        }
         self.kubectl(
             "patch",
             TRAINING_JOBS.plural,

@@ -36,28 +36,41 @@ def kueue_serves(
 
 
 @pytest.fixture(scope="module")
-def volcano(cluster: Cluster, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def volcano(
+    cluster: Cluster, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
     """Volcano's scheduler, with its definitions in place of the lab's."""
     directory = tmp_path_factory.mktemp("volcano")
-    yield from _beside(programs, volcano_scheduler.scheduling(peer("volcano-scheduler"), cluster, directory))
+    yield from _beside(
+        programs, volcano_scheduler.scheduling(peer("volcano-scheduler"), cluster, directory)
+    )
 
 
 @pytest.fixture(scope="module")
-def coscheduler(cluster: Cluster, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def coscheduler(
+    cluster: Cluster, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
     """kube-scheduler with the plugin Coscheduling, and its definitions."""
     directory = tmp_path_factory.mktemp("coscheduling")
-    yield from _beside(programs, coscheduling.scheduling(peer(coscheduling.NAME), cluster, directory))
+    yield from _beside(
+        programs, coscheduling.scheduling(peer(coscheduling.NAME), cluster, directory)
+    )
 
 
 @pytest.fixture(scope="module")
-def koord_scheduler(cluster: Cluster, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def koord_scheduler(
+    cluster: Cluster, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
     """Koordinator's scheduler, with its definitions."""
     directory = tmp_path_factory.mktemp("koordinator")
     yield from _beside(programs, koordinator.scheduling(peer(koordinator.NAME), cluster, directory))
 
 
 def _beside(programs: OnDemand, scheduling: AbstractContextManager[None]) -> Iterator[None]:
-    """Schedule for a module. Ours ask once a minute whether PodGroups are served, so they start again with each."""
+    """Schedule for a module.
+
+    Ours ask once a minute whether PodGroups are served, so they start again with each.
+    """
     programs.keep(())
     with scheduling:
         yield

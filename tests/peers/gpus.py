@@ -16,7 +16,8 @@ from tests.lab.pools import POOL, make_nodes, remove_nodes
 from tests.lab.waiting import seen
 
 PRIORITY = Resource(group="scheduling.k8s.io", plural="priorityclasses", kind="PriorityClass")
-# kube-scheduler's podMaxBackoffSeconds and one more: pods that are backing off would be tried after the others.
+# kube-scheduler's podMaxBackoffSeconds and one more: pods that are backing off would be tried after
+# the others.
 BACKED_OFF = 11.0
 SCHEDULED = 3.0  # seconds in which a scheduler has seen its pods, and is ready to try them again
 
@@ -34,9 +35,13 @@ async def few(client: ApiWriter) -> AsyncIterator[str]:
 async def half(client: ApiWriter, pool: str, index: int = 1) -> AsyncIterator[None]:
     """Keep a node of a pool closed as long as the block lasts."""
     node = resources.NODES.path(None, f"{pool}-{index}")
-    await client.patch_object(node, body={"spec": {"unschedulable": True}}, content_type=MERGE_PATCH)
+    await client.patch_object(
+        node, body={"spec": {"unschedulable": True}}, content_type=MERGE_PATCH
+    )
     yield
-    await client.patch_object(node, body={"spec": {"unschedulable": None}}, content_type=MERGE_PATCH)
+    await client.patch_object(
+        node, body={"spec": {"unschedulable": None}}, content_type=MERGE_PATCH
+    )
 
 
 @asynccontextmanager
@@ -46,15 +51,25 @@ async def priority(client: ApiWriter, pool: str, *, takes: bool) -> AsyncIterato
     takes: whether its pods preempt others.
     """
     name, policy = f"high-{pool}", "PreemptLowerPriority" if takes else "Never"
-    body: Object = {"apiVersion": PRIORITY.api_version, "kind": PRIORITY.kind, "metadata": {"name": name}}
-    await client.create_object(PRIORITY.path(), body=body | {"value": 1000, "preemptionPolicy": policy})
+    body: Object = {
+        "apiVersion": PRIORITY.api_version,
+        "kind": PRIORITY.kind,
+        "metadata": {"name": name},
+    }
+    await client.create_object(
+        PRIORITY.path(), body=body | {"value": 1000, "preemptionPolicy": policy}
+    )
     yield {"priorityClassName": name}
     await client.delete_object(PRIORITY.path(None, name))
 
 
 def on_gpu(pool: str, **spec: str) -> Object:
     """Return the spec of a worker with a GPU on that pool."""
-    gpu = {"name": "worker", "image": "horovod:test", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    gpu = {
+        "name": "worker",
+        "image": "horovod:test",
+        "resources": {"limits": {"nvidia.com/gpu": "1"}},
+    }
     return {"nodeSelector": {POOL: pool}, "containers": [gpu], **spec}
 
 
@@ -94,14 +109,17 @@ async def compete(
 ) -> dict[str, int]:
     """Let two jobs of four workers want four GPUs, of which half come later; return how many each has then.
 
-    create: makes a job of four with that in the specs of its pods. The second job is more urgent, so that it gets what
-    comes later, and takes nothing from others. rest: seconds until the scheduler is ready to try pods again.
+    create: makes a job of four with that in the specs of its pods. The second job is more urgent,
+    so that it gets what comes later, and takes nothing from others. rest: seconds until the
+    scheduler is ready to try pods again.
     """
     async with priority(one.client, pool, takes=False) as urgent:
         async with half(one.client, pool):
             for job, more in ((one, {}), (two, urgent)):
                 await create(job, more)
-                await job.until(lambda state: len(state.workers) == 4 and state.launcher is not None, "its pods")
+                await job.until(
+                    lambda state: len(state.workers) == 4 and state.launcher is not None, "its pods"
+                )
                 await asyncio.sleep(rest)
 
         async def found() -> dict[str, int]:
@@ -121,7 +139,10 @@ async def start_without(waits: Job, other: Job) -> None:
 
 async def shrink_and_grow(job: Job) -> None:
     """Let a job of five workers with a least size of two, for four GPUs, start, shrink, replace a worker, and grow."""
-    await job.until(lambda state: len(bound(state)) == 5 and len(state.hosts) == 4, "the four for which there is room")
+    await job.until(
+        lambda state: len(bound(state)) == 5 and len(state.hosts) == 4,
+        "the four for which there is room",
+    )
     await job.told("PodGroupCreated", "3 at least")
     await job.scale(3)
     await job.settled(3)
@@ -141,11 +162,18 @@ async def preempted(
 ) -> tuple[State, State]:
     """Let a job of higher priority take two of the four GPUs of a job, and give them back.
 
-    Return the job before, and when it trains on two. labels, theirs: of both MPIJobs. spec: of the pods.
+    Return the job before, and when it trains on two. labels, theirs: of both MPIJobs. spec: of the
+    pods.
     """
     urgent = replace(job, name="urgent")
     worker = on_gpu(pool, **spec)
-    await job.create(replicas=4, annotations=annotations, job_labels=labels, worker_spec=worker, launcher_spec={**spec})
+    await job.create(
+        replicas=4,
+        annotations=annotations,
+        job_labels=labels,
+        worker_spec=worker,
+        launcher_spec={**spec},
+    )
     before = await job.settled(4)
     async with priority(job.client, pool, takes=True) as high:
         gang = {"mpijob-elastic/gang": annotations["mpijob-elastic/gang"]}
@@ -160,7 +188,9 @@ async def preempted(
     after = await job.until(lambda state: len(state.hosts) == 2, "it goes on with two")
     # The mark of a pod and its end may be seen as one, and then it is simply lost.
     told = {"Disruption", "HostsLost"}
-    await seen(job.events, lambda found: bool(told & {reason for reason, _ in found}), "why workers left")
+    await seen(
+        job.events, lambda found: bool(told & {reason for reason, _ in found}), "why workers left"
+    )
     await urgent.delete()
     await job.until(lambda state: len(state.hosts) == 4, "it is whole again")
     return before, after

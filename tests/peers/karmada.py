@@ -20,8 +20,17 @@ class Interpreter:
     directory: Path
 
     def run(self, *arguments: str) -> str:
-        """Return what it prints. It ends well even if a script fails, so its errors must be empty, too."""
-        command = [str(self.program), "interpret", "-f", str(EXAMPLES / "interpreter.yaml"), *arguments]
+        """Return what it prints.
+
+        It ends well even if a script fails, so its errors must be empty, too.
+        """
+        command = [
+            str(self.program),
+            "interpret",
+            "-f",
+            str(EXAMPLES / "interpreter.yaml"),
+            *arguments,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
         return done.stdout

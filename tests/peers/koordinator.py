@@ -16,7 +16,9 @@ from tests.lab.job import Object
 from tests.peers.processes import BACKS_OFF, running
 
 NAME = "koord-scheduler"
-QUOTAS = Resource(group="scheduling.sigs.k8s.io", version="v1alpha1", plural="elasticquotas", kind="ElasticQuota")
+QUOTAS = Resource(
+    group="scheduling.sigs.k8s.io", version="v1alpha1", plural="elasticquotas", kind="ElasticQuota"
+)
 PAGE = Path(__file__).parents[2] / "docs" / "gangs.md"
 # As the page says; by default nothing is revoked.
 REVOKES = {"monitorAllQuotas": True, "delayEvictTime": "30s"}
@@ -28,8 +30,18 @@ _SYSTEM = "koordinator-system"
 def scheduling(program: Path, cluster: Cluster, directory: Path) -> Iterator[None]:
     """Schedule as long as the block lasts; `directory` takes files."""
     [port] = free_ports(1)
-    command = [str(program), f"--config={directory}/scheduler.yaml", "--v=4", "--authentication-skip-lookup=true"]
-    command += ["--bind-address=127.0.0.1", f"--secure-port={port}", f"--cert-dir={directory}", BACKS_OFF]
+    command = [
+        str(program),
+        f"--config={directory}/scheduler.yaml",
+        "--v=4",
+        "--authentication-skip-lookup=true",
+    ]
+    command += [
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--cert-dir={directory}",
+        BACKS_OFF,
+    ]
     with served(cluster, KOORDINATOR, directory) as source:
         (directory / "scheduler.yaml").write_text(yaml.safe_dump(_configuration(source, cluster)))
         cluster.kubectl("create", "namespace", _SYSTEM)  # for the quotas that it makes
@@ -56,7 +68,9 @@ def _configuration(source: Path, cluster: Cluster) -> Object:
 
 
 @asynccontextmanager
-async def quota(client: ApiWriter, name: str, *, least: int, most: int, parent: str = "") -> AsyncIterator[Object]:
+async def quota(
+    client: ApiWriter, name: str, *, least: int, most: int, parent: str = ""
+) -> AsyncIterator[Object]:
     """Make a quota of GPUs as long as the block lasts; give the label of an MPIJob that uses it.
 
     parent: the quota that lends to it, and takes back.
@@ -64,6 +78,8 @@ async def quota(client: ApiWriter, name: str, *, least: int, most: int, parent: 
     marks = {f"{_PREFIX}/parent": parent} if parent else {f"{_PREFIX}/is-parent": "true"}
     spec = {"min": {"nvidia.com/gpu": least}, "max": {"nvidia.com/gpu": most}}
     body: Object = {"apiVersion": QUOTAS.api_version, "kind": QUOTAS.kind, "spec": spec}
-    await client.create_object(QUOTAS.path(_SYSTEM), body=body | {"metadata": {"name": name, "labels": marks}})
+    await client.create_object(
+        QUOTAS.path(_SYSTEM), body=body | {"metadata": {"name": name, "labels": marks}}
+    )
     yield {f"{_PREFIX}/name": name}
     await client.delete_object(QUOTAS.path(_SYSTEM, name))

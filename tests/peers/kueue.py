@@ -1,7 +1,7 @@
 """Kueue for a lab's API server: its controllers, and its webhooks for its own kinds.
 
-A process with the administrator's rights. Of Kueue's manifests only definitions and webhook configurations are applied.
-Its integrations with other kinds of jobs are off.
+A process with the administrator's rights. Of Kueue's manifests only definitions and webhook
+configurations are applied. Its integrations with other kinds of jobs are off.
 """
 
 import base64
@@ -48,7 +48,16 @@ class Kueue:
         port, health = free_ports(2)
         file = directory / "configuration.yaml"
         file.write_text(yaml.safe_dump(_configuration(port, health, certificates)))
-        command = ["unshare", "-rm", "sh", "-c", _START, str(certificates), str(self.program), f"--config={file}"]
+        command = [
+            "unshare",
+            "-rm",
+            "sh",
+            "-c",
+            _START,
+            str(certificates),
+            str(self.program),
+            f"--config={file}",
+        ]
         gates = ["--feature-gates=VisibilityOnDemand=false", "--zap-log-level=2"]
         environment = {"KUBECONFIG": str(cluster.kubeconfig)}
         with (
@@ -59,19 +68,29 @@ class Kueue:
             yield
             for kind in ("workloads", "localqueues"):
                 cluster.kubectl("delete", kind, "--all", "--all-namespaces")
-            for kind in ("clusterqueues", "resourceflavors", "admissionchecks"):  # while Kueue takes finalizers off
+            for kind in (
+                "clusterqueues",
+                "resourceflavors",
+                "admissionchecks",
+            ):  # while Kueue takes finalizers off
                 cluster.kubectl("delete", kind, "--all")
 
 
 @contextmanager
-def _called(cluster: Cluster, directory: Path, *, port: int, authority: Authority) -> Iterator[None]:
+def _called(
+    cluster: Cluster, directory: Path, *, port: int, authority: Authority
+) -> Iterator[None]:
     """Have the API server call the webhooks for Kueue's own kinds."""
     module = Path(download(KUEUE.module, directory=directory)["Dir"])
     text = (module / "config/components/webhook/manifests.yaml").read_text()
     bundle = base64.b64encode(authority.certificate.read_bytes()).decode()
-    items = [at_address(manifest, host=LOOPBACK, port=port) for manifest in yaml.safe_load_all(text)]
+    items = [
+        at_address(manifest, host=LOOPBACK, port=port) for manifest in yaml.safe_load_all(text)
+    ]
     for item in items:
-        item["webhooks"] = [hook for hook in item["webhooks"] if hook["rules"][0]["apiGroups"] == [GROUP]]
+        item["webhooks"] = [
+            hook for hook in item["webhooks"] if hook["rules"][0]["apiGroups"] == [GROUP]
+        ]
         for hook in item["webhooks"]:
             hook["clientConfig"]["caBundle"] = bundle
     applied = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})

@@ -10,8 +10,9 @@ from lab.processes import end, spawn
 
 GRACE = 30.0  # seconds to end after SIGTERM
 LOG_LINES = 15
-# As docs/gangs.md says: by default (KEP 5142) pods of a gang that does not fit are tried again at once.
-# Each change of a pod's condition costs mpi-operator one of the ten events a second that it takes up.
+# As docs/gangs.md says: by default (KEP 5142) pods of a gang that does not fit are tried again at
+# once. Each change of a pod's condition costs mpi-operator one of the ten events a second that it
+# takes up.
 BACKS_OFF = "--feature-gates=SchedulerPopFromBackoffQ=false"
 
 

@@ -44,7 +44,10 @@ class Prometheus:
         one = cls(url=f"http://127.0.0.1:{port}", targets=folder / "targets.json")
         one.scrape({})
         (folder / "rules.yaml").write_text(yaml.safe_dump(dict(rules or {"groups": []})))
-        job = {"job_name": f"{names.NAMESPACE}/{names.PROGRAM}", "file_sd_configs": [{"files": [str(one.targets)]}]}
+        job = {
+            "job_name": f"{names.NAMESPACE}/{names.PROGRAM}",
+            "file_sd_configs": [{"files": [str(one.targets)]}],
+        }
         every = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
         config = {"global": every, "scrape_configs": [job, *jobs], "rule_files": ["rules.yaml"]}
         (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
@@ -67,7 +70,9 @@ class Prometheus:
 
     def query(self, promql: str) -> list[dict[str, Any]]:
         """Return the series that a query has now, each with its `metric` and `value`; raise for a wrong query."""
-        found: list[dict[str, Any]] = self._get(f"/api/v1/query?{urllib.parse.urlencode({'query': promql})}")["result"]
+        found: list[dict[str, Any]] = self._get(
+            f"/api/v1/query?{urllib.parse.urlencode({'query': promql})}"
+        )["result"]
         return found
 
     def _get(self, path: str) -> Any:

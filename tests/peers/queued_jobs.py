@@ -15,7 +15,13 @@ from tests.lab.waiting import seen
 Object = dict[str, Any]
 QUICK = {"mpijob-elastic/drain-timeout": "5s", "mpijob-elastic/min-replicas": "2"}
 ONE_GPU = {
-    "containers": [{"name": "worker", "image": "horovod:test", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]
+    "containers": [
+        {
+            "name": "worker",
+            "image": "horovod:test",
+            "resources": {"limits": {"nvidia.com/gpu": "1"}},
+        }
+    ]
 }
 
 
@@ -23,7 +29,9 @@ async def workloads(job: Job, kind: Resource = WORKLOADS) -> dict[str, Object]:
     """Return the job's Workloads by name."""
     raw = await job.client.get(kind.path(job.namespace))
     mine = [
-        item for item in msgspec.json.decode(raw)["items"] if item["metadata"]["ownerReferences"][0]["name"] == job.name
+        item
+        for item in msgspec.json.decode(raw)["items"]
+        if item["metadata"]["ownerReferences"][0]["name"] == job.name
     ]
     return {item["metadata"]["name"]: item for item in mine}
 
@@ -52,7 +60,9 @@ async def stopped(job: Job, queue: str) -> Job:
     await job.create(replicas=3, worker_spec=ONE_GPU, annotations=QUICK, job_labels=labels)
     await job.settled(3)
     rival = Job(client=job.client, namespace=job.namespace, name="rival")
-    await rival.create(replicas=4, worker_spec=ONE_GPU, job_labels={**labels, LABEL_PRIORITY_CLASS: "high"})
+    await rival.create(
+        replicas=4, worker_spec=ONE_GPU, job_labels={**labels, LABEL_PRIORITY_CLASS: "high"}
+    )
     await rival.settled(4)
     await job.told("Suspended", "by Kueue (Preempted to accommodate a workload")
     return rival
@@ -66,4 +76,6 @@ def waits(pod: Object | None) -> bool:
 async def hold(job: Job, pod: str, *, by: str | None = "lab.mpijob-elastic/keep") -> None:
     """Keep a pod that is deleted, as a long grace period does, or let it go."""
     body = {"metadata": {"finalizers": [by] if by else None}}
-    await job.client.patch_object(resources.PODS.path(job.namespace, pod), body=body, content_type=MERGE_PATCH)
+    await job.client.patch_object(
+        resources.PODS.path(job.namespace, pod), body=body, content_type=MERGE_PATCH
+    )

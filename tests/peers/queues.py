@@ -32,7 +32,9 @@ def queue_of_four(cluster: Cluster, namespace: str) -> str:
     """Make the example's queue with its four GPUs, of this namespace alone; return the value of the label."""
     items = example("queues")
     team, local = items["ClusterQueue"], items["LocalQueue"]
-    team["metadata"]["name"] = local["spec"]["clusterQueue"] = local["metadata"]["namespace"] = namespace
+    team["metadata"]["name"] = local["spec"]["clusterQueue"] = local["metadata"]["namespace"] = (
+        namespace
+    )
     for item in (items["ResourceFlavor"], team, local):
         item["apiVersion"] = API
         # Kueue's webhooks may not answer yet.

@@ -18,7 +18,9 @@ _DATA = "..data"
 
 
 @contextmanager
-def mounted(cluster: Cluster, namespace: str, volume: Mapping[str, Any], directory: Path) -> Iterator[None]:
+def mounted(
+    cluster: Cluster, namespace: str, volume: Mapping[str, Any], directory: Path
+) -> Iterator[None]:
     """Follow the Secret of a pod's volume as long as the block lasts; while there is none, the files stay."""
 
     def follow() -> None:
@@ -27,7 +29,9 @@ def mounted(cluster: Cluster, namespace: str, volume: Mapping[str, Any], directo
 
     def write() -> None:
         content = _content(cluster, namespace, volume["secret"])
-        if {name: (directory / name).read_bytes() for name in content if (directory / name).exists()} != content:
+        if {
+            name: (directory / name).read_bytes() for name in content if (directory / name).exists()
+        } != content:
             _replace(directory, content)
 
     write()
@@ -36,7 +40,9 @@ def mounted(cluster: Cluster, namespace: str, volume: Mapping[str, Any], directo
 
 
 def _content(cluster: Cluster, namespace: str, source: Mapping[str, Any]) -> dict[str, bytes]:
-    data = json.loads(cluster.kubectl("get", "secret", "-n", namespace, source["secretName"], "-o", "json"))["data"]
+    data = json.loads(
+        cluster.kubectl("get", "secret", "-n", namespace, source["secretName"], "-o", "json")
+    )["data"]
     return {item["path"]: base64.b64decode(data[item["key"]]) for item in source["items"]}
 
 

@@ -17,7 +17,11 @@ FIRING = 'count by (alertname) (ALERTS{alertstate="firing"})'
 
 def rules() -> dict[str, Any]:
     """Return the alerts by name."""
-    return {rule["alert"].removeprefix("MPIJobElastic"): rule for group in spec()["groups"] for rule in group["rules"]}
+    return {
+        rule["alert"].removeprefix("MPIJobElastic"): rule
+        for group in spec()["groups"]
+        for rule in group["rules"]
+    }
 
 
 @pytest.fixture
@@ -35,12 +39,21 @@ def test_prometheus_takes_the_rules(promtool: Path, rule_file: Path) -> None:
 def test_an_alert(promtool: Path, rule_file: Path, case: Case) -> None:
     test = {
         "interval": "30s",
-        "input_series": [{"series": name, "values": values} for name, values in (HEALTH | dict(case.series)).items()],
-        "promql_expr_test": [{"expr": FIRING, "eval_time": f"{case.minute}m", "exp_samples": firing(case)}],
+        "input_series": [
+            {"series": name, "values": values}
+            for name, values in (HEALTH | dict(case.series)).items()
+        ],
+        "promql_expr_test": [
+            {"expr": FIRING, "eval_time": f"{case.minute}m", "exp_samples": firing(case)}
+        ],
         "alert_rule_test": [told(case)] if case.alert else [],
     }
     path = rule_file.with_name("test.yaml")
-    path.write_text(yaml.safe_dump({"rule_files": [rule_file.name], "evaluation_interval": "30s", "tests": [test]}))
+    path.write_text(
+        yaml.safe_dump(
+            {"rule_files": [rule_file.name], "evaluation_interval": "30s", "tests": [test]}
+        )
+    )
     run(promtool, "test", "rules", str(path))
 
 
@@ -50,7 +63,9 @@ def test_there_is_a_case_for_each_alert() -> None:
 
 def firing(case: Case) -> list[dict[str, Any]]:
     """Return the alerts that fire."""
-    return [{"labels": f'{{alertname="MPIJobElastic{case.alert}"}}', "value": 1}] if case.alert else []
+    return (
+        [{"labels": f'{{alertname="MPIJobElastic{case.alert}"}}', "value": 1}] if case.alert else []
+    )
 
 
 def told(case: Case) -> dict[str, Any]:

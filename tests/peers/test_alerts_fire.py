@@ -41,16 +41,24 @@ JOBS = 16  # the controller gives each write 5 s, and the threshold is a minute
 ROLE = f"clusterrole/{names.CONTROLLER}"
 
 
-async def test_pods_that_end_and_come_back(watch: Watch, cluster: Cluster, installed: Installed) -> None:
+async def test_pods_that_end_and_come_back(
+    watch: Watch, cluster: Cluster, installed: Installed
+) -> None:
     await watch.fires("NoLeader", "WebhookDown")  # nothing is installed yet
-    with Controller.start(cluster, installed) as controller, Webhook.start(cluster, installed) as webhook:
+    with (
+        Controller.start(cluster, installed) as controller,
+        Webhook.start(cluster, installed) as webhook,
+    ):
         watch.scrape({"controller-a": controller.health, "webhook-a": webhook.health})
         await watch.clears()
         controller.kill()
         await watch.fires("NoLeader")
         webhook.kill()
         await watch.fires("WebhookDown")
-    with Controller.start(cluster, installed) as controller, Webhook.start(cluster, installed) as webhook:
+    with (
+        Controller.start(cluster, installed) as controller,
+        Webhook.start(cluster, installed) as webhook,
+    ):
         watch.scrape({"controller-b": controller.health, "webhook-b": webhook.health})
         await watch.clears()
 
@@ -64,7 +72,9 @@ async def test_writes_that_the_api_server_forbids(
     await job.settled(1)
     await watch.clears()
     role = json.loads(cluster.kubectl("get", ROLE, "-o", "json"))
-    [index] = [index for index, rule in enumerate(role["rules"]) if rule["resources"] == ["configmaps"]]
+    [index] = [
+        index for index, rule in enumerate(role["rules"]) if rule["resources"] == ["configmaps"]
+    ]
     verbs = role["rules"][index]["verbs"]
     set_verbs(cluster, index, [verb for verb in verbs if verb != "patch"])
     try:
@@ -101,7 +111,9 @@ async def test_objects_that_the_webhook_cannot_read(
     huge = mpi_job(command=HOROVODRUN)
     huge["metadata"] = {"name": "huge", "namespace": namespace}
     template = huge["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
-    template["spec"]["containers"][0]["env"] = [{"name": f"N{n}", "value": "v"} for n in range(3000)]
+    template["spec"]["containers"][0]["env"] = [
+        {"name": f"N{n}", "value": "v"} for n in range(3000)
+    ]
     path = resources.MPI_JOBS.path(namespace)
     deadline = asyncio.get_running_loop().time() + PATIENCE
     fires = asyncio.create_task(watch.fires("WebhookFails"))
@@ -121,14 +133,18 @@ async def test_a_certificate_that_nobody_renews_and_a_slow_caller(
     directory.mkdir()
     serve(directory, signer, cluster.machine, lifetime=timedelta(hours=23))
     [port] = free_ports(1)
-    with Webhook.start(cluster, installed, f"--certificate-directory={directory}", port=port) as webhook:
+    with Webhook.start(
+        cluster, installed, f"--certificate-directory={directory}", port=port
+    ) as webhook:
         watch.scrape({"webhook-a": webhook.health})
         await watch.fires("CertificateExpires")
         serve(directory, signer, cluster.machine, lifetime=timedelta(days=6))
         await watch.clears("CertificateExpires")
         trusted = ssl.create_default_context(cadata=signer.certificate_pem.decode())
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusted)) as session:
-            calls = asyncio.create_task(slow_calls(session, f"https://{cluster.machine}:{port}{names.PATH_VALIDATE}"))
+            calls = asyncio.create_task(
+                slow_calls(session, f"https://{cluster.machine}:{port}{names.PATH_VALIDATE}")
+            )
             await watch.fires("WebhookSlow")
             assert not calls.done()
             calls.cancel()
@@ -142,7 +158,10 @@ async def test_an_api_server_that_hardly_answers(
     """The watch of pods is silent for three minutes, and each write of a host list takes until the client gives up."""
     jobs = [Job(client=client, namespace=namespace, name=f"job-{number}") for number in range(JOBS)]
     silent, slow = Freeze(), Freeze()
-    async with FaultProxy(cluster.kubeconfig) as proxy, one_at_a_time(proxy.kubeconfig, namespace) as health:
+    async with (
+        FaultProxy(cluster.kubeconfig) as proxy,
+        one_at_a_time(proxy.kubeconfig, namespace) as health,
+    ):
         watch.scrape({"controller-a": health})
         await asyncio.gather(*(job.create(replicas=2) for job in jobs))
         for job in jobs:

@@ -1,7 +1,8 @@
 """What `arena list` and `arena get` show of a job, field by field, beside `mpijob-elastic list` and `get`.
 
-Arena v0.15.5 reads MPIJobs of v1alpha1, whose launcher is a Job. So that it sees the same pods as we do, the definition
-also serves that version, the pods have its labels, and a Job stands in for that launcher.
+Arena v0.15.5 reads MPIJobs of v1alpha1, whose launcher is a Job. So that it sees the same pods as
+we do, the definition also serves that version, the pods have its labels, and a Job stands in for
+that launcher.
 """
 
 import asyncio
@@ -35,7 +36,9 @@ LAUNCHER_JOB = {
     "metadata": {"name": "train-launcher", "labels": {"mpi_job_name": "train"}},
     "spec": {
         "suspend": True,
-        "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "none", "image": "none"}]}},
+        "template": {
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "none", "image": "none"}]}
+        },
     },
 }
 MINUTE = 60.0  # seconds; ample for a pod to be drained
@@ -61,7 +64,9 @@ class Shown:
 
 @pytest.fixture
 def arena(cluster: Cluster, job: Job, tmp_path: Path) -> Arena:
-    return Arena(program=peer("arena"), home=tmp_path, kubeconfig=cluster.kubeconfig, namespace=job.namespace)
+    return Arena(
+        program=peer("arena"), home=tmp_path, kubeconfig=cluster.kubeconfig, namespace=job.namespace
+    )
 
 
 @pytest.fixture
@@ -104,12 +109,16 @@ async def test_all_that_arena_shows_is_there(
     worker = on_gpu(pool, priorityClassName=urgent)
     labels = {**ARENA, "group_name": "kubeflow.org"}
     quick = {"mpijob-elastic/drain-timeout": "2s"}
-    await job.create(replicas=2, worker_spec=worker, labels=labels, job_labels=ARENA, annotations=quick)
+    await job.create(
+        replicas=2, worker_spec=worker, labels=labels, job_labels=ARENA, annotations=quick
+    )
     await job.settled(2)
     assert table(arena.run("list")[1]) == [], "it does not see jobs of v1"
     assert arena.run("get", "train", "--type=mpijob")[0] == 1
     with v1alpha1_served(cluster):
-        assert arena.row()["STATUS"] == "PENDING", "of a job of v1 that runs, because it has no launcher Job"
+        assert arena.row()["STATUS"] == "PENDING", (
+            "of a job of v1 that runs, because it has no launcher Job"
+        )
         known_to_arena(cluster, job)
         await same_fields(arena, user, cluster, urgent)
         await job.scale(3)
@@ -125,13 +134,23 @@ async def same_fields(arena: Arena, user: Typed, cluster: Cluster, urgent: str) 
     """Compare all that Arena shows of a job at rest."""
     before = await Shown.by(user)
     started = time.time()
-    row, (facts, pods), data = arena.row(), arena.page(), json.loads(arena.run("get", "train", "--output=json")[1])
+    row, (facts, pods), data = (
+        arena.row(),
+        arena.page(),
+        json.loads(arena.run("get", "train", "--output=json")[1]),
+    )
     created = datetime.fromisoformat(before.report["created"]).timestamp()
-    assert int(started - created) <= int(data["duration"].removesuffix("s")) <= time.time() - created
+    assert (
+        int(started - created) <= int(data["duration"].removesuffix("s")) <= time.time() - created
+    )
 
     assert row.pop("DURATION")
     launcher_node = json.loads(cluster.kubectl("get", "node", before.row["NODE"], "-o", "json"))
-    [address] = [one["address"] for one in launcher_node["status"]["addresses"] if one["type"] == "InternalIP"]
+    [address] = [
+        one["address"]
+        for one in launcher_node["status"]["addresses"]
+        if one["type"] == "InternalIP"
+    ]
     assert row == {
         "NAME": before.row["NAME"],
         "STATUS": before.row["STATE"].upper(),
@@ -189,17 +208,25 @@ async def one_age_for_all(arena: Arena, user: Typed) -> None:
 async def a_job_that_grows_is_pending(arena: Arena, user: Typed, job: Job) -> None:
     """A job that trains on four workers and wants a fifth is no job that waits."""
     await job.scale(5)
-    await job.until(lambda state: len(state.workers) == 5 and len(state.hosts) == 4, "four of five workers")
+    await job.until(
+        lambda state: len(state.workers) == 5 and len(state.hosts) == 4, "four of five workers"
+    )
     row, ours = arena.row(), (await Shown.by(user)).row
     assert (row["STATUS"], ours["STATE"], ours["PHASE"]) == ("PENDING", "Running", "Scaling")
-    assert (row["GPU(Requested)"], row["GPU(Allocated)"]) == (ours["GPUS"], ours["GPUS-HELD"]) == ("5", "4")
+    assert (
+        (row["GPU(Requested)"], row["GPU(Allocated)"])
+        == (ours["GPUS"], ours["GPUS-HELD"])
+        == ("5", "4")
+    )
 
 
 async def dead_pods_are_counted(arena: Arena, user: Typed, cluster: Cluster, job: Job) -> None:
     """Of three workers one is on its way out: the job wants two, and the GPU of the third is not free yet."""
     await job.annotate_pod("train-worker-2", {LINGERS: ""})
     await job.scale(2)
-    await job.until(lambda state: len(state.running) == 2 and len(state.workers) == 3, "a worker on its way out")
+    await job.until(
+        lambda state: len(state.running) == 2 and len(state.workers) == 3, "a worker on its way out"
+    )
     row, ours = arena.row(), await Shown.by(user)
     assert (row["GPU(Requested)"], row["GPU(Allocated)"]) == ("3", "2")
     assert (ours.row["GPUS"], ours.row["GPUS-HELD"]) == ("2", "3")

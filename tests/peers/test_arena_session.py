@@ -1,7 +1,8 @@
 """Arena's own session of an elastic job, line by line, beside ours.
 
-The session is that of docs/training/etjob in Arena v0.15.5, with its charts and definitions; the jobs are told apart by
-name. Arena asks, and et-operator acts: tests/peers/et_operator stands in for that.
+The session is that of docs/training/etjob in Arena v0.15.5, with its charts and definitions; the
+jobs are told apart by name. Arena asks, and et-operator acts: tests/peers/et_operator stands in for
+that.
 """
 
 import asyncio
@@ -69,7 +70,9 @@ class Session:
 async def session(cluster: Cluster, job: Job, tmp_path: Path) -> AsyncIterator[Session]:
     if not cluster.exec_offered:
         pytest.skip("PID namespaces cannot be had here")
-    arena = Arena(program=peer("arena"), home=tmp_path, kubeconfig=cluster.kubeconfig, namespace=job.namespace)
+    arena = Arena(
+        program=peer("arena"), home=tmp_path, kubeconfig=cluster.kubeconfig, namespace=job.namespace
+    )
     theirs = TrainingJob(cluster=cluster, namespace=job.namespace, name="theirs")
     user = Typed(cluster.kubeconfig, job.namespace)
     with served(cluster, ARENA, tmp_path) as source:
@@ -90,21 +93,31 @@ async def test_line_by_line(session: Session) -> None:
 
 async def submit(session: Session) -> None:
     printed = session.arenas("submit", "etjob", "--name=theirs", *WORDS, LINES, code=1)
-    assert "YAML parse error on etjob/templates/etjob.yaml" in printed, "it takes no command of several lines"
+    assert "YAML parse error on etjob/templates/etjob.yaml" in printed, (
+        "it takes no command of several lines"
+    )
     printed = session.arenas("submit", "etjob", "--name=theirs", *WORDS, LINE)
     assert printed.splitlines()[-1] == "trainingjob.kai.alibabacloud.com/theirs created"
     printed = await session.ours("submit", "--name=train", *WORDS, LINES)
     assert printed.startswith("MPIJob train created.")
 
     theirs = session.theirs.read()["spec"]
-    ours = json.loads(await session.train.client.get(MPI_JOBS.path(session.train.namespace, "train")))
+    ours = json.loads(
+        await session.train.client.get(MPI_JOBS.path(session.train.namespace, "train"))
+    )
     launchers, workers = theirs["etReplicaSpecs"].values()
     launcher, worker = ours["spec"]["mpiReplicaSpecs"].values()
     assert container(launchers) == container(launcher)
     assert container(workers) == container(worker)
-    assert (workers["replicas"], theirs["cleanPodPolicy"]) == (worker["replicas"], ours["spec"]["cleanPodPolicy"])
+    assert (workers["replicas"], theirs["cleanPodPolicy"]) == (
+        worker["replicas"],
+        ours["spec"]["cleanPodPolicy"],
+    )
     annotations = ours["metadata"]["annotations"]
-    assert [annotations[f"mpijob-elastic/{bound}-replicas"] for bound in ("min", "max")] == ["2", "4"]
+    assert [annotations[f"mpijob-elastic/{bound}-replicas"] for bound in ("min", "max")] == [
+        "2",
+        "4",
+    ]
     assert (workers["minReplicas"], workers["maxReplicas"]) == (2, 4)
 
     again = session.arenas("submit", "etjob", "--name=theirs", *WORDS, LINE, code=1)
@@ -117,7 +130,11 @@ def container(replica: dict[str, Any]) -> dict[str, Any]:
     [found] = replica["template"]["spec"]["containers"]
     env = {one["name"]: one["value"] for one in found["env"]}
     command = [" ".join(word.split()) for word in found.get("command", ())]
-    return {"env": env, "command": command, **{key: found.get(key) for key in ("image", "workingDir", "resources")}}
+    return {
+        "env": env,
+        "command": command,
+        **{key: found.get(key) for key in ("image", "workingDir", "resources")},
+    }
 
 
 async def listed_and_shown(session: Session) -> None:
@@ -127,9 +144,22 @@ async def listed_and_shown(session: Session) -> None:
     await session.train.settled(3)
     row, [ours] = session.arena.row(), table(await session.ours("list", "-o", "wide"))
     assert (row["STATUS"], row["TRAINER"], ours["STATE"]) == ("RUNNING", "ETJOB", "Running")
-    assert (row["GPU(Requested)"], row["GPU(Allocated)"]) == (ours["GPUS"], ours["GPUS-HELD"]) == ("3", "3")
+    assert (
+        (row["GPU(Requested)"], row["GPU(Allocated)"])
+        == (ours["GPUS"], ours["GPUS-HELD"])
+        == ("3", "3")
+    )
     facts, pods = session.arena.page("theirs", "etjob")
-    assert [*facts] == ["Name", "Status", "Namespace", "Priority", "Trainer", "Duration", "CreateTime", "EndTime"]
+    assert [*facts] == [
+        "Name",
+        "Status",
+        "Namespace",
+        "Priority",
+        "Trainer",
+        "Duration",
+        "CreateTime",
+        "EndTime",
+    ]
     assert [*pods[0]] == ["NAME", "STATUS", "AGE", "IS_CHIEF", "GPU(Requested)", "NODE"]
     report = await session.report()
     assert [pod["NAME"].removeprefix("theirs-") for pod in pods] == [
@@ -151,11 +181,18 @@ async def both_logs(session: Session, last: str) -> None:
     """See the last line in both logs; with times, because the lab's nodes always add them."""
     await asyncio.sleep(1)
     [line] = session.arenas("logs", "theirs", "--tail", "1", "--timestamps").splitlines()
-    assert line.partition(" ")[2] == (await session.ours("logs", "train", "--tail", "1")).strip() == last
+    assert (
+        line.partition(" ")[2]
+        == (await session.ours("logs", "train", "--tail", "1")).strip()
+        == last
+    )
 
 
 async def attach(session: Session) -> None:
-    """Both choose the launcher. The lab's pods have no terminals, so the shells run one command, seen in the log."""
+    """Both choose the launcher.
+
+    The lab's pods have no terminals, so the shells run one command, seen in the log.
+    """
     command = ("sh", "-c", "echo hello > /proc/1/fd/1")
     where = Where(kubeconfig=session.arena.kubeconfig, namespace=session.train.namespace)
     session.arenas("attach", "theirs", "--", *command)
@@ -168,12 +205,20 @@ async def top(session: Session) -> None:
     printed = session.arenas("top", "job", "theirs")
     facts, pods = page(printed)
     assert [*facts][:3] == ["Name", "Status", "Namespace"]
-    assert {pod["GPU(DutyCycle)"] for pod in pods} == {pod["GPU_MEMORY(Used/Total)"] for pod in pods} == {"N/A"}
+    assert (
+        {pod["GPU(DutyCycle)"] for pod in pods}
+        == {pod["GPU_MEMORY(Used/Total)"] for pod in pods}
+        == {"N/A"}
+    )
     report = await session.report()
     assert f"Allocated/Requested GPUs of Job: {report['gpusHeld']}/{report['gpus']}" in printed
     assert session.arenas("top", "job").splitlines()[-1].endswith("GPUs of Training Jobs: 3/3")
     gpus = session.arenas("get", "theirs", "--gpus").partition("GPUs:\n")[2]
-    assert [*table(gpus.partition("\n\n")[0])[0]][3:] == ["GPU(IndexId)", "GPU(DutyCycle)", "GPU Memory(Used/Total)"]
+    assert [*table(gpus.partition("\n\n")[0])[0]][3:] == [
+        "GPU(IndexId)",
+        "GPU(DutyCycle)",
+        "GPU Memory(Used/Total)",
+    ]
     assert "metrics-server is not installed" in await session.ours("top", "train", code=1)
 
 
@@ -184,18 +229,27 @@ async def scale_out(session: Session) -> None:
     assert "(4); use 2 to 4" in await session.ours("scaleout", "train", "--count=2", code=1)
     assert session.arenas(*words, "--count=1").startswith("scaleout.kai.alibabacloud.com/theirs-")
     asked = session.theirs.asked(SCALE_OUTS)
-    assert asked == {"selector": {"name": "theirs"}, "script": "", "timeout": 60, "toAdd": {"count": 1}}
+    assert asked == {
+        "selector": {"name": "theirs"},
+        "script": "",
+        "timeout": 60,
+        "toAdd": {"count": 1},
+    }
     session.theirs.say("Scaling")
     printed = await session.ours("scaleout", "train", "--count=1", "--timeout=1m", "--no-exec")
     assert printed.splitlines()[0] == "train: 3 → 4 workers"
     assert printed.splitlines()[-1].startswith("train has 4 workers")
 
     row = session.arena.row()
-    assert (row["STATUS"], row["GPU(Allocated)"]) == ("SCALING", "N/A"), "of a job that trains on three GPUs"
+    assert (row["STATUS"], row["GPU(Allocated)"]) == ("SCALING", "N/A"), (
+        "of a job that trains on three GPUs"
+    )
     session.theirs.create("worker", "theirs-worker-3")
     session.theirs.say("Running")
     row, report = session.arena.row(), await session.report()
-    assert (row["GPU(Requested)"], row["GPU(Allocated)"]) == ("3", "4"), "it asks for what it asked for at first"
+    assert (row["GPU(Requested)"], row["GPU(Allocated)"]) == ("3", "4"), (
+        "it asks for what it asked for at first"
+    )
     assert (report["gpus"], report["gpusHeld"]) == (4, 4)
     assert len(session.arena.page("theirs", "etjob")[1]) == 1 + len(report["workers"]) == 5
 
@@ -206,7 +260,12 @@ async def scale_in(session: Session) -> None:
     assert "(2); use 2 to 4" in await session.ours("scalein", "train", "--count=3", code=1)
     assert session.arenas(*words, "--count=1").startswith("scalein.kai.alibabacloud.com/theirs-")
     asked = session.theirs.asked(SCALE_INS)
-    assert asked == {"selector": {"name": "theirs"}, "script": "", "timeout": 60, "toDelete": {"count": 1}}
+    assert asked == {
+        "selector": {"name": "theirs"},
+        "script": "",
+        "timeout": 60,
+        "toDelete": {"count": 1},
+    }
     printed = await session.ours("scalein", "train", "--count=1", "--timeout=1m")
     assert printed.splitlines()[-1] == "train has 3 workers; 1 left."
     session.theirs.kubectl("delete", "pod", "theirs-worker-3", "--wait")
@@ -225,7 +284,11 @@ async def prune_and_delete(session: Session) -> None:
     session.arenas("submit", "etjob", "--name=theirs", *WORDS, LINE)
     session.theirs.start()
     await an_end_stays_where_it_was(session)
-    assert session.arenas("delete", "theirs").splitlines()[-1].endswith('theirs has been deleted successfully"')
+    assert (
+        session.arenas("delete", "theirs")
+        .splitlines()[-1]
+        .endswith('theirs has been deleted successfully"')
+    )
     assert (await session.ours("delete", "train", "--yes")).endswith("/train deleted\n")
     assert "Not found training job theirs" in session.arenas("get", "theirs", code=1)
     assert "no MPIJob train" in await session.ours("get", "train", code=1)

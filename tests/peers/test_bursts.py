@@ -21,8 +21,9 @@ pytestmark = [
     pytest.mark.usefixtures("kueue_serves", "scale_served", "elastic", "operator"),
 ]
 QUOTA, MOST = 4, 6
-# Each event that comes before mpi-operator has looked at a job doubles the time for which it puts the job off
-# (docs/troubleshooting.md): after bursts of twelve edits it made no worker for nearly three minutes.
+# Each event that comes before mpi-operator has looked at a job doubles the time for which it puts
+# the job off (docs/troubleshooting.md): after bursts of twelve edits it made no worker for nearly
+# three minutes.
 BURSTS, EDITS, PUT_OFF = 4, 5, 400.0
 # Writes of the host list, its memory included, that an edit may lead to.
 WRITES_AN_EDIT = 4
@@ -38,21 +39,37 @@ def metrics(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 async def looked(metrics: Values, job: Job) -> None:
     """Wait until the HPA has read its metric once more."""
     before = metrics.reads[job.namespace, "queue"]
-    await job.until(lambda _: metrics.reads[job.namespace, "queue"] > before, "it is read once more")
+    await job.until(
+        lambda _: metrics.reads[job.namespace, "queue"] > before, "it is read once more"
+    )
 
 
 @pytest.mark.parametrize("queued", [True, False], ids=["queued", "in no queue"])
 async def test_three_who_change_a_size_many_times_a_second_leave_a_job_of_the_last_size(
-    job: Job, client: ApiWriter, cluster: Cluster, hpa: Autoscaler, metrics: Values, queue: str, queued: bool
+    job: Job,
+    client: ApiWriter,
+    cluster: Cluster,
+    hpa: Autoscaler,
+    metrics: Values,
+    queue: str,
+    queued: bool,
 ) -> None:
     random = Random(25)
     metrics.external["queue"] = 3
     bounds = {"mpijob-elastic/min-replicas": "1", "mpijob-elastic/max-replicas": str(MOST)}
-    annotations = {**bounds, "mpijob-elastic/drain-timeout": "1s", "mpijob-elastic/autoscale": "fill"}
+    annotations = {
+        **bounds,
+        "mpijob-elastic/drain-timeout": "1s",
+        "mpijob-elastic/autoscale": "fill",
+    }
     labels = {LABEL_QUEUE: queue} if queued else {}
     async with recorded(client, job.namespace, job=job.name) as history:
-        await job.create(replicas=3, worker_spec=ONE_GPU, annotations=annotations, job_labels=labels)
-        await job.until(lambda state: state.launcher_runs and len(state.hosts) >= 1, "a worker that trains")
+        await job.create(
+            replicas=3, worker_spec=ONE_GPU, annotations=annotations, job_labels=labels
+        )
+        await job.until(
+            lambda state: state.launcher_runs and len(state.hosts) >= 1, "a worker that trains"
+        )
         await hpa.apply(1, MOST)
         for _ in range(BURSTS):
             async with asyncio.TaskGroup() as users:

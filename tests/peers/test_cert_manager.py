@@ -1,7 +1,7 @@
 """The overlay cert-manager with cert-manager's own controllers and CA injector, on a lab's API server.
 
-kwok pretends our pods. So the webhook is a process here, with the arguments of its Deployment, the Secret as its
-kubelet would mount it, and the rights that the overlay gives it.
+kwok pretends our pods. So the webhook is a process here, with the arguments of its Deployment, the
+Secret as its kubelet would mount it, and the rights that the overlay gives it.
 """
 
 import asyncio
@@ -52,7 +52,10 @@ def lab(cert_manager: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     directory: Path = tmp_path_factory.mktemp("cert-manager")
     with Cluster.start(name=f"pytest-{os.getpid()}-cert-manager") as cluster:
         command = [str(cert_manager), f"--kubeconfig={cluster.kubeconfig}"]
-        with served(cluster, CERT_MANAGER, directory), running(command, directory / "cert-manager.log"):
+        with (
+            served(cluster, CERT_MANAGER, directory),
+            running(command, directory / "cert-manager.log"),
+        ):
             yield CommandLine(cluster)
 
 
@@ -65,7 +68,9 @@ def installation(lab: CommandLine) -> str:
 
 
 @pytest.fixture(scope="module")
-def port(lab: CommandLine, installation: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def port(
+    lab: CommandLine, installation: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[int]:
     """Where the installed webhook listens, which the API server calls through its Service."""
     assert installation
     pod = lab.get("deployment", "-n", names.NAMESPACE, names.WEBHOOK)["spec"]["template"]["spec"]
@@ -74,7 +79,9 @@ def port(lab: CommandLine, installation: str, tmp_path_factory: pytest.TempPathF
     directory: Path = tmp_path_factory.mktemp("certificates")
     [port] = free_ports(1)
     kubeconfig = lab.cluster.service_account_kubeconfig(names.NAMESPACE, names.WEBHOOK)
-    installed = Installed(controller_kubeconfig=kubeconfig, webhook_kubeconfig=kubeconfig, webhook_port=port)
+    installed = Installed(
+        controller_kubeconfig=kubeconfig, webhook_kubeconfig=kubeconfig, webhook_port=port
+    )
     arguments.append(f"--certificate-directory={directory}")
     with (
         mounted(lab.cluster, names.NAMESPACE, volume, directory),
@@ -87,7 +94,9 @@ def port(lab: CommandLine, installation: str, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 async def client(lab: CommandLine) -> AsyncIterator[ApiWriter]:
-    async with await connect(user_agent="mpijob-elastic-test", kubeconfig=lab.cluster.kubeconfig) as connected:
+    async with await connect(
+        user_agent="mpijob-elastic-test", kubeconfig=lab.cluster.kubeconfig
+    ) as connected:
         yield connected
 
 
@@ -109,9 +118,22 @@ def lead_to(cluster: Cluster, port: int) -> None:
 def renew(lab: CommandLine) -> None:
     """Ask for a new certificate as `cmctl renew` does."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    issuing = {"type": "Issuing", "status": "True", "reason": "ManuallyTriggered", "lastTransitionTime": now}
-    patch = [{"op": "add", "path": "/status/conditions/-", "value": {**issuing, "message": "by a test"}}]
-    what = ("-n", names.NAMESPACE, f"certificate/{CERTIFICATE}", "--subresource=status", "--type=json")
+    issuing = {
+        "type": "Issuing",
+        "status": "True",
+        "reason": "ManuallyTriggered",
+        "lastTransitionTime": now,
+    }
+    patch = [
+        {"op": "add", "path": "/status/conditions/-", "value": {**issuing, "message": "by a test"}}
+    ]
+    what = (
+        "-n",
+        names.NAMESPACE,
+        f"certificate/{CERTIFICATE}",
+        "--subresource=status",
+        "--type=json",
+    )
     lab.cluster.kubectl("patch", *what, "-p", json.dumps(patch))
 
 
@@ -134,20 +156,26 @@ def secret(lab: CommandLine, key: str, *, name: str = SECRET) -> str:
 
 def bundles(lab: CommandLine) -> set[str]:
     """The different caBundles of our webhooks."""
-    configurations: list[dict[str, Any]] = lab.get(",".join(HOOKS), names.WEBHOOK_CONFIGURATION)["items"]
+    configurations: list[dict[str, Any]] = lab.get(",".join(HOOKS), names.WEBHOOK_CONFIGURATION)[
+        "items"
+    ]
     hooks = [hook["clientConfig"] for one in configurations for hook in one["webhooks"]]
     return {base64.b64decode(hook["caBundle"]).decode() for hook in hooks}
 
 
 def serves(port: int, certificate: str) -> bool:
-    return ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(("127.0.0.1", port))) == der(certificate)
+    return ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(("127.0.0.1", port))) == der(
+        certificate
+    )
 
 
 def der(certificate: str) -> bytes:
     return ssl.PEM_cert_to_DER_cert(certificate)
 
 
-def test_install_waits_for_the_certificate_and_the_injected_authority(lab: CommandLine, installation: str) -> None:
+def test_install_waits_for_the_certificate_and_the_injected_authority(
+    lab: CommandLine, installation: str
+) -> None:
     assert "Certificate mpijob-elastic/mpijob-elastic-webhook" in installation
     assert bundles(lab) == {secret(lab, "tls.crt", name=AUTHORITY)}
     assert "unchanged" in lab.install("--overlay=cert-manager")

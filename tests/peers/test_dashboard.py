@@ -15,14 +15,23 @@ from tests.lab.job import Job
 from tests.lab.waiting import until
 from tests.peers.prometheus import Prometheus
 
-DASHBOARD = json.loads((Path(__file__).parents[2] / "config/components/prometheus/dashboard.json").read_text())
+DASHBOARD = json.loads(
+    (Path(__file__).parents[2] / "config/components/prometheus/dashboard.json").read_text()
+)
 Query = dict[str, Any]
 
-pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.campaign, pytest.mark.usefixtures("operator")]
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.peers,
+    pytest.mark.campaign,
+    pytest.mark.usefixtures("operator"),
+]
 
 
 @pytest.fixture
-def watching(prometheus: Path, tmp_path: Path, elastic: Controller, webhook: Webhook) -> Iterator[Prometheus]:
+def watching(
+    prometheus: Path, tmp_path: Path, elastic: Controller, webhook: Webhook
+) -> Iterator[Prometheus]:
     """Prometheus, which has scraped both."""
     with Prometheus.start(prometheus, tmp_path) as running:
         running.scrape({"controller-a": elastic.health, "webhook-a": webhook.health})
@@ -30,7 +39,9 @@ def watching(prometheus: Path, tmp_path: Path, elastic: Controller, webhook: Web
         yield running
 
 
-async def test_no_panel_is_empty_after_resizes(watching: Prometheus, client: ApiWriter, namespace: str) -> None:
+async def test_no_panel_is_empty_after_resizes(
+    watching: Prometheus, client: ApiWriter, namespace: str
+) -> None:
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2)
     await job.settled(2)
@@ -38,9 +49,20 @@ async def test_no_panel_is_empty_after_resizes(watching: Prometheus, client: Api
         await job.scale(replicas)
         await job.settled(replicas)
     workers, *_ = panels = [panel for panel in DASHBOARD["panels"] if "targets" in panel]
-    until(lambda: [value(watching, query, namespace) for query in workers["targets"]] == [3, 3, 3, 0])
-    until(lambda: watching.query('mpijob_elastic_scale_seconds_count{phase="settled"}')[0]["value"][1] == "3")
-    queries = {f"{panel['title']}: {query['legendFormat']}": query for panel in panels for query in panel["targets"]}
+    until(
+        lambda: [value(watching, query, namespace) for query in workers["targets"]] == [3, 3, 3, 0]
+    )
+    until(
+        lambda: (
+            watching.query('mpijob_elastic_scale_seconds_count{phase="settled"}')[0]["value"][1]
+            == "3"
+        )
+    )
+    queries = {
+        f"{panel['title']}: {query['legendFormat']}": query
+        for panel in panels
+        for query in panel["targets"]
+    }
     assert [name for name, query in queries.items() if not shown(watching, query, namespace)] == []
 
 
@@ -55,7 +77,9 @@ def shown(prometheus: Prometheus, query: Query, namespace: str) -> bool:
     lines = prometheus.query(as_chosen(query, namespace))
     labels = re.findall(r"{{(\w+)}}", query["legendFormat"])
     return bool(lines) and all(
-        math.isfinite(float(line["value"][1])) and all(line["metric"].get(label) for label in labels) for line in lines
+        math.isfinite(float(line["value"][1]))
+        and all(line["metric"].get(label) for label in labels)
+        for line in lines
     )
 
 

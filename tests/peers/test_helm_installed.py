@@ -1,7 +1,7 @@
 """The chart on a lab's API server: install, upgrade, rollback, uninstall, and adoption there and back.
 
-kwok pretends the pods. The Jobs of helm's hooks run here: the program with the arguments of the pod and the token of
-its account, and what came of it becomes the status of the pod.
+kwok pretends the pods. The Jobs of helm's hooks run here: the program with the arguments of the pod
+and the token of its account, and what came of it becomes the status of the pod.
 """
 
 import json
@@ -55,11 +55,16 @@ class Lab(CommandLine):
 
     def _run_jobs(self) -> None:
         for pod in self.get("pods", "-n", names.NAMESPACE, "-l", HOOKS)["items"]:
-            if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]:
+            if (
+                pod["status"].get("phase") == "Running"
+                and "deletionTimestamp" not in pod["metadata"]
+            ):
                 self._run_job(pod)
 
     def _run_job(self, pod: dict[str, Any]) -> None:
-        kubeconfig = self.cluster.service_account_kubeconfig(names.NAMESPACE, pod["spec"]["serviceAccountName"])
+        kubeconfig = self.cluster.service_account_kubeconfig(
+            names.NAMESPACE, pod["spec"]["serviceAccountName"]
+        )
         self.jobs.append(self.run(*pod["spec"]["containers"][0]["args"], kubeconfig=kubeconfig))
         status = {"status": {"phase": "Failed" if self.jobs[-1][0] else "Succeeded"}}
         patch = ("--subresource=status", "--type=merge", "-p", json.dumps(status))
@@ -81,7 +86,9 @@ def empty(lab: Lab) -> Iterator[Lab]:
 
 
 def install(lab: Lab, *flags: str, **values: Any) -> str:
-    return lab.helm("upgrade", "--install", RELEASE, str(CHART), "--create-namespace", *flags, values=values)
+    return lab.helm(
+        "upgrade", "--install", RELEASE, str(CHART), "--create-namespace", *flags, values=values
+    )
 
 
 def test_install_upgrade_rollback_uninstall(empty: Lab) -> None:
@@ -125,18 +132,25 @@ def test_adoption_and_back(empty: Lab, way: str) -> None:
     apply(empty, way)
     before = empty.world()
     code, output = empty.try_helm("install", RELEASE, str(CHART))
-    assert (code, "--take-ownership" in output or "invalid ownership metadata" in output) == (1, True), output
+    assert (code, "--take-ownership" in output or "invalid ownership metadata" in output) == (
+        1,
+        True,
+    ), output
     install(empty, "--take-ownership")
     assert empty.is_scalable()
     assert templates(empty.world()) == templates(before)
     apply(empty, way)
-    empty.cluster.kubectl("delete", "secret", "-n", names.NAMESPACE, "-l", f"owner=helm,name={RELEASE}")
+    empty.cluster.kubectl(
+        "delete", "secret", "-n", names.NAMESPACE, "-l", f"owner=helm,name={RELEASE}"
+    )
     empty.done(*UNINSTALL)
 
 
 def left(lab: Lab) -> set[str]:
     """What is in our namespace."""
-    found = lab.get("all,secrets,configmaps,serviceaccounts,roles,rolebindings,leases", "-n", names.NAMESPACE)
+    found = lab.get(
+        "all,secrets,configmaps,serviceaccounts,roles,rolebindings,leases", "-n", names.NAMESPACE
+    )
     return {f"{one['kind']} {one['metadata']['name']}" for one in found["items"]}
 
 
@@ -150,7 +164,9 @@ def apply(lab: Lab, way: str) -> None:
 
 def templates(world: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The pods of the Deployments: who changes them restarts them."""
-    return {key: one["spec"]["template"] for key, one in world.items() if one["kind"] == "Deployment"}
+    return {
+        key: one["spec"]["template"] for key, one in world.items() if one["kind"] == "Deployment"
+    }
 
 
 def put_bundle(lab: Lab, bundle: str) -> None:

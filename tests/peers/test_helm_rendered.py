@@ -69,11 +69,16 @@ def test_the_packed_chart_of_a_release_is_the_chart(helm: Path, tmp_path: Path) 
         (WHOLE, "1.28.0", GUARD | {"FlowSchema"}),
     ],
 )
-def test_parts_are_left_out(helm: Path, values: dict[str, Any], kubernetes: str, kinds: set[str]) -> None:
+def test_parts_are_left_out(
+    helm: Path, values: dict[str, Any], kubernetes: str, kinds: set[str]
+) -> None:
     everything = by_identity(overlays.rendered(overlays.DEFAULT))
     found = rendered(helm, values, kubernetes=kubernetes)
     rights = {one for one in everything if one.name == RIGHTS_TO_EVICT and kinds >= GUARD}
-    assert everything.keys() - found.keys() == {one for one in everything if one.kind in kinds} | rights
+    assert (
+        everything.keys() - found.keys()
+        == {one for one in everything if one.kind in kinds} | rights
+    )
 
 
 def test_the_image_by_tag_and_by_digest(helm: Path) -> None:
@@ -81,7 +86,10 @@ def test_the_image_by_tag_and_by_digest(helm: Path) -> None:
     for image, expected in (
         ({"repository": "registry/ours"}, f"registry/ours:{__version__}"),
         ({"repository": "registry/ours", "tag": "new"}, "registry/ours:new"),
-        ({"repository": "registry/ours", "tag": "new", "digest": digest}, f"registry/ours@{digest}"),
+        (
+            {"repository": "registry/ours", "tag": "new", "digest": digest},
+            f"registry/ours@{digest}",
+        ),
     ):
         found = rendered(helm, WHOLE | {"image": image})
         assert found == by_identity(with_image(overlays.rendered(overlays.DEFAULT), expected))
@@ -94,7 +102,11 @@ def test_values_of_pods_reach_both_deployments(helm: Path) -> None:
         "nodeSelector": {"pool": "system"},
         "tolerations": [{"key": "system", "operator": "Exists", "effect": "NoSchedule"}],
     }
-    found = pods(rendered(helm, {"controller": placed, "webhook": placed, "image": {"pullSecrets": ["registry"]}}))
+    found = pods(
+        rendered(
+            helm, {"controller": placed, "webhook": placed, "image": {"pullSecrets": ["registry"]}}
+        )
+    )
     assert found.keys() == {"controller", "webhook"}
     for spec in found.values():
         pod = spec["template"]["spec"]
@@ -106,9 +118,16 @@ def test_values_of_pods_reach_both_deployments(helm: Path) -> None:
 
 
 def test_signs_of_nodes_are_arguments_of_the_controller(helm: Path) -> None:
-    values = {"controller": {"disruptionSigns": SIGNS, "ignoredDisruptionSigns": ["condition:Other"]}}
-    arguments = pods(rendered(helm, values))["controller"]["template"]["spec"]["containers"][0]["args"]
-    expected = [*(f"--disruption-sign={sign}" for sign in SIGNS), "--ignore-disruption-sign=condition:Other"]
+    values = {
+        "controller": {"disruptionSigns": SIGNS, "ignoredDisruptionSigns": ["condition:Other"]}
+    }
+    arguments = pods(rendered(helm, values))["controller"]["template"]["spec"]["containers"][0][
+        "args"
+    ]
+    expected = [
+        *(f"--disruption-sign={sign}" for sign in SIGNS),
+        "--ignore-disruption-sign=condition:Other",
+    ]
     assert arguments[3:] == expected
 
 
@@ -116,7 +135,10 @@ def test_signs_of_nodes_are_arguments_of_the_controller(helm: Path) -> None:
     ("values", "named"),
     [
         ({"replica": 3}, "replica"),
-        ({"etOperator": {"enabled": True}, "guard": {"enabled": False}}, "etOperator.enabled needs guard.enabled"),
+        (
+            {"etOperator": {"enabled": True}, "guard": {"enabled": False}},
+            "etOperator.enabled needs guard.enabled",
+        ),
         ({"controller": {"replcas": 3}}, "replcas"),
         ({"controller": {"resources": {"limit": {}}}}, "limit"),
         ({"controller": {"tolerations": [{"efect": "NoSchedule"}]}}, "efect"),
@@ -150,10 +172,15 @@ def test_lint_finds_nothing(helm: Path) -> None:
 
 def test_a_kubernetes_without_match_conditions_is_refused(helm: Path) -> None:
     done = run(helm, "template", "release", str(chart.CHART), f"--kube-version=1.{OLDEST - 1}.16")
-    assert "chart requires kubeVersion: >=1.28.0-0 which is incompatible with Kubernetes" in done.stderr
+    assert (
+        "chart requires kubeVersion: >=1.28.0-0 which is incompatible with Kubernetes"
+        in done.stderr
+    )
     assert done.returncode == 1
 
 
 def test_another_namespace_is_refused(helm: Path) -> None:
-    done = run(helm, "template", "release", str(chart.CHART), "--kube-version=1.34.4", namespace="other")
+    done = run(
+        helm, "template", "release", str(chart.CHART), "--kube-version=1.34.4", namespace="other"
+    )
     assert "--namespace mpijob-elastic --create-namespace" in done.stderr

@@ -24,21 +24,37 @@ END = {"completionTime": "2026-11-23T13:00:00Z"}
 
 def bare(**fields: Any) -> dict[str, Any]:
     """A job with these fields only."""
-    return {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": "train"}, **fields}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "metadata": {"name": "train"},
+        **fields,
+    }
 
 
 def sized(replicas: int | None, asked: str | None = None) -> dict[str, Any]:
     """A job of a size, and the size that Karmada asked for."""
-    job = bare(spec={"mpiReplicaSpecs": {"Worker": {} if replicas is None else {"replicas": replicas}}})
-    job["metadata"]["annotations"] = {"mpijob-elastic/min-replicas": "1", **({SIZE: asked} if asked else {})}
+    job = bare(
+        spec={"mpiReplicaSpecs": {"Worker": {} if replicas is None else {"replicas": replicas}}}
+    )
+    job["metadata"]["annotations"] = {
+        "mpijob-elastic/min-replicas": "1",
+        **({SIZE: asked} if asked else {}),
+    }
     return job
 
 
 def train() -> dict[str, Any]:
     """A job with everything that scripts may lose: volumes, empty fields, references."""
     job: dict[str, Any] = example("job")["MPIJob"]
-    launcher, worker = (job["spec"]["mpiReplicaSpecs"][role]["template"] for role in ("Launcher", "Worker"))
-    worker["spec"] |= {"nodeSelector": {"gpu": "a100"}, "securityContext": {}, "serviceAccountName": "trainer"}
+    launcher, worker = (
+        job["spec"]["mpiReplicaSpecs"][role]["template"] for role in ("Launcher", "Worker")
+    )
+    worker["spec"] |= {
+        "nodeSelector": {"gpu": "a100"},
+        "securityContext": {},
+        "serviceAccountName": "trainer",
+    }
     worker["spec"]["volumes"] = [
         {"name": "scratch", "emptyDir": {}},
         {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
@@ -63,7 +79,10 @@ def test_all_scripts_are_lua(interpreter: Interpreter) -> None:
 def test_a_replica_is_a_worker(interpreter: Interpreter) -> None:
     size, needs = interpreter.answers("InterpretReplica", observed=train())
     assert size == 4
-    assert needs == {"nodeClaim": {"nodeSelector": {"gpu": "a100"}}, "resourceRequest": {"nvidia.com/gpu": "1"}}
+    assert needs == {
+        "nodeClaim": {"nodeSelector": {"gpu": "a100"}},
+        "resourceRequest": {"nvidia.com/gpu": "1"},
+    }
 
 
 def test_karmada_sets_the_size_and_nothing_else(interpreter: Interpreter) -> None:

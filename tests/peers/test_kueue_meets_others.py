@@ -20,13 +20,19 @@ from tests.lab.suspended import pods
 from tests.lab.waiting import seen, until
 from tests.peers.queued_jobs import ONE_GPU, QUICK, ends_quietly, hold, waits, workloads
 
-pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("kueue_serves", "elastic", "operator")]
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.peers,
+    pytest.mark.usefixtures("kueue_serves", "elastic", "operator"),
+]
 
 
 def all_wait(state: State, replicas: int) -> bool:
     """Tell whether a launcher and so many workers are there, and all of them at a gate."""
     found = pods(state)
-    gated = all(pod["spec"].get("schedulingGates") and "nodeName" not in pod["spec"] for pod in found)
+    gated = all(
+        pod["spec"].get("schedulingGates") and "nodeName" not in pod["spec"] for pod in found
+    )
     return len(state.running) == replicas and len(found) == replicas + 1 and gated
 
 
@@ -80,7 +86,10 @@ async def evict(job: Job, pod: str) -> None:
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
     with suppress(errors.Throttled, errors.NotFound):
         await job.client.create_object(
-            PODS.path(job.namespace, pod, "eviction"), body=body, query=None, limits=Timeouts(throttled=0.0)
+            PODS.path(job.namespace, pod, "eviction"),
+            body=body,
+            query=None,
+            limits=Timeouts(throttled=0.0),
         )
 
 
@@ -100,7 +109,9 @@ async def test_a_worker_that_is_evicted_while_its_quota_is_wanted_gives_it_back(
         await evict(job, "train-worker-3")
         await rival.create(replicas=2, worker_spec=ONE_GPU, job_labels=labels)
         await rival.settled(2)
-        squeezed = await job.until(lambda state: state.hosts == ["train-worker-0:1", "train-worker-1:1"], "two workers")
+        squeezed = await job.until(
+            lambda state: state.hosts == ["train-worker-0:1", "train-worker-1:1"], "two workers"
+        )
         assert [waits(squeezed.workers[name]) for name in job.workers(0, 1)] == [False, False]
         await job.told("WorkersQueued", "train-worker-2, train-worker-3")
     assert most_requested("nvidia.com/gpu", mine, theirs) == 4
@@ -118,7 +129,9 @@ async def test_a_launcher_that_missed_its_queue_while_its_job_is_suspended_is_st
         annotations={"mpijob-elastic/suspend": "true", names.ENABLED: "true"},
         job_labels={LABEL_QUEUE: queue},
     )
-    made = await job.until(lambda state: len(state.workers) == 2 and state.launcher is not None, "its pods")
+    made = await job.until(
+        lambda state: len(state.workers) == 2 and state.launcher is not None, "its pods"
+    )
     assert not any(waits(pod) for pod in (made.launcher, *made.workers.values()))
     await label(client, job.namespace, {"mpijob-elastic/injection": None})
     await job.until(lambda state: all_wait(state, 2), "gates")
@@ -140,16 +153,25 @@ async def test_a_base_that_is_edited_to_more_before_its_start_waits_for_nobody_w
     await rival.settled(2)
     held = {HOLD: "yes"}
     await job.create(
-        replicas=2, worker_spec=ONE_GPU, launcher_annotations=held, worker_annotations=held, job_labels=labels
+        replicas=2,
+        worker_spec=ONE_GPU,
+        launcher_annotations=held,
+        worker_annotations=held,
+        job_labels=labels,
     )
     await job.told("Admitted", "train-launcher, train-worker-0, train-worker-1 may be scheduled")
     await job.scale(4)
     started = [f"{pod} slots=1" for pod in job.workers(0, 1)]
-    await job.until(lambda state: len(state.workers) == 4 and state.hostfile == started, "a hostfile without them")
+    await job.until(
+        lambda state: len(state.workers) == 4 and state.hostfile == started,
+        "a hostfile without them",
+    )
     for pod in (*job.workers(0, 1), "train-launcher"):
         await job.annotate_pod(pod, {HOLD: None})
     await job.told("WorkersQueued", "train-worker-2, train-worker-3")
-    await job.until(lambda state: state.launcher_runs and len(state.hosts) == 2, "two workers that train")
+    await job.until(
+        lambda state: state.launcher_runs and len(state.hosts) == 2, "two workers that train"
+    )
     await rival.set_status("rival-launcher", {"phase": "Succeeded"})
     for pod in job.workers(2, 3):
         await job.annotate_pod(pod, {HOLD: None})

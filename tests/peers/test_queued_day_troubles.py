@@ -30,12 +30,16 @@ TROUBLES = (
 )
 
 
-async def test_no_trouble_changes_how_a_day_ends(cluster: Cluster, installed: Installed, client: ApiWriter) -> None:
+async def test_no_trouble_changes_how_a_day_ends(
+    cluster: Cluster, installed: Installed, client: ApiWriter
+) -> None:
     async def lived(trouble: Trouble) -> Lived:
         namespace = f"day-{secrets.token_hex(4)}"
         await asyncio.to_thread(create_namespace, cluster, namespace)
         await grant_lease(client, namespace)
-        found = await live((cluster, installed), client, namespace, trouble, kind=QueuedDay, patience=PATIENCE)
+        found = await live(
+            (cluster, installed), client, namespace, trouble, kind=QueuedDay, patience=PATIENCE
+        )
         await asyncio.to_thread(cluster.kubectl, "delete", "namespace", namespace, "--wait=false")
         return found
 

@@ -1,6 +1,7 @@
 """Jobs of two priorities share eight GPUs for a while, with and without elasticity; the figures are printed.
 
-`REPLAY_MINUTES=60` plays the hour of docs/records/sharing.md, with all its ways at once, each with a quota of its own.
+`REPLAY_MINUTES=60` plays the hour of docs/records/sharing.md, with all its ways at once, each with
+a quota of its own.
 """
 
 import asyncio
@@ -39,7 +40,15 @@ pytestmark = [
 SECONDS = float(os.environ.get("REPLAY_MINUTES", "4")) * 60
 SEED = int(os.environ.get("REPLAY_SEED", "1"))
 GPUS, TICK = 8, 1.0
-HEADINGS = ("jobs of low priority", "trained", "GPU-seconds that count", "done twice", "jobs done", "wait high", "low")
+HEADINGS = (
+    "jobs of low priority",
+    "trained",
+    "GPU-seconds that count",
+    "done twice",
+    "jobs done",
+    "wait high",
+    "low",
+)
 # What must not happen to a worker.
 WRONG = {"DrainTimeout", "HostsLost", "OutsideQuota"}
 FILL = {AUTOSCALE: "fill", names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "8"}
@@ -65,7 +74,9 @@ WAYS = {
 async def test_jobs_of_two_priorities_share_eight_gpus(
     cluster: Cluster, client: ApiWriter, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    played = await asyncio.gather(*(_play(cluster, client, name, way) for name, way in WAYS.items()))
+    played = await asyncio.gather(
+        *(_play(cluster, client, name, way) for name, way in WAYS.items())
+    )
     with capsys.disabled():
         print("", *(_row(cells) for cells in (HEADINGS, *played)), sep="\n")  # noqa: T201
 
@@ -86,7 +97,9 @@ async def _play(cluster: Cluster, client: ApiWriter, name: str, way: Way) -> tup
         for job, progress in there.items():
             if progress.finished:
                 continue
-            progress.look(now, launcher=_launcher(job, pods[job]), hosts=hosts(scripts.get(job, "")))
+            progress.look(
+                now, launcher=_launcher(job, pods[job]), hosts=hosts(scripts.get(job, ""))
+            )
             if progress.finished:
                 state = Job(client=client, namespace=namespace, name=job)
                 await state.set_status(names.launcher(job), {"phase": "Succeeded"})
@@ -100,7 +113,11 @@ def _place(cluster: Cluster, name: str) -> str:
     """Make a namespace with a queue of eight GPUs."""
     namespace = namespaces.create(cluster, name)
     queue_of_four(cluster, namespace)
-    quota = {"op": "replace", "path": "/spec/resourceGroups/0/flavors/0/resources/3/nominalQuota", "value": GPUS}
+    quota = {
+        "op": "replace",
+        "path": "/spec/resourceGroups/0/flavors/0/resources/3/nominalQuota",
+        "value": GPUS,
+    }
     cluster.kubectl("patch", "clusterqueue", namespace, "--type=json", "-p", json.dumps([quota]))
     return namespace
 
@@ -112,23 +129,32 @@ async def _create(job: Job, arrival: Arrival, way: Way) -> None:
     await job.create(replicas=size, worker_spec=ONE_GPU, annotations=annotations, job_labels=labels)
 
 
-async def _look(client: ApiWriter, namespace: str) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
+async def _look(
+    client: ApiWriter, namespace: str
+) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
     """Return the pods and the discover_hosts.sh of each job."""
     listed = [
-        msgspec.json.decode(await client.get(kind.path(namespace))) for kind in (resources.PODS, resources.CONFIG_MAPS)
+        msgspec.json.decode(await client.get(kind.path(namespace)))
+        for kind in (resources.PODS, resources.CONFIG_MAPS)
     ]
     pods = defaultdict[str, list[dict[str, Any]]](list)
     for pod in listed[0]["items"]:
         pods[pod["metadata"]["labels"].get(names.LABEL_JOB_NAME, "")].append(pod)
     found = {one["metadata"]["name"]: one.get("data", {}) for one in listed[1]["items"]}
-    scripts = {job: found.get(names.config_map(job), {}).get(names.KEY_DISCOVER_HOSTS, "") for job in pods}
+    scripts = {
+        job: found.get(names.config_map(job), {}).get(names.KEY_DISCOVER_HOSTS, "") for job in pods
+    }
     return pods, scripts
 
 
 def _launcher(job: str, pods: list[dict[str, Any]]) -> str:
     """Return the uid of the launcher if it runs."""
     launcher = next((pod for pod in pods if pod["metadata"]["name"] == names.launcher(job)), None)
-    if launcher is None or "deletionTimestamp" in launcher["metadata"] or launcher["status"].get("phase") != "Running":
+    if (
+        launcher is None
+        or "deletionTimestamp" in launcher["metadata"]
+        or launcher["status"].get("phase") != "Running"
+    ):
         return ""
     uid: str = launcher["metadata"]["uid"]
     return uid
@@ -144,9 +170,18 @@ def _cells(way: Way, jobs: list[Progress]) -> tuple[str, ...]:
         ]
         for urgent in (True, False)
     }
-    means = [f"{sum(seconds) / len(seconds):.0f} s" if seconds else "-" for seconds in waits.values()]
+    means = [
+        f"{sum(seconds) / len(seconds):.0f} s" if seconds else "-" for seconds in waits.values()
+    ]
     finished = f"{sum(job.finished for job in jobs)} of {len(jobs)}"
-    return (way.title, f"{(done + lost) / SECONDS / GPUS:.1%}", f"{done:,.0f}", f"{lost:,.0f}", finished, *means)
+    return (
+        way.title,
+        f"{(done + lost) / SECONDS / GPUS:.1%}",
+        f"{done:,.0f}",
+        f"{lost:,.0f}",
+        finished,
+        *means,
+    )
 
 
 def _row(cells: tuple[str, ...]) -> str:

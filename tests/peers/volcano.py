@@ -37,12 +37,22 @@ QUEUES = {"default": "Open", "team": "Open", "shut": "Closed"}
 @contextmanager
 def scheduling(program: Path, cluster: Cluster, directory: Path) -> Iterator[None]:
     """Schedule as long as the block lasts; `directory` takes files."""
-    configuration = directory / "configuration"  # it is read again when anything is written beside it
+    configuration = (
+        directory / "configuration"
+    )  # it is read again when anything is written beside it
     configuration.mkdir()
     (configuration / "scheduler.conf").write_text(CONFIGURATION)
     [listen] = free_ports(1)
-    command = [str(program), f"--kubeconfig={cluster.kubeconfig}", f"--scheduler-conf={configuration}/scheduler.conf"]
-    command += ["--leader-elect=false", f"--listen-address=127.0.0.1:{listen}", "--cache-dumper=false"]
+    command = [
+        str(program),
+        f"--kubeconfig={cluster.kubeconfig}",
+        f"--scheduler-conf={configuration}/scheduler.conf",
+    ]
+    command += [
+        "--leader-elect=false",
+        f"--listen-address=127.0.0.1:{listen}",
+        "--cache-dumper=false",
+    ]
     command += ["--schedule-period=200ms", "--kube-api-qps=500", "--kube-api-burst=1000"]
     cluster.kubectl("delete", "-f", _LOOSE)
     try:
@@ -61,4 +71,6 @@ def _open_queues(cluster: Cluster) -> None:
         queue = {**kind, "metadata": {"name": name}, "spec": {"weight": 1}}
         cluster.kubectl("apply", "-f", "-", stdin=json.dumps(queue))
         status = json.dumps({"status": {"state": state, "reservation": {}}})
-        cluster.kubectl("patch", "queue", name, "--subresource=status", "--type=merge", "-p", status)
+        cluster.kubectl(
+            "patch", "queue", name, "--subresource=status", "--type=merge", "-p", status
+        )

@@ -15,7 +15,9 @@ class Watch:
 
     async def fires(self, *alerts: str) -> None:
         """Wait until these fire, whichever else do."""
-        await seen(self._firing, lambda found: {*alerts} <= found, f"{alerts} among the alerts that fire")
+        await seen(
+            self._firing, lambda found: {*alerts} <= found, f"{alerts} among the alerts that fire"
+        )
 
     async def clears(self, *alerts: str) -> None:
         """Wait until these do not fire; without any: until nothing fires, or is about to."""

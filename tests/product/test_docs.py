@@ -46,10 +46,23 @@ PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 PROGRAM = get_command(app)
 METRIC = re.compile(r"\bmpijob_elastic_[a-z_]+\b")
 # The first part of a path that names a module, a folder or a file of ours.
-OURS = {path.name for root in (ROOT, ROOT / "mpijob_elastic") for path in root.iterdir() if path.is_dir()}
+OURS = {
+    path.name
+    for root in (ROOT, ROOT / "mpijob_elastic")
+    for path in root.iterdir()
+    if path.is_dir()
+}
 OURS -= {"docs", "dist"}
 # The annotations that our own programs write.
-OURS_WRITTEN = {names.STATUS, names.PHASE, names.CHANGE, names.SCALED_BY, names.REFRESHED, names.MEMORY, names.HISTORY}
+OURS_WRITTEN = {
+    names.STATUS,
+    names.PHASE,
+    names.CHANGE,
+    names.SCALED_BY,
+    names.REFRESHED,
+    names.MEMORY,
+    names.HISTORY,
+}
 OURS_WRITTEN |= {EVICTION_MARK, SPEC_DIGEST}
 FOLDERS = "mpijob_elastic|webhook|upgrade|lab|bench|tests"
 
@@ -62,7 +75,9 @@ def anchors(page: Path) -> set[str]:
 
 def rows(page: Path, cell: str) -> list[list[str]]:
     """Return the cells of each table row whose first cell matches."""
-    lines = [line for line in page.read_text().replace(r"\|", "/").splitlines() if line.startswith("|")]
+    lines = [
+        line for line in page.read_text().replace(r"\|", "/").splitlines() if line.startswith("|")
+    ]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return [row for row in cells if re.fullmatch(cell, row[0])]
 
@@ -83,46 +98,67 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_links_to_headings_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text())
     assert [
-        f"{file}#{heading}" for file, heading in links if heading not in anchors(page.parent / file if file else page)
+        f"{file}#{heading}"
+        for file, heading in links
+        if heading not in anchors(page.parent / file if file else page)
     ] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_modules_and_files_exist(page: Path) -> None:
     """A path in backticks is relative to the root or to the main package."""
-    named = re.findall(rf"`((?:\w+/)+\w+(?:\.py|\.yaml|\.md)?|(?:{FOLDERS})(?:\.\w+)+)`", page.read_text())
+    named = re.findall(
+        rf"`((?:\w+/)+\w+(?:\.py|\.yaml|\.md)?|(?:{FOLDERS})(?:\.\w+)+)`", page.read_text()
+    )
     paths = {path.replace(".", "/") + ".py" if "/" not in path else path for path in named}
     ours = {path for path in paths if path.split("/")[0] in OURS}
     assert {
-        path for path in ours if not any((root / path).exists() for root in (ROOT, ROOT / "mpijob_elastic"))
+        path
+        for path in ours
+        if not any((root / path).exists() for root in (ROOT, ROOT / "mpijob_elastic"))
     } == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_tests_that_a_page_names_exist(page: Path) -> None:
     named = set(re.findall(r"`([\w/]+\.py)::(\w+)`", page.read_text()))
-    assert {(path, name) for path, name in named if f"def {name}(" not in (ROOT / path).read_text()} == set()
+    assert {
+        (path, name) for path, name in named if f"def {name}(" not in (ROOT / path).read_text()
+    } == set()
 
 
 def test_each_part_of_the_campaign_is_explained() -> None:
-    assert {cells[0].strip("`") for cells in rows(DOCS / "records" / "campaign.md", "`[a-z-]+`")} == set(PARTS)
+    assert {
+        cells[0].strip("`") for cells in rows(DOCS / "records" / "campaign.md", "`[a-z-]+`")
+    } == set(PARTS)
 
 
 def test_no_change_is_listed_twice() -> None:
-    lines = [line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line and not line.startswith("#")]
+    lines = [
+        line
+        for line in (ROOT / "CHANGELOG.md").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
     assert sorted(set(lines)) == sorted(lines)
 
 
 def test_each_page_is_in_the_index_and_on_the_site() -> None:
-    pages = {str(page.relative_to(DOCS)) for page in PAGES if page.parent in (DOCS, DOCS / "records")}
-    listed = re.findall(r"^\| \[[^]]+\]\(([^)]+)\) \|", (DOCS / "index.md").read_text(), re.MULTILINE)
+    pages = {
+        str(page.relative_to(DOCS)) for page in PAGES if page.parent in (DOCS, DOCS / "records")
+    }
+    listed = re.findall(
+        r"^\| \[[^]]+\]\(([^)]+)\) \|", (DOCS / "index.md").read_text(), re.MULTILINE
+    )
     navigation = re.findall(r"^ +- .+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert navigation == ["index.md", *listed]
     assert set(navigation) == pages | {"decisions/README.md"}
 
 
 def test_each_decision_is_listed_with_its_title() -> None:
-    records = {page.name: page.read_text().splitlines()[0][7:] for page in (DOCS / "decisions").glob("0*.md")}
+    records = {
+        page.name: page.read_text().splitlines()[0][7:]
+        for page in (DOCS / "decisions").glob("0*.md")
+    }
     index = (DOCS / "decisions" / "README.md").read_text()
     assert dict(re.findall(r"^\| \[\d+\]\(([^)]+)\) \| (.+) \|$", index, re.MULTILINE)) == records
 
@@ -139,7 +175,9 @@ def test_options_that_a_page_types_exist(page: Path) -> None:
     """What follows `mpijob-elastic COMMAND` on a line, up to a comment, a pipe or the end of the code."""
     text = re.sub(r" '[^'`\n]+'", "", page.read_text())  # a line for another shell
     typed = re.findall(rf"{names.PROGRAM} ([a-z]+ [^`\n#|]+)", text)
-    assert [f"{command} {option}" for command in typed for option in unknown_options(command.split())] == []
+    assert [
+        f"{command} {option}" for command in typed for option in unknown_options(command.split())
+    ] == []
 
 
 def unknown_options(words: list[str]) -> list[str]:
@@ -149,7 +187,11 @@ def unknown_options(words: list[str]) -> list[str]:
         command, words = command.commands[words[0]], words[1:]
     if command is PROGRAM:
         return []
-    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    known = {
+        option
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
     ours = takewhile(lambda word: word != "--", words)  # after that come those of another command
     given = {word.partition("=")[0].rstrip(").,:;") for word in ours if word.startswith("-")}
     return sorted(given - known - {"--help"})
@@ -167,7 +209,9 @@ def test_annotations_that_pages_name_exist() -> None:
     ours = {*OURS_WRITTEN, names.NAMESPACE_OPT_OUT}
     known = capabilities.KEYS | ours | {names.GATE_SUSPENDED, names.GATE_QUEUED}
     for page in (ROOT / "README.md", *DOCS.glob("*.md")):
-        named = set(re.findall(rf"(?<![\w/.-]){names.PREFIX}(?!{names.PROGRAM})[a-z-]+", page.read_text()))
+        named = set(
+            re.findall(rf"(?<![\w/.-]){names.PREFIX}(?!{names.PROGRAM})[a-z-]+", page.read_text())
+        )
         assert {one.rstrip("-") for one in named} <= known, page.name
 
 
@@ -194,17 +238,26 @@ def test_each_metric_is_documented_with_its_kind_and_labels_and_no_other() -> No
     cells = {cells[0].strip("`"): cells[1] for cells in rows(page, f"`{METRIC.pattern}`")}
     # A cell is `counter; LABELS`, and where there is one label perhaps `: VALUES`.
     documented = {
-        name: (cell.partition(";")[0], re.findall(r"`(\w+)`", cell.partition(":")[0])) for name, cell in cells.items()
+        name: (cell.partition(";")[0], re.findall(r"`(\w+)`", cell.partition(":")[0]))
+        for name, cell in cells.items()
     }
     assert documented == served
-    for text in (page.read_text(), (DOCS / "troubleshooting.md").read_text(), (DOCS / "annotations.md").read_text()):
+    for text in (
+        page.read_text(),
+        (DOCS / "troubleshooting.md").read_text(),
+        (DOCS / "annotations.md").read_text(),
+    ):
         assert {name.removesuffix("_bucket") for name in METRIC.findall(text)} <= served.keys()
 
 
 def test_each_alert_is_in_the_table() -> None:
-    [rule] = [one for one in overlays.rendered(Overlay.PROMETHEUS) if one["kind"] == "PrometheusRule"]
+    [rule] = [
+        one for one in overlays.rendered(Overlay.PROMETHEUS) if one["kind"] == "PrometheusRule"
+    ]
     alerts = {alert["alert"] for group in rule["spec"]["groups"] for alert in group["rules"]}
-    assert {cells[0].strip("`") for cells in rows(DOCS / "metrics.md", r"`MPIJobElastic\w+`")} == alerts
+    assert {
+        cells[0].strip("`") for cells in rows(DOCS / "metrics.md", r"`MPIJobElastic\w+`")
+    } == alerts
 
 
 def test_each_event_and_notice_is_explained() -> None:
@@ -216,7 +269,16 @@ def test_each_event_and_notice_is_explained() -> None:
     rooms = (path for path in (package / "capabilities").rglob("*.py") if path.stem not in quiet)
     sources = [path.read_text() for path in (*(package / "decide").glob("*.py"), *rooms)]
     reasons = set(re.findall(r'"((?:[A-Z][a-z]+){2,})"', "\n".join(sources)))
-    of_one_part = {"Draining", "Disruption", "Suspended", "Resumed", "Queued", "Admitted", "Enqueued", "Dequeued"}
+    of_one_part = {
+        "Draining",
+        "Disruption",
+        "Suspended",
+        "Resumed",
+        "Queued",
+        "Admitted",
+        "Enqueued",
+        "Dequeued",
+    }
     of_one_part |= {"Parked", "Unparked"}
     assert "HostsPublished" in reasons
     table = {cells[0].strip("`") for cells in rows(DOCS / "annotations.md", r"`[A-Z]\w+`")}
@@ -224,9 +286,12 @@ def test_each_event_and_notice_is_explained() -> None:
 
 
 def test_each_cause_of_explain_is_named() -> None:
-    source = "\n".join(path.read_text() for path in (ROOT / "mpijob_elastic" / "explain").glob("*.py"))
+    source = "\n".join(
+        path.read_text() for path in (ROOT / "mpijob_elastic" / "explain").glob("*.py")
+    )
     causes = re.findall(
-        r'(?:cause ?= ?|_due\(case, |else |(?:fine|waiting|wrong|Finding)\)?\()"([a-z]+(?:-[a-z]+)*)"', source
+        r'(?:cause ?= ?|_due\(case, |else |(?:fine|waiting|wrong|Finding)\)?\()"([a-z]+(?:-[a-z]+)*)"',
+        source,
     )
     page = (DOCS / "annotations.md").read_text()
     assert {"out-of-memory", "no-right", "no-operator", "not-known"} <= set(causes)
@@ -265,9 +330,15 @@ def test_each_command_ends_with_codes_of_the_one_table() -> None:
 
 def test_a_page_makes_a_plain_job_elastic_without_mistakes() -> None:
     texts = re.findall(r"```yaml\n(.*?)```", (DOCS / "elastic-jobs.md").read_text(), re.DOTALL)
-    before, after = (capabilities.of(msgspec.convert(yaml.safe_load(text), MPIJob)) for text in texts)
+    before, after = (
+        capabilities.of(msgspec.convert(yaml.safe_load(text), MPIJob)) for text in texts
+    )
     assert (before.elastic, after.elastic, after.problems) == (False, True, ())
-    assert (after.policy.min_replicas, after.policy.max_replicas, after.policy.drain_timeout) == (1, 4, 120.0)
+    assert (after.policy.min_replicas, after.policy.max_replicas, after.policy.drain_timeout) == (
+        1,
+        4,
+        120.0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -281,7 +352,10 @@ def test_a_page_makes_a_plain_job_elastic_without_mistakes() -> None:
         ("up to {} times", len(state.RELAUNCHED.delays)),
         ("deleted {} s after every host of the hostfile runs", launcher_start.STUCK_AFTER),
         ("then after {} s", state.REPLACED.delays[1]),
-        ("looks into the launcher by `exec` {} s after a listed pod has gone", frozen_execs.FIRST_LOOK),
+        (
+            "looks into the launcher by `exec` {} s after a listed pod has gone",
+            frozen_execs.FIRST_LOOK,
+        ),
         ("succeeds within {} s of a change of its list", notices.SUSPICIOUS_WITHIN),
     ],
 )
@@ -296,4 +370,6 @@ def test_signs_and_numbers_of_the_page_on_spot_nodes_are_those_of_the_code() -> 
     assert f"until a newcomer has been Ready for {moves.SEASONED:g} s" in page
     assert f"is moved again after {second:g} s, and after {third / 60:g} minutes" in page
     keys = [disruption_signs.parse(text).key for text in disruption_signs.DEFAULT]
-    assert [key for key in keys if f"`{key}`" not in page and f"`/{key.partition('/')[2]}`" not in page] == []
+    assert [
+        key for key in keys if f"`{key}`" not in page and f"`/{key.partition('/')[2]}`" not in page
+    ] == []

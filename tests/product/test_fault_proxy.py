@@ -14,7 +14,9 @@ PODS = "/api/v1/namespaces/n/pods"
 
 
 async def create(client: ApiWriter, name: str, *, seconds: float = 10) -> None:
-    await client.create_object(PODS, body={"metadata": {"name": name}}, limits=Timeouts(attempt=seconds))
+    await client.create_object(
+        PODS, body={"metadata": {"name": name}}, limits=Timeouts(attempt=seconds)
+    )
 
 
 @pytest.mark.parametrize(("after", "done"), [(False, ["a"]), (True, ["a", "b"])])
@@ -26,7 +28,9 @@ async def test_a_client_can_be_killed_at_its_second_write_before_or_after_that_i
     async def kill(request: Request) -> None:
         killed.append(request)
 
-    with proxy.inject(Call(callback=kill, after=after), on=lambda request: request.write_number == 2):
+    with proxy.inject(
+        Call(callback=kill, after=after), on=lambda request: request.write_number == 2
+    ):
         await create(client, "a")
         await client.get(f"{PODS}/a")
         with pytest.raises(errors.Unreachable):

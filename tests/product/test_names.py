@@ -72,5 +72,7 @@ def test_what_is_no_host_name_of_ours_stands_for_itself(host: str) -> None:
 
 def test_the_script_and_the_hostfile_are_what_the_operators_write() -> None:
     hosts = ["j-worker-0", "j-worker-1"]
-    assert names.discover_hosts(hosts, slots=2) == "#!/bin/sh\necho j-worker-0:2\necho j-worker-1:2\n"
+    assert (
+        names.discover_hosts(hosts, slots=2) == "#!/bin/sh\necho j-worker-0:2\necho j-worker-1:2\n"
+    )
     assert names.hostfile(hosts, slots=2) == "j-worker-0 slots=2\nj-worker-1 slots=2\n"

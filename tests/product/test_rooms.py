@@ -7,7 +7,17 @@ import pytest
 
 ROOT = Path(__file__).parents[2] / "mpijob_elastic"
 # The command line, the installation and the list of the capabilities may name what users ask for.
-CORE = ("model", "decide", "observe", "act", "kube", "controller", "explain", "telemetry", "names.py")
+CORE = (
+    "model",
+    "decide",
+    "observe",
+    "act",
+    "kube",
+    "controller",
+    "explain",
+    "telemetry",
+    "names.py",
+)
 WORDS = re.compile(
     "|".join(
         (
@@ -32,8 +42,9 @@ WORDS = re.compile(
     ),
     re.IGNORECASE,
 )
-# Of nobody else: the module of our own work queue, and a field that the operator's own definition has, in
-# pkg/apis/kubeflow/v1/types.go: it is decoded for all, and means something to a capability alone.
+# Of nobody else: the module of our own work queue, and a field that the operator's own definition
+# has, in pkg/apis/kubeflow/v1/types.go: it is decoded for all, and means something to a capability
+# alone.
 OTHERS = re.compile(r"\bkube\.queue\b|^    run_policy: Any = None  # any value$")
 
 

@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[2]
 LISTS = Path("mpijob_elastic/capabilities")
 ROOMS = sorted(path.parent.name for path in (ROOT / LISTS).glob("*/__init__.py"))
 PARTS = ("mpijob_elastic", "webhook", "upgrade", "tests", "lab", "requirements", "pyproject.toml")
-# Tests of the core, chosen because they are quick; in those of MEET each file has one case in which that room acts.
+# Tests of the core, chosen because they are quick; in those of MEET each file has one case in which
+# that room acts.
 CORE = (
     "decide/test_drain.py",
     "decide/test_frozen_execs.py",
@@ -25,7 +26,13 @@ CORE = (
     "observe/test_operators.py",
     "observe/test_views.py",
 )
-MEET = {"disruption": ("decide/test_host_list.py", "decide/test_launcher_start.py", "decide/test_lost_workers.py")}
+MEET = {
+    "disruption": (
+        "decide/test_host_list.py",
+        "decide/test_launcher_start.py",
+        "decide/test_lost_workers.py",
+    )
+}
 IMPORTS = """
 import pkgutil, sys
 from importlib import import_module
@@ -55,7 +62,9 @@ class Without(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
-        assert node.id not in self._brought, f"line {node.lineno} is neither an import nor an entry of a list"
+        assert node.id not in self._brought, (
+            f"line {node.lineno} is neither an import nor an entry of a list"
+        )
         return node
 
 
@@ -82,7 +91,9 @@ def apart(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
         else:
             shutil.copy(source, tmp_path / part)
     shutil.rmtree(tmp_path / LISTS / room)
-    (tmp_path / f"tests/rooms/{room}.py").unlink(missing_ok=True)  # a room without words of its own has none
+    (tmp_path / f"tests/rooms/{room}.py").unlink(
+        missing_ok=True
+    )  # a room without words of its own has none
     for listed in (tmp_path / LISTS).glob("*.py"):
         listed.write_text(without(listed.read_text(), room))
     yield tmp_path
@@ -107,9 +118,13 @@ def ran(folder: Path, *command: str) -> str:
 @pytest.mark.thorough
 def test_the_rest_is_whole_without_a_room(apart: Path) -> None:
     assert not ran(apart, "-c", IMPORTS, str(apart))
-    meet = [path for room, paths in MEET.items() if (apart / LISTS / room).exists() for path in paths]
+    meet = [
+        path for room, paths in MEET.items() if (apart / LISTS / room).exists() for path in paths
+    ]
     core = [f"tests/product/{path}" for path in (*CORE, *meet)]
-    assert not ran(apart, "-m", "pytest", "-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", *core)
+    assert not ran(
+        apart, "-m", "pytest", "-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", *core
+    )
 
 
 BOTH = """

@@ -17,7 +17,9 @@ from tests.kinds import kinds
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "writes.md"
 PRODUCT = ("mpijob_elastic", "webhook", "upgrade")
-WRITES = {name for name in vars(ApiWriter) if not name.startswith("_") and not hasattr(ApiReader, name)}
+WRITES = {
+    name for name in vars(ApiWriter) if not name.startswith("_") and not hasattr(ApiReader, name)
+}
 # A command in a container may change something, too.
 EXECS = {"execute", "exec_in_pod"}
 VERBS = {
@@ -28,10 +30,18 @@ VERBS = {
     "execute": "exec",
     "exec_in_pod": "exec",
 }
-# The methods here have the names of the writes that they pass on, so their callers are found instead.
-DOORS = {"mpijob_elastic/kube/writer.py", "mpijob_elastic/kube/exec.py", "mpijob_elastic/act/gate.py"}
+# The methods here have the names of the writes that they pass on, so their callers are found
+# instead.
+DOORS = {
+    "mpijob_elastic/kube/writer.py",
+    "mpijob_elastic/kube/exec.py",
+    "mpijob_elastic/act/gate.py",
+}
 # What the functions here send is told by kinds of actions.
-SENDERS = {("mpijob_elastic/act/writer.py", "_patch", "patch"), ("mpijob_elastic/act/writer.py", "_create", "create")}
+SENDERS = {
+    ("mpijob_elastic/act/writer.py", "_patch", "patch"),
+    ("mpijob_elastic/act/writer.py", "_create", "create"),
+}
 ACTIONS = {
     (str(Path(inspect.getfile(kind)).relative_to(ROOT)), kind.__name__, verb): kind
     for verb, base in (("patch", Patch), ("create", Create), ("delete", Delete))
@@ -56,14 +66,18 @@ def named(node: ast.AST) -> str:
 def writes(node: ast.AST, function: str = "") -> Iterator[tuple[str, str]]:
     """The function and the verb of each write below a node; a method that is passed on counts as called."""
     for child in ast.iter_child_nodes(node):
-        inside = child.name if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else function
+        inside = (
+            child.name if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else function
+        )
         if named(child) in WRITES | EXECS:
             yield inside, VERBS[named(child)]
         yield from writes(child, inside)
 
 
 def sites() -> set[Site]:
-    sent = {(path, *found) for path, tree in sources() if path not in DOORS for found in writes(tree)}
+    sent = {
+        (path, *found) for path, tree in sources() if path not in DOORS for found in writes(tree)
+    }
     assert sent >= SENDERS
     return (sent - SENDERS) | ACTIONS.keys()
 
@@ -96,7 +110,10 @@ def test_only_the_clients_of_kube_send_anything() -> None:
     assert set(VERBS) == WRITES | EXECS
     assert all(name.endswith("_object") for name in WRITES)
     senders = {
-        path for path, tree in sources() for node in ast.walk(tree) if named(node) in {"_call_api", "ClientSession"}
+        path
+        for path, tree in sources()
+        for node in ast.walk(tree)
+        if named(node) in {"_call_api", "ClientSession"}
     }
     assert senders == {"mpijob_elastic/kube/reader.py", "mpijob_elastic/kube/writer.py"}
 
@@ -104,35 +121,54 @@ def test_only_the_clients_of_kube_send_anything() -> None:
 def test_a_reader_has_no_method_that_writes() -> None:
     public = {name for name in vars(ApiReader) if not name.startswith("_")}
     assert public == {"credentials", "find", "get", "review", "stream", "websocket"}
-    reviews = [path for path, tree in sources() for node in ast.walk(tree) if named(node) == "review"]
+    reviews = [
+        path for path, tree in sources() for node in ast.walk(tree) if named(node) == "review"
+    ]
     assert set(reviews) <= {"mpijob_elastic/install/server.py", *WEBHOOK_REVIEWS}
 
 
 # Here `review` is the admission review that the API server sends.
-WEBHOOK_REVIEWS = {path for path, _ in sources() if path.startswith("webhook/") or path.endswith("/hook.py")}
+WEBHOOK_REVIEWS = {
+    path for path, _ in sources() if path.startswith("webhook/") or path.endswith("/hook.py")
+}
 
 
 @pytest.mark.parametrize("cells", table(), ids=lambda cells: f"{cells[0]}-{cells[1]}-{cells[2]}")
 def test_each_right_is_granted_and_each_policy_exists(cells: list[str]) -> None:
     *_, rights, policy = cells
-    for file, resources, verb in re.findall(r"`(config/[a-z/_-]+\.yaml)` ([a-z/, ]+): ([a-z]+)", rights):
+    for file, resources, verb in re.findall(
+        r"`(config/[a-z/_-]+\.yaml)` ([a-z/, ]+): ([a-z]+)", rights
+    ):
         for resource in resources.split(", "):
             assert verb in granted(ROOT / file, resource), f"{file}: {resource}"
     for file in re.findall(r"`([a-z-]+\.yaml)`", policy):
         assert (ROOT / "config/components/guard" / file).exists()
     if re.match(r"`(mpijob_elastic/(act|capabilities|decide|kube)|webhook)/", cells[0]):
-        assert rights.startswith(("`config/base/", "`config/components/guard/", "`config/components/et-operator/"))
+        assert rights.startswith(
+            ("`config/base/", "`config/components/guard/", "`config/components/et-operator/")
+        )
     else:
         assert rights == "the user's"
 
 
 def granted(file: Path, resource: str) -> set[str]:
     manifests = list(yaml.safe_load_all(file.read_text()))
-    rules = [rule for manifest in manifests if isinstance(manifest, dict) for rule in manifest.get("rules", [])]
-    rules += [patch["value"] for patches in manifests if isinstance(patches, list) for patch in patches]
+    rules = [
+        rule
+        for manifest in manifests
+        if isinstance(manifest, dict)
+        for rule in manifest.get("rules", [])
+    ]
+    rules += [
+        patch["value"] for patches in manifests if isinstance(patches, list) for patch in patches
+    ]
     return {verb for rule in rules if resource in rule["resources"] for verb in rule["verbs"]}
 
 
 def test_each_policy_guards_a_write_of_the_table() -> None:
-    guards = {path.name for path in (ROOT / "config/components/guard").glob("*.yaml")} - {"kustomization.yaml"}
-    assert {file for cells in table() for file in re.findall(r"`([a-z-]+\.yaml)`", cells[-1])} == guards
+    guards = {path.name for path in (ROOT / "config/components/guard").glob("*.yaml")} - {
+        "kustomization.yaml"
+    }
+    assert {
+        file for cells in table() for file in re.findall(r"`([a-z-]+\.yaml)`", cells[-1])
+    } == guards

@@ -51,7 +51,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def _metrics_server(say: Say) -> Path:
-    [program] = ensure_peers(say, [peer for peer in PEERS if peer.name == metrics_server.SERVER]).values()
+    [program] = ensure_peers(
+        say, [peer for peer in PEERS if peer.name == metrics_server.SERVER]
+    ).values()
     return program
 
 
@@ -66,7 +68,9 @@ def real_node() -> None:
 def own_node() -> None:
     """Skips the test under kind."""
     if KIND:
-        pytest.skip("LAB_KIND is set: this is about the namespaces and cgroups that the lab's own nodes are made of")
+        pytest.skip(
+            "LAB_KIND is set: this is about the namespaces and cgroups that the lab's own nodes are made of"
+        )
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +89,9 @@ def cluster(real_node: None) -> Iterator[Cluster]:
 def training_image(cluster: Cluster) -> None:
     """The image of the example that trains is known on the node; skips the test where it cannot be built."""
     if packages := build.lacking(horovod.NAME):
-        pytest.skip(f"no image to train with: apt-get install --no-install-recommends {' '.join(packages)}")
+        pytest.skip(
+            f"no image to train with: apt-get install --no-install-recommends {' '.join(packages)}"
+        )
     load_image(cluster, lambda _: None)
 
 
@@ -98,7 +104,11 @@ def two_nodes(cluster: Cluster, own_node: None) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def metrics(cluster: Cluster, own_node: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def metrics(
+    cluster: Cluster, own_node: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
     """metrics-server runs."""
-    with metrics_server.serving(cluster, _metrics_server(lambda _: None), tmp_path_factory.mktemp("metrics")):
+    with metrics_server.serving(
+        cluster, _metrics_server(lambda _: None), tmp_path_factory.mktemp("metrics")
+    ):
         yield

@@ -40,7 +40,10 @@ class Going:
 
 
 def go(job: TrainingJob, way: Way, pod: str) -> Going:
-    """Have a worker deleted, and watch its rank and pod go. The node is as before when its pod is gone."""
+    """Have a worker deleted, and watch its rank and pod go.
+
+    The node is as before when its pod is gone.
+    """
     ranks = _ranks(pod)
     assert ranks
     with ThreadPoolExecutor() as pool:
@@ -57,7 +60,15 @@ def go(job: TrainingJob, way: Way, pod: str) -> Going:
 
 def _gone_at(job: TrainingJob, pod: str) -> float:
     """Wait until a pod is gone, and return when; `kubectl wait` says so up to a second later."""
-    watch = ("get", "pod", pod, "--watch", "--output-watch-events", "--no-headers", "--request-timeout=180s")
+    watch = (
+        "get",
+        "pod",
+        pod,
+        "--watch",
+        "--output-watch-events",
+        "--no-headers",
+        "--request-timeout=180s",
+    )
     with subprocess.Popen(_kubectl(job, *watch), stdout=subprocess.PIPE, text=True) as events:
         assert events.stdout
         at = next((time.time() for event in events.stdout if event.startswith("DELETED")), None)
@@ -68,7 +79,11 @@ def _gone_at(job: TrainingJob, pod: str) -> float:
 
 def _ranks(pod: str) -> list[Path]:
     """Return the ranks' processes, as the machine sees them."""
-    return [process for process in Path("/proc").glob("[0-9]*") if _runs(process) and _is_in(process, pod)]
+    return [
+        process
+        for process in Path("/proc").glob("[0-9]*")
+        if _runs(process) and _is_in(process, pod)
+    ]
 
 
 def _is_in(process: Path, pod: str) -> bool:
@@ -80,7 +95,9 @@ def _is_in(process: Path, pod: str) -> bool:
 
 def _runs(process: Path) -> bool:
     try:
-        return (process / "comm").read_text() == "python3\n" and ") Z " not in (process / "stat").read_text()
+        return (process / "comm").read_text() == "python3\n" and ") Z " not in (
+            process / "stat"
+        ).read_text()
     except OSError:
         return False
 
@@ -94,7 +111,9 @@ def _deleting(job: TrainingJob, way: Way, pod: str) -> Iterator[None]:
             cluster.kubectl("-n", job.namespace, "delete", "pod", pod, "--wait=false")
             yield
         case Way.DRAIN:
-            drain = subprocess.Popen(_kubectl(job, "drain", FIRST, "--pod-selector", chosen), stdout=subprocess.DEVNULL)
+            drain = subprocess.Popen(
+                _kubectl(job, "drain", FIRST, "--pod-selector", chosen), stdout=subprocess.DEVNULL
+            )
             yield
             assert drain.wait(60) == 0
             cluster.kubectl("uncordon", FIRST)
@@ -107,7 +126,9 @@ def _deleting(job: TrainingJob, way: Way, pod: str) -> Iterator[None]:
         case Way.PREEMPTION:
             cluster.kubectl("create", "-f", "-", stdin=json.dumps(_rival(job.namespace)))
             yield
-            cluster.kubectl("-n", job.namespace, "delete", "pod", "rival", "--force", "--grace-period=0")
+            cluster.kubectl(
+                "-n", job.namespace, "delete", "pod", "rival", "--force", "--grace-period=0"
+            )
 
 
 def _tolerate(job: TrainingJob, taint: str, pods: list[str]) -> None:
@@ -121,22 +142,40 @@ def _tolerate(job: TrainingJob, taint: str, pods: list[str]) -> None:
 
 def _rival(namespace: str) -> dict[str, object]:
     """A pod of a higher priority that cannot be where the chosen worker is: the scheduler ends that one for it."""
-    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {LABEL: namespace}}}
+    apart = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {LABEL: namespace}},
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "rival", "namespace": namespace},
         "spec": {
             "priorityClassName": "system-cluster-critical",
-            "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}},
-            "containers": [{"name": "it", "image": "horovod-elastic-pytorch:0.28.1", "command": ["sleep", "365d"]}],
+            "affinity": {
+                "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
+            },
+            "containers": [
+                {
+                    "name": "it",
+                    "image": "horovod-elastic-pytorch:0.28.1",
+                    "command": ["sleep", "365d"],
+                }
+            ],
         },
     }
 
 
 def _kubectl(job: TrainingJob, *arguments: str) -> list[str]:
     cluster: Cluster = job.cluster
-    return [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "-n", job.namespace, *arguments]
+    return [
+        str(cluster.binaries.kubectl),
+        "--kubeconfig",
+        str(cluster.kubeconfig),
+        "-n",
+        job.namespace,
+        *arguments,
+    ]
 
 
 # The rank is Python; the pod's own main process is `sleep`. Fails where there is none.
@@ -155,7 +194,11 @@ def _kill(cluster: Cluster, namespace: str, pod: str) -> None:
 
 
 def _evict(cluster: Cluster, namespace: str, pod: str) -> None:
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod, "namespace": namespace},
+    }
     path = f"/api/v1/namespaces/{namespace}/pods/{pod}/eviction"
 
     def accepted() -> bool | None:
@@ -171,19 +214,33 @@ def _evict(cluster: Cluster, namespace: str, pod: str) -> None:
 
 
 def _delete(cluster: Cluster, namespace: str, pod: str) -> None:
-    cluster.kubectl("delete", "pod", pod, "--namespace", namespace, "--force", "--grace-period=0", "--wait=false")
+    cluster.kubectl(
+        "delete",
+        "pod",
+        pod,
+        "--namespace",
+        namespace,
+        "--force",
+        "--grace-period=0",
+        "--wait=false",
+    )
 
 
 def _lose_node(cluster: Cluster, namespace: str, pod: str) -> None:
-    node = cluster.kubectl("get", "pod", pod, "--namespace", namespace, "-o", "jsonpath={.spec.nodeName}")
+    node = cluster.kubectl(
+        "get", "pod", pod, "--namespace", namespace, "-o", "jsonpath={.spec.nodeName}"
+    )
     assert node == SECOND, "the launcher and the other workers are to stay"
     lose(cluster, SECOND)
 
 
 class Loss(Enum):
-    """A way in which a worker loses its rank. Evicted or deleted, its rank may still leave in time; the others are cut.
+    """A way in which a worker loses its rank.
 
-    A lost node takes the worker that was evicted three losses before, for that one went to the second node.
+    Evicted or deleted, its rank may still leave in time; the others are cut.
+
+    A lost node takes the worker that was evicted three losses before, for that one went to the
+    second node.
     """
 
     EVICTED = "pod evicted"

@@ -13,7 +13,9 @@ from lab.node.addresses import Place, places
 from lab.state import State
 
 KINDS = ("pid", "mnt", "net")
-_CONTAINER = re.compile(r"[0-9a-f]{64}")  # how containerd names sandboxes and containers, and runc their groups
+_CONTAINER = re.compile(
+    r"[0-9a-f]{64}"
+)  # how containerd names sandboxes and containers, and runc their groups
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +31,9 @@ class Machine:
 
     @classmethod
     def now(cls) -> "Machine":
-        links = subprocess.run(["ip", "-oneline", "link"], capture_output=True, text=True, check=True).stdout
+        links = subprocess.run(
+            ["ip", "-oneline", "link"], capture_output=True, text=True, check=True
+        ).stdout
         mounts = Path("/proc/self/mounts").read_text()
         above = [Path(path) for path in ("/var/lib", "/var/log", "/run", "/opt", "/etc/cni")]
         return cls(
@@ -37,8 +41,12 @@ class Machine:
             mounts=sorted(line.split()[1] for line in mounts.splitlines()),
             rules=_rules(),
             settings=[(Path("/proc/sys") / name).read_text() for name in first.TUNABLES],
-            directories=[str(one) for path in above if path.is_dir() for one in sorted(path.iterdir())],
-            groups=sorted(str(group) for hierarchy in cgroups.hierarchies() for group in _foreign(hierarchy)),
+            directories=[
+                str(one) for path in above if path.is_dir() for one in sorted(path.iterdir())
+            ],
+            groups=sorted(
+                str(group) for hierarchy in cgroups.hierarchies() for group in _foreign(hierarchy)
+            ),
         )
 
 
@@ -46,7 +54,9 @@ def _rules() -> list[str]:
     """The firewall's rules without their counters."""
     if shutil.which("iptables-save") is None:
         return []
-    lines = subprocess.run(["iptables-save"], capture_output=True, text=True, check=False).stdout.splitlines()
+    lines = subprocess.run(
+        ["iptables-save"], capture_output=True, text=True, check=False
+    ).stdout.splitlines()
     return [line.partition(" [")[0] for line in lines if not line.startswith("#")]
 
 
@@ -68,7 +78,11 @@ def _links(state: State, component: str, *names: str) -> set[str]:
 
 def processes_in(wanted: set[str]) -> list[str]:
     """Command lines of all processes in any of these namespaces."""
-    return [text for process in Path("/proc").glob("[0-9]*") if (text := _if_in(process, wanted)) is not None]
+    return [
+        text
+        for process in Path("/proc").glob("[0-9]*")
+        if (text := _if_in(process, wanted)) is not None
+    ]
 
 
 def _if_in(process: Path, wanted: set[str]) -> str | None:
@@ -87,11 +101,18 @@ def groups(name: str) -> list[Path]:
 
 def containers(group: Path) -> list[Path]:
     """The cgroups of containers and sandboxes at whatever depth below one."""
-    return [path for directory, _, _ in os.walk(group) if _CONTAINER.fullmatch((path := Path(directory)).name)]
+    return [
+        path
+        for directory, _, _ in os.walk(group)
+        if _CONTAINER.fullmatch((path := Path(directory)).name)
+    ]
 
 
 def _foreign(hierarchy: Path) -> Iterator[Path]:
-    """All cgroups at the top, and all of containers, but those of labs. Others come and go as systemd likes."""
+    """All cgroups at the top, and all of containers, but those of labs.
+
+    Others come and go as systemd likes.
+    """
     for top in hierarchy.iterdir():
         if top.is_dir() and not top.name.startswith(cgroups.PREFIX):
             yield top

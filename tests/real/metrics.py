@@ -27,7 +27,9 @@ def serving(cluster: Cluster, program: Path, directory: Path) -> Iterator[None]:
     cluster.load_image(_image(program, directory))
     objects = json.dumps({"apiVersion": "v1", "kind": "List", "items": _manifests(cluster)})
     cluster.kubectl("apply", "-f", "-", stdin=objects)
-    cluster.kubectl("wait", "--for=condition=Available", "--timeout=240s", "apiservice/v1beta1.metrics.k8s.io")
+    cluster.kubectl(
+        "wait", "--for=condition=Available", "--timeout=240s", "apiservice/v1beta1.metrics.k8s.io"
+    )
     yield
     cluster.kubectl("delete", "-f", "-", stdin=objects)
 
@@ -35,13 +37,22 @@ def serving(cluster: Cluster, program: Path, directory: Path) -> Iterator[None]:
 def _image(program: Path, directory: Path) -> Path:
     layer, archive = directory / "layer.tar", directory / f"{SERVER}.tar"
     write_layer(layer, {SERVER: File(content=program, mode=0o755)})
-    write_image(archive, reference=REFERENCE, layers=[layer], settings=Settings(command=(), entrypoint=(f"/{SERVER}",)))
+    write_image(
+        archive,
+        reference=REFERENCE,
+        layers=[layer],
+        settings=Settings(command=(), entrypoint=(f"/{SERVER}",)),
+    )
     return archive
 
 
 def _manifests(cluster: Cluster) -> list[dict[str, Any]]:
     module = download(MODULE, directory=PINNED / SERVER)
-    found = list(yaml.safe_load_all(cluster.kubectl("kustomize", str(Path(module["Dir"], "manifests", "base")))))
+    found = list(
+        yaml.safe_load_all(
+            cluster.kubectl("kustomize", str(Path(module["Dir"], "manifests", "base")))
+        )
+    )
     [deployment] = (one for one in found if one["kind"] == "Deployment")
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     container["image"] = REFERENCE

@@ -44,7 +44,9 @@ def job(script: str = SCRIPT, **both: Any) -> dict[str, Any]:
 def await_lines(cluster: Cluster, namespace: str, *lines: str) -> None:
     """Wait until the launcher has said exactly this."""
     deadline = time.monotonic() + PATIENCE
-    while (said := cluster.kubectl("logs", "train-launcher", "--namespace", namespace)) != "\n".join((*lines, "")):
+    while (
+        said := cluster.kubectl("logs", "train-launcher", "--namespace", namespace)
+    ) != "\n".join((*lines, "")):
         assert time.monotonic() < deadline, said
         time.sleep(0.2)
 

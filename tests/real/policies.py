@@ -22,7 +22,16 @@ class Ports:
 
 def used(cluster: Cluster, pod: dict[str, Any]) -> Ports:
     """Return what a pod of ours has now, with the ports on which it listens."""
-    read = ("exec", pod["metadata"]["name"], "--namespace", names.NAMESPACE, "--", "python3.11", "-c", READ)
+    read = (
+        "exec",
+        pod["metadata"]["name"],
+        "--namespace",
+        names.NAMESPACE,
+        "--",
+        "python3.11",
+        "-c",
+        READ,
+    )
     found = [line.split()[1:4] for line in cluster.kubectl(*read).splitlines() if ":" in line]
     listening = frozenset(_port(local) for local, _, state in found if state == LISTENING)
     outgoing = (one for one in found if one[2] == ESTABLISHED and _port(one[0]) not in listening)
@@ -34,7 +43,10 @@ def allowed(cluster: Cluster, pod: dict[str, Any]) -> Ports:
     told = cluster.kubectl("get", "networkpolicies", "--namespace", names.NAMESPACE, "-o", "json")
     policies = [one["spec"] for one in json.loads(told)["items"] if _selects(one["spec"], pod)]
     assert {kind for policy in policies for kind in policy["policyTypes"]} == {"Ingress", "Egress"}
-    return Ports(into=frozenset(_ports(policies, "ingress", pod)), out=frozenset(_ports(policies, "egress", pod)))
+    return Ports(
+        into=frozenset(_ports(policies, "ingress", pod)),
+        out=frozenset(_ports(policies, "egress", pod)),
+    )
 
 
 def _selects(policy: dict[str, Any], pod: dict[str, Any]) -> bool:
@@ -46,7 +58,11 @@ def _ports(policies: list[dict[str, Any]], direction: str, pod: dict[str, Any]) 
     named = {one["name"]: one["containerPort"] for one in pod["spec"]["containers"][0]["ports"]}
     for policy in policies:
         for rule in policy.get(direction, ()):
-            yield from (named.get(one["port"], one["port"]) for one in rule["ports"] if one["protocol"] == "TCP")
+            yield from (
+                named.get(one["port"], one["port"])
+                for one in rule["ports"]
+                if one["protocol"] == "TCP"
+            )
 
 
 def _port(address: str) -> int:

@@ -7,12 +7,15 @@ from lab.training import log as training
 from lab.training.job import TrainingJob, workers
 from tests.real.pods import until
 
-# Seconds between two steps. A resize takes 2 to 5 on an idle machine; Horovod itself gives up a lost rank after 30.
+# Seconds between two steps. A resize takes 2 to 5 on an idle machine; Horovod itself gives up a
+# lost rank after 30.
 LONGEST_PAUSE = 60.0
 SECONDS, COMMIT = "0.25", "4"  # of a step; steps between two commits
 
 
-def train_through(job: TrainingJob, *changes: tuple[Callable[[int], None], int], steps: int) -> None:
+def train_through(
+    job: TrainingJob, *changes: tuple[Callable[[int], None], int], steps: int
+) -> None:
     """Train with 2 workers, then with as many as each change makes, to the end; it takes 50 `steps` a change."""
     job.create({"TARGET_STEPS": str(steps), "STEP_SECONDS": SECONDS, "COMMIT_STEPS": COMMIT})
     _await_training(job, 2, since=0)
@@ -33,9 +36,14 @@ def train_through(job: TrainingJob, *changes: tuple[Callable[[int], None], int],
 
 def _await_training(job: TrainingJob, size: int, *, since: float) -> None:
     """Wait until the wanted workers train, the launcher prints them, and no other worker is left."""
-    step = until(f"{size} ranks train", lambda: training.first_with(job.log().steps, size=size, since=since))
+    step = until(
+        f"{size} ranks train", lambda: training.first_with(job.log().steps, size=size, since=since)
+    )
     assert set(step.hosts) == set(workers(size))  # ranks are dealt again each time
-    until(f"only {size} workers are there", lambda: set(job.pods()) == {*workers(size), "train-launcher"} or None)
+    until(
+        f"only {size} workers are there",
+        lambda: set(job.pods()) == {*workers(size), "train-launcher"} or None,
+    )
     assert job.hosts() == [f"{name}:1" for name in workers(size)]
 
 

@@ -1,6 +1,7 @@
 """docs/session.md: the commands that it shows with what they printed, and a shell that types them.
 
-A command is a line behind `$ ` in a block of the language `console`; a backslash at its end continues it behind `> `.
+A command is a line behind `$ ` in a block of the language `console`; a backslash at its end
+continues it behind `> `.
 """
 
 import os
@@ -26,7 +27,9 @@ _ESCAPES = re.compile(r"\x1b\[[?\d;]*[A-Za-z]|\r")
 
 def shown(page: str) -> list[tuple[str, str]]:
     """Return each command of a page with its output."""
-    return [(typed, output) for block in _BLOCK.findall(page) for typed, output in _TYPED.findall(block)]
+    return [
+        (typed, output) for block in _BLOCK.findall(page) for typed, output in _TYPED.findall(block)
+    ]
 
 
 def renewed(page: str, outputs: Sequence[str]) -> str:
@@ -44,11 +47,17 @@ class Shell:
 
     def __init__(self, cluster: Cluster, kubeconfig: Path, directory: Path) -> None:
         plugin = directory / "kubectl-mpijob_elastic"
-        plugin.write_text(f'#!/bin/sh\nexec env PYTHONPATH={ROOT} {sys.executable} -m mpijob_elastic "$@"\n')
+        plugin.write_text(
+            f'#!/bin/sh\nexec env PYTHONPATH={ROOT} {sys.executable} -m mpijob_elastic "$@"\n'
+        )
         plugin.chmod(0o755)
         (directory / "kubectl").symlink_to(cluster.binaries.kubectl)
         path = f"{directory}:{os.environ['PATH']}"
-        self._environment: Mapping[str, str] = {**os.environ, "PATH": path, "KUBECONFIG": str(kubeconfig)}
+        self._environment: Mapping[str, str] = {
+            **os.environ,
+            "PATH": path,
+            "KUBECONFIG": str(kubeconfig),
+        }
         self._code = 0
 
     def type(self, line: str, answers: Sequence[str] = ()) -> tuple[int, str]:
@@ -59,14 +68,21 @@ class Shell:
 
     def _piped(self, words: Sequence[str]) -> tuple[int, str]:
         done = subprocess.run(
-            words, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            words,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
         )
         return done.returncode, done.stdout
 
     def _answered(self, words: Sequence[str], answers: Sequence[str]) -> tuple[int, str]:
         """Type each answer when there is a prompt."""
         ours, theirs = pty.openpty()
-        with subprocess.Popen(words, env=self._environment, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        with subprocess.Popen(
+            words, env=self._environment, stdin=theirs, stdout=theirs, stderr=theirs
+        ) as process:
             os.close(theirs)
             said, left = "", list(answers)
             while text := _read(ours):

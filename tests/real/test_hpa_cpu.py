@@ -21,23 +21,34 @@ pytestmark = pytest.mark.usefixtures("own_node", "scale_served", "elastic", "ope
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "hpa" / "cpu.yaml"
 RESOURCES = {"requests": {"cpu": "100m"}, "limits": {"cpu": "300m"}}
 BURN = "while [ -e /burning ]; do :; done"
-# Of a worker's request. One of three that burns its limit is an average of 100, less on a busy machine.
-CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 40}}}
+# Of a worker's request. One of three that burns its limit is an average of 100, less on a busy
+# machine.
+CPU = {
+    "type": "Resource",
+    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 40}},
+}
 
 
 async def busy(cluster: Cluster, namespace: str, pod: str) -> None:
     """Wait until `kubectl top pods` says that a pod takes more than a tenth of a core."""
 
     def look() -> bool:
-        lines = cluster.kubectl("top", "pods", "--no-headers", "--namespace", namespace).splitlines()
-        return any(name == pod and int(cpu.removesuffix("m")) > 100 for name, cpu, _ in map(str.split, lines))
+        lines = cluster.kubectl(
+            "top", "pods", "--no-headers", "--namespace", namespace
+        ).splitlines()
+        return any(
+            name == pod and int(cpu.removesuffix("m")) > 100
+            for name, cpu, _ in map(str.split, lines)
+        )
 
     await asyncio.to_thread(until, look)
 
 
 def utilization(seen: Seen, source: str) -> int | None:
     """Return what the HPA has measured of its only metric; None before it has."""
-    found: int | None = (seen.metrics or [{}])[0].get(source, {}).get("current", {}).get("averageUtilization")
+    found: int | None = (
+        (seen.metrics or [{}])[0].get(source, {}).get("current", {}).get("averageUtilization")
+    )
     return found
 
 
@@ -56,7 +67,9 @@ async def test_a_job_follows_the_load_of_its_workers_and_never_the_launchers(
     launcher, first = names.launcher(job.name), names.worker(job.name, 0)
     script = f"{names.DISCOVER_HOSTS_PATH}; while true; do :; done"
     manifest = json.dumps(mpijob.job(script, resources=RESOURCES))
-    await asyncio.to_thread(cluster.kubectl, "create", "--namespace", namespace, "-f", "-", stdin=manifest)
+    await asyncio.to_thread(
+        cluster.kubectl, "create", "--namespace", namespace, "-f", "-", stdin=manifest
+    )
     await job.settled(1)
 
     await hpa.apply(1, 3, metric=CPU)

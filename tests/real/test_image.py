@@ -21,7 +21,9 @@ def tools() -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("tools")
 def test_two_builds_have_one_digest_and_neither_a_shell_nor_pip(tmp_path: Path) -> None:
-    one, other = (build(tmp_path / name, umask) for name, umask in (("one", 0o022), ("other", 0o077)))
+    one, other = (
+        build(tmp_path / name, umask) for name, umask in (("one", 0o022), ("other", 0o077))
+    )
     assert digest(one) == digest(other)
     files = {entry.name for layer in read_layers(one) for entry in layer}
     programs = {path.name for path in map(Path, files) if path.parent.name in {"bin", "sbin"}}

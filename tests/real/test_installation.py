@@ -1,6 +1,7 @@
 """mpijob-elastic as users install it: its image in real pods, two Deployments of two replicas, a real Service.
 
-mpi-operator is installed like that, too. A lab of its own, for what is installed covers the whole cluster.
+mpi-operator is installed like that, too. A lab of its own, for what is installed covers the whole
+cluster.
 """
 
 import json
@@ -49,7 +50,9 @@ except OSError as error:
 def cluster(real_node: None) -> Iterator[Cluster]:
     """A lab of two real nodes that know the images; skips the tests where ours cannot be built."""
     if packages := build.lacking(image.NAME):
-        pytest.skip(f"no image to install: apt-get install --no-install-recommends {' '.join(packages)}")
+        pytest.skip(
+            f"no image to install: apt-get install --no-install-recommends {' '.join(packages)}"
+        )
     options = Options(nodes=0, real_nodes=2)
     with (KindCluster if KIND else Cluster).start(name=INSTALLED_NAME, options=options) as running:
         for name in (delivery.NAME, operator.NAME, image.NAME):
@@ -61,7 +64,9 @@ def cluster(real_node: None) -> Iterator[Cluster]:
 def training_image(cluster: Cluster) -> None:
     """The image of the example that trains is known on the nodes; skips the test where it cannot be built."""
     if packages := build.lacking(horovod.NAME):
-        pytest.skip(f"no image to train with: apt-get install --no-install-recommends {' '.join(packages)}")
+        pytest.skip(
+            f"no image to train with: apt-get install --no-install-recommends {' '.join(packages)}"
+        )
     load_image(cluster, lambda _: None)
 
 
@@ -87,19 +92,26 @@ def install(line: CommandLine, reference: str) -> None:
     for kind in ("mutating", "validating"):
         configuration = f"{kind}webhookconfiguration/{names.WEBHOOK_CONFIGURATION}"
         hooks = line.get(configuration)["webhooks"]
-        patch = [{"op": "replace", "path": f"/webhooks/{at}/timeoutSeconds", "value": 10} for at in range(len(hooks))]
+        patch = [
+            {"op": "replace", "path": f"/webhooks/{at}/timeoutSeconds", "value": 10}
+            for at in range(len(hooks))
+        ]
         line.cluster.kubectl("patch", configuration, "--type=json", "-p", json.dumps(patch))
 
 
 def pods(cluster: Cluster, component: str) -> list[dict[str, Any]]:
     """The pods of a Deployment that are not about to end."""
     selector = f"--selector=app.kubernetes.io/component={component.rpartition('-')[2]}"
-    found = json.loads(cluster.kubectl("get", "pods", "--namespace", names.NAMESPACE, selector, "-o", "json"))
+    found = json.loads(
+        cluster.kubectl("get", "pods", "--namespace", names.NAMESPACE, selector, "-o", "json")
+    )
     return [pod for pod in found["items"] if "deletionTimestamp" not in pod["metadata"]]
 
 
 def within(cluster: Cluster, name: str, *arguments: str) -> str:
-    return cluster.kubectl("exec", "--namespace", names.NAMESPACE, f"deployment/{name}", "--", *arguments)
+    return cluster.kubectl(
+        "exec", "--namespace", names.NAMESPACE, f"deployment/{name}", "--", *arguments
+    )
 
 
 @contextmanager
@@ -132,7 +144,9 @@ def always_asked(cluster: Cluster) -> Iterator[None]:
 
 @pytest.mark.usefixtures("deployed")
 def test_each_deployment_has_two_pods_that_are_confined(cluster: Cluster) -> None:
-    labels = json.loads(cluster.kubectl("get", "namespace", names.NAMESPACE, "-o", "json"))["metadata"]["labels"]
+    labels = json.loads(cluster.kubectl("get", "namespace", names.NAMESPACE, "-o", "json"))[
+        "metadata"
+    ]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
     for name in DEPLOYMENTS:
         running = pods(cluster, name)
@@ -196,7 +210,9 @@ def test_the_replicas_of_a_drained_node_are_replaced(cluster: Cluster, namespace
         cluster.kubectl("uncordon", node)
 
 
-def test_nothing_is_left_of_it(cluster: Cluster, before: dict[str, Any], deployed: CommandLine) -> None:
+def test_nothing_is_left_of_it(
+    cluster: Cluster, before: dict[str, Any], deployed: CommandLine
+) -> None:
     code, output = deployed.run("uninstall", "--yes")
     assert code == 0, output
     until("the cluster is as before", lambda: _changed(cluster, before) == set() or None)
@@ -204,7 +220,15 @@ def test_nothing_is_left_of_it(cluster: Cluster, before: dict[str, Any], deploye
 
 def leaders_node(cluster: Cluster) -> str:
     """Return the node of the controller that leads."""
-    lease = ("get", "lease", names.LEASE, "--namespace", names.NAMESPACE, "-o", "jsonpath={.spec.holderIdentity}")
+    lease = (
+        "get",
+        "lease",
+        names.LEASE,
+        "--namespace",
+        names.NAMESPACE,
+        "-o",
+        "jsonpath={.spec.holderIdentity}",
+    )
     leader = cluster.kubectl(*lease).rpartition("_")[0]
     [found] = (pod for pod in pods(cluster, names.CONTROLLER) if pod["metadata"]["name"] == leader)
     return str(found["spec"]["nodeName"])
@@ -217,7 +241,9 @@ def _nodes(cluster: Cluster, component: str) -> set[str]:
 def _changed(cluster: Cluster, before: dict[str, Any]) -> set[str]:
     """Return what came, went or changed since, apart from the namespaces of these tests and what they hold."""
     after = whole(cluster)
-    return {key for key in {*before, *after} if before.get(key) != after.get(key) and "test-" not in key}
+    return {
+        key for key in {*before, *after} if before.get(key) != after.get(key) and "test-" not in key
+    }
 
 
 def _all_pods(cluster: Cluster) -> set[str]:

@@ -27,14 +27,24 @@ pytestmark = pytest.mark.usefixtures("training_image", "operator", "elastic")
 
 ROUNDS = int(os.environ.get("LOST_RANKS_ROUNDS", "4"))
 DELETION_ROUNDS = int(os.environ.get("DELETIONS_ROUNDS", "1"))
-WAYS = [way for way in Way if way.name.lower() in os.environ.get("DELETIONS_WAYS", way.name).lower().split(",")]
+WAYS = [
+    way
+    for way in Way
+    if way.name.lower() in os.environ.get("DELETIONS_WAYS", way.name).lower().split(",")
+]
 SIZE = 3
 COMMIT_STEPS = 4
 # It never ends by itself.
-ENDLESS = {"TARGET_STEPS": "1000000", "MAX_STEPS": "1000000", "STEP_SECONDS": "0.5", "COMMIT_STEPS": str(COMMIT_STEPS)}
+ENDLESS = {
+    "TARGET_STEPS": "1000000",
+    "MAX_STEPS": "1000000",
+    "STEP_SECONDS": "0.5",
+    "COMMIT_STEPS": str(COMMIT_STEPS),
+}
 GLOO_TIMEOUT = {"HOROVOD_GLOO_TIMEOUT_SECONDS": os.environ.get("LOST_RANKS_GLOO_TIMEOUT", "30")}
-# Seconds. A worker whose rank nobody had seen before it was lost is only tried again after so long; and a driver that
-# tells rank 0 of hosts, while that is on a lost node, tries three times for two minutes.
+# Seconds. A worker whose rank nobody had seen before it was lost is only tried again after so long;
+# and a driver that tells rank 0 of hosts, while that is on a lost node, tries three times for two
+# minutes.
 PATIENCE = lost_ranks.NEVER_TRAINED_AFTER + 600
 SEEN_AFTER = lost_ranks.LOOK_SELDOM + lost_ranks.TOGETHER
 
@@ -42,32 +52,47 @@ SEEN_AFTER = lost_ranks.LOOK_SELDOM + lost_ranks.TOGETHER
 def incarnations(job: TrainingJob) -> dict[str, int] | None:
     """The numbers of the host names of all workers, by pod; None while not all are in the list."""
     hosts = [line.rpartition(":")[0] for line in job.hosts()]
-    return {names.pod_of(host): names.incarnation_of(host) for host in hosts} if len(hosts) == SIZE else None
+    return (
+        {names.pod_of(host): names.incarnation_of(host) for host in hosts}
+        if len(hosts) == SIZE
+        else None
+    )
 
 
 def all_train(job: TrainingJob) -> bool | None:
     """Tell whether all ranks took part in the last step, and all pods run."""
     steps, pods = job.log().steps, job.pods()
     return (
-        bool(steps) and steps[-1].size == SIZE and len(pods) == SIZE + 1 and set(pods.values()) == {"Running"}
+        bool(steps)
+        and steps[-1].size == SIZE
+        and len(pods) == SIZE + 1
+        and set(pods.values()) == {"Running"}
     ) or None
 
 
 def trained_for(job: TrainingJob, host: str, *, seconds: float) -> bool | None:
     """Tell whether its last rank began so long ago."""
-    return max(one.time for one in job.log().starts if one.host == host) + seconds < time.time() or None
+    return (
+        max(one.time for one in job.log().starts if one.host == host) + seconds < time.time()
+        or None
+    )
 
 
 def lose(job: TrainingJob, loss: Loss, pod: str) -> Recovery:
     """Lose the rank of a worker, and wait until all train again, it under its next name.
 
-    The rank of an evicted worker has time to leave; if a probe sees that it did, the worker keeps its name.
+    The rank of an evicted worker has time to leave; if a probe sees that it did, the worker keeps
+    its name.
     """
     until("all train", lambda: all_train(job), patience=PATIENCE)
     before = until("all are listed", lambda: incarnations(job), patience=PATIENCE)
     schedule_on(job.cluster, loss.replaced_on)
     if loss is Loss.KILLED:
-        until(f"{pod} was looked into", lambda: trained_for(job, pod, seconds=SEEN_AFTER), patience=PATIENCE)
+        until(
+            f"{pod} was looked into",
+            lambda: trained_for(job, pod, seconds=SEEN_AFTER),
+            patience=PATIENCE,
+        )
     since = time.time()
     loss.inflict(job.cluster, job.namespace, pod)
 
@@ -83,13 +108,20 @@ def lose(job: TrainingJob, loss: Loss, pod: str) -> Recovery:
 
 def told(what: str, figures: Mapping[str, Sequence[float]]) -> str:
     """Return the measurements, each as median and worst."""
-    words = (f"{name} {median(each):.1f} s (worst {max(each):.1f} s)" for name, each in figures.items() if each)
+    words = (
+        f"{name} {median(each):.1f} s (worst {max(each):.1f} s)"
+        for name, each in figures.items()
+        if each
+    )
     return f"{what}, {len(next(iter(figures.values())))} rounds: {', '.join(words)}"
 
 
 def told_of_losses(loss: Loss, recoveries: Sequence[tuple[Loss, Recovery]]) -> str:
     them = [one for kind, one in recoveries if kind is loss]
-    return told(loss.value, {"went on": [one.went_on for one in them], "full size": [one.full for one in them]})
+    return told(
+        loss.value,
+        {"went on": [one.went_on for one in them], "full size": [one.full for one in them]},
+    )
 
 
 def told_of_deletions(way: Way, rounds: Sequence[tuple[Going, Recovery]]) -> str:
@@ -153,7 +185,9 @@ def test_rank_0_of_a_worker_that_somebody_deletes_leaves_in_time(
     for number in range(DELETION_ROUNDS):
         for way, rounds in found.items():
             until("all train", lambda: oldest(job))
-            if way is Way.DRAIN:  # before, an eviction waits: only this worker surely has the state of the training
+            if (
+                way is Way.DRAIN
+            ):  # before, an eviction waits: only this worker surely has the state of the training
                 time.sleep(SEASONED)
             pod = until("all train", lambda: oldest(job))
             going = go(job, way, pod)
@@ -170,7 +204,9 @@ def test_rank_0_of_a_worker_that_somebody_deletes_leaves_in_time(
     if Way.DRAIN in WAYS:
         assert 'kind="Eviction",operation="CREATE",outcome="postponed"' in webhook.metrics()
     assert training.harm(job.log()) == []
-    assert {line.rpartition(":")[0] for line in job.hosts()} == {f"train-worker-{index}" for index in range(SIZE)}
+    assert {line.rpartition(":")[0] for line in job.hosts()} == {
+        f"train-worker-{index}" for index in range(SIZE)
+    }
 
 
 def test_a_job_that_is_deleted_while_it_trains_does_not_keep_its_nodes_for_the_drain_timeout(

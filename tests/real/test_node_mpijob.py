@@ -28,7 +28,9 @@ def test_a_kubelet_ends_the_launcher_at_the_deadline_of_the_run_policy(
     made["spec"]["runPolicy"] = {"activeDeadlineSeconds": 10}
     cluster.kubectl("create", "-f", "-", *here, stdin=json.dumps(made))
     cluster.kubectl("wait", "mpijob/train", "--for=condition=Failed", "--timeout=240s", *here)
-    reasons = cluster.kubectl("get", "mpijob/train", "-o", "jsonpath={.status.conditions[*].reason}", *here)
+    reasons = cluster.kubectl(
+        "get", "mpijob/train", "-o", "jsonpath={.status.conditions[*].reason}", *here
+    )
     assert "DeadlineExceeded" in reasons.split()
     cluster.kubectl("wait", "pod/train-worker-0", "--for=delete", "--timeout=120s", *here)
 
@@ -63,7 +65,9 @@ def test_a_job_is_suspended_and_resumed_and_the_operator_does_not_call_it_failed
     until("the worker waits at the gate", lambda: _is_gated(cluster, namespace, "train-worker-0"))
     suspend("false")
     await_phase(cluster, namespace, "train-launcher", "Running")
-    assert "Failed" not in cluster.kubectl("get", "mpijob/train", "-o", "jsonpath={.status.conditions[*].type}", *here)
+    assert "Failed" not in cluster.kubectl(
+        "get", "mpijob/train", "-o", "jsonpath={.status.conditions[*].type}", *here
+    )
 
 
 def test_a_launcher_that_is_recreated_before_it_starts_does_not_fail_its_job(
@@ -73,17 +77,27 @@ def test_a_launcher_that_is_recreated_before_it_starts_does_not_fail_its_job(
     made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["nodeSelector"] = {"no": "where"}
     here = ("--namespace", namespace)
     cluster.kubectl("create", "-f", "-", *here, stdin=json.dumps(made))
-    started = ("get", "pod/train-launcher", "-o", "jsonpath={.status.initContainerStatuses[*].state.running}", *here)
+    started = (
+        "get",
+        "pod/train-launcher",
+        "-o",
+        "jsonpath={.status.initContainerStatuses[*].state.running}",
+        *here,
+    )
     there = ("get", "pod/train-launcher", "--ignore-not-found", "-o", "name", *here)
     until("the operator creates the launcher", lambda: cluster.kubectl(*there) or None)
     until("its init container waits", lambda: cluster.kubectl(*started) or None)
     cluster.kubectl("annotate", "mpijob/train", f"{SUSPEND}=true", *here)
     until("the launcher waits at the gate", lambda: _is_gated(cluster, namespace, "train-launcher"))
     time.sleep(40)  # longer than the launcher's grace period
-    assert "Failed" not in cluster.kubectl("get", "mpijob/train", "-o", "jsonpath={.status.conditions[*].type}", *here)
+    assert "Failed" not in cluster.kubectl(
+        "get", "mpijob/train", "-o", "jsonpath={.status.conditions[*].type}", *here
+    )
 
 
 def _is_gated(cluster: Cluster, namespace: str, pod: str) -> bool | None:
     path = "jsonpath={.spec.schedulingGates[*].name}"
-    found = cluster.kubectl("get", "pod", pod, "--ignore-not-found", "-o", path, "--namespace", namespace)
+    found = cluster.kubectl(
+        "get", "pod", pod, "--ignore-not-found", "-o", path, "--namespace", namespace
+    )
     return found == names.GATE_SUSPENDED or None

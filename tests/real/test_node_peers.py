@@ -19,7 +19,9 @@ def run(cluster: Cluster, namespace: str, node: str, script: str) -> str:
     """Run a pod named as its node, there; returns its address."""
     create(cluster, namespace, manifest(node, script, nodeName=node))
     await_phase(cluster, namespace, node, "Running")
-    return cluster.kubectl("get", "pod", node, "--namespace", namespace, "-o", "jsonpath={.status.podIP}")
+    return cluster.kubectl(
+        "get", "pod", node, "--namespace", namespace, "-o", "jsonpath={.status.podIP}"
+    )
 
 
 def within(cluster: Cluster, namespace: str, node: str, script: str) -> str:
@@ -28,7 +30,10 @@ def within(cluster: Cluster, namespace: str, node: str, script: str) -> str:
 
 def connections(cluster: Cluster, namespace: str, node: str) -> list[str]:
     """The states of all connections to PORT that a pod has."""
-    lines = [line.split() for line in within(cluster, namespace, node, "cat /proc/net/tcp").splitlines()[1:]]
+    lines = [
+        line.split()
+        for line in within(cluster, namespace, node, "cat /proc/net/tcp").splitlines()[1:]
+    ]
     return [fields[3] for fields in lines if fields[2].endswith(f":{PORT:04X}")]
 
 
@@ -50,7 +55,9 @@ def test_a_node_whose_power_fails_tells_nobody_leaves_nothing_and_comes_back_as_
     assert (processes_in(theirs), groups(group)) == ([], [])
     assert Machine.now() == before
     assert connections(cluster, namespace, FIRST) == [ESTABLISHED], "nobody told it"
-    cluster.kubectl("wait", f"pod/{SECOND}", "--for=delete", "--timeout=180s", "--namespace", namespace)
+    cluster.kubectl(
+        "wait", f"pod/{SECOND}", "--for=delete", "--timeout=180s", "--namespace", namespace
+    )
 
     cluster.start_node(SECOND)
     assert run(cluster, namespace, SECOND, "[ ! -e /started ]; echo again; sleep 1d")

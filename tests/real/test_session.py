@@ -1,7 +1,7 @@
 """docs/session.md runs as it is: every command in order, with real Elastic Horovod.
 
-`UPDATE_PAGES=1 pytest tests/real/test_session.py` writes what the commands print into the page; what they must print is
-looked for there.
+`UPDATE_PAGES=1 pytest tests/real/test_session.py` writes what the commands print into the page;
+what they must print is looked for there.
 """
 
 import os
@@ -28,8 +28,9 @@ from tests.real.session import PAGE, Shell, renewed, shown
 class Step:
     """How a command of the page begins, its exit code, and what it says, as patterns.
 
-    answers: typed on a terminal. trains: the workers that train afterwards, none where the job does not run.
-    harmless: before it, no rank was killed and no host blacklisted. moved: before it, new pods go to the second node.
+    answers: typed on a terminal. trains: the workers that train afterwards, none where the job does
+    not run. harmless: before it, no rank was killed and no host blacklisted. moved: before it, new
+    pods go to the second node.
     """
 
     begins: str
@@ -59,17 +60,35 @@ STEPS = (
     ours("logs train --tail", r'"event": "step"'),
     ours("logs train --rank", r"^train-worker-[01]: \[1\]<stdout>"),
     ours("logs train --worker", r"^train-worker-0: \[[01]\]<stdout>"),
-    ours("scaleout train --count 2", r"train: 2 → 4 workers", r"a rank runs in each", moved=True, trains=(0, 1, 2, 3)),
+    ours(
+        "scaleout train --count 2",
+        r"train: 2 → 4 workers",
+        r"a rank runs in each",
+        moved=True,
+        trains=(0, 1, 2, 3),
+    ),
     ours("get train", r"train-worker-3 .* real-1"),
     ours("logs train --worker 3", r"^train-worker-3: "),
     ours("attach train", r"^train-worker-3$", answers=("hostname", "exit")),
     ours("top train", r"^train-worker-0 .*\d+m", r"^train-worker-3 "),
-    ours("scalein train --pod", r"parked: train-worker-1", r"train has 3 workers; 1 left", trains=(0, 2, 3)),
+    ours(
+        "scalein train --pod",
+        r"parked: train-worker-1",
+        r"train has 3 workers; 1 left",
+        trains=(0, 2, 3),
+    ),
     ours("get", r"^train +\S+ .* 3 +3 +3 +0 "),
     ours("explain train 1", r"train-worker-1 is parked", code=1),
-    ours("scaleout train --pod", r"back: train-worker-1", r"a rank runs in each", trains=(0, 1, 2, 3)),
+    ours(
+        "scaleout train --pod", r"back: train-worker-1", r"a rank runs in each", trains=(0, 1, 2, 3)
+    ),
     ours("scalein train --count", r"train has 3 workers; 1 left", trains=(0, 1, 2)),
-    ours("scalein train --node", r"parked: train-worker-0", r"train has 2 workers; 1 left", trains=(1, 2)),
+    ours(
+        "scalein train --node",
+        r"parked: train-worker-0",
+        r"train has 2 workers; 1 left",
+        trains=(1, 2),
+    ),
     ours("logs train --tail", r'"size": 2'),
     ours("scaleout train --to", r"back: train-worker-0", r"a rank runs in each", trains=(0, 1, 2)),
     ours("suspend", r"train is suspended", harmless=True),
@@ -80,7 +99,13 @@ STEPS = (
     *refused("scalein train --count 0", r"--count", code=2),
     *refused("scalein train --pod 7", r"train has no train-worker-7: it has 3 workers"),
     *refused("logs trian", r"trian"),
-    ours("delete train", r"trains on 3 workers. Delete it\?", r"train deleted", answers=("y",), harmless=True),
+    ours(
+        "delete train",
+        r"trains on 3 workers. Delete it\?",
+        r"train deleted",
+        answers=("y",),
+        harmless=True,
+    ),
     ours("get", r"^No MPIJobs"),
     ours("submit --name short", r"^mpijob.kubeflow.org/short$"),
     ours("watch short", r"Succeeded"),
@@ -101,7 +126,9 @@ def ml(cluster: Cluster) -> Iterator[str]:
 def admin(cluster: Cluster, namespace: str) -> Path:
     """Return the kubeconfig of somebody who is admin of a namespace, with all rights on its MPIJobs."""
     cluster.kubectl("create", "serviceaccount", "anna", "-n", namespace)
-    cluster.kubectl("create", "role", "mpijobs", "-n", namespace, "--verb=*", "--resource=mpijobs.kubeflow.org")
+    cluster.kubectl(
+        "create", "role", "mpijobs", "-n", namespace, "--verb=*", "--resource=mpijobs.kubeflow.org"
+    )
     for role in ("--clusterrole=admin", "--role=mpijobs"):
         name, who = role.rpartition("=")[2], f"--serviceaccount={namespace}:anna"
         cluster.kubectl("create", "rolebinding", name, "-n", namespace, role, who)
@@ -120,7 +147,9 @@ def await_training(job: TrainingJob, indices: tuple[int, ...], *, since: float) 
     hosts = {names.worker(job.name, index) for index in indices}
 
     def trained() -> bool | None:
-        return any(set(step.hosts) == hosts and step.time >= since for step in job.log().steps) or None
+        return (
+            any(set(step.hosts) == hosts and step.time >= since for step in job.log().steps) or None
+        )
 
     until(f"{hosts} train", trained)
 
@@ -128,14 +157,19 @@ def await_training(job: TrainingJob, indices: tuple[int, ...], *, since: float) 
 def test_the_page_says_what_is_asserted() -> None:
     page = shown(PAGE.read_text())
     told = [
-        (line.startswith(step.begins), missing(step, output)) for step, (line, output) in zip(STEPS, page, strict=True)
+        (line.startswith(step.begins), missing(step, output))
+        for step, (line, output) in zip(STEPS, page, strict=True)
     ]
     assert told == [(True, [])] * len(STEPS)
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.usefixtures("two_nodes", "scale_served", "metrics", "training_image", "operator", "elastic")
-def test_every_command_of_the_page_does_what_it_shows(cluster: Cluster, ml: str, tmp_path: Path) -> None:
+@pytest.mark.usefixtures(
+    "two_nodes", "scale_served", "metrics", "training_image", "operator", "elastic"
+)
+def test_every_command_of_the_page_does_what_it_shows(
+    cluster: Cluster, ml: str, tmp_path: Path
+) -> None:
     shell = Shell(cluster, admin(cluster, ml), tmp_path)
     job = TrainingJob(cluster=cluster, namespace=ml)
     outputs = []

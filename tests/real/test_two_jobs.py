@@ -1,6 +1,7 @@
 """Two jobs of real Elastic Horovod that want the same GPUs: the first gives way to the second, and grows again.
 
-A gang loses workers to a job of higher priority, or a job gives quota of Kueue back. The ranks leave in time.
+A gang loses workers to a job of higher priority, or a job gives quota of Kueue back. The ranks
+leave in time.
 """
 
 import asyncio
@@ -44,7 +45,9 @@ def gpus(cluster: Cluster, count: int) -> Iterator[None]:
 
     def say(count: str | None) -> None:
         patch = json.dumps({"status": {"capacity": {GPU: count}}})
-        cluster.kubectl("patch", "node", FIRST, "--subresource=status", "--type=merge", "--patch", patch)
+        cluster.kubectl(
+            "patch", "node", FIRST, "--subresource=status", "--type=merge", "--patch", patch
+        )
 
     say(str(count))
     allocatable = rf"--for=jsonpath={{.status.allocatable.nvidia\.com/gpu}}={count}"
@@ -74,7 +77,9 @@ def on_gpus(
     for spec in pods.values():
         spec.update(specs)
     [launcher] = pods["Launcher"]["containers"]
-    launcher["command"] = ["2" if word == "1" else word for word in launcher["command"]]  # -np and --min-np
+    launcher["command"] = [
+        "2" if word == "1" else word for word in launcher["command"]
+    ]  # -np and --min-np
     [worker] = pods["Worker"]["containers"]
     worker["resources"]["limits"] = {GPU: "1"}
     replicas["Worker"]["replicas"] = size
@@ -85,8 +90,8 @@ def on_gpus(
 class Shared:
     """Seconds from the creation of the second job until both train with two; from its end until the first has four.
 
-    pause: the longest time in which the first job did no step meanwhile. kept: the workers with which it went on;
-    listed: what its launcher was told then.
+    pause: the longest time in which the first job did no step meanwhile. kept: the workers with
+    which it went on; listed: what its launcher was told then.
     """
 
     squeezed: float
@@ -106,7 +111,10 @@ class Shared:
 
 
 def share(first: TrainingJob, first_is: Object, second: TrainingJob, second_is: Object) -> Shared:
-    """Have the second job take from the first one what it needs, and end. Each gets the manifest beside it."""
+    """Have the second job take from the first one what it needs, and end.
+
+    Each gets the manifest beside it.
+    """
     first.create(ENDLESS, manifest=first_is)
     _trains(first, 4, since=0)
     created = time.time()
@@ -114,7 +122,11 @@ def share(first: TrainingJob, first_is: Object, second: TrainingJob, second_is: 
     squeezed = _trains(first, 2, since=created)
     started = _trains(second, 2, since=created)
     listed = first.hosts()
-    until(f"the end of {second.name}", lambda: second.outcome() == "Succeeded" or None, patience=PATIENCE)
+    until(
+        f"the end of {second.name}",
+        lambda: second.outcome() == "Succeeded" or None,
+        patience=PATIENCE,
+    )
     ended = max(one.time for one in second.log().ends)
     back = _trains(first, 4, since=ended)
     assert _pods(back) == tuple(names.worker(first.name, index) for index in range(4))
@@ -184,21 +196,29 @@ class Two:
         assert training.harm(first.log()) == []
         assert training.problems(second.log()) == []
         told = await Job(client=self.client, namespace=first.namespace, name=first.name).events()
-        assert any(reason == "Disruption" and "DisruptionTarget" in message for reason, message in told)
+        assert any(
+            reason == "Disruption" and "DisruptionTarget" in message for reason, message in told
+        )
         assert "HostsLost" not in {reason for reason, _ in told}
         return shared, taken
 
 
 @pytest.fixture
-def two(cluster: Cluster, namespace: str, client: ApiWriter, capsys: pytest.CaptureFixture[str]) -> Two:
+def two(
+    cluster: Cluster, namespace: str, client: ApiWriter, capsys: pytest.CaptureFixture[str]
+) -> Two:
     # Not `train`: tests on the same machine at the same time look for ranks by the host.
-    first, second = (TrainingJob(cluster=cluster, namespace=namespace, name=name) for name in ("grower", "rival"))
+    first, second = (
+        TrainingJob(cluster=cluster, namespace=namespace, name=name) for name in ("grower", "rival")
+    )
     return Two(client=client, first=first, second=second, capsys=capsys)
 
 
 @pytest.mark.timeout(1500)
 @pytest.mark.usefixtures("volcano")
-async def test_volcano_takes_only_workers_above_the_least_size_and_no_rank_is_killed(two: Two) -> None:
+async def test_volcano_takes_only_workers_above_the_least_size_and_no_rank_is_killed(
+    two: Two,
+) -> None:
     shared, taken = await two.preempt(VOLCANO)
     least = workers(2, job=two.first.name)
     assert taken == {*workers(4, job=two.first.name)} - {*least}
@@ -243,6 +263,10 @@ async def test_a_job_gives_quota_back_to_a_job_that_waits_and_no_rank_is_killed(
     assert training.harm(first.log()) == []
     assert training.problems(second.log()) == []
     told = await Job(client=client, namespace=namespace, name=first.name).events()
-    drained = {message.partition(" after")[0] for reason, message in told if reason == "SurplusDeleted"}
-    assert drained == {f"{name} is being deleted: drained" for name in workers(4, job=first.name)[2:]}
+    drained = {
+        message.partition(" after")[0] for reason, message in told if reason == "SurplusDeleted"
+    }
+    assert drained == {
+        f"{name} is being deleted: drained" for name in workers(4, job=first.name)[2:]
+    }
     assert not {"HostsLost", "DrainTimeout"} & {reason for reason, _ in told}

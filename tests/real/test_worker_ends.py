@@ -30,7 +30,9 @@ def test_a_worker_that_is_ended_without_a_deletion_is_replaced(
     cluster.kubectl("create", "-f", "-", *here, stdin=json.dumps(made))
 
     def uid() -> str:
-        return cluster.kubectl("get", "pod", POD, "--ignore-not-found", "-o", "jsonpath={.metadata.uid}", *here)
+        return cluster.kubectl(
+            "get", "pod", POD, "--ignore-not-found", "-o", "jsonpath={.metadata.uid}", *here
+        )
 
     before = until("the operator creates the worker", lambda: uid() or None)
     await_phase(cluster, namespace, POD, "Running")
@@ -41,7 +43,9 @@ def test_a_worker_that_is_ended_without_a_deletion_is_replaced(
         os.kill(int(_sandbox(main).name), signal.SIGKILL)
     until("the operator creates it again", lambda: uid() not in ("", before) or None)
     await_phase(cluster, namespace, POD, "Running")
-    told = cluster.kubectl("get", "events", "-o", "jsonpath={.items[?(@.reason=='WorkerReplaced')].message}", *here)
+    told = cluster.kubectl(
+        "get", "events", "-o", "jsonpath={.items[?(@.reason=='WorkerReplaced')].message}", *here
+    )
     assert f"{POD} is being deleted: it failed" in told
 
 
@@ -59,7 +63,9 @@ def _processes(pod_uid: str) -> Iterator[Path]:
 def _sandbox(main: Path) -> Path:
     """Return the process that holds the network of the pod."""
     network = (main / "ns" / "net").readlink()
-    return next(one for one in Path("/proc").glob("[0-9]*") if _is_pause(one) and _network(one) == network)
+    return next(
+        one for one in Path("/proc").glob("[0-9]*") if _is_pause(one) and _network(one) == network
+    )
 
 
 def _is_pause(process: Path) -> bool:

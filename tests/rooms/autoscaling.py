@@ -14,7 +14,11 @@ from tests.room_words import ByType, Words
 
 def grown(worked: int, *, asked: int, at: float = LONG_AGO) -> dict[str, bytes]:
     """What the memory tells of the sizes that worked and were asked for."""
-    return {size.NAME: msgspec.json.encode(size.Growth(worked=worked, asked=asked, at=at), order="sorted")}
+    return {
+        size.NAME: msgspec.json.encode(
+            size.Growth(worked=worked, asked=asked, at=at), order="sorted"
+        )
+    }
 
 
 def _with(before: ByType, **facts: Any) -> ByType:

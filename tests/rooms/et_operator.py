@@ -7,7 +7,15 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities import told
 from mpijob_elastic.capabilities.et_operator import EtOperator
 from mpijob_elastic.capabilities.et_operator.actions import OwnRequest, SayPhase, SetWorkers
-from mpijob_elastic.capabilities.et_operator.facts import FAILED, PENDING, SCALE_INS, SCALING, UNDONE, Request, Scaled
+from mpijob_elastic.capabilities.et_operator.facts import (
+    FAILED,
+    PENDING,
+    SCALE_INS,
+    SCALING,
+    UNDONE,
+    Request,
+    Scaled,
+)
 from mpijob_elastic.decide.actions import normal
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.wire import controller
@@ -24,7 +32,9 @@ def requests(view: JobView, random: Random) -> JobView:
     indices = tuple(range(random.randrange(1, 3)))
     known = [scale_in(*indices), scale_out(len(indices)), scale_out(1, name="later", owned=False)]
     first = random.choice(known)
-    known[known.index(first)] = random.choice([first, started(first, *indices, ago=random.choice([1, 90]))])
+    known[known.index(first)] = random.choice(
+        [first, started(first, *indices, ago=random.choice([1, 90]))]
+    )
     uid = first.metadata.uid
     view = but(view, scaled_by=random.choice(["", uid, uid + UNDONE]))
     return told(view, seen=[EtOperator.of(view, known)])
@@ -32,13 +42,20 @@ def requests(view: JobView, random: Random) -> JobView:
 
 def _with(view: JobView, changed: Request) -> JobView:
     known = view.of(EtOperator)
-    found = [changed if one.metadata.uid == changed.metadata.uid else one for one in known.requests] if known else []
+    found = (
+        [changed if one.metadata.uid == changed.metadata.uid else one for one in known.requests]
+        if known
+        else []
+    )
     return told(view, seen=[EtOperator.of(view, found)])
 
 
 def _said(view: JobView, action: SayPhase) -> JobView:
     facts: dict[str, Any] = {"started_at": NOW} if action.phase == SCALING else {}
-    return _with(view, but(action.request, phase=action.phase, pods=action.pods or action.request.pods, **facts))
+    return _with(
+        view,
+        but(action.request, phase=action.phase, pods=action.pods or action.request.pods, **facts),
+    )
 
 
 def _owned(view: JobView, action: OwnRequest) -> JobView:
@@ -54,7 +71,9 @@ def _set(view: JobView, action: SetWorkers) -> JobView:
 
 
 def _size(*, parked: str = "") -> SetWorkers:
-    return SetWorkers(ref=ref("x"), before=3, after=2, request=ONE, mark="uid", parked=parked, note=NOTE)
+    return SetWorkers(
+        ref=ref("x"), before=3, after=2, request=ONE, mark="uid", parked=parked, note=NOTE
+    )
 
 
 WORDS = Words(
@@ -64,7 +83,9 @@ WORDS = Words(
         SayPhase: lambda action: " ".join(
             [action.request.metadata.name, action.phase, *(short(pod) for pod in action.pods)]
         ),
-        SetWorkers: lambda action: f"size {action.after} parked {action.parked or '-'} by {action.mark}",
+        SetWorkers: lambda action: (
+            f"size {action.after} parked {action.parked or '-'} by {action.mark}"
+        ),
     },
     said=(
         (
@@ -72,7 +93,14 @@ WORDS = Words(
             "let MPIJob j control ScaleIn:default/in",
         ),
         (
-            SayPhase(resource=SCALE_INS, ref=ref("in"), request=ONE, phase=PENDING, why="it waits", at=NOW),
+            SayPhase(
+                resource=SCALE_INS,
+                ref=ref("in"),
+                request=ONE,
+                phase=PENDING,
+                why="it waits",
+                at=NOW,
+            ),
             "say Pending in ScaleIn:default/in: it waits",
         ),
         (_size(), NOTE.message),
@@ -92,7 +120,9 @@ WORDS = Words(
             },
         ),
         (
-            SayPhase(resource=SCALE_INS, ref=ref("x"), request=ONE, phase=FAILED, why="it cannot", at=0.0),
+            SayPhase(
+                resource=SCALE_INS, ref=ref("x"), request=ONE, phase=FAILED, why="it cannot", at=0.0
+            ),
             {},
             {
                 "status": {

@@ -27,7 +27,9 @@ def _group(view: JobView) -> PodGroup:
 
 def _made(view: JobView, action: MakePodGroup) -> JobView:
     asked = action.gang
-    made = PodGroup(metadata=ref(action.job.name), min_member=action.min_member, queue=asked.queue or "default")
+    made = PodGroup(
+        metadata=ref(action.job.name), min_member=action.min_member, queue=asked.queue or "default"
+    )
     return but(view, pod_group=but(made, annotations=asked.annotations))
 
 
@@ -62,7 +64,13 @@ WORDS = Words(
             {"spec": {"minMember": 3}},
         ),
         (
-            TunePodGroup(resource=VOLCANO_POD_GROUPS, ref=ref("x"), queue="team", annotations={"a": "b"}, note=NOTE),
+            TunePodGroup(
+                resource=VOLCANO_POD_GROUPS,
+                ref=ref("x"),
+                queue="team",
+                annotations={"a": "b"},
+                note=NOTE,
+            ),
             {"spec": {"minMember": 5}},
             {"spec": {"minMember": 5, "queue": "team"}, "metadata": {"annotations": {"a": "b"}}},
         ),

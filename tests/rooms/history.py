@@ -17,8 +17,12 @@ def history(view: JobView, random: Random) -> JobView:
     if view.config:
         scale = Scale(before=0, after=random.choice([view.replicas, 1, 4]), at=NOW - 60)
         view = but(view, config=but(view.config, memory=but(view.memory, scale=scale)))
-    change = random.choice(["", "x", '{"at":999990.0,"cause":"user","by":"kubectl","from":1,"to":4}'])
-    sized = Sized(by=random.choice(["", "kubectl-edit"]), at=random.choice([0.0, NOW - 5]), change=change)
+    change = random.choice(
+        ["", "x", '{"at":999990.0,"cause":"user","by":"kubectl","from":1,"to":4}']
+    )
+    sized = Sized(
+        by=random.choice(["", "kubectl-edit"]), at=random.choice([0.0, NOW - 5]), change=change
+    )
     return but(view, sized=sized)
 
 
@@ -30,4 +34,6 @@ def _marked(view: JobView, action: TellUser) -> JobView:
     return but(view, sized=replace(sized, phase=marks[names.PHASE], change=marks[names.CHANGE]))
 
 
-WORDS = Words(asked={"sized": lambda _, sized: {Sized: sized}}, done={TellUser: _marked}, draw=history)
+WORDS = Words(
+    asked={"sized": lambda _, sized: {Sized: sized}}, done={TellUser: _marked}, draw=history
+)

@@ -24,7 +24,11 @@ def kube_queue(view: JobView, random: Random) -> JobView:
     """It is held, or its turn has come, or that is over."""
     phase = random.choice(["", "Enqueued", "Dequeued", "Running", "Preempted", "TimeoutBackoff"])
     known = queued(random.choice([None, unit(phase), unit(phase)]))
-    return but(gated(view, random, names.GATE_SUSPENDED), held_in_queue=random.random() < 0.5, kube_queue=known)
+    return but(
+        gated(view, random, names.GATE_SUSPENDED),
+        held_in_queue=random.random() < 0.5,
+        kube_queue=known,
+    )
 
 
 def _adopted(view: JobView, done: of_kube_queue.AdoptUnit) -> JobView:
@@ -40,7 +44,9 @@ WORDS = Words(
     asked={"held_in_queue": lambda _, is_held: {Held: Held() if is_held else None}},
     seen={"kube_queue": lambda _, known: {KubeQueue: known}},
     plan={
-        of_kube_queue.CreateUnit: lambda asked: f"ask unit of {asked.workers}: {asked_of(asked.pods)}",
+        of_kube_queue.CreateUnit: lambda asked: (
+            f"ask unit of {asked.workers}: {asked_of(asked.pods)}"
+        ),
         of_kube_queue.DeleteUnit: lambda _: "withdraw unit",
         of_kube_queue.AdoptUnit: lambda _: "adopt unit",
         of_kube_queue.MarkRunning: lambda _: "mark unit running",
@@ -48,7 +54,10 @@ WORDS = Words(
         of_kube_queue.HoldJob: lambda _: "hold job",
     },
     said=(
-        (of_kube_queue.CreateUnit(name="u", pods=(), workers=2), "ask KubeQueue for quota with the QueueUnit u"),
+        (
+            of_kube_queue.CreateUnit(name="u", pods=(), workers=2),
+            "ask KubeQueue for quota with the QueueUnit u",
+        ),
         (of_kube_queue.DeleteUnit(ref=ref("j-mpi-qu")), "delete the QueueUnit j-mpi-qu"),
         (
             of_kube_queue.AdoptUnit(ref=ref("j-mpi-qu"), job=ref("j")),

@@ -20,7 +20,9 @@ def _cleared(view: JobView, done: of_kueue.ClearWorkload) -> JobView:
     if queue is None:
         return view
     waits = msgspec.structs.replace(done.workload, reserved=False, admitted=False, evicted=False)
-    return but(view, queue=replace(queue, workloads={**queue.workloads, waits.metadata.name: waits}))
+    return but(
+        view, queue=replace(queue, workloads={**queue.workloads, waits.metadata.name: waits})
+    )
 
 
 def _adopted(view: JobView, done: of_kueue.AdoptWorkload) -> JobView:

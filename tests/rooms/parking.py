@@ -30,7 +30,9 @@ def parked(view: JobView, random: Random) -> JobView:
 
 
 def _deleted(view: JobView, action: DeletePlaceholder) -> JobView:
-    return replace(view, placeholders=tuple(pod for pod in view.placeholders if pod.ref != action.ref))
+    return replace(
+        view, placeholders=tuple(pod for pod in view.placeholders if pod.ref != action.ref)
+    )
 
 
 WORDS = Words(

@@ -1,8 +1,9 @@
 """The content of the Secret, and the next step for it: a pure function of the content, the trusted CAs, and the time.
 
-One step at a time; the caller writes the step's content and asks again, until there is nothing left to do. The steps
-in the life of a CA: BEGIN (no usable CA there: a CA and a certificate at once), and RENEW (a new certificate, every two
-months). The RENEW in its last third is its last: a new CA takes its place, which signs the certificate after that.
+One step at a time; the caller writes the step's content and asks again, until there is nothing left
+to do. The steps in the life of a CA: BEGIN (no usable CA there: a CA and a certificate at once),
+and RENEW (a new certificate, every two months). The RENEW in its last third is its last: a new CA
+takes its place, which signs the certificate after that.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from mpijob_elastic import names
 from webhook.certificates import pairs
 from webhook.certificates.pairs import Lifetimes, Pair
 
-# A CA is retired once in months, or after the Secret was lost; more than a few mean that something is stuck.
+# A CA is retired once in months, or after the Secret was lost; more than a few mean that something
+# is stuck.
 MOST_RETIRED = 6
 
 
@@ -27,8 +29,9 @@ MOST_RETIRED = 6
 class Content:
     """The parts of the Secret.
 
-    authority: the CA that signs the next certificate (ca.crt, ca.key). leaf: the served pair (tls.crt, tls.key).
-    retired: CAs that no longer sign but may have certificates in use, the served one included (retired-ca.crt).
+    authority: the CA that signs the next certificate (ca.crt, ca.key). leaf: the served pair
+    (tls.crt, tls.key). retired: CAs that no longer sign but may have certificates in use, the
+    served one included (retired-ca.crt).
     """
 
     authority: Pair | None = None
@@ -90,8 +93,9 @@ class Step:
 class Policy:
     """The wanted certificates.
 
-    hosts: DNS names and addresses to serve. early: share of a lifetime, little above 0, by which this replica renews
-    before the last third begins; replicas have different shares, so that they rarely renew at once.
+    hosts: DNS names and addresses to serve. early: share of a lifetime, little above 0, by which
+    this replica renews before the last third begins; replicas have different shares, so that they
+    rarely renew at once.
     """
 
     hosts: frozenset[str]
@@ -103,10 +107,11 @@ class Policy:
 class Trust:
     """Since when the API server trusts each CA, as the bundles seen so far show it.
 
-    Each API server follows the configurations by a watch, so it trusts a new CA only after a moment. `carries`
-    therefore requires that a CA has been in every bundle for a while, without a gap.
-    since: when each CA was first seen in all of them, in seconds of a monotonic clock. asked: there is a bundle;
-    without any, the API server does not call us, and there is nothing to wait for.
+    Each API server follows the configurations by a watch, so it trusts a new CA only after a
+    moment. `carries` therefore requires that a CA has been in every bundle for a while, without a
+    gap. since: when each CA was first seen in all of them, in seconds of a monotonic clock. asked:
+    there is a bundle; without any, the API server does not call us, and there is nothing to wait
+    for.
     """
 
     asked: bool = True
@@ -137,14 +142,24 @@ def next_step(content: Content, policy: Policy, *, now: datetime) -> Step | None
     assert content.leaf is not None
     if _due(content.leaf.certificate, policy.lifetimes.leaf, policy, now):
         forget = pairs.signed(content.leaf.certificate, by=content.authority.certificate)
-        return Step(action=Action.RENEW, reason="the certificate is in its last third", forget=forget)
+        return Step(
+            action=Action.RENEW, reason="the certificate is in its last third", forget=forget
+        )
     return None
 
 
 def carry_out(
-    step: Step, content: Content, policy: Policy, *, seen: tuple[x509.Certificate, ...], now: datetime
+    step: Step,
+    content: Content,
+    policy: Policy,
+    *,
+    seen: tuple[x509.Certificate, ...],
+    now: datetime,
 ) -> Content:
-    """Return the content after the step. `seen`: the CAs in the bundles, the only record after a loss."""
+    """Return the content after the step.
+
+    `seen`: the CAs in the bundles, the only record after a loss.
+    """
     if step.action is Action.BEGIN:
         signer = pairs.authority(now=now, lifetimes=policy.lifetimes)
         retired = tuple(dict.fromkeys([*content.trusted, *seen]))
@@ -161,7 +176,11 @@ def carry_out(
 def _authority_fault(pair: Pair | None, now: datetime) -> str:
     if pair is None:
         return "absent or unreadable"
-    return pairs.fault(pair.certificate, now=now) if pairs.is_authority(pair.certificate) else "not a CA"
+    return (
+        pairs.fault(pair.certificate, now=now)
+        if pairs.is_authority(pair.certificate)
+        else "not a CA"
+    )
 
 
 def _leaf_fault(content: Content, policy: Policy, now: datetime) -> str:

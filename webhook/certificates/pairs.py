@@ -9,7 +9,12 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from mpijob_elastic import names
@@ -26,8 +31,8 @@ AUTHORITY_NAME = f"{names.WEBHOOK}-ca-"
 class Lifetimes:
     """Lifetimes of certificates, and how far in the past they begin, for peers with slow clocks.
 
-    A CA lives more than three times as long as a leaf. So the last leaf that it signs is not due at once, and its
-    successor is trusted before that signs.
+    A CA lives more than three times as long as a leaf. So the last leaf that it signs is not due at
+    once, and its successor is trusted before that signs.
     """
 
     authority: timedelta = timedelta(days=365)
@@ -54,7 +59,10 @@ class Pair:
 
 
 def authority(*, now: datetime, lifetimes: Lifetimes) -> Pair:
-    """Return a self-signed CA. Its name is unique, so that a verifier never confuses two of our CAs."""
+    """Return a self-signed CA.
+
+    Its name is unique, so that a verifier never confuses two of our CAs.
+    """
     key = ec.generate_private_key(ec.SECP384R1())
     name = _name(f"{AUTHORITY_NAME}{x509.random_serial_number():x}"[:64])
     builder = (
@@ -74,9 +82,14 @@ def leaf(signer: Pair, hosts: frozenset[str], *, now: datetime, lifetimes: Lifet
         .issuer_name(signer.certificate.subject)
         .not_valid_before(now - lifetimes.backdate)
         .not_valid_after(min(now + lifetimes.leaf, signer.certificate.not_valid_after_utc))
-        .add_extension(x509.SubjectAlternativeName([_general(host) for host in sorted(hosts)]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([_general(host) for host in sorted(hosts)]), critical=False
+        )
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.key.public_key()),
+            critical=False,
+        )
     )
     return Pair(certificate=builder.sign(signer.key, hashes.SHA384()), key=key)
 
@@ -92,7 +105,11 @@ def parse(certificate: bytes | None, key: bytes | None) -> Pair | None:
         fits = parsed.public_key() == private.public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return None
-    if not fits or not isinstance(private, ec.EllipticCurvePrivateKey) or private.curve.name not in _CURVES:
+    if (
+        not fits
+        or not isinstance(private, ec.EllipticCurvePrivateKey)
+        or private.curve.name not in _CURVES
+    ):
         return None
     return Pair(certificate=parsed, key=private)
 
@@ -151,7 +168,9 @@ def _extension(certificate: x509.Certificate, kind: type[E]) -> E | None:
         return None
 
 
-def _builder(subject: x509.Name, key: ec.EllipticCurvePrivateKey, *, ca: bool) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name, key: ec.EllipticCurvePrivateKey, *, ca: bool
+) -> x509.CertificateBuilder:
     """Start a certificate: a CA only signs, any other only serves."""
     usage = x509.KeyUsage(
         digital_signature=not ca,

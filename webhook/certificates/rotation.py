@@ -14,7 +14,8 @@ from webhook.certificates import decision, pairs, shared
 from webhook.certificates.decision import Action, Content, Policy, Trust
 from webhook.certificates.serving import Serving
 
-# More than a look can need (BEGIN, then nothing), but no endless race with another writer of the Secret.
+# More than a look can need (BEGIN, then nothing), but no endless race with another writer of the
+# Secret.
 MOST_STEPS = 8
 
 _log = logging.getLogger(__name__)
@@ -38,7 +39,9 @@ class Clocks:
 
 @dataclass(kw_only=True)
 class Rotation:
-    """Keeps `serving` at a certificate that the API server trusts. Each replica has its own; they share the Secret.
+    """Keeps `serving` at a certificate that the API server trusts.
+
+    Each replica has its own; they share the Secret.
 
     secret_path: see `Content.secret_path`.
     """
@@ -69,8 +72,12 @@ class Rotation:
         try:
             self.secret_path = content.secret_path
             bundle = pairs.bundle(content.trusted)
-            if written := await shared.distribute(self.client, registered, bundle, secret_path=self.secret_path):
-                _log.info("the caBundle is put right in %s: %d authorities", written, len(content.trusted))
+            if written := await shared.distribute(
+                self.client, registered, bundle, secret_path=self.secret_path
+            ):
+                _log.info(
+                    "the caBundle is put right in %s: %d authorities", written, len(content.trusted)
+                )
         finally:
             self._serve(content)
 
@@ -81,14 +88,17 @@ class Rotation:
             step = decision.next_step(content, self.policy, now=now)
             if step is None:
                 return content
-            # Read after a loss was noticed: an earlier look may be from before the lost CA was distributed.
+            # Read after a loss was noticed: an earlier look may be from before the lost CA was
+            # distributed.
             found = await shared.registered(self.client) if step.action is Action.BEGIN else {}
             seen = tuple(chain.from_iterable(shared.carried(found)))
             wanted = decision.carry_out(step, content, self.policy, seen=seen, now=now)
             try:
                 await shared.write(self.client, wanted, version=version, namespace=self.namespace)
             except (errors.Conflict, errors.NotFound) as error:
-                _log.info("the Secret changed meanwhile, %s was wanted: %s", step.action.value, error)
+                _log.info(
+                    "the Secret changed meanwhile, %s was wanted: %s", step.action.value, error
+                )
             except errors.KubeError:
                 self._serve(content)  # a certificate that cannot be renewed is better than none
                 raise
@@ -102,7 +112,10 @@ class Rotation:
         leaf, authority = content.leaf, content.authority
         if leaf is None or authority is None or leaf.certificate == self.serving.certificate:
             return
-        # A trusted old certificate is better than a new one that may not be trusted yet; any is better than none.
-        is_trusted = self._trust.carries(authority.certificate, at=self.clocks.monotonic(), settled=self.timing.settled)
+        # A trusted old certificate is better than a new one that may not be trusted yet; any is
+        # better than none.
+        is_trusted = self._trust.carries(
+            authority.certificate, at=self.clocks.monotonic(), settled=self.timing.settled
+        )
         if is_trusted or not self.serving.valid(now=self.clocks.wall()):
             self.serving.load(leaf.certificate_pem, leaf.key_pem)

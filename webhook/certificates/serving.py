@@ -1,7 +1,8 @@
 """The served certificate, replaced without a restart, and the files from which cert-manager has it.
 
-The server listens with a context without a certificate. At each handshake that context hands over to the current
-context, which never changes. So a pair that does not load leaves the old pair in place, and open connections go on.
+The server listens with a context without a certificate. At each handshake that context hands over
+to the current context, which never changes. So a pair that does not load leaves the old pair in
+place, and open connections go on.
 """
 
 import asyncio
@@ -33,7 +34,10 @@ class Serving:
         self.context.sni_callback = self._hand_over
 
     def load(self, certificates: bytes, key: bytes) -> None:
-        """Serve this pair from the next handshake on (PEM, leaf first). Raises `Unusable`; then the old pair stays."""
+        """Serve this pair from the next handshake on (PEM, leaf first).
+
+        Raises `Unusable`; then the old pair stays.
+        """
         context = _context()
         try:
             _load(context, certificates + b"\n" + key)
@@ -67,7 +71,8 @@ def _context() -> ssl.SSLContext:
 
 
 def _load(context: ssl.SSLContext, pem: bytes) -> None:
-    # The ssl module reads only files. This file is in memory: the key reaches no disk, and the root may be read-only.
+    # The ssl module reads only files. This file is in memory: the key reaches no disk, and the root
+    # may be read-only.
     descriptor = os.memfd_create("certificate")
     try:
         with os.fdopen(descriptor, "wb", closefd=False) as file:
@@ -82,9 +87,9 @@ def _load(context: ssl.SSLContext, pem: bytes) -> None:
 class Files:
     """Keeps `serving` at the pair in the directory's tls.crt and tls.key; nobody tells the API server a secret path.
 
-    cert-manager renews them. The kubelet replaces a mounted Secret as a whole, but its files are read one by one, so a
-    mixed pair may be read. It is refused, and the next look finds the right pair. cert-manager's injector maintains the
-    caBundle.
+    cert-manager renews them. The kubelet replaces a mounted Secret as a whole, but its files are
+    read one by one, so a mixed pair may be read. It is refused, and the next look finds the right
+    pair. cert-manager's injector maintains the caBundle.
     """
 
     directory: Path
@@ -102,7 +107,10 @@ class Files:
     def look(self) -> None:
         """Load the files if they have changed; an unusable pair is logged and skipped."""
         try:
-            found = (self.directory / "tls.crt").read_bytes(), (self.directory / "tls.key").read_bytes()
+            found = (
+                (self.directory / "tls.crt").read_bytes(),
+                (self.directory / "tls.key").read_bytes(),
+            )
             if found != self._last:
                 self._last = found
                 self.serving.load(*found)

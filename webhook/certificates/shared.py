@@ -1,7 +1,8 @@
 """What replicas and API server share: the Secret `names.CERTIFICATE_SECRET`, and the caBundles of our configurations.
 
-The resourceVersion that was read is the precondition of each write; the package says in which order they are done, and
-why. The path of reviews of evictions goes with the bundles: like them it follows from the CA.
+The resourceVersion that was read is the precondition of each write; the package says in which order
+they are done, and why. The path of reviews of evictions goes with the bundles: like them it follows
+from the CA.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,7 +44,11 @@ class _Hook(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         config = self.client_config
         if config.ca_bundle != bundle:
             yield "caBundle", bundle
-        if self.name == names.EVICTIONS_HOOK and config.service and config.service.path != secret_path:
+        if (
+            self.name == names.EVICTIONS_HOOK
+            and config.service
+            and config.service.path != secret_path
+        ):
             yield "service/path", secret_path
         if self.name == names.EVICTIONS_HOOK and config.url:
             url = urlsplit(config.url)._replace(path=secret_path).geturl()
@@ -59,7 +64,10 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read(client: ApiReader, *, namespace: str) -> tuple[Content, str]:
-    """Return what the Secret holds now, and its version; "" if there is none. Raises as `ApiReader` does otherwise."""
+    """Return what the Secret holds now, and its version; "" if there is none.
+
+    Raises as `ApiReader` does otherwise.
+    """
     body = await client.find(SECRETS.path(namespace, names.CERTIFICATE_SECRET))
     if body is None:
         return Content(), ""
@@ -68,7 +76,10 @@ async def read(client: ApiReader, *, namespace: str) -> tuple[Content, str]:
 
 
 async def write(client: ApiWriter, wanted: Content, *, version: str, namespace: str) -> None:
-    """Make the Secret hold `wanted`. Raises `errors.Conflict` if it has changed since that version was read."""
+    """Make the Secret hold `wanted`.
+
+    Raises `errors.Conflict` if it has changed since that version was read.
+    """
     # msgspec writes bytes as base64, which is what the API asks for.
     data = wanted.render()
     if version:
@@ -81,7 +92,10 @@ async def write(client: ApiWriter, wanted: Content, *, version: str, namespace: 
         "kind": SECRETS.kind,
         "metadata": {
             "name": names.CERTIFICATE_SECRET,
-            "labels": {"app.kubernetes.io/name": names.PROGRAM, "app.kubernetes.io/component": "webhook"},
+            "labels": {
+                "app.kubernetes.io/name": names.PROGRAM,
+                "app.kubernetes.io/component": "webhook",
+            },
         },
         "type": "Opaque",
         "data": {key: value for key, value in data.items() if value is not None},
@@ -109,7 +123,8 @@ async def distribute(
 ) -> int:
     """Put `bundle` into every webhook that has another, and the path of reviews of evictions into the one for them.
 
-    Returns the number of configurations written. Raises `errors.Conflict` if one has changed since it was read.
+    Returns the number of configurations written. Raises `errors.Conflict` if one has changed since
+    it was read.
     """
     written = 0
     for resource, before in found.items():

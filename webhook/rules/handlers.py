@@ -1,8 +1,9 @@
 """Handlers: one for each kind that the webhook configurations name; pure.
 
-/mutate only ever adds or replaces fields of ours, so it never refuses. /validate refuses only mistakes in fields of
-ours, a job that stops the operator for all jobs, and one that would pass by its queue. Any other object that we cannot
-decode passes with a warning: what the API server accepts must not fail because of us.
+/mutate only ever adds or replaces fields of ours, so it never refuses. /validate refuses only
+mistakes in fields of ours, a job that stops the operator for all jobs, and one that would pass by
+its queue. Any other object that we cannot decode passes with a warning: what the API server accepts
+must not fail because of us.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,9 +31,14 @@ _scales = msgspec.json.Decoder(size.Scale)
 
 
 def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:
-    """Answer a request. Without a handler it passes unchanged; with unreadable objects it passes with a warning."""
+    """Answer a request.
+
+    Without a handler it passes unchanged; with unreadable objects it passes with a warning.
+    """
     kind = request.kind
-    handler = handlers.get((kind.group, kind.version, kind.kind, request.sub_resource, request.operation))
+    handler = handlers.get(
+        (kind.group, kind.version, kind.kind, request.sub_resource, request.operation)
+    )
     if handler is None:
         return Answer(verdict=review.UNCHANGED, outcome="unchanged")
     try:
@@ -71,7 +77,9 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
         pod = pods.decode(request.object)
         owner = pod.metadata.controller
         job = context.job(request.namespace, owner.name) if owner else None
-        placeholders = (one.placeholder(pod, job) for one in context.rooms) if job and job.skips else ()
+        placeholders = (
+            (one.placeholder(pod, job) for one in context.rooms) if job and job.skips else ()
+        )
         if emptied := next(filter(None, placeholders), ()):
             return Verdict(patch=(*pod_templates.restored_security(pod, job), *emptied))
         changes = (
@@ -91,7 +99,13 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
     def scaled(request: Request) -> Verdict:
         scale, job = _scales.decode(request.object), context.job(request.namespace, request.name)
         after = asked = scale.spec.replicas
-        if asked < 1 or job is None or job.metadata.uid != scale.metadata.uid or job.deleting or job.finished:
+        if (
+            asked < 1
+            or job is None
+            or job.metadata.uid != scale.metadata.uid
+            or job.deleting
+            or job.finished
+        ):
             return review.UNCHANGED
         for one in context.rooms:
             after = one.scaled(job, after, user=request.user_info.username)
@@ -127,7 +141,9 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         if new.queued and (old is None or request.user_info.username != names.CONTROLLER_USER):
             # Raises `TooLarge` where we could not keep its facts, and write to it.
             job_facts.kept_later(new, before=old)
-        verdict = validate.judged(job, before, new=new, old=old, context=context, dry_run=request.dry_run)
+        verdict = validate.judged(
+            job, before, new=new, old=old, context=context, dry_run=request.dry_run
+        )
         if old and old.finished:
             return verdict
         told = _shortages(context, request, new, more=new.workers - (old.workers if old else 0))
@@ -150,8 +166,12 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
     }
 
 
-def _shortages(context: ReviewContext, request: Request, job: JobFacts | None, *, more: int) -> tuple[str, ...]:
-    if job is None or more <= 0:  # most edits leave the size alone, and a cluster may have many quotas
+def _shortages(
+    context: ReviewContext, request: Request, job: JobFacts | None, *, more: int
+) -> tuple[str, ...]:
+    if (
+        job is None or more <= 0
+    ):  # most edits leave the size alone, and a cluster may have many quotas
         return ()
     return tuple(size.shortages(job, context.quotas(request.namespace), more=more))
 

@@ -1,7 +1,7 @@
 """JSON patches (RFC 6902), only for fields that we may change.
 
-Patches are not found by comparison: a diff of two pods costs more than the rest of a review, and a hostile, deep pod
-makes it worse.
+Patches are not found by comparison: a diff of two pods costs more than the rest of a review, and a
+hostile, deep pod makes it worse.
 """
 
 import re
@@ -13,8 +13,8 @@ from mpijob_elastic import names
 Operation = dict[str, Any]
 Patch = tuple[Operation, ...]
 
-# Fields that may be replaced: the hosts that a launcher waits for, whether its kubelet restarts it, a worker's main
-# process, and the size in a scale.
+# Fields that may be replaced: the hosts that a launcher waits for, whether its kubelet restarts it,
+# a worker's main process, and the size in a scale.
 _REPLACEABLE = re.compile(
     rf"/data/{re.escape(names.KEY_HOSTFILE)}|/spec/(?:restartPolicy|replicas)|/spec/containers/[0-9]+/(?:command|args)"
 )
@@ -26,9 +26,10 @@ def _escaped(key: str) -> str:
 
 
 _KEY = r"(?:[a-z0-9.-]+~1)?[A-Za-z0-9._-]+"
-# Fields that may be added: an item of a ConfigMap volume, a mount, a key of a ConfigMap, the selector of a job's
-# workers, the deadline of a launcher, the grace period of a worker, scheduling gates, a label, an annotation, a pod's
-# scheduler and group, what a placeholder asks for, and a seccomp profile, or a security context where there is none.
+# Fields that may be added: an item of a ConfigMap volume, a mount, a key of a ConfigMap, the
+# selector of a job's workers, the deadline of a launcher, the grace period of a worker, scheduling
+# gates, a label, an annotation, a pod's scheduler and group, what a placeholder asks for, and a
+# seccomp profile, or a security context where there is none.
 _ALLOWED = re.compile(
     r"/spec/volumes/(?:0|[1-9][0-9]*)/configMap/items/(?:0|[1-9][0-9]*)"
     r"|/spec/containers/(?:0|[1-9][0-9]*)/volumeMounts/(?:0|[1-9][0-9]*)"
@@ -56,7 +57,10 @@ def adding(*, at: str, value: object) -> Patch:
 
 
 def labelling(key: str, value: str) -> Patch:
-    """Return a patch that adds a label to an object that has labels. Raises `ForeignField` if `key` is malformed."""
+    """Return a patch that adds a label to an object that has labels.
+
+    Raises `ForeignField` if `key` is malformed.
+    """
     return adding(at=f"/metadata/labels/{_escaped(key)}", value=value)
 
 
@@ -83,7 +87,10 @@ def grouping(group: str) -> Patch:
 
 
 def replacing(*, at: str, value: object) -> Patch:
-    """Return a patch that replaces the value at a JSON pointer. Raises `ForeignField` as `adding` does."""
+    """Return a patch that replaces the value at a JSON pointer.
+
+    Raises `ForeignField` as `adding` does.
+    """
     return _patch("replace", _REPLACEABLE, at, value)
 
 

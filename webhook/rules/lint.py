@@ -1,8 +1,8 @@
 """Warn about an MPIJob that is allowed but cannot become elastic, or will have trouble; pure.
 
-Only jobs that are elastic, or ask to be by an annotation of ours, get warnings, and an update only new ones. A label
-value has at most 63 characters, and so has a hostname, to which the kubelet cuts a pod's name
-(https://kubernetes.io/docs/concepts/overview/working-with-objects/names/).
+Only jobs that are elastic, or ask to be by an annotation of ours, get warnings, and an update only
+new ones. A label value has at most 63 characters, and so has a hostname, to which the kubelet cuts
+a pod's name (https://kubernetes.io/docs/concepts/overview/working-with-objects/names/).
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,12 @@ _ENOUGH_RESETS = 100
 # Seconds. A rank imports its framework in this time (docs/spot.md).
 _LEAST_GLOO_TIMEOUT = 10
 _LONGEST_NAME = 63
-_ASKING = (names.MIN_REPLICAS, names.MAX_REPLICAS, names.DRAIN_TIMEOUT, names.REPLACE_FAILED_WORKERS)
+_ASKING = (
+    names.MIN_REPLICAS,
+    names.MAX_REPLICAS,
+    names.DRAIN_TIMEOUT,
+    names.REPLACE_FAILED_WORKERS,
+)
 
 
 def created(job: MPIJob, facts: JobFacts, rooms: Sequence[Admission]) -> tuple[str, ...]:
@@ -39,7 +44,9 @@ def updated(
 
 
 def _findings(job: MPIJob, about: JobFacts, rooms: Sequence[Admission]) -> Iterator[str]:
-    asks = any(known.sized for known in about.asked) or any(key in job.metadata.annotations for key in _ASKING)
+    asks = any(known.sized for known in about.asked) or any(
+        key in job.metadata.annotations for key in _ASKING
+    )
     if about.elastic:
         yield from _command(about)
         yield from size.doubts(about, about.workers)
@@ -57,7 +64,9 @@ def _findings(job: MPIJob, about: JobFacts, rooms: Sequence[Admission]) -> Itera
 
 def _reason(launch: Launch | None) -> str:
     if launch is not None and launch.program != HOROVODRUN:
-        return f"{launch.program} cannot change its size; use horovodrun with --host-discovery-script"
+        return (
+            f"{launch.program} cannot change its size; use horovodrun with --host-discovery-script"
+        )
     return f'run horovodrun with --host-discovery-script, or set {names.ENABLED}: "true"'
 
 
@@ -71,7 +80,10 @@ def _command(job: JobFacts) -> Iterator[str]:
     script = launch.discovery_script
     if script is None and not launch.unread:
         yield f"horovodrun has no --host-discovery-script; give it {names.DISCOVER_HOSTS_PATH}"
-    elif script is not None and script not in (names.DISCOVER_HOSTS_PATH, names.EDL_DISCOVER_HOSTS_PATH):
+    elif script is not None and script not in (
+        names.DISCOVER_HOSTS_PATH,
+        names.EDL_DISCOVER_HOSTS_PATH,
+    ):
         yield f"--host-discovery-script is not {names.DISCOVER_HOSTS_PATH}, the file that follows the job's size"
     yield from _least(job, launch)
     if launch.reset_limit is not None and launch.reset_limit < _ENOUGH_RESETS:
@@ -85,8 +97,8 @@ def _command(job: JobFacts) -> Iterator[str]:
 def _least(job: JobFacts, launch: Launch) -> Iterator[str]:
     """Yield the reasons why the job cannot become, or start, as small as it may be.
 
-    Without --min-np training waits below -np (Horovod's launch.py). The driver never starts below -np
-    (wait_for_available_slots).
+    Without --min-np training waits below -np (Horovod's launch.py). The driver never starts below
+    -np (wait_for_available_slots).
     """
     least = (job.policy.min_replicas or 1) * job.slots
     starts_small = job.policy.min_replicas is not None and job.policy.min_replicas < job.workers

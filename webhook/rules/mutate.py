@@ -1,7 +1,8 @@
 """Add discover_hosts.sh to the operator's new ConfigMap and launcher, and what a job needs beside it; pure.
 
-mpi-operator v0.3.0 adds discover_hosts.sh to both itself, so its objects, and objects that were patched before, stay
-unchanged. An object that is not clearly v0.2.3's is left alone; the controller reports what was missed.
+mpi-operator v0.3.0 adds discover_hosts.sh to both itself, so its objects, and objects that were
+patched before, stay unchanged. An object that is not clearly v0.2.3's is left alone; the controller
+reports what was missed.
 """
 
 from typing import Any
@@ -18,8 +19,13 @@ from mpijob_elastic.model.wire import Lifecycle, SchedulingGate, SchedulingGroup
 from webhook.rules import json_patch
 from webhook.rules.json_patch import Patch
 
-_ITEM = {"key": names.KEY_DISCOVER_HOSTS, "mode": names.MODE_EXECUTABLE, "path": names.KEY_DISCOVER_HOSTS}
-# No worker is Ready when a job's ConfigMap is created; the controller publishes each as it becomes so.
+_ITEM = {
+    "key": names.KEY_DISCOVER_HOSTS,
+    "mode": names.MODE_EXECUTABLE,
+    "path": names.KEY_DISCOVER_HOSTS,
+}
+# No worker is Ready when a job's ConfigMap is created; the controller publishes each as it becomes
+# so.
 _NO_HOSTS = names.discover_hosts([], slots=1)
 
 
@@ -75,9 +81,9 @@ class ConfigMap(Wire, frozen=True):
 def launcher(pod: Pod, job: JobFacts | None) -> Patch:
     """Return a patch that mounts discover_hosts.sh, executable, in an elastic launcher of the operator.
 
-    The item is not optional: a kubelet starts no container before it has the whole ConfigMap, so no driver finds an
-    empty /etc/mpi. It also tells the controller, for as long as the pod lives, that its driver is elastic. `job`: the
-    MPIJob as last seen.
+    The item is not optional: a kubelet starts no container before it has the whole ConfigMap, so no
+    driver finds an empty /etc/mpi. It also tells the controller, for as long as the pod lives, that
+    its driver is elastic. `job`: the MPIJob as last seen.
     """
     owner = _owner_of_launcher(pod.metadata)
     if owner is None or not _is_elastic(pod, owner, job):
@@ -87,17 +93,21 @@ def launcher(pod: Pod, job: JobFacts | None) -> Patch:
         if volume.name == names.CONFIG_VOLUME and config:
             items = config.items or ()
             has_it = any(names.KEY_DISCOVER_HOSTS in (item.key, item.path) for item in items)
-            # Without items all keys are files already; with another ConfigMap the volume is not the operator's.
+            # Without items all keys are files already; with another ConfigMap the volume is not the
+            # operator's.
             if has_it or not items or config.name != names.config_map(owner.name):
                 return ()
-            return json_patch.adding(at=f"/spec/volumes/{index}/configMap/items/{len(items)}", value=_ITEM)
+            return json_patch.adding(
+                at=f"/spec/volumes/{index}/configMap/items/{len(items)}", value=_ITEM
+            )
     return ()
 
 
 def edl_mount(pod: Pod) -> Patch:
     """Return a patch that mounts the operator's files at /etc/edl too, in containers of a launcher that name that path.
 
-    So what was written for et-operator runs as it is: it has discover_hosts.sh and the hostfile there.
+    So what was written for et-operator runs as it is: it has discover_hosts.sh and the hostfile
+    there.
     """
     if _owner_of_launcher(pod.metadata) is None:
         return ()
@@ -105,7 +115,9 @@ def edl_mount(pod: Pod) -> Patch:
         operation
         for index, container in enumerate(pod.spec.containers or ())
         if any(f"{names.EDL_PATH}/" in text for text in container.texts())
-        for operation in _mount_again(container.volume_mounts or [], at=f"/spec/containers/{index}/volumeMounts")
+        for operation in _mount_again(
+            container.volume_mounts or [], at=f"/spec/containers/{index}/volumeMounts"
+        )
     )
 
 
@@ -122,7 +134,9 @@ def config_map(config: ConfigMap) -> Patch:
     owner = job_of(config.metadata)
     if owner is None or config.metadata.name != names.config_map(owner.name) or config.data is None:
         return ()
-    if names.KEY_DISCOVER_HOSTS in config.data or names.KEY_DISCOVER_HOSTS in (config.binary_data or ()):
+    if names.KEY_DISCOVER_HOSTS in config.data or names.KEY_DISCOVER_HOSTS in (
+        config.binary_data or ()
+    ):
         return ()
     return json_patch.adding(at=f"/data/{names.KEY_DISCOVER_HOSTS}", value=_NO_HOSTS)
 
@@ -130,16 +144,20 @@ def config_map(config: ConfigMap) -> Patch:
 def startup_hostfile(config: ConfigMap, job: JobFacts | None) -> Patch:
     """Return a patch that shortens the hostfile of a new job that may start at its smallest size, or skips workers.
 
-    [operator] writes a line for each worker, and its launcher waits for all of them. With a hostfile that is shortened
-    before the launcher is created, it waits for the smallest size only. If the job is not known yet, the controller
-    does the same a moment later (decide/launcher_start).
+    [operator] writes a line for each worker, and its launcher waits for all of them. With a
+    hostfile that is shortened before the launcher is created, it waits for the smallest size only.
+    If the job is not known yet, the controller does the same a moment later
+    (decide/launcher_start).
     """
     owner = config.metadata.controller
     if job is None or owner is None or owner.uid != job.metadata.uid or not job.elastic:
         return ()
     skips = job.skips
     lines = (config.data or {}).get(names.KEY_HOSTFILE, "").splitlines(keepends=True)
-    operators = all(line.startswith(f"{names.worker(owner.name, index)} slots=") for index, line in enumerate(lines))
+    operators = all(
+        line.startswith(f"{names.worker(owner.name, index)} slots=")
+        for index, line in enumerate(lines)
+    )
     if not operators:
         return ()
     wanted = [line for index, line in enumerate(lines) if index not in skips]
@@ -152,8 +170,9 @@ def startup_hostfile(config: ConfigMap, job: JobFacts | None) -> Patch:
 def selector(job: MPIJob) -> Patch:
     """Return a patch that puts the workers' selector back into a status that the operator wrote without it.
 
-    [operator] UpdateStatus drops fields that its Go type does not know. The scale subresource reads the selector there,
-    and an HPA without it does nothing. It selects only workers, because an HPA would count the launcher's load too.
+    [operator] UpdateStatus drops fields that its Go type does not know. The scale subresource reads
+    the selector there, and an HPA without it does nothing. It selects only workers, because an HPA
+    would count the launcher's load too.
     """
     if not job.lacks_selector or not job.metadata.name:
         return ()
@@ -165,8 +184,8 @@ def selector(job: MPIJob) -> Patch:
 def gates(pod: Pod, job: JobFacts | None) -> Patch:
     """Return a patch that adds the gates that hold back a launcher or worker which must not start yet.
 
-    A pod gets gates at its creation or never; the controller takes them off (decide/stop). job: as last seen.
-    https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
+    A pod gets gates at its creation or never; the controller takes them off (decide/stop). job: as
+    last seen. https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
     """
     # The API server refuses gates on a pod whose node is chosen.
     if job is None or not job.gates or pod.spec.node_name or not role_of(pod, job):
@@ -175,12 +194,18 @@ def gates(pod: Pod, job: JobFacts | None) -> Patch:
     new = [{"name": gate} for gate in job.gates if gate not in there]
     if not there:
         return json_patch.adding(at="/spec/schedulingGates", value=new)
-    return tuple(operation for gate in new for operation in json_patch.adding(at="/spec/schedulingGates/-", value=gate))
+    return tuple(
+        operation
+        for gate in new
+        for operation in json_patch.adding(at="/spec/schedulingGates/-", value=gate)
+    )
 
 
 def _is_elastic(pod: Pod, owner: OwnerReference, job: JobFacts | None) -> bool:
     """Tell whether the launcher reads the host list: its own command says so, or an annotation of its MPIJob."""
-    if policy.names_discovery(text for container in pod.spec.containers or () for text in container.texts()):
+    if policy.names_discovery(
+        text for container in pod.spec.containers or () for text in container.texts()
+    ):
         return True
     return job is not None and job.metadata.uid == owner.uid and job.policy.enabled is True
 

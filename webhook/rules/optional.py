@@ -15,7 +15,10 @@ from webhook.rules.size import QuotaFacts
 
 
 class Lookup:
-    """What the cluster holds, as last seen. Both raise LookupError if nobody can say: here, as nothing is watched."""
+    """What the cluster holds, as last seen.
+
+    Both raise LookupError if nobody can say: here, as nothing is watched.
+    """
 
     def named(self, _resource: Resource, _name: str) -> KubeObject | None:
         """Return the cluster-wide object of that name, None if there is none."""
@@ -29,8 +32,9 @@ class Lookup:
 class Admission:
     """One capability.
 
-    watches: the cluster-wide resources that it looks up, and how their JSON is read. watches_within: those that have a
-    namespace. taken: how labels of pods begin that somebody reads as their own, and writes at admission.
+    watches: the cluster-wide resources that it looks up, and how their JSON is read.
+    watches_within: those that have a namespace. taken: how labels of pods begin that somebody reads
+    as their own, and writes at admission.
     """
 
     watches: ClassVar[Mapping[Resource, Callable[[bytes], KubeObject]]] = {}
@@ -45,7 +49,9 @@ class Admission:
         """Return what makes a worker that nobody wants hold its place and nothing else; it gets no more than that."""
         return ()
 
-    def refusals(self, _job: MPIJob, _new: JobFacts, _old: JobFacts | None, _lookup: Lookup) -> Iterable[Refusal]:
+    def refusals(
+        self, _job: MPIJob, _new: JobFacts, _old: JobFacts | None, _lookup: Lookup
+    ) -> Iterable[Refusal]:
         """Yield the mistakes that a new or changed MPIJob brings in; `_old`: None if it is new."""
         return ()
 
@@ -57,7 +63,9 @@ class Admission:
         """Return the size that a job gets when `user` asks for this one at the scale subresource."""
         return replicas
 
-    def warnings(self, _job: MPIJob, _new: JobFacts, _old: JobFacts | None, _lookup: Lookup) -> Iterable[str]:
+    def warnings(
+        self, _job: MPIJob, _new: JobFacts, _old: JobFacts | None, _lookup: Lookup
+    ) -> Iterable[str]:
         """Yield doubts about a new or changed MPIJob; `_old`: None if it is new."""
         return ()
 
@@ -74,8 +82,9 @@ class Admission:
 class ReviewContext:
     """The facts that a review lacks: the cluster as last seen, and the time; passed in, so that answers stay pure.
 
-    job: returns the MPIJob of a namespace and name, None while it is not known. quotas: returns the ResourceQuotas of a
-    namespace. now: returns seconds since the epoch. lookup: what capabilities look up. rooms: what they add.
+    job: returns the MPIJob of a namespace and name, None while it is not known. quotas: returns the
+    ResourceQuotas of a namespace. now: returns seconds since the epoch. lookup: what capabilities
+    look up. rooms: what they add.
     """
 
     job: Callable[[str, str], JobFacts | None]

@@ -1,8 +1,9 @@
 """The pod templates of a job: warn about edits, and give the pods what the operator drops of them; pure.
 
 mpi-operator v0.2.3 never changes an existing pod. [operator] newWorker and newLauncher
-(pkg/controllers/v1/mpi_job_controller.go) mean to keep a template's labels, and drop them. Seccomp profiles are fields
-that it does not know: with them a job can run where the Pod Security Standard `restricted` is enforced
+(pkg/controllers/v1/mpi_job_controller.go) mean to keep a template's labels, and drop them. Seccomp
+profiles are fields that it does not know: with them a job can run where the Pod Security Standard
+`restricted` is enforced
 (https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted).
 """
 
@@ -27,10 +28,15 @@ _DOMAIN = r"(?=.{1,253}/)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-
 _KEY = re.compile(rf"(?:{_DOMAIN})?{_WORD}")
 _VALUE = re.compile(rf"(?:{_WORD})?")
 # What that standard asks of a container, with a seccomp profile.
-_RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": True}
+_RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+}
 _PROFILE = {"seccompProfile": {"type": "RuntimeDefault"}}
-# [operator] The image of kubectl-delivery runs as root, which runAsNonRoot refuses to start. Any user can copy kubectl
-# into the emptyDir. A user that the template names for the whole pod holds for kubectl-delivery, too.
+# [operator] The image of kubectl-delivery runs as root, which runAsNonRoot refuses to start. Any
+# user can copy kubectl into the emptyDir. A user that the template names for the whole pod holds
+# for kubectl-delivery, too.
 _NOBODY = {"runAsUser": 65534}
 
 
@@ -51,41 +57,54 @@ _decoder = msgspec.json.Decoder(_Templates)
 
 
 def changed(after: msgspec.Raw, before: msgspec.Raw, *, queued: bool = False) -> tuple[str, ...]:
-    """Return what an edit of a started job does; queued: it has a queue. Raises msgspec.DecodeError for others."""
+    """Return what an edit of a started job does; queued: it has a queue.
+
+    Raises msgspec.DecodeError for others.
+    """
     new, old = _decoder.decode(after), _decoder.decode(before)
     warnings = []
     if _differ(new.of("Launcher"), old.of("Launcher")):
-        warnings.append("Launcher.template: for the next launcher: suspend and resume the job (this restarts training)")
+        warnings.append(
+            "Launcher.template: for the next launcher: suspend and resume the job (this restarts training)"
+        )
     if _differ(new.of("Worker"), old.of("Worker")):
         warnings.append(
             "Worker.template: existing workers keep the old template; only workers created later get the new one"
         )
     if warnings and queued:
-        warnings.append("the job keeps the quota that its old pods asked for; to ask again, suspend and resume it")
+        warnings.append(
+            "the job keeps the quota that its old pods asked for; to ask again, suspend and resume it"
+        )
     return tuple(warnings)
 
 
 def _differ(new: msgspec.Raw, old: msgspec.Raw) -> bool:
-    # The API server writes both objects alike; differing bytes may still differ only in the order of keys.
+    # The API server writes both objects alike; differing bytes may still differ only in the order
+    # of keys.
     return bytes(new) != bytes(old) and msgspec.json.decode(new) != msgspec.json.decode(old)
 
 
 def missing_labels(pod: Pod, job: JobFacts | None, *, taken: tuple[str, ...] = ()) -> Patch:
     """Return a patch that adds the labels of its template that a launcher or worker lacks; what it has stays.
 
-    job: the MPIJob as last seen, elastic or not; `enabled: "false"` leaves its pods as they are. taken: how labels
-    begin that somebody else reads as their own.
+    job: the MPIJob as last seen, elastic or not; `enabled: "false"` leaves its pods as they are.
+    taken: how labels begin that somebody else reads as their own.
     """
     role = role_of(pod, job) if job and job.policy.enabled is not False else ""
     if job is None or not role:
         return ()
-    lacking = {key: value for key, value in job.pod_labels[role].items() if key not in pod.metadata.labels}
+    lacking = {
+        key: value for key, value in job.pod_labels[role].items() if key not in pod.metadata.labels
+    }
     wanted = ((key, value) for key, value in lacking.items() if _may_be_copied(key, value, taken))
-    return tuple(operation for key, value in wanted for operation in json_patch.labelling(key, value))
+    return tuple(
+        operation for key, value in wanted for operation in json_patch.labelling(key, value)
+    )
 
 
 def _may_be_copied(key: str, value: str, taken: tuple[str, ...]) -> bool:
-    # The API server does not check an MPIJob's templates, and would refuse a pod with a malformed label.
+    # The API server does not check an MPIJob's templates, and would refuse a pod with a malformed
+    # label.
     is_taken = key.startswith((*_TAKEN, *taken)) or key == names.LABEL_REPLICA_INDEX
     return not is_taken and bool(_KEY.fullmatch(key) and _VALUE.fullmatch(value))
 
@@ -93,8 +112,8 @@ def _may_be_copied(key: str, value: str, taken: tuple[str, ...]) -> bool:
 def restored_security(pod: Pod, job: JobFacts | None) -> Patch:
     """Return a patch for a launcher or worker of a job, elastic or not, as last seen.
 
-    It puts back the seccomp profiles of the template, which the operator drops. If all containers of a launcher are
-    restricted with them, it restricts kubectl-delivery, too.
+    It puts back the seccomp profiles of the template, which the operator drops. If all containers
+    of a launcher are restricted with them, it restricts kubectl-delivery, too.
     """
     role = role_of(pod, job) if job else ""
     if job is None or not role:
@@ -102,7 +121,10 @@ def restored_security(pod: Pod, job: JobFacts | None) -> Patch:
     spec, profiles = pod.spec, job.seccomp_profiles[role]
     places = {
         one.name or "": (f"/spec/{field}/{index}", one.security_context)
-        for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers))
+        for field, containers in (
+            ("containers", spec.containers),
+            ("initContainers", spec.init_containers),
+        )
         for index, one in enumerate(containers or ())
     }
     patch: Patch = ()
@@ -111,17 +133,28 @@ def restored_security(pod: Pod, job: JobFacts | None) -> Patch:
         asked[name] = found or {}
         if name in profiles and "seccompProfile" not in asked[name]:
             asked[name] = {**asked[name], "seccompProfile": profiles[name]}
-            field, value = ("", asked[name]) if found is None else ("/seccompProfile", profiles[name])
+            field, value = (
+                ("", asked[name]) if found is None else ("/seccompProfile", profiles[name])
+            )
             patch += json_patch.adding(at=f"{at}/securityContext{field}", value=value)
     whole, delivery = asked.pop(""), asked.pop(names.KUBECTL_DELIVERY, None)
     if delivery == {} and all(_is_restricted({**whole, **own}) for own in asked.values()):
         value = {**_RESTRICTED, **_PROFILE, **({} if whole.get("runAsUser") else _NOBODY)}
-        patch += json_patch.adding(at=f"{places[names.KUBECTL_DELIVERY][0]}/securityContext", value=value)
+        patch += json_patch.adding(
+            at=f"{places[names.KUBECTL_DELIVERY][0]}/securityContext", value=value
+        )
     return patch
 
 
 def _is_restricted(context: dict[str, Any]) -> bool:
     match context:
-        case {"allowPrivilegeEscalation": False, "capabilities": {"drop": [*dropped]}, "runAsNonRoot": True}:
-            return "ALL" in dropped and context.get("seccompProfile") not in (None, {"type": "Unconfined"})
+        case {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": [*dropped]},
+            "runAsNonRoot": True,
+        }:
+            return "ALL" in dropped and context.get("seccompProfile") not in (
+                None,
+                {"type": "Unconfined"},
+            )
     return False

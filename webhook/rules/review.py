@@ -1,9 +1,9 @@
 """AdmissionReview v1 on the wire: requests, verdicts on them, and answers.
 
 https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#request
-The API server does not authenticate itself to webhooks, so every body is treated as hostile: it is decoded into typed
-structs, the objects inside stay bytes until a handler decodes a few fields, and a body that does not fit is
-`Malformed`, with a message that says where.
+The API server does not authenticate itself to webhooks, so every body is treated as hostile: it is
+decoded into typed structs, the objects inside stay bytes until a handler decodes a few fields, and
+a body that does not fit is `Malformed`, with a message that says where.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ API_VERSION = "admission.k8s.io/v1"
 KIND = "AdmissionReview"
 CREATE = "CREATE"
 UPDATE = "UPDATE"
-# The API server cuts longer warnings (https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#response).
+# The API server cuts longer warnings
+# (https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#response).
 LONGEST_WARNING = 256
 # So many warnings of a kind; nobody reads more than a handful.
 MOST = 5
@@ -41,7 +42,10 @@ class UserInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """An admission request. `kind` is as our rules name it, even if the caller used another version."""
+    """An admission request.
+
+    `kind` is as our rules name it, even if the caller used another version.
+    """
 
     uid: str
     kind: GroupVersionKind
@@ -80,7 +84,8 @@ class Refusal:
 class Verdict:
     """The verdict on a request; the user sees `warnings` in any case.
 
-    postponed: why the same request is to be sent again after `retry_after` seconds, "" if that is not so.
+    postponed: why the same request is to be sent again after `retry_after` seconds, "" if that is
+    not so.
     """
 
     refusals: tuple[Refusal, ...] = ()
@@ -118,7 +123,8 @@ def answered(verdict: Verdict) -> Answer:
 def parse(body: bytes) -> Request:
     """Return the request in an AdmissionReview. Raises `Malformed`."""
     try:
-        # The API server sends no space between the parts. `check_cost` relies on that; a hostile caller might add some.
+        # The API server sends no space between the parts. `check_cost` relies on that; a hostile
+        # caller might add some.
         review = _decoder.decode(msgspec.json.format(body, indent=-1))
     except RecursionError:
         raise Malformed("the AdmissionReview is nested too deeply to be read") from None
@@ -136,7 +142,11 @@ def answer(request: Request, verdict: Verdict) -> bytes:
     """Return the AdmissionReview with the verdict."""
     response: dict[str, object] = {"uid": request.uid, "allowed": verdict.allowed}
     if not verdict.allowed:
-        response["status"] = _postponed(request, verdict) if verdict.postponed else _status(request, verdict.refusals)
+        response["status"] = (
+            _postponed(request, verdict)
+            if verdict.postponed
+            else _status(request, verdict.refusals)
+        )
     if verdict.warnings:
         response["warnings"] = [_shortened(text) for text in verdict.warnings]
     if verdict.patch:
@@ -147,16 +157,31 @@ def answer(request: Request, verdict: Verdict) -> bytes:
 
 def _postponed(request: Request, verdict: Verdict) -> dict[str, object]:
     """Return the Status with which the API server itself postpones an eviction that a budget forbids."""
-    details = {"name": request.name, "kind": request.kind.kind, "retryAfterSeconds": verdict.retry_after}
-    return {"code": 429, "reason": "TooManyRequests", "message": verdict.postponed, "details": details}
+    details = {
+        "name": request.name,
+        "kind": request.kind.kind,
+        "retryAfterSeconds": verdict.retry_after,
+    }
+    return {
+        "code": 429,
+        "reason": "TooManyRequests",
+        "message": verdict.postponed,
+        "details": details,
+    }
 
 
 def _status(request: Request, refusals: tuple[Refusal, ...]) -> dict[str, object]:
     """Return the Status for the user; `kubectl edit` shows its causes when it opens the editor again."""
     causes = [
-        {"reason": "FieldValueInvalid", "field": refusal.field, "message": refusal.message} for refusal in refusals
+        {"reason": "FieldValueInvalid", "field": refusal.field, "message": refusal.message}
+        for refusal in refusals
     ]
-    details = {"name": request.name, "group": request.kind.group, "kind": request.kind.kind, "causes": causes}
+    details = {
+        "name": request.name,
+        "group": request.kind.group,
+        "kind": request.kind.kind,
+        "causes": causes,
+    }
     message = "; ".join(map(str, refusals))
     return {"code": 422, "reason": "Invalid", "message": message, "details": details}
 

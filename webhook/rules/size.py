@@ -1,7 +1,7 @@
 """Rules of a job's size, for edits of the MPIJob and of its scale subresource, and ResourceQuotas that lack; pure.
 
-Texts are short, because kubectl shows each warning on one line: https://kubernetes.io/blog/2020/09/03/warnings/
-recommends 120 characters.
+Texts are short, because kubectl shows each warning on one line:
+https://kubernetes.io/blog/2020/09/03/warnings/ recommends 120 characters.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,8 +22,9 @@ from webhook.rules.review import MOST, Refusal
 
 # So many workers are named; the rest is counted.
 _NAMED = 3
-# The largest size of an elastic job that names none: so many workers, or so many times its --max-np if that is more.
-# [operator] makes all workers of a size in one go, 5 a second: a typing error in it holds up all jobs for hours.
+# The largest size of an elastic job that names none: so many workers, or so many times its --max-np
+# if that is more. [operator] makes all workers of a size in one go, 5 a second: a typing error in
+# it holds up all jobs for hours.
 _LARGE, _LARGER = 1_000, 10
 SCALES = Resource(group="autoscaling", version="v1", plural="mpijobs/scale", kind="Scale")
 REPLICAS_FIELD = "spec.mpiReplicaSpecs.Worker.replicas"
@@ -62,7 +63,10 @@ def refusal(replicas: int, job: JobFacts, *, before: int = 0, field: str) -> Ref
     elif job.policy.max_replicas:
         why = f"above {annotation} ({high})"
     else:
-        why, more = f"above {high}, the largest size without {annotation}", ", or set the annotation"
+        why, more = (
+            f"above {high}, the largest size without {annotation}",
+            ", or set the annotation",
+        )
     return Refusal(field=field, message=f"{replicas} is {why}; use {low or 1} to {high}{more}")
 
 
@@ -150,6 +154,8 @@ def shortages(job: JobFacts, quotas: Iterable[QuotaFacts], *, more: int) -> Iter
     """
     every = ((quota.metadata.name, *amount) for quota in quotas for amount in quota.left.items())
     asked = ((name, key, left, job.worker_counts.get(key, 0) * more) for name, key, left in every)
-    for name, key, left, asks in islice((found for found in asked if 0 < found[3] > found[2]), MOST):
+    for name, key, left, asks in islice(
+        (found for found in asked if 0 < found[3] > found[2]), MOST
+    ):
         has, need = requests.rendered(max(0, left)), requests.rendered(asks)
         yield f"ResourceQuota {name} has {has} {key} left, and {more} more workers need {need}: some are not created"

@@ -1,12 +1,13 @@
 """Validate a MPIJob or Scale that is created or changed; pure, from objects to verdict.
 
-Only what this very request brings in is refused. An older mistake that the request leaves alone stays allowed, because
-the request may come from a controller or a status write that can do nothing about it. For the same reason nothing is
-refused for a deleted job. A finished one is judged, as anybody with the right to edit may write a status and take it
-back; it only gets no warnings. The controller checks every rule again, with Events.
+Only what this very request brings in is refused. An older mistake that the request leaves alone
+stays allowed, because the request may come from a controller or a status write that can do nothing
+about it. For the same reason nothing is refused for a deleted job. A finished one is judged, as
+anybody with the right to edit may write a status and take it back; it only gets no warnings. The
+controller checks every rule again, with Events.
 
-A job that stops mpi-operator v0.2.3 is refused for the sake of all jobs, so elastic or not, finished or not: the
-operator lists them all.
+A job that stops mpi-operator v0.2.3 is refused for the sake of all jobs, so elastic or not,
+finished or not: the operator lists them all.
 """
 
 import difflib
@@ -31,7 +32,8 @@ SLOTS_FIELD = "spec.slotsPerWorker"
 # Annotations that the controller writes, and those together with the users'.
 _OURS = frozenset({names.STATUS, names.PHASE, names.CHANGE, names.SCALED_BY})
 _KNOWN = capabilities.KEYS | _OURS
-# Bytes of all other annotations together: the API server takes 256 KiB, and what stops a job is told first.
+# Bytes of all other annotations together: the API server takes 256 KiB, and what stops a job is
+# told first.
 _MOST_ANNOTATED = 2**18 - LONGEST_NOTICES - LATER
 # Annotations of earlier versions, and what takes their place.
 _REMOVED = {
@@ -75,12 +77,19 @@ def judged(
     )
     if old and old.finished:
         return Verdict(refusals=refusals)
-    warnings = [*_unknown_annotations(job.metadata.annotations, before.metadata.annotations if before else {})]
+    warnings = [
+        *_unknown_annotations(
+            job.metadata.annotations, before.metadata.annotations if before else {}
+        )
+    ]
     if before is None or old is None:
         warnings += lint.created(job, new, rooms)
     else:
         if old.reported:
-            warnings += [*_changes(new, old), *(said for one in rooms for said in one.edits(new, old))]
+            warnings += [
+                *_changes(new, old),
+                *(said for one in rooms for said in one.edits(new, old)),
+            ]
         warnings += lint.updated(job, before, new=new, old=old, rooms=rooms)
         if dry_run and (shown := size.change(new, before=old.replicas, after=new.replicas)):
             warnings.append(shown)
@@ -91,9 +100,15 @@ def judged(
 def stops_the_operator(faults: Sequence[Fault], before: Sequence[Fault]) -> Verdict:
     """Return the verdict on a MPIJob that stops the operator for all jobs; before: the faults of its former version."""
     known = {fault.kind for fault in before}
-    brought = [] if len(before) == operator_types.MOST else [fault for fault in faults if fault.kind not in known]
+    brought = (
+        []
+        if len(before) == operator_types.MOST
+        else [fault for fault in faults if fault.kind not in known]
+    )
     if brought:
-        return Verdict(refusals=tuple(Refusal(field=one.field, message=one.message) for one in brought[:MOST]))
+        return Verdict(
+            refusals=tuple(Refusal(field=one.field, message=one.message) for one in brought[:MOST])
+        )
     return Verdict(warnings=tuple(map(str, faults))[:MOST])
 
 
@@ -101,22 +116,30 @@ def dropped(fields: Iterable[Dropped]) -> tuple[str, ...]:
     """Return a warning for each field that the operator drops from the pods, and nobody puts back."""
     places: dict[str, list[str]] = {}
     for one in fields:
-        if one.field.startswith("spec.mpiReplicaSpecs") and one.known_as not in operator_types.PUT_BACK:
+        if (
+            one.field.startswith("spec.mpiReplicaSpecs")
+            and one.known_as not in operator_types.PUT_BACK
+        ):
             places.setdefault(one.known_as, []).append(one.field)
     said = []
     for kind, (first, *others) in list(places.items())[:MOST]:
         more = f" and {len(others)} more" if others else ""
-        said.append(f"{first}{more}: mpi-operator v0.2.3 drops this field: {_MEANS.get(kind, 'the pods do without')}")
+        said.append(
+            f"{first}{more}: mpi-operator v0.2.3 drops this field: {_MEANS.get(kind, 'the pods do without')}"
+        )
     if rest := [kind.partition(".")[2] for kind in list(places)[MOST:]]:
         said.append(f"mpi-operator v0.2.3 also drops {phrases.listed(rest)}")
     return tuple(said)
 
 
-def scaled(scale: Scale, before: Scale, job: JobFacts | None, *, context: ReviewContext, dry_run: bool) -> Verdict:
+def scaled(
+    scale: Scale, before: Scale, job: JobFacts | None, *, context: ReviewContext, dry_run: bool
+) -> Verdict:
     """Return the verdict on a changed Scale; `job` is its MPIJob as last seen.
 
-    The review of a scale, by `kubectl scale`, an HPA, or any other client of mpijobs/scale, holds only the size. An
-    unknown job is let through with a warning: the controller checks every rule that safety needs.
+    The review of a scale, by `kubectl scale`, an HPA, or any other client of mpijobs/scale, holds
+    only the size. An unknown job is let through with a warning: the controller checks every rule
+    that safety needs.
     """
     asked, had = scale.spec.replicas, before.spec.replicas
     if asked == had:
@@ -132,14 +155,18 @@ def scaled(scale: Scale, before: Scale, job: JobFacts | None, *, context: Review
         shown = "this job is not elastic, so its surplus workers keep running"
     workers = job.workers_of(asked)
     return Verdict(
-        refusals=tuple(fault for one in context.rooms for fault in one.scale_refusals(job, workers)),
+        refusals=tuple(
+            fault for one in context.rooms for fault in one.scale_refusals(job, workers)
+        ),
         warnings=(*((shown,) if shown else ()), *size.doubts(job, workers)),
     )
 
 
 def _scale_refusal(job: JobFacts, replicas: int, *, before: int) -> Refusal | None:
     if job.finished:
-        over = f"{replicas} is too late: the job has finished; create it again to run it at that size"
+        over = (
+            f"{replicas} is too late: the job has finished; create it again to run it at that size"
+        )
         return Refusal(field=size.SCALE_FIELD, message=over)
     if replicas < 1:
         few = f"{replicas} is below 1, the smallest size that mpi-operator accepts; delete the job to stop it"
@@ -164,9 +191,7 @@ def unread(request: Request, why: str) -> Verdict:
     head = _head(request.object)
     if not _asks_for_a_queue(head) or head.deleting or _was_unread(request):
         return Verdict()
-    message = (
-        f"mpijob-elastic cannot read this job ({why}), so its pods would start without their queue; make it smaller"
-    )
+    message = f"mpijob-elastic cannot read this job ({why}), so its pods would start without their queue; make it smaller"
     return Verdict(refusals=(Refusal(field="spec", message=message),))
 
 
@@ -196,16 +221,22 @@ def _was_unread(request: Request) -> bool:
 def _bad_annotations(new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:
     for problem in new.problems:
         if old is None or problem not in old.problems:
-            yield Refusal(field=problem.field, message=str(problem).removeprefix(f"{problem.field}: "))
+            yield Refusal(
+                field=problem.field, message=str(problem).removeprefix(f"{problem.field}: ")
+            )
 
 
-def _past_the_gate(job: MPIJob, new: JobFacts, before: MPIJob | None, old: JobFacts | None) -> Iterator[Refusal]:
-    # The API server takes no gate on a pod whose node is chosen, so such a pod starts without its queue.
+def _past_the_gate(
+    job: MPIJob, new: JobFacts, before: MPIJob | None, old: JobFacts | None
+) -> Iterator[Refusal]:
+    # The API server takes no gate on a pod whose node is chosen, so such a pod starts without its
+    # queue.
     if not new.queued:
         return
     for role in (names.ROLE_LAUNCHER, names.ROLE_WORKER):
         node = job.pod(role).node_name
-        # KubeQueue's hold is put back on jobs that run, by us too: refused, the quota would never be given back.
+        # KubeQueue's hold is put back on jobs that run, by us too: refused, the quota would never
+        # be given back.
         was_held = old is not None and (old.queued or names.GATE_QUEUED not in new.gates)
         is_old = was_held and before is not None and node == before.pod(role).node_name
         if node and not is_old:
@@ -216,7 +247,9 @@ def _past_the_gate(job: MPIJob, new: JobFacts, before: MPIJob | None, old: JobFa
             )
 
 
-def _no_room(job: MPIJob, new: JobFacts, before: MPIJob | None, old: JobFacts | None) -> Iterator[Refusal]:
+def _no_room(
+    job: MPIJob, new: JobFacts, before: MPIJob | None, old: JobFacts | None
+) -> Iterator[Refusal]:
     """Yield that its annotations leave no room for the notice without which a job cannot be stopped."""
     was_ours = old is not None and (old.elastic or old.queued)
     most = max(_MOST_ANNOTATED, _annotated(before) if before and was_ours else 0)
@@ -231,7 +264,9 @@ def _annotated(job: MPIJob) -> int:
 
 
 def _unknown_annotations(new: Mapping[str, str], old: Mapping[str, str]) -> Iterator[str]:
-    unknown = sorted(key for key in new.keys() - _KNOWN - old.keys() if key.startswith(names.PREFIX))
+    unknown = sorted(
+        key for key in new.keys() - _KNOWN - old.keys() if key.startswith(names.PREFIX)
+    )
     # To find the nearest name takes 0.5 ms for a long key, and there may be thousands.
     for key in unknown[:MOST]:
         if key in _REMOVED:

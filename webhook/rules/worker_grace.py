@@ -1,8 +1,9 @@
 """Give workers a grace period that fits their ranks, and a main process that ends with them; pure.
 
-[operator] The main process of a worker is `sleep`, which ignores SIGTERM as process 1, so a deleted pod holds its GPUs
-for the whole period, whenever its ranks leave. Nobody can end that from outside: a kubelet that stops a container does
-not heed a second deletion (https://github.com/kubernetes/kubernetes/issues/83916).
+[operator] The main process of a worker is `sleep`, which ignores SIGTERM as process 1, so a deleted
+pod holds its GPUs for the whole period, whenever its ranks leave. Nobody can end that from outside:
+a kubelet that stops a container does not heed a second deletion
+(https://github.com/kubernetes/kubernetes/issues/83916).
 """
 
 import math
@@ -14,13 +15,14 @@ from webhook.rules import json_patch
 from webhook.rules.json_patch import Patch
 from webhook.rules.mutate import Pod, role_of
 
-# For any POSIX shell; kubexec.sh needs one too. It blocks without a child, which a probe would take for a rank:
-# nothing ever comes from an unused terminal. After SIGTERM it waits until no process but shells (probes), the dead,
-# and what has a terminal (somebody's shell) is seen twice, and says so to the controller (observe/kept). A
-# rank that leaves has heard of the list, and so has its driver. Where none was seen, a driver with the old list may
-# still start one, so it lets 5 s pass. If the controller knows that the worker has drained, it writes the last words
-# itself (act/worker_probes), and the wait ends. It cannot tell a deletion from a reboot or a liveness probe, after
-# which its pod must have failed, to be replaced.
+# For any POSIX shell; kubexec.sh needs one too. It blocks without a child, which a probe would take
+# for a rank: nothing ever comes from an unused terminal. After SIGTERM it waits until no process
+# but shells (probes), the dead, and what has a terminal (somebody's shell) is seen twice, and says
+# so to the controller (observe/kept). A rank that leaves has heard of the list, and so has its
+# driver. Where none was seen, a driver with the old list may still start one, so it lets 5 s pass.
+# If the controller knows that the worker has drained, it writes the last words itself
+# (act/worker_probes), and the wait ends. It cannot tell a deletion from a reboot or a liveness
+# probe, after which its pod must have failed, to be replaced.
 ENDED = 128 + signal.SIGTERM
 MAIN = f"""\
 {names.MAIN_BEGINS}
@@ -55,16 +57,24 @@ exit {ENDED}
 def fitting(pod: Pod, job: JobFacts | None) -> Patch:
     """Return a patch for a worker of an elastic job whose template has neither a grace period nor a command.
 
-    The pod cannot tell the first: the API server has set 30 s before it asks us. A preStop hook needs a period that its
-    author has thought of. The workers of a newer operator (`replica-index`) are its own. Our main process would take
-    the processes of others for ranks. A container beside it may ignore SIGTERM, and hold the pod for the whole period.
+    The pod cannot tell the first: the API server has set 30 s before it asks us. A preStop hook
+    needs a period that its author has thought of. The workers of a newer operator (`replica-index`)
+    are its own. Our main process would take the processes of others for ranks. A container beside
+    it may ignore SIGTERM, and hold the pod for the whole period.
     """
-    if job is None or not job.elastic or job.own_grace is not None or role_of(pod, job) != names.ROLE_WORKER:
+    if (
+        job is None
+        or not job.elastic
+        or job.own_grace is not None
+        or role_of(pod, job) != names.ROLE_WORKER
+    ):
         return ()
     spec = pod.spec
     containers, before = spec.containers or [], spec.init_containers or []
     mains = [
-        i for i, one in enumerate(containers) if (one.command, one.args) == (names.WORKER_COMMAND, names.WORKER_ARGS)
+        i
+        for i, one in enumerate(containers)
+        if (one.command, one.args) == (names.WORKER_COMMAND, names.WORKER_ARGS)
     ]
     hooked = any(one.lifecycle and one.lifecycle.pre_stop for one in (*containers, *before))
     shares = spec.host_pid or spec.share_process_namespace
@@ -72,7 +82,10 @@ def fitting(pod: Pod, job: JobFacts | None) -> Patch:
         return ()
     main = f"/spec/containers/{mains[0]}"
     is_alone = len(containers) == 1 and all(one.restart_policy != "Always" for one in before)
-    seconds = max(math.ceil(job.policy.drain_timeout) if is_alone else 0, spec.termination_grace_period_seconds)
+    seconds = max(
+        math.ceil(job.policy.drain_timeout) if is_alone else 0,
+        spec.termination_grace_period_seconds,
+    )
     return (
         *json_patch.replacing(at=f"{main}/command", value=["/bin/sh", "-c"]),
         *json_patch.replacing(at=f"{main}/args", value=[MAIN]),

@@ -1,14 +1,17 @@
 """Train a small classifier with Elastic Horovod, and continue when hosts join and leave.
 
-    horovodrun -np 1 --min-np 1 --max-np 4 --host-discovery-script /etc/mpi/discover_hosts.sh python3 train.py
+    horovodrun -np 1 --min-np 1 --max-np 4 --host-discovery-script /etc/mpi/discover_hosts.sh
+    python3 train.py
 
-The elastic parts are marked (1) to (5). Exit code 0: TARGET_STEPS steps are done and the loss is at most TARGET_LOSS.
-Exit code 1: the loss is still higher after MAX_STEPS. Environment variables, with their defaults:
+The elastic parts are marked (1) to (5). Exit code 0: TARGET_STEPS steps are done and the loss is at
+most TARGET_LOSS. Exit code 1: the loss is still higher after MAX_STEPS. Environment variables, with
+their defaults:
 
     TARGET_STEPS=200 MAX_STEPS=20000 TARGET_LOSS=0.2 COMMIT_STEPS=4 BATCH_SIZE=32 SEED=1
     STEP_SECONDS=0     a step takes at least this long, to simulate a larger model
 
-The output is one JSON object per line: each rank prints its start and its end, rank 0 prints each step.
+The output is one JSON object per line: each rank prints its start and its end, rank 0 prints each
+step.
 """
 
 import json
@@ -36,7 +39,13 @@ HOST = socket.gethostname()
 
 def tell(event: str, **facts: object) -> None:
     """Print one line of JSON."""
-    about = {"event": event, "time": round(time.time(), 3), "host": HOST, "rank": hvd.rank(), "size": hvd.size()}
+    about = {
+        "event": event,
+        "time": round(time.time(), 3),
+        "host": HOST,
+        "rank": hvd.rank(),
+        "size": hvd.size(),
+    }
     print(json.dumps({**about, **facts}), flush=True)
 
 
@@ -49,7 +58,10 @@ def dataset() -> TensorDataset:
 
 
 def reached(state: hvd.elastic.TorchState) -> bool:
-    """Return True if the loss is low enough. Like `finished`, this is the same on all ranks, which end together."""
+    """Return True if the loss is low enough.
+
+    Like `finished`, this is the same on all ranks, which end together.
+    """
     return bool(state.loss <= TARGET_LOSS)
 
 
@@ -76,12 +88,21 @@ def train(state: hvd.elastic.TorchState, data: TensorDataset) -> None:
     """Train until it is finished."""
     hosts = hvd.allgather_object(HOST)
     while not finished(state):
-        # (2) The sampler distributes the samples that are left in this epoch over the current ranks.
-        for index, (inputs, labels) in enumerate(DataLoader(data, BATCH_SIZE, sampler=state.sampler)):
+        # (2) The sampler distributes the samples that are left in this epoch over the current
+        # ranks.
+        for index, (inputs, labels) in enumerate(
+            DataLoader(data, BATCH_SIZE, sampler=state.sampler)
+        ):
             learn(state, inputs, labels)
             state.sampler.record_batch(index, BATCH_SIZE)
             if hvd.rank() == 0:
-                tell("step", step=state.step, epoch=state.epoch, hosts=hosts, loss=round(state.loss, 4))
+                tell(
+                    "step",
+                    step=state.step,
+                    epoch=state.epoch,
+                    hosts=hosts,
+                    loss=round(state.loss, 4),
+                )
             if finished(state):
                 return
             # (3) Ranks can join and leave only here, so commit every few seconds.
@@ -97,13 +118,18 @@ def main() -> int:
     torch.manual_seed(SEED)
     tell("start", pid=os.getpid())
     data = dataset()
-    model = torch.nn.Sequential(torch.nn.Linear(FEATURES, 64), torch.nn.ReLU(), torch.nn.Linear(64, CLASSES))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(FEATURES, 64), torch.nn.ReLU(), torch.nn.Linear(64, CLASSES)
+    )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
     # (4) The state that a joining rank gets, and that a failed step must not lose.
     sampler = hvd.elastic.ElasticSampler(data, seed=SEED)
-    state = hvd.elastic.TorchState(model=model, optimizer=optimizer, sampler=sampler, step=0, epoch=0, loss=2.0)
-    # (5) When hosts only leave, Horovod sends no state, so without this the sampler would not notice.
+    state = hvd.elastic.TorchState(
+        model=model, optimizer=optimizer, sampler=sampler, step=0, epoch=0, loss=2.0
+    )
+    # (5) When hosts only leave, Horovod sends no state, so without this the sampler would not
+    # notice.
     state.register_reset_callbacks([sampler.reset])
     train(state, data)
     tell("end", step=state.step, loss=round(state.loss, 4), reached=reached(state))

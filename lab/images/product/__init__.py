@@ -6,5 +6,6 @@ Three layers, each from locked inputs:
     python.py    the locked wheels (requirements/runtime.txt), installed and compiled by the image's own Python
     image.py     mpijob-elastic, and what a container runs
 
-`sbom.py` lists all of it. The Dockerfile makes the same on another base, for those who build with Docker.
+`sbom.py` lists all of it. The Dockerfile makes the same on another base, for those who build with
+Docker.
 """

@@ -18,11 +18,15 @@ def main() -> None:
     archive.parent.mkdir(exist_ok=True)
     shutil.copyfile(built, archive)
     packages = Lock.parse(LOCK.read_text()).here()
-    listed = sbom.write(archive, name=NAME, version=VERSION, digest=digest(archive), packages=packages)
+    listed = sbom.write(
+        archive, name=NAME, version=VERSION, digest=digest(archive), packages=packages
+    )
     (archive.parent / f"{NAME}-{VERSION}.cdx.json").write_text(listed)
     unpacked = sum(entry.size for layer in read_layers(archive) for entry in layer)
     size = archive.stat().st_size
-    print(f"{archive.relative_to(ROOT)}: {REFERENCE}, {size / 1e6:.0f} MB, {unpacked / 1e6:.0f} MB unpacked")
+    print(
+        f"{archive.relative_to(ROOT)}: {REFERENCE}, {size / 1e6:.0f} MB, {unpacked / 1e6:.0f} MB unpacked"
+    )
     print(digest(archive))
 
 

@@ -1,7 +1,7 @@
 """Files of Debian packages, unpacked as they are: no script of a package runs, so neither root nor a shell is needed.
 
-`apt-get` downloads the locked versions, with lists of its own beside those of this machine. Once Debian has replaced a
-version, it comes from Debian's archive of the day of the lock.
+`apt-get` downloads the locked versions, with lists of its own beside those of this machine. Once
+Debian has replaced a version, it comes from Debian's archive of the day of the lock.
 
 `python -m lab.images.product.debian` locks the newest versions.
 """
@@ -22,11 +22,28 @@ from lab.images.tools import Tool, run
 
 LOCK = Path(__file__).parents[3] / "requirements" / "debian.txt"
 TOOLS = (Tool(program="apt-get", package="apt"), Tool(program="dpkg-deb", package="dpkg"))
-# Python, the libraries that its modules and the wheels are linked with, the licence of libgcc-s1 (gcc-12-base), and
-# /etc/os-release for scanners (base-files).
+# Python, the libraries that its modules and the wheels are linked with, the licence of libgcc-s1
+# (gcc-12-base), and /etc/os-release for scanners (base-files).
 PACKAGES = (
-    *("base-files", "gcc-12-base", "libbz2-1.0", "libc6", "libcrypt1", "libexpat1", "libffi8", "libgcc-s1", "liblzma5"),
-    *("libpython3.11-minimal", "libpython3.11-stdlib", "libssl3", "libuuid1", "python3.11-minimal", "zlib1g"),
+    *(
+        "base-files",
+        "gcc-12-base",
+        "libbz2-1.0",
+        "libc6",
+        "libcrypt1",
+        "libexpat1",
+        "libffi8",
+        "libgcc-s1",
+        "liblzma5",
+    ),
+    *(
+        "libpython3.11-minimal",
+        "libpython3.11-stdlib",
+        "libssl3",
+        "libuuid1",
+        "python3.11-minimal",
+        "zlib1g",
+    ),
 )
 ARCHITECTURES = ("amd64", "arm64")
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -61,26 +78,37 @@ class Lock:
 
     def encode(self) -> str:
         """Return the text of the lock file."""
-        lines = [f"{one.architecture} {one.name} {one.version} {one.sha256}" for one in self.packages]
-        return "\n".join([f"# Written by lock.sh from Debian {SUITE} as of {self.moment}", *lines, ""])
+        lines = [
+            f"{one.architecture} {one.name} {one.version} {one.sha256}" for one in self.packages
+        ]
+        return "\n".join(
+            [f"# Written by lock.sh from Debian {SUITE} as of {self.moment}", *lines, ""]
+        )
 
     def here(self) -> list[Package]:
         """Return the packages for this machine's processor; raise LabError if it has none."""
         found = [one for one in self.packages if one.architecture == architecture()]
         if not found:
-            raise LabError(f"the image cannot be built for {architecture()}: {LOCK.name} locks {ARCHITECTURES}.")
+            raise LabError(
+                f"the image cannot be built for {architecture()}: {LOCK.name} locks {ARCHITECTURES}."
+            )
         return found
 
 
 def unpack(lock: Lock, root: Path, *, folder: Path, say: Say) -> None:
-    """Download the packages of this machine's processor, verify them, and unpack them into `root`. Raise LabError."""
+    """Download the packages of this machine's processor, verify them, and unpack them into `root`.
+
+    Raise LabError.
+    """
     packages = lock.here()
     try:
         found = _download(packages, mirrors() or _DEFAULT, folder=folder, say=say)
     except LabError:
         say("looking for replaced versions in Debian's archive")
         found = _download(packages, snapshot(lock.moment), folder=folder, say=say)
-    status = root / "var/lib/dpkg/status.d"  # where scanners look for packages that no dpkg has installed
+    status = (
+        root / "var/lib/dpkg/status.d"
+    )  # where scanners look for packages that no dpkg has installed
     status.mkdir(parents=True)
     for package in packages:
         archive = found[package.sha256]
@@ -91,17 +119,26 @@ def unpack(lock: Lock, root: Path, *, folder: Path, say: Say) -> None:
 def snapshot(moment: str) -> list[str]:
     """Return where Debian keeps what it had at a moment."""
     archive = "http://snapshot.debian.org/archive"
-    return [f"{archive}/debian/{moment} {SUITE} main", f"{archive}/debian-security/{moment} {SUITE}-security main"]
+    return [
+        f"{archive}/debian/{moment} {SUITE} main",
+        f"{archive}/debian-security/{moment} {SUITE}-security main",
+    ]
 
 
 def newest(architecture: str, folder: Path, say: Say) -> list[Package]:
     """Return the newest version of each package. Raise LabError."""
     options = _updated(architecture, mirrors() or _DEFAULT, folder=folder, say=say)
     shown = processes.run("apt-cache", *options, "show", "--no-all-versions", *PACKAGES)
-    stanzas = [dict(line.split(": ", 1) for line in one.splitlines() if ": " in line) for one in shown.split("\n\n")]
+    stanzas = [
+        dict(line.split(": ", 1) for line in one.splitlines() if ": " in line)
+        for one in shown.split("\n\n")
+    ]
     packages = {
         one["Package"]: Package(
-            architecture=architecture, name=one["Package"], version=one["Version"], sha256=one["SHA256"]
+            architecture=architecture,
+            name=one["Package"],
+            version=one["Version"],
+            sha256=one["SHA256"],
         )
         for one in stanzas
         if one
@@ -109,7 +146,9 @@ def newest(architecture: str, folder: Path, say: Say) -> list[Package]:
     return [packages[name] for name in PACKAGES]
 
 
-def _download(packages: Sequence[Package], sources: Sequence[str], *, folder: Path, say: Say) -> dict[str, Path]:
+def _download(
+    packages: Sequence[Package], sources: Sequence[str], *, folder: Path, say: Say
+) -> dict[str, Path]:
     """Return the verified .debs by their SHA-256."""
     options = _updated(packages[0].architecture, sources, folder=folder, say=say)
     wanted = [f"{one.name}={one.version}" for one in packages]
@@ -126,7 +165,9 @@ def _updated(architecture: str, sources: Sequence[str], *, folder: Path, say: Sa
     for part in ("state/lists/partial", "cache/archives/partial"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     (folder / "status").touch()
-    (folder / "sources.list").write_text("".join(f"deb [signed-by={_KEYRING}] {line}\n" for line in sources))
+    (folder / "sources.list").write_text(
+        "".join(f"deb [signed-by={_KEYRING}] {line}\n" for line in sources)
+    )
     settings = {
         "APT::Architecture": architecture,
         "APT::Architectures": architecture,

@@ -20,7 +20,12 @@ NAME: Final = "mpijob-elastic"
 VERSION: str = PROJECT["project"]["version"]
 REFERENCE = f"{NAME}:{VERSION}"
 WHEELS = ROOT / "requirements" / "runtime.txt"
-SOURCES = (*PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"], "pyproject.toml", "README.md", "LICENSE")
+SOURCES = (
+    *PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"],
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+)
 SETTINGS = Settings(
     entrypoint=(NAME,),
     command=("--help",),
@@ -93,7 +98,10 @@ def _install(making: Making, *requirements: str, extra: dict[str, Entry] | None 
     """Write the layer of what these arguments of pip install."""
     root = making.folder / "root"
     root.mkdir()
-    run(["tar", f"--directory={root}", "--extract", f"--file={making.needs[system().name]}"], say=making.say)
+    run(
+        ["tar", f"--directory={root}", "--extract", f"--file={making.needs[system().name]}"],
+        say=making.say,
+    )
     python = Python(root=root, say=making.say)
     python.install(*requirements)
     python.compile(PACKAGES)
@@ -114,7 +122,10 @@ def _pack(making: Making) -> None:
 
 def _recipe() -> str:
     """Return our own code, for it decides what comes out as well."""
-    return "".join((Path(__file__).parent / name).read_text() for name in ("debian.py", "python.py", "image.py"))
+    return "".join(
+        (Path(__file__).parent / name).read_text()
+        for name in ("debian.py", "python.py", "image.py")
+    )
 
 
 def _digest_of_sources() -> str:
@@ -125,4 +136,8 @@ def _digest_of_sources() -> str:
 
 
 def _files(path: Path) -> list[Path]:
-    return [one for one in path.rglob("*") if one.is_file() and one.suffix != ".pyc"] if path.is_dir() else [path]
+    return (
+        [one for one in path.rglob("*") if one.is_file() and one.suffix != ".pyc"]
+        if path.is_dir()
+        else [path]
+    )

@@ -1,7 +1,8 @@
 """Licences of what the image holds, as its packages declare them.
 
-A wheel names them in its metadata, a Debian package in its copyright file if that is machine-readable
-(https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/), which covers the whole source, build files too.
+A wheel names them in its metadata, a Debian package in its copyright file if that is
+machine-readable (https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/), which covers
+the whole source, build files too.
 """
 
 import re
@@ -25,7 +26,9 @@ _READ_BY_HAND = {
     "libpython3.11-stdlib": "PSF-2.0",
     "python3.11-minimal": "PSF-2.0",
 }
-_MACHINE_READABLE = re.compile(r"Format: *https?://www\.debian\.org/doc/packaging-manuals/copyright-format/1\.0")
+_MACHINE_READABLE = re.compile(
+    r"Format: *https?://www\.debian\.org/doc/packaging-manuals/copyright-format/1\.0"
+)
 _FIELD = re.compile(r"^License:[ \t]*(\S.*)$", re.MULTILINE)
 _GNU = re.compile(r"(A?L?GPL)-(\d)(?:\.(\d))?(\+?)")
 _CLASSIFIER = "License :: OSI Approved :: "
@@ -43,8 +46,14 @@ def of_debian(package: str, copyright_file: str | None) -> list[License]:
     if package in _READ_BY_HAND:
         return _licences([_READ_BY_HAND[package]], LicenseAcknowledgement.CONCLUDED)
     if copyright_file is None or _MACHINE_READABLE.match(copyright_file) is None:
-        raise LabError(f"the copyright file of {package} must be read by hand: add the package to {__name__}.")
-    names = {name for field in _FIELD.findall(copyright_file) for name in re.split(r",? (?:or|and) ", field.strip())}
+        raise LabError(
+            f"the copyright file of {package} must be read by hand: add the package to {__name__}."
+        )
+    names = {
+        name
+        for field in _FIELD.findall(copyright_file)
+        for name in re.split(r",? (?:or|and) ", field.strip())
+    }
     return _licences(map(_spdx, sorted(names - {"none"})))
 
 

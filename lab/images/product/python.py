@@ -1,6 +1,7 @@
 """The image's own Python, run from its unpacked root on a machine whose libraries may be of another release.
 
-It installs the wheels, so they are those for this Python, and compiles them, for a container's root is read-only.
+It installs the wheels, so they are those for this Python, and compiles them, for a container's root
+is read-only.
 """
 
 import importlib.util
@@ -32,9 +33,16 @@ class Python:
         if found is None or not found.submodule_search_locations:
             raise LabError("pip is missing: run `make setup`.")
         target = self.root / PACKAGES
-        options = ("--no-compile", "--no-cache-dir", "--disable-pip-version-check", "--root-user-action=ignore")
+        options = (
+            "--no-compile",
+            "--no-cache-dir",
+            "--disable-pip-version-check",
+            "--root-user-action=ignore",
+        )
         pip = found.submodule_search_locations[0]
-        self.run(pip, "install", f"--target={target}", "--only-binary=:all:", *options, *requirements)
+        self.run(
+            pip, "install", f"--target={target}", "--only-binary=:all:", *options, *requirements
+        )
         # Only pip needs these, and they name this machine's paths.
         shutil.rmtree(target / "bin", ignore_errors=True)
         for record in target.glob("*.dist-info/RECORD"):
@@ -43,7 +51,14 @@ class Python:
     def compile(self, folder: str) -> None:
         """Compile what a folder of the root holds; the result depends on nothing but the sources."""
         names = ("-s", str(self.root), "-p", "/", "-x", _NOT_COMPILED)
-        self.run("-m", "compileall", "-q", "--invalidation-mode=unchecked-hash", *names, str(self.root / folder))
+        self.run(
+            "-m",
+            "compileall",
+            "-q",
+            "--invalidation-mode=unchecked-hash",
+            *names,
+            str(self.root / folder),
+        )
 
     def run(self, *arguments: str) -> None:
         """Run it with the loader and the libraries of its root, apart from this machine's packages."""

@@ -38,10 +38,15 @@ def write(archive: Path, *, name: str, version: str, digest: str, packages: list
     bom = Bom(
         serial_number=uuid5(NAMESPACE_URL, digest),
         metadata=BomMetaData(component=image, timestamp=EPOCH),
-        components=[*_debian(packages, _copyright_files(archive)), *map(_wheel, _texts(archive, _METADATA).values())],
+        components=[
+            *_debian(packages, _copyright_files(archive)),
+            *map(_wheel, _texts(archive, _METADATA).values()),
+        ],
     )
     bom.register_dependency(image, bom.components)
-    return make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=2) + "\n"
+    return (
+        make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=2) + "\n"
+    )
 
 
 def _debian(packages: list[Package], copyright_files: Mapping[str, str]) -> list[Component]:
@@ -51,7 +56,11 @@ def _debian(packages: list[Package], copyright_files: Mapping[str, str]) -> list
             version=package.version,
             bom_ref=f"deb/{package.name}",
             purl=PackageURL(
-                "deb", "debian", package.name, package.version, {"arch": package.architecture, "distro": SUITE}
+                "deb",
+                "debian",
+                package.name,
+                package.version,
+                {"arch": package.architecture, "distro": SUITE},
             ),
             hashes=[_sha256(package.sha256)],
             licenses=licences.of_debian(package.name, copyright_files.get(package.name)),

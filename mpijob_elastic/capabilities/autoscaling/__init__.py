@@ -21,8 +21,9 @@ from mpijob_elastic.model.policy import Policy, Problem
 class Autoscaling(Capability):
     """What scales a job.
 
-    autoscalers: all HPAs that do; None while they are not known. others_wait: when the pods were created that other
-    jobs need and no node takes, and that could run in place of its workers; None where nobody looks, as for a command.
+    autoscalers: all HPAs that do; None while they are not known. others_wait: when the pods were
+    created that other jobs need and no node takes, and that could run in place of its workers; None
+    where nobody looks, as for a command.
     """
 
     autoscalers: tuple[Autoscaler, ...] | None = None
@@ -35,7 +36,9 @@ class Autoscaling(Capability):
         """Return what a job asks for besides its size."""
         values, problems = policy.read(job.metadata.annotations, facts.ANNOTATIONS)
         if values.get("autoscale") and not (known.min_replicas and known.max_replicas):
-            allowed = f"it beside {names.MIN_REPLICAS} and {names.MAX_REPLICAS}, the bounds of the size"
+            allowed = (
+                f"it beside {names.MIN_REPLICAS} and {names.MAX_REPLICAS}, the bounds of the size"
+            )
             problems.append(policy.problem(AUTOSCALE, job.metadata.annotations[AUTOSCALE], allowed))
             del values["autoscale"]
         return Scaling(**values) if values else None, problems
@@ -71,4 +74,8 @@ class Autoscaling(Capability):
 
     def notes(self, state: JobState) -> Iterable[Note]:
         """Yield what keeps the job from being scaled as it asks."""
-        return autoscaler.notes(state.view, self.autoscalers or ()) if scaling(state.view.facts).autoscale else ()
+        return (
+            autoscaler.notes(state.view, self.autoscalers or ())
+            if scaling(state.view.facts).autoscale
+            else ()
+        )

@@ -1,6 +1,7 @@
 """The HPA that a job asks for: made, kept as it should be, paused while the job is suspended, and deleted.
 
-Two HPAs on one job block one another (kube-controller-manager's AmbiguousSelector), so ours gives way to any other.
+Two HPAs on one job block one another (kube-controller-manager's AmbiguousSelector), so ours gives
+way to any other.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -10,8 +11,24 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling import facts
-from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE, AUTOSCALERS, Spec, digest, scaling
-from mpijob_elastic.decide.actions import Action, Create, Delete, Note, Noted, Object, Patch, normal, warning
+from mpijob_elastic.capabilities.autoscaling.facts import (
+    AUTOSCALE,
+    AUTOSCALERS,
+    Spec,
+    digest,
+    scaling,
+)
+from mpijob_elastic.decide.actions import (
+    Action,
+    Create,
+    Delete,
+    Note,
+    Noted,
+    Object,
+    Patch,
+    normal,
+    warning,
+)
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube.meta import Identity, ObjectMeta
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
@@ -43,7 +60,8 @@ _decoder = msgspec.json.Decoder(_Autoscaler)
 class Autoscaler(msgspec.Struct, frozen=True, kw_only=True):
     """An HPA that scales MPIJob `metadata.job`; that is "" if it scales something else.
 
-    metadata.job_uid: of the MPIJob that controls it. labelled: it has our label. digest: of the spec that we wrote.
+    metadata.job_uid: of the MPIJob that controls it. labelled: it has our label. digest: of the
+    spec that we wrote.
     """
 
     metadata: Owned
@@ -68,7 +86,10 @@ def read(raw: bytes) -> Autoscaler:
 
 @dataclass(frozen=True, kw_only=True)
 class _OfAutoscaler(Noted):
-    """A write of the HPA of a job. The answer must hold its digest: the API server adds defaults to its spec."""
+    """A write of the HPA of a job.
+
+    The answer must hold its digest: the API server adds defaults to its spec.
+    """
 
     resource: Resource = AUTOSCALERS
     spec: Spec
@@ -119,8 +140,15 @@ def write(state: JobState, known: Sequence[Autoscaler]) -> Action | None:
     view = state.view
     if state.foreign or view.facts.deleting:
         return None
-    mine = next((found for found in known if found.labelled and found.metadata.job_uid == view.ref.uid), None)
-    asked, least, most = scaling(view.facts).autoscale, view.policy.min_replicas, view.policy.max_replicas
+    mine = next(
+        (found for found in known if found.labelled and found.metadata.job_uid == view.ref.uid),
+        None,
+    )
+    asked, least, most = (
+        scaling(view.facts).autoscale,
+        view.policy.min_replicas,
+        view.policy.max_replicas,
+    )
     why = _why_not(view, known)
     if why or asked is None or least is None or most is None:
         if mine is None or mine.deleting:
@@ -135,7 +163,9 @@ def write(state: JobState, known: Sequence[Autoscaler]) -> Action | None:
     message = f"HPA {name}: {spec['minReplicas']} to {spec['maxReplicas']} workers by {asked.name or 'cpu'}"
     message += ", paused while the job is suspended" if paused else ""
     if mine:
-        return ChangeAutoscaler(ref=mine.metadata, spec=spec, note=normal("AutoscalerChanged", message))
+        return ChangeAutoscaler(
+            ref=mine.metadata, spec=spec, note=normal("AutoscalerChanged", message)
+        )
     return MakeAutoscaler(job=view.ref, spec=spec, note=normal("AutoscalerCreated", message))
 
 
@@ -158,7 +188,9 @@ def notes(view: JobView, known: Sequence[Autoscaler]) -> Iterator[Note]:
 def owner(view: JobView, known: Collection[Autoscaler]) -> str:
     """Return who sets the size of a job besides its user, and what to do instead, "" if nobody does."""
     if manager := view.facts.size_manager:
-        return f"{manager} sets the size of {view.name}; change it where that reads it, such as in Git"
+        return (
+            f"{manager} sets the size of {view.name}; change it where that reads it, such as in Git"
+        )
     if asked := scaling(view.facts).autoscale:
         what = "what lies idle" if asked.fill else "an HPA"
         return f"by its annotation {AUTOSCALE}, {what} sets the size of {view.name}; edit or remove the annotation"
@@ -170,7 +202,11 @@ def owner(view: JobView, known: Collection[Autoscaler]) -> str:
 def rivals(known: Sequence[Autoscaler]) -> list[str]:
     """Return the HPAs of others that scale the job."""
     # What a former job of the name has left goes by itself.
-    others = (found for found in known if not ((found.labelled and found.metadata.job_uid) or found.deleting))
+    others = (
+        found
+        for found in known
+        if not ((found.labelled and found.metadata.job_uid) or found.deleting)
+    )
     return [found.metadata.name for found in others]
 
 

@@ -28,12 +28,16 @@ SCALE_TIMEOUT = f"{names.PREFIX}scale-timeout"
 AUTOSCALE = f"{names.PREFIX}autoscale"
 # v2: the first with external metrics and a behaviour.
 AUTOSCALERS = Resource(
-    group="autoscaling", version="v2", plural="horizontalpodautoscalers", kind="HorizontalPodAutoscaler"
+    group="autoscaling",
+    version="v2",
+    plural="horizontalpodautoscalers",
+    kind="HorizontalPodAutoscaler",
 )
 
 Spec = Mapping[str, Any]
 ALLOWED = '"fill", "cpu=70" (percent) or "external:METRIC=100", or with labels "external:METRIC{queue=train}=100"'
-# A change of size costs training some seconds: one step at a time, and a pause that its workers can start in.
+# A change of size costs training some seconds: one step at a time, and a pause that its workers can
+# start in.
 PERIOD = 120
 # Seconds for which the smallest, the largest size wanted holds.
 UP_WINDOW, DOWN_WINDOW = 60, 600
@@ -65,7 +69,9 @@ class Autoscale:
         if not self.name:
             target = {"type": "Utilization", "averageUtilization": self.value}
             return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
-        metric = {"name": self.name} | ({"selector": {"matchLabels": dict(self.labels)}} if self.labels else {})
+        metric = {"name": self.name} | (
+            {"selector": {"matchLabels": dict(self.labels)}} if self.labels else {}
+        )
         target = {"type": "AverageValue", "averageValue": str(self.value)}
         return {"type": "External", "external": {"metric": metric, "target": target}}
 
@@ -86,8 +92,8 @@ def parse(text: str) -> Autoscale | None:
 class Scaling(Known):
     """What a job asks for besides its size.
 
-    autoscale: what it is scaled by, None for nothing. scale_timeout: seconds after which a size that cannot be reached
-    is set back, None for never.
+    autoscale: what it is scaled by, None for nothing. scale_timeout: seconds after which a size
+    that cannot be reached is set back, None for never.
     """
 
     autoscale: Autoscale | None = None
@@ -124,10 +130,13 @@ def scaling(job: JobFacts) -> Scaling:
     return job.of(Scaling) or Scaling()
 
 
-def spec(asked: Autoscale, job: str, *, least: int, most: int, paused: bool, sizes: Sequence[int] = ()) -> Spec:
+def spec(
+    asked: Autoscale, job: str, *, least: int, most: int, paused: bool, sizes: Sequence[int] = ()
+) -> Spec:
     """Return the spec of a job's HPA; paused: it measures and changes nothing. sizes: those that the job may have.
 
-    A step is the largest gap between two sizes: a smaller one never leads down, as every size is rounded up.
+    A step is the largest gap between two sizes: a smaller one never leads down, as every size is
+    rounded up.
     """
     least, most = (sizes[0], sizes[-1]) if sizes else (least, most)
     gap = max((after - before for before, after in pairwise(sizes)), default=1)
@@ -140,8 +149,16 @@ def spec(asked: Autoscale, job: str, *, least: int, most: int, paused: bool, siz
         "maxReplicas": most,
         "metrics": [asked.metric],
         "behavior": {
-            "scaleUp": {"stabilizationWindowSeconds": UP_WINDOW, "selectPolicy": select, "policies": [step]},
-            "scaleDown": {"stabilizationWindowSeconds": DOWN_WINDOW, "selectPolicy": select, "policies": [step]},
+            "scaleUp": {
+                "stabilizationWindowSeconds": UP_WINDOW,
+                "selectPolicy": select,
+                "policies": [step],
+            },
+            "scaleDown": {
+                "stabilizationWindowSeconds": DOWN_WINDOW,
+                "selectPolicy": select,
+                "policies": [step],
+            },
         },
     }
 
@@ -157,6 +174,8 @@ def _scale_timeout(text: str) -> float | None:
 
 
 ANNOTATIONS = {
-    "scale_timeout": Annotation(SCALE_TIMEOUT, _scale_timeout, 'a duration from 1s to 24h, such as "10m"'),
+    "scale_timeout": Annotation(
+        SCALE_TIMEOUT, _scale_timeout, 'a duration from 1s to 24h, such as "10m"'
+    ),
     "autoscale": Annotation(AUTOSCALE, parse, ALLOWED),
 }

@@ -30,7 +30,10 @@ class Watch:
     def _others_wait(self, job: JobFacts) -> Iterator[float]:
         """Yield the creation of each worker that another job needs, no node takes, and could run in place of ours."""
         for other, unplaced in self._watching.unplaced():
-            is_itself = other.metadata.name == job.metadata.name and other.metadata.namespace == job.metadata.namespace
+            is_itself = (
+                other.metadata.name == job.metadata.name
+                and other.metadata.namespace == job.metadata.namespace
+            )
             if is_itself or other.place != job.place or other.finished:
                 continue
             least = least_workers(other.policy, other.replicas, elastic=other.elastic)

@@ -1,15 +1,17 @@
 """The size of a job with a scale-timeout, or that fills: what is remembered of it, and when it is set.
 
-Scale timeout: a size that cannot be reached is set back to the last size that worked. Only a scale-out is taken back,
-and only while the job trains: what it starts with is what its author asked for. A worker counts as soon as it is Ready,
-whether it is published already or not, and workers that became Ready stay.
+Scale timeout: a size that cannot be reached is set back to the last size that worked. Only a
+scale-out is taken back, and only while the job trains: what it starts with is what its author asked
+for. A worker counts as soon as it is Ready, whether it is published already or not, and workers
+that became Ready stay.
 
-Fill: a job that takes idle nodes by itself, and gives back what others need or what it cannot get. In a queue of Kueue
-it asks for its largest size at once, because Kueue grants and takes back worker by worker. Else it grows by one worker,
-or to the next size that it may have, while none of its own waits and nobody else does: each step costs training a
-reset, so there is a pause after it. It gives back as many workers as other jobs wait for, in one step, and those that
-no node takes, down to a size that it may have. Who still waits after some minutes was not helped by that. All such
-count again for as long each hour, at the same time, however many they are.
+Fill: a job that takes idle nodes by itself, and gives back what others need or what it cannot get.
+In a queue of Kueue it asks for its largest size at once, because Kueue grants and takes back worker
+by worker. Else it grows by one worker, or to the next size that it may have, while none of its own
+waits and nobody else does: each step costs training a reset, so there is a pause after it. It gives
+back as many workers as other jobs wait for, in one step, and those that no node takes, down to a
+size that it may have. Who still waits after some minutes was not helped by that. All such count
+again for as long each hour, at the same time, however many they are.
 """
 
 from collections.abc import Collection, Sequence
@@ -32,10 +34,12 @@ from mpijob_elastic.model.phrases import listed
 NAME = "growth"
 # Seconds from a change of size or of the host list to the next change of size.
 COOLDOWN = 60.0
-# Seconds that a pod of another job waits before workers are given back for it: a scheduler may need a moment.
+# Seconds that a pod of another job waits before workers are given back for it: a scheduler may need
+# a moment.
 PATIENCE = 20.0
-# Seconds for which a pod of another job counts, and those of each round in which all do that still wait: what no node
-# can take waits for ever. The rounds are of who waits longest, so those of many do not add up.
+# Seconds for which a pod of another job counts, and those of each round in which all do that still
+# wait: what no node can take waits for ever. The rounds are of who waits longest, so those of many
+# do not add up.
 HELPS_WITHIN, ROUND = 600.0, 3600.0
 # Seconds that a worker of the job itself waits for a node before it is given back.
 UNSCHEDULED_FOR = 120.0
@@ -84,7 +88,9 @@ def entry(state: JobState, published: Collection[str]) -> bytes:
     """Return what to remember once these pods are published."""
     view, old, now = state.view, state.view.memory, state.now
     asked = 0 if state.stopped else view.replicas  # the time that a job is suspended does not count
-    before = remembered(view) or Growth(worked=old.scale.after if old.scale else 0, asked=asked, at=now)
+    before = remembered(view) or Growth(
+        worked=old.scale.after if old.scale else 0, asked=asked, at=now
+    )
     wanted = view.wanted_names
     whole = bool(wanted) and set(wanted) <= set(published)
     worked = view.replicas if whole else min(before.worked, view.replicas)
@@ -105,12 +111,16 @@ def resize(
     return _roll_back(state, size, asked.scale_timeout) if asked.scale_timeout else (None, None)
 
 
-def _roll_back(state: JobState, size: Growth, timeout: float) -> tuple[RollBack | None, float | None]:
+def _roll_back(
+    state: JobState, size: Growth, timeout: float
+) -> tuple[RollBack | None, float | None]:
     view, now = state.view, state.now
     # Where some are parked, others than the last would leave by a smaller size.
     if view.skips or not 0 < size.worked < view.replicas:
         return None, None
-    missing = [pod for pod in view.wanted_names if pod not in state.by_name or not state.by_name[pod].ready]
+    missing = [
+        pod for pod in view.wanted_names if pod not in state.by_name or not state.by_name[pod].ready
+    ]
     # The operator knows a size only, not which workers are meant: all below it must be Ready.
     unbroken = view.wanted_names.index(missing[0]) if missing else view.replicas
     reachable = view.facts.size_down(max(size.worked, view.policy.min_replicas or 1, unbroken))
@@ -136,15 +146,21 @@ def _why(state: JobState, pod: str) -> str:
     return worker.facts.obstacle or worker.facts.last_state or f"see `kubectl describe pod {pod}`"
 
 
-def _fill(state: JobState, size: Growth, others_wait: Sequence[float]) -> tuple[Fill | None, float | None]:
+def _fill(
+    state: JobState, size: Growth, others_wait: Sequence[float]
+) -> tuple[Fill | None, float | None]:
     view, now, in_queue = state.view, state.now, state.wishes.is_rationed
     if in_queue is None or view.policy.min_replicas is None:
         return None, None
-    changes = (honest(at, now=now) for at in (size.at, view.memory.added_at, view.memory.removed_at))
+    changes = (
+        honest(at, now=now) for at in (size.at, view.memory.added_at, view.memory.removed_at)
+    )
     due_at = 0.0 if in_queue else max(changes) + COOLDOWN
     if now < due_at:
         return None, due_at
-    after, why = (_most(view), "Kueue decides how many run") if in_queue else _wanted(state, others_wait)
+    after, why = (
+        (_most(view), "Kueue decides how many run") if in_queue else _wanted(state, others_wait)
+    )
     wake_at = None if in_queue else now + EVERY
     if after == view.replicas:
         return None, wake_at
@@ -164,13 +180,18 @@ def _wanted(state: JobState, others_wait: Sequence[float]) -> tuple[int, str]:
     others_wait = helped(others_wait, now=state.now)
     if waiting := sum(at <= state.now - PATIENCE for at in others_wait):
         idle = _unscheduled(state, before=state.now)
-        after, why = view.replicas - idle - waiting, f"other jobs wait for nodes for {waiting} of their workers"
+        after, why = (
+            view.replicas - idle - waiting,
+            f"other jobs wait for nodes for {waiting} of their workers",
+        )
     elif idle := _unscheduled(state, before=state.now - UNSCHEDULED_FOR):
         after, why = view.replicas - idle, f"no node takes the last {idle}"
     else:
         grows = _is_whole(state) and not others_wait
         more = view.facts.size_at_least(view.replicas + 1) if grows else 0
-        return min(more or view.facts.size_down(view.replicas), _most(view)), "none of its workers waits"
+        return min(
+            more or view.facts.size_down(view.replicas), _most(view)
+        ), "none of its workers waits"
     return min(view.replicas, view.facts.size_down(max(least, after))), why
 
 
@@ -185,12 +206,20 @@ def _unscheduled(state: JobState, *, before: float) -> int:
 
     def waits(pod: str) -> bool:
         found = state.view.worker(pod)
-        return bool(found and found.unscheduled and not found.facts.gates and found.facts.created_at <= before)
+        return bool(
+            found
+            and found.unscheduled
+            and not found.facts.gates
+            and found.facts.created_at <= before
+        )
 
     return len(list(takewhile(waits, reversed(state.view.wanted_names))))
 
 
 def _is_whole(state: JobState) -> bool:
     published, view = set(state.view.published_pods), state.view
-    ready = (pod in published and pod in state.by_name and state.by_name[pod].ready for pod in view.wanted_names)
+    ready = (
+        pod in published and pod in state.by_name and state.by_name[pod].ready
+        for pod in view.wanted_names
+    )
     return all(ready) and not state.leaving

@@ -20,7 +20,11 @@ class Disruption(Capability):
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
         """Return it if a pod goes."""
-        return cls() if any(pod.facts.disruption or EVICTION_MARK in pod.facts.marks for pod in view.pods) else None
+        return (
+            cls()
+            if any(pod.facts.disruption or EVICTION_MARK in pod.facts.marks for pod in view.pods)
+            else None
+        )
 
     @classmethod
     def node_signs(cls, more: Iterable[str], ignored: Iterable[str]) -> Signs | None:
@@ -30,9 +34,10 @@ class Disruption(Capability):
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
         """Yield the workers that are to be elsewhere.
 
-        A worker that somebody tries to evict is not ours to delete: whoever evicts tries again by the pod's name, and
-        were the pod replaced meanwhile, its successor would be evicted. Once it has drained it is released to the next
-        try. A mark that nobody follows up ends by its time, and the worker is listed again.
+        A worker that somebody tries to evict is not ours to delete: whoever evicts tries again by
+        the pod's name, and were the pod replaced meanwhile, its successor would be evicted. Once it
+        has drained it is released to the next try. A mark that nobody follows up ends by its time,
+        and the worker is listed again.
         """
         for worker in view.workers:
             if worker.facts.disruption:
@@ -43,7 +48,9 @@ class Disruption(Capability):
                 text = eviction.text(asked._replace(released=True, at=now))
                 release = Release(annotation=EVICTION_MARK, mark=text, done=asked.released)
                 until = asked.ends_at(drain_timeout=view.policy.drain_timeout)
-                yield Leave(pod=worker.name, how=How.MOVE, why="an eviction", until=until, release=release)
+                yield Leave(
+                    pod=worker.name, how=How.MOVE, why="an eviction", until=until, release=release
+                )
 
     def notes(self, state: JobState) -> Iterator[Note]:
         """Yield that the launcher goes, which cannot be helped."""

@@ -1,6 +1,7 @@
 """Evictions of workers: which of them wait while the worker drains; pure.
 
-See `eviction` for the mark on the pod, by which webhook and controller agree. In doubt an eviction passes.
+See `eviction` for the mark on the pod, by which webhook and controller agree. In doubt an eviction
+passes.
 """
 
 import msgspec
@@ -15,7 +16,8 @@ from mpijob_elastic.model.wire import Volume, Wire, owned
 from webhook.rules.review import CREATE, UNCHANGED, Request, Verdict
 
 KIND = "Eviction"
-# Seconds after which to try the eviction again. client-go does so by itself, up to ten times, longer than most drains.
+# Seconds after which to try the eviction again. client-go does so by itself, up to ten times,
+# longer than most drains.
 _RETRY_AFTER = 1
 DRAINING = Verdict(
     postponed="draining, retry: the worker leaves the training first, within the drain-timeout of its job",
@@ -62,8 +64,15 @@ def pod(raw: bytes) -> Pod:
 
 
 def may_wait(request: Request, job: JobFacts) -> bool:
-    """Return True if the worker may be in a training that can go on without it. Raises msgspec.DecodeError."""
-    if (request.kind.kind, request.sub_resource, request.operation) != (KIND, "eviction", CREATE) or request.dry_run:
+    """Return True if the worker may be in a training that can go on without it.
+
+    Raises msgspec.DecodeError.
+    """
+    if (request.kind.kind, request.sub_resource, request.operation) != (
+        KIND,
+        "eviction",
+        CREATE,
+    ) or request.dry_run:
         return False
     # kubectl says it in the body, of which the API server tells webhooks nothing.
     is_tried_dry = bool(_options(request).dry_run)
@@ -82,7 +91,10 @@ def tried(request: Request, worker: Pod, job: JobFacts, *, now: float) -> Verdic
     is_ours = is_worker and owned(worker.metadata).job_uid == job.metadata.uid
     if not (is_meant and is_ours and _is_ready(worker)) or worker.metadata.deleting:
         return UNCHANGED
-    limit, mark = job.policy.drain_timeout, eviction.parse(worker.metadata.annotations.get(EVICTION_MARK))
+    limit, mark = (
+        job.policy.drain_timeout,
+        eviction.parse(worker.metadata.annotations.get(EVICTION_MARK)),
+    )
     if mark is None or not mark.is_live(drain_timeout=limit, now=now):
         return eviction.following(mark, drain_timeout=limit, now=now)
     return UNCHANGED if mark.released or now >= mark.at + limit else DRAINING
@@ -90,10 +102,18 @@ def tried(request: Request, worker: Pod, job: JobFacts, *, now: float) -> Verdic
 
 def is_training(launcher: Pod, job: JobFacts) -> bool:
     """Return True if a driver runs that sees the host list, so that a worker can leave it."""
-    volumes = (volume.config_map for volume in launcher.spec.volumes or () if volume.name == names.CONFIG_VOLUME)
+    volumes = (
+        volume.config_map
+        for volume in launcher.spec.volumes or ()
+        if volume.name == names.CONFIG_VOLUME
+    )
     items = (item.key for config in volumes if config for item in config.items or ())
     runs = launcher.status.phase == "Running" and not launcher.metadata.deleting
-    return runs and owned(launcher.metadata).job_uid == job.metadata.uid and names.KEY_DISCOVER_HOSTS in items
+    return (
+        runs
+        and owned(launcher.metadata).job_uid == job.metadata.uid
+        and names.KEY_DISCOVER_HOSTS in items
+    )
 
 
 def _options(request: Request) -> _DeleteOptions:
@@ -102,4 +122,6 @@ def _options(request: Request) -> _DeleteOptions:
 
 def _is_ready(worker: Pod) -> bool:
     conditions = worker.status.conditions or ()
-    return worker.status.phase == "Running" and any(one.type == "Ready" and one.status == "True" for one in conditions)
+    return worker.status.phase == "Running" and any(
+        one.type == "Ready" and one.status == "True" for one in conditions
+    )

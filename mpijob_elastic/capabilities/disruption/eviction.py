@@ -1,8 +1,9 @@
 """The eviction of a worker, as the annotation `EVICTION_MARK` of its pod says it.
 
-Whoever evicts is told to try again, while the worker leaves the host list and drains. Then the controller releases the
-pod, and the next try deletes it. Nobody takes the mark away: where nobody tries again, it ends by its time. Whoever
-tries again later than that finds the worker in the list, and it leaves once more, but then stays out for long enough.
+Whoever evicts is told to try again, while the worker leaves the host list and drains. Then the
+controller releases the pod, and the next try deletes it. Nobody takes the mark away: where nobody
+tries again, it ends by its time. Whoever tries again later than that finds the worker in the list,
+and it leaves once more, but then stays out for long enough.
 """
 
 import math
@@ -15,7 +16,8 @@ from mpijob_elastic.names import PREFIX
 
 # On a worker pod, written by the webhook and the controller.
 EVICTION_MARK = f"{PREFIX}eviction"
-# Seconds for which a released worker is kept out of the list. Most evictions are tried again after 1 to 30 s.
+# Seconds for which a released worker is kept out of the list. Most evictions are tried again after
+# 1 to 30 s.
 RETRIED_WITHIN = 60
 # Seconds between two tries above which they have nothing to do with each other.
 LONGEST_PAUSE = 3600
@@ -26,7 +28,8 @@ _TEXT = re.compile(rf"({_REQUESTED}|{_RELEASED}) ([0-9:T-]{{19}}Z)(?: for ([0-9]
 class Eviction(NamedTuple):
     """An eviction that was tried, or one whose pod is released to it.
 
-    at: seconds since the epoch. kept: for how many seconds a released worker is kept out of the list.
+    at: seconds since the epoch. kept: for how many seconds a released worker is kept out of the
+    list.
     """
 
     released: bool

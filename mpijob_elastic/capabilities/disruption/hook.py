@@ -1,11 +1,11 @@
 """Evictions of workers: look at the pod, mark it at the first try, and have evictors wait while it drains.
 
-The API server evicts a pod only after admission, and asks the PodDisruptionBudgets last. So before a first try makes a
-worker leave, the same eviction is tried as a dry run: where a budget forbids it, or anything else, it passes at once,
-and the API server itself says why not.
+The API server evicts a pod only after admission, and asks the PodDisruptionBudgets last. So before
+a first try makes a worker leave, the same eviction is tried as a dry run: where a budget forbids
+it, or anything else, it passes at once, and the API server itself says why not.
 
-An answer here changes a pod, and any pod can send reviews. So the path is a secret, which only the webhook's
-configuration and its Secret tell.
+An answer here changes a pod, and any pod can send reviews. So the path is a secret, which only the
+webhook's configuration and its Secret tell.
 """
 
 import asyncio
@@ -39,7 +39,9 @@ class Evictions(Hook):
 
     KIND = eviction.KIND
 
-    def __init__(self, client: ApiWriter, *, context: ReviewContext, secret_path: Callable[[], str]) -> None:
+    def __init__(
+        self, client: ApiWriter, *, context: ReviewContext, secret_path: Callable[[], str]
+    ) -> None:
         self._client = client
         self._context = context
         self._secret_path = secret_path
@@ -58,7 +60,13 @@ class Evictions(Hook):
         except (errors.NotFound, errors.Forbidden) as error:
             _log.info("an eviction of %s/%s passes: %s", request.namespace, request.name, error)
             return review.answered(review.UNCHANGED)
-        except (errors.KubeError, TimeoutError, msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        except (
+            errors.KubeError,
+            TimeoutError,
+            msgspec.DecodeError,
+            RecursionError,
+            UnicodeDecodeError,
+        ) as error:
             why = str(error) or type(error).__name__
             _log.warning("an eviction of %s/%s passes: %s", request.namespace, request.name, why)
             return Answer(verdict=review.UNCHANGED, outcome="error")
@@ -94,7 +102,9 @@ class Evictions(Hook):
         try:
             await self._client.create_object(path, body=body, query={"dryRun": "All"}, limits=_ONCE)
         except errors.ApiError as error:
-            _log.info("an eviction of %s/%s is not allowed: %s", request.namespace, request.name, error)
+            _log.info(
+                "an eviction of %s/%s is not allowed: %s", request.namespace, request.name, error
+            )
             return False
         return True
 

@@ -30,7 +30,9 @@ class EtOperator(Capability):
     @classmethod
     def of(cls, view: JobView, found: Iterable[Request]) -> "EtOperator | None":
         """Return those of a job that are to be carried out, None if there are none."""
-        of_job = [one for one in found if one.is_open and one.metadata.job_uid in ("", view.ref.uid)]
+        of_job = [
+            one for one in found if one.is_open and one.metadata.job_uid in ("", view.ref.uid)
+        ]
         of_job.sort(key=lambda one: (one.created_at, one.metadata.name))
         return cls(requests=tuple(of_job)) if of_job else None
 

@@ -5,7 +5,16 @@ from dataclasses import dataclass, field
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.et_operator.facts import FAILED, SCALING, SUCCEEDED, Request
-from mpijob_elastic.decide.actions import Note, Object, Operations, Patch, SetSize, normal, put, warning
+from mpijob_elastic.decide.actions import (
+    Note,
+    Object,
+    Operations,
+    Patch,
+    SetSize,
+    normal,
+    put,
+    warning,
+)
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model.wire import controller, timestamp
@@ -48,7 +57,11 @@ class SayPhase(Patch):
     def reason(self) -> str:
         """The reason of the condition."""
         kind = "ScalingOut" if self.request.grows else "ScalingIn"
-        return f"{kind}{_ENDS[self.phase]}" if self.phase in _ENDS else {SCALING: "ScalingStart"}.get(self.phase, "")
+        return (
+            f"{kind}{_ENDS[self.phase]}"
+            if self.phase in _ENDS
+            else {SCALING: "ScalingStart"}.get(self.phase, "")
+        )
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -67,7 +80,12 @@ class SayPhase(Patch):
 
     def change(self) -> Operations:
         at = timestamp(self.at)
-        condition = {"type": self.phase, "status": "True", "reason": self.reason, "message": self.why}
+        condition = {
+            "type": self.phase,
+            "status": "True",
+            "reason": self.reason,
+            "message": self.why,
+        }
         condition |= {"lastUpdateTime": at, "lastTransitionTime": at}
         pods = self.pods or self.request.pods
         status = {

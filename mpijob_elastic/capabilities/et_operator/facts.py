@@ -32,8 +32,9 @@ UNDONE = ":undone"
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A ScaleIn or ScaleOut of MPIJob `metadata.job`; that is "" if another kind of object controls it.
 
-    metadata.job_uid: of the MPIJob that controls it. names: the pods that a ScaleIn names. timeout: seconds. pods: that
-    leave or come, as its status says once it scales. conditions: as its status has them. has_owners: it has some.
+    metadata.job_uid: of the MPIJob that controls it. names: the pods that a ScaleIn names. timeout:
+    seconds. pods: that leave or come, as its status says once it scales. conditions: as its status
+    has them. has_owners: it has some.
     """
 
     metadata: Owned
@@ -109,7 +110,9 @@ _decoder = msgspec.json.Decoder(_Request)
 def _read(resource: Resource, raw: bytes) -> Request:
     found = _decoder.decode(raw)
     metadata, spec, status = owned(found.metadata), found.spec or _Spec(), found.status or _Status()
-    job = (spec.selector or _Selector()).name if metadata.job or not found.metadata.controller else ""
+    job = (
+        (spec.selector or _Selector()).name if metadata.job or not found.metadata.controller else ""
+    )
     asked = spec.to_delete or spec.to_add or _Workers()
     conditions = status.conditions or ()
     started = [one.get("lastTransitionTime") for one in conditions if one.get("type") == SCALING]
@@ -130,6 +133,7 @@ def _read(resource: Resource, raw: bytes) -> Request:
     )
 
 
-# How each is read; of a TrainingJob only that it is there. They raise msgspec.DecodeError for what is none.
+# How each is read; of a TrainingJob only that it is there. They raise msgspec.DecodeError for what
+# is none.
 read_training_job = partial(_read, TRAINING_JOBS)
 READ = {resource: partial(_read, resource) for resource in (SCALE_INS, SCALE_OUTS)}

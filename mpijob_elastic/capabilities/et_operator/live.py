@@ -17,7 +17,10 @@ OPTION = "et-operator"
 
 
 class Watch:
-    """The requests. Where et-operator's own jobs are served, it carries them out, and we stand aside."""
+    """The requests.
+
+    Where et-operator's own jobs are served, it carries them out, and we stand aside.
+    """
 
     def __init__(self, watching: Watching) -> None:
         self._found = [watching.by_job(resource, read) for resource, read in facts.READ.items()]
@@ -26,7 +29,11 @@ class Watch:
     def seen(self, key: JobKey, view: JobView) -> EtOperator | None:
         """Return the requests of a job; None where there are none, or they are not ours."""
         known = self._others.known is False and all(found.known for found in self._found)
-        return EtOperator.of(view, [one for found in self._found for one in found.of(key).values()]) if known else None
+        return (
+            EtOperator.of(view, [one for found in self._found for one in found.of(key).values()])
+            if known
+            else None
+        )
 
 
 @dataclass(kw_only=True, eq=False)
@@ -44,7 +51,11 @@ class Requests(LiveWrites):
             except errors.NotFound:
                 continue
             for request in found:
-                is_waiting = request.is_open and request.metadata.job == name and not request.metadata.job_uid
+                is_waiting = (
+                    request.is_open
+                    and request.metadata.job == name
+                    and not request.metadata.job_uid
+                )
                 if is_waiting and not await self.client.find(path):
                     await self._fail(request, f"there is no MPIJob {namespace}/{name}")
 
@@ -52,7 +63,11 @@ class Requests(LiveWrites):
         action = wishes.say(request, FAILED, why, now=self.now())
         ref = request.metadata
         answer = await self.gate.patch_object(
-            action.resource, namespace=ref.namespace, name=ref.name, subresource=action.subresource, body=action.body()
+            action.resource,
+            namespace=ref.namespace,
+            name=ref.name,
+            subresource=action.subresource,
+            body=action.body(),
         )
         self.seen.see(action.resource, answer)
         for note in action.notes:

@@ -1,8 +1,8 @@
 """What becomes of the ScaleIns and ScaleOuts of a job: one after the other, the oldest first; pure.
 
-Three writes each, so that a crash between any two is made good: the status names the pods, the MPIJob gets its new size
-with a mark that this request set it, and the status says how it ended. With the mark a size is set once, whatever a
-user makes of it later.
+Three writes each, so that a crash between any two is made good: the status names the pods, the
+MPIJob gets its new size with a mark that this request set it, and the status says how it ended.
+With the mark a size is set once, whatever a user makes of it later.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -32,14 +32,18 @@ def due(state: JobState, requests: Sequence[Request]) -> Iterator[Action]:
     """Yield the next write of the oldest request, and that the others wait."""
     for request in requests[:MOST_REQUESTS]:
         if not request.metadata.job_uid:
-            yield OwnRequest(resource=request.resource, ref=request.metadata, request=request, job=state.view.ref)
+            yield OwnRequest(
+                resource=request.resource, ref=request.metadata, request=request, job=state.view.ref
+            )
         elif request is requests[0]:
             yield from filter(None, [_next(state, request)])
         elif not request.phase:
             yield say(request, PENDING, f"{requests[0].full_name} comes first", now=state.now)
 
 
-def say(request: Request, phase: str, why: str, *, now: float, pods: Sequence[str] = ()) -> SayPhase:
+def say(
+    request: Request, phase: str, why: str, *, now: float, pods: Sequence[str] = ()
+) -> SayPhase:
     """Return the write of a phase."""
     return SayPhase(
         resource=request.resource,
@@ -54,7 +58,9 @@ def say(request: Request, phase: str, why: str, *, now: float, pods: Sequence[st
 
 def deadline(request: Request) -> float | None:
     """Return when a ScaleOut that scales is given up, None for any other request."""
-    return request.started_at + request.timeout if request.grows and request.phase == SCALING else None
+    return (
+        request.started_at + request.timeout if request.grows and request.phase == SCALING else None
+    )
 
 
 def _next(state: JobState, request: Request) -> Action | None:
@@ -91,7 +97,10 @@ def _end(state: JobState, request: Request, mark: str) -> tuple[str, str] | None
     """Return how a request has ended, in a phase and words; None while it goes on."""
     view, pods, uid = state.view, {*request.pods}, request.metadata.uid
     if mark == uid + UNDONE:
-        return FAILED, f"{listed(request.pods)} did not all start within {request.timeout} s, so all were taken back"
+        return (
+            FAILED,
+            f"{listed(request.pods)} did not all start within {request.timeout} s, so all were taken back",
+        )
     if why := next(_never(state), ""):
         return FAILED, why
     if mark != uid:
@@ -116,7 +125,9 @@ def _set(state: JobState, request: Request, *, mark: str, grows: bool) -> Action
         parked=",".join(map(str, sorted(skips))),
         request=request,
         mark=mark,
-        note=normal("SizeRequested", f"{request.full_name} sets the size: {facts.workers} → {size}"),
+        note=normal(
+            "SizeRequested", f"{request.full_name} sets the size: {facts.workers} → {size}"
+        ),
     )
 
 

@@ -46,4 +46,8 @@ class Gangs(Capability):
 
     def notes(self, state: JobState) -> Iterable[Note]:
         """Yield why the gang is none."""
-        return wishes.notes(state.view, self.group, serves=self.serves) if state.view.facts.of(Gang) else ()
+        return (
+            wishes.notes(state.view, self.group, serves=self.serves)
+            if state.view.facts.of(Gang)
+            else ()
+        )

@@ -61,7 +61,9 @@ class GangAdmission(Admission):
             return ()
         name = job.metadata.name
         least = policy.least_workers(job.policy, job.replicas, elastic=job.elastic)
-        marks = gang.marks(asked, name, role, index=names.worker_index(metadata.name, job=name), least=least)
+        marks = gang.marks(
+            asked, name, role, index=names.worker_index(metadata.name, job=name), least=least
+        )
         patch = json_patch.annotating(metadata.annotations, marks.annotations)
         said = {**job.pod_labels[role], **metadata.labels}
         for key, value in marks.labels.items():
@@ -72,7 +74,9 @@ class GangAdmission(Admission):
             patch += json_patch.grouping(marks.group)
         return patch
 
-    def refusals(self, job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup) -> Iterator[Refusal]:
+    def refusals(
+        self, job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup
+    ) -> Iterator[Refusal]:
         """Yield the mistakes that a new or changed MPIJob brings in."""
         was, now = old.of(Gang) if old else None, new.of(Gang)
         if old and old.reported and (now and now.scheduler) != (was and was.scheduler):
@@ -86,7 +90,9 @@ class GangAdmission(Admission):
         if now.queue and (was is None or was.queue != now.queue):
             yield from _queue(now.queue, lookup)
 
-    def warnings(self, job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup) -> Iterator[str]:
+    def warnings(
+        self, job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup
+    ) -> Iterator[str]:
         """Yield doubts about what a new MPIJob asks for, or leaves out."""
         if old:
             return
@@ -97,9 +103,15 @@ class GangAdmission(Admission):
                 f'schedulerName is volcano without {gang.GANG}: "volcano": each pod is a gang of its own, unless '
                 "mpi-operator runs with --gang-scheduling"
             )
-        if scheduler == gang.COSCHEDULING and job.pod(names.ROLE_WORKER).scheduler_name in _NO_SCHEDULER:
+        if (
+            scheduler == gang.COSCHEDULING
+            and job.pod(names.ROLE_WORKER).scheduler_name in _NO_SCHEDULER
+        ):
             yield "no schedulerName in the templates: they are a gang only if the default scheduler runs Coscheduling"
-        if scheduler == gang.KUBERNETES and len({job.pod(role).scheduler_name or "" for role in roles}) > 1:
+        if (
+            scheduler == gang.KUBERNETES
+            and len({job.pod(role).scheduler_name or "" for role in roles}) > 1
+        ):
             yield "launcher and workers name different schedulers: Kubernetes then starts no pod of the gang"
         if asked and asked.queue:
             try:
@@ -115,16 +127,24 @@ def _queue(name: str, lookup: Lookup) -> Iterator[Refusal]:
         return  # see `warnings`
     if found is None:
         yield Refusal(
-            field=QUEUE_FIELD, message=f"there is no queue {name}; see `kubectl get queues.scheduling.volcano.sh`"
+            field=QUEUE_FIELD,
+            message=f"there is no queue {name}; see `kubectl get queues.scheduling.volcano.sh`",
         )
     elif isinstance(found, Queue) and found.status.state in _CLOSED:
-        yield Refusal(field=QUEUE_FIELD, message=f"queue {name} is {found.status.state} and takes no more jobs")
+        yield Refusal(
+            field=QUEUE_FIELD,
+            message=f"queue {name} is {found.status.state} and takes no more jobs",
+        )
 
 
 def _foreign_marks(job: MPIJob, scheduler: str) -> set[str]:
     found: set[str] = set()
     for role in (names.ROLE_LAUNCHER, names.ROLE_WORKER):
         said: Mapping[str, str] = {**job.pod_labels(role), **job.pod_annotations(role)}
-        ours = {mark for mark, of in _MARKS.items() if of == scheduler and said.get(mark) == job.metadata.name}
+        ours = {
+            mark
+            for mark, of in _MARKS.items()
+            if of == scheduler and said.get(mark) == job.metadata.name
+        }
         found |= said.keys() & _MARKS.keys() - ours
     return found

@@ -1,7 +1,8 @@
 """Gangs: what a job asks of a gang scheduler, and the names and marks by which that knows the job's pods; pure.
 
-A gang scheduler binds no pod of a PodGroup before `minMember` of them fit. The operator tells Volcano so only where its
-flag --gang-scheduling says it for all jobs; the annotation `mpijob-elastic/gang` asks for it for one.
+A gang scheduler binds no pod of a PodGroup before `minMember` of them fit. The operator tells
+Volcano so only where its flag --gang-scheduling says it for all jobs; the annotation
+`mpijob-elastic/gang` asks for it for one.
 
 https://github.com/volcano-sh/apis/blob/master/pkg/apis/scheduling/v1beta1/types.go
 https://github.com/kubernetes/api/blob/v0.36.3/scheduling/v1alpha2/types.go
@@ -22,7 +23,8 @@ from mpijob_elastic.model.wire import Owned, Wire, owned
 
 # On an MPIJob, written by users: the gang scheduler that takes the job's pods.
 GANG = f"{names.PREFIX}gang"
-# volcano.sh/apis: pkg/apis/scheduling/v1beta1/labels.go, pkg/apis/batch/v1alpha1/labels.go; the operator's too
+# volcano.sh/apis: pkg/apis/scheduling/v1beta1/labels.go, pkg/apis/batch/v1alpha1/labels.go; the
+# operator's too
 VOLCANO = "volcano"
 VOLCANO_GROUP = "scheduling.k8s.io/group-name"
 VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
@@ -33,8 +35,9 @@ VOLCANO_TOPOLOGY_PREFIX = "volcano.sh/task-topology-"
 # sigs.k8s.io/scheduler-plugins: apis/scheduling/v1alpha1/types.go, a label
 COSCHEDULING = "coscheduling"
 COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
-# koordinator v1.8.0: apis/extension/coscheduling.go and elastic_quota.go, config/manager/scheduler-config.yaml. The
-# group is a label of pods, the gang their annotation (later versions read only that), the policy one of a PodGroup.
+# koordinator v1.8.0: apis/extension/coscheduling.go and elastic_quota.go,
+# config/manager/scheduler-config.yaml. The group is a label of pods, the gang their annotation
+# (later versions read only that), the policy one of a PodGroup.
 KOORDINATOR = "koordinator"
 KOORDINATOR_SCHEDULER = "koord-scheduler"
 KOORDINATOR_GROUP = "pod-group.scheduling.sigs.k8s.io"
@@ -43,19 +46,28 @@ KOORDINATOR_MATCH_POLICY = "gang.scheduling.koordinator.sh/match-policy"
 # Labels: of an MPIJob, written by users, and of its pods; of pods.
 KOORDINATOR_QUOTA = "quota.scheduling.koordinator.sh/name"
 KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
-# kubernetes v1.36: it knows pods by a field of their spec. The gates that its PodGroups take, and how they are served.
+# kubernetes v1.36: it knows pods by a field of their spec. The gates that its PodGroups take, and
+# how they are served.
 KUBERNETES = "kubernetes"
 KUBERNETES_GATES = "the gates GenericWorkload and GangScheduling, and --runtime-config=scheduling.k8s.io/v1alpha2=true"
 # By these labels and annotations each knows the pods of a gang.
 GROUPS = frozenset({VOLCANO_GROUP, COSCHEDULING_GROUP, KOORDINATOR_GROUP})
 
-VOLCANO_POD_GROUPS = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="podgroups", kind="PodGroup")
-VOLCANO_QUEUES = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="queues", kind="Queue")
-COSCHEDULING_POD_GROUPS = Resource(group="scheduling.x-k8s.io", version="v1alpha1", plural="podgroups", kind="PodGroup")
+VOLCANO_POD_GROUPS = Resource(
+    group="scheduling.volcano.sh", version="v1beta1", plural="podgroups", kind="PodGroup"
+)
+VOLCANO_QUEUES = Resource(
+    group="scheduling.volcano.sh", version="v1beta1", plural="queues", kind="Queue"
+)
+COSCHEDULING_POD_GROUPS = Resource(
+    group="scheduling.x-k8s.io", version="v1alpha1", plural="podgroups", kind="PodGroup"
+)
 KOORDINATOR_POD_GROUPS = Resource(
     group="scheduling.sigs.k8s.io", version="v1alpha1", plural="podgroups", kind="PodGroup"
 )
-KUBERNETES_POD_GROUPS = Resource(group="scheduling.k8s.io", version="v1alpha2", plural="podgroups", kind="PodGroup")
+KUBERNETES_POD_GROUPS = Resource(
+    group="scheduling.k8s.io", version="v1alpha2", plural="podgroups", kind="PodGroup"
+)
 
 # By the value of the annotation.
 POD_GROUPS = {
@@ -64,11 +76,15 @@ POD_GROUPS = {
     KOORDINATOR: KOORDINATOR_POD_GROUPS,
     KUBERNETES: KUBERNETES_POD_GROUPS,
 }
-ANNOTATION = Annotation(GANG, {each: each for each in POD_GROUPS}.get, " or ".join(f'"{each}"' for each in POD_GROUPS))
-# [koordinator] A gang to start as a whole, as each start of the launcher is one, also after a suspension.
+ANNOTATION = Annotation(
+    GANG, {each: each for each in POD_GROUPS}.get, " or ".join(f'"{each}"' for each in POD_GROUPS)
+)
+# [koordinator] A gang to start as a whole, as each start of the launcher is one, also after a
+# suspension.
 TOGETHER = {KOORDINATOR_MATCH_POLICY: "waiting-and-running"}
-# [koordinator] A gang that has started: each further pod is scheduled alone. As TOGETHER, v1.8.0 tries one pod of
-# those that wait, and forgets the others: PreEnqueue of its plugin Coscheduling refuses them, and no event wakes them.
+# [koordinator] A gang that has started: each further pod is scheduled alone. As TOGETHER, v1.8.0
+# tries one pod of those that wait, and forgets the others: PreEnqueue of its plugin Coscheduling
+# refuses them, and no event wakes them.
 ONE_BY_ONE = {KOORDINATOR_MATCH_POLICY: "once-satisfied"}
 
 
@@ -128,17 +144,22 @@ def asked(job: MPIJob, scheduler: str) -> Gang:
     return Gang(
         scheduler=VOLCANO,
         queue=said.get(VOLCANO_QUEUE, ""),
-        priority_class=next(filter(None, (job.pod(role).priority_class_name for role in roles)), ""),
-        annotations={key: text for key, text in said.items() if key.startswith(VOLCANO_TOPOLOGY_PREFIX)},
+        priority_class=next(
+            filter(None, (job.pod(role).priority_class_name for role in roles)), ""
+        ),
+        annotations={
+            key: text for key, text in said.items() if key.startswith(VOLCANO_TOPOLOGY_PREFIX)
+        },
     )
 
 
 def marks(asked: Gang, job: str, role: str, *, index: int | None, least: int) -> Marks:
     """Return the marks of a launcher or worker; index: None for the launcher.
 
-    Volcano's default configuration does not keep `minMember` from preemption, so each pod says if it may go. So does
-    one with a quota of Koordinator; without a quota it says nothing, because one that may not go must fit the quota's
-    min. The name of a scheduler with coscheduling is anybody's choice.
+    Volcano's default configuration does not keep `minMember` from preemption, so each pod says if
+    it may go. So does one with a quota of Koordinator; without a quota it says nothing, because one
+    that may not go must fit the quota's min. The name of a scheduler with coscheduling is anybody's
+    choice.
     """
     may_go = "false" if index is None or index < least else "true"
     if asked.scheduler == COSCHEDULING:
@@ -146,10 +167,15 @@ def marks(asked: Gang, job: str, role: str, *, index: int | None, least: int) ->
     if asked.scheduler == KUBERNETES:
         return Marks(group=job)
     if asked.scheduler == KOORDINATOR:
-        quota = {KOORDINATOR_QUOTA: asked.quota, KOORDINATOR_PREEMPTIBLE: may_go} if asked.quota else {}
+        quota = (
+            {KOORDINATOR_QUOTA: asked.quota, KOORDINATOR_PREEMPTIBLE: may_go} if asked.quota else {}
+        )
         labels, annotations = {KOORDINATOR_GROUP: job, **quota}, {KOORDINATOR_GANG: job}
         return Marks(scheduler=KOORDINATOR_SCHEDULER, labels=labels, annotations=annotations)
-    return Marks(scheduler=VOLCANO, annotations={VOLCANO_GROUP: job, VOLCANO_TASK: role, VOLCANO_PREEMPTABLE: may_go})
+    return Marks(
+        scheduler=VOLCANO,
+        annotations={VOLCANO_GROUP: job, VOLCANO_TASK: role, VOLCANO_PREEMPTABLE: may_go},
+    )
 
 
 class _Together(Wire, frozen=True):
@@ -162,7 +188,9 @@ class _SchedulingPolicy(Wire, frozen=True):
 
 class _Spec(Wire, frozen=True):
     min_member: int = 0
-    scheduling_policy: _SchedulingPolicy = _SchedulingPolicy()  # of Kubernetes, in place of the first
+    scheduling_policy: _SchedulingPolicy = (
+        _SchedulingPolicy()
+    )  # of Kubernetes, in place of the first
     queue: str = ""
 
 

@@ -1,14 +1,16 @@
 """The PodGroup of a job and its writes: for how many pods a gang scheduler waits, and in which queue.
 
-[operator] With --gang-scheduling it creates the PodGroup with replicas + 1 and never updates it. With fewer pods than
-that the gang is not scheduled, nor is a recreated worker. A job that asks for a gang itself gets the same object, of
-the same name, from us; the operator then leaves it as it is.
+[operator] With --gang-scheduling it creates the PodGroup with replicas + 1 and never updates it.
+With fewer pods than that the gang is not scheduled, nor is a recreated worker. A job that asks for
+a gang itself gets the same object, of the same name, from us; the operator then leaves it as it is.
 
-It is made with the workers that the launcher waits for, so that no job holds a part of them; once the driver runs it is
-lowered to the least size and the launcher. It is only ever lowered: pods above it are scheduled, and may be reclaimed,
-individually (https://github.com/volcano-sh/volcano/blob/master/docs/design/elastic-scheduler.md).
+It is made with the workers that the launcher waits for, so that no job holds a part of them; once
+the driver runs it is lowered to the least size and the launcher. It is only ever lowered: pods
+above it are scheduled, and may be reclaimed, individually
+(https://github.com/volcano-sh/volcano/blob/master/docs/design/elastic-scheduler.md).
 
-minCount of a PodGroup of Kubernetes cannot change. The user is told how to delete it, and it is made with fewer.
+minCount of a PodGroup of Kubernetes cannot change. The user is told how to delete it, and it is
+made with fewer.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +19,17 @@ from dataclasses import dataclass
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.gangs import facts as gang
 from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
-from mpijob_elastic.decide.actions import Action, Create, Note, Noted, Object, Patch, SetSize, normal, warning
+from mpijob_elastic.decide.actions import (
+    Action,
+    Create,
+    Note,
+    Noted,
+    Object,
+    Patch,
+    SetSize,
+    normal,
+    warning,
+)
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.wishes import How, Leave, Relaunch
 from mpijob_elastic.kube.meta import Identity
@@ -51,12 +63,19 @@ class MakePodGroup(Noted, Create):
 
     def content(self) -> Object:
         """Return the PodGroup as its scheduler knows it."""
-        metadata: dict[str, object] = {"name": self.job.name, "ownerReferences": [controller(self.job)]}
+        metadata: dict[str, object] = {
+            "name": self.job.name,
+            "ownerReferences": [controller(self.job)],
+        }
         spec: dict[str, object] = {"schedulingPolicy": {"gang": {"minCount": self.min_member}}}
         if self.resource != gang.KUBERNETES_POD_GROUPS:
             asked = self.gang
             metadata["annotations"] = dict(asked.annotations)
-            spec = {"minMember": self.min_member, "queue": asked.queue, "priorityClassName": asked.priority_class}
+            spec = {
+                "minMember": self.min_member,
+                "queue": asked.queue,
+                "priorityClassName": asked.priority_class,
+            }
         return {"metadata": metadata, "spec": {key: value for key, value in spec.items() if value}}
 
 
@@ -84,8 +103,8 @@ def write(state: JobState, group: PodGroup | None, *, serves: bool | None) -> Ac
 def of(view: JobView, group: PodGroup, *, now: float) -> Iterator[Leave | Relaunch]:
     """Yield the pods that Koordinator has forgotten: their successors are tried again.
 
-    It may never try a worker again that was made before the gang had started. Where it has started the gang with
-    workers alone, it has forgotten the launcher.
+    It may never try a worker again that was made before the gang had started. Where it has started
+    the gang with workers alone, it has forgotten the launcher.
     """
     asked, launcher = view.facts.of(Gang), view.launcher
     if asked is None or launcher is None:
@@ -96,7 +115,9 @@ def of(view: JobView, group: PodGroup, *, now: float) -> Iterator[Leave | Relaun
             is_early = worker.facts.created_at <= started_at + CHANGED_WITHIN
             if is_early and worker.facts.grouped and worker.unscheduled and not worker.facts.gates:
                 why = "because its scheduler tries no pod again that waited when the gang started"
-                yield Leave(pod=worker.name, how=How.REPLACE, why=why, after=_left_until(worker, now=now))
+                yield Leave(
+                    pod=worker.name, how=How.REPLACE, why=why, after=_left_until(worker, now=now)
+                )
     may_start = launcher.facts.grouped and not (launcher.facts.node or launcher.facts.gates)
     placed = sum(bool(worker.facts.node) for worker in view.workers)
     if asked.scheduler == gang.KOORDINATOR and may_start and 0 < group.min_member <= placed:
@@ -139,19 +160,21 @@ def _make(view: JobView, asked: Gang) -> MakePodGroup:
     queue = f" in queue {asked.queue}" if asked.queue else ""
     message = f"PodGroup {view.name}: the pods start together, {count} at least{queue}"
     note = normal("PodGroupCreated", message)
-    return MakePodGroup(resource=gang.pod_groups(asked), job=view.ref, min_member=count, gang=asked, note=note)
+    return MakePodGroup(
+        resource=gang.pod_groups(asked), job=view.ref, min_member=count, gang=asked, note=note
+    )
 
 
 def _lower(state: JobState, group: PodGroup) -> LowerPodGroup | None:
     view, count = state.view, _members(state.view)
     if not view.elastic or state.wishes.stop or group.min_member <= count or _is_fixed(view):
         return None
-    message = (
-        f"PodGroup {group.metadata.name}: minMember {group.min_member} → {count}, so that the job needs fewer workers"
-    )
+    message = f"PodGroup {group.metadata.name}: minMember {group.min_member} → {count}, so that the job needs fewer workers"
     note = normal("PodGroupLowered", message)
     groups = gang.pod_groups(view.facts.of(Gang))
-    return LowerPodGroup(resource=groups, ref=group.metadata, before=group.min_member, after=count, note=note)
+    return LowerPodGroup(
+        resource=groups, ref=group.metadata, before=group.min_member, after=count, note=note
+    )
 
 
 def _is_fixed(view: JobView) -> bool:
@@ -180,13 +203,19 @@ def _tune(view: JobView, group: PodGroup, asked: Gang) -> TunePodGroup | None:
         return None
     note = normal("PodGroupChanged", f"PodGroup {group.metadata.name}: {how}")
     groups = gang.pod_groups(asked)
-    return TunePodGroup(resource=groups, ref=group.metadata, queue=queue, annotations=annotations, note=note)
+    return TunePodGroup(
+        resource=groups, ref=group.metadata, queue=queue, annotations=annotations, note=note
+    )
 
 
 def _members(view: JobView) -> int:
     """Return the launcher and the workers that it waits for, or once it has started the least size."""
     least = policy.least_workers(view.policy, view.replicas, elastic=view.elastic)
-    awaited = None if view.driver_running else policy.startup_workers(view.policy, np_workers=view.facts.np_workers)
+    awaited = (
+        None
+        if view.driver_running
+        else policy.startup_workers(view.policy, np_workers=view.facts.np_workers)
+    )
     return 1 + (min(max(least, awaited or 0), view.replicas) if view.elastic else least)
 
 

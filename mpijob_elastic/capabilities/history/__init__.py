@@ -15,8 +15,9 @@ from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
 from mpijob_elastic.model.wire import shared
 
-# [operator] Each event of a pod has it write the status, and a write of ours in between is a conflict for it, after
-# which it may put the job off for minutes. So marks wait so many seconds after the last event that it follows.
+# [operator] Each event of a pod has it write the status, and a write of ours in between is a
+# conflict for it, after which it may put the job off for minutes. So marks wait so many seconds
+# after the last event that it follows.
 QUIET = 5.0
 # The program of the HPA controller, which writes to the scale subresource.
 _HPA_MANAGER = ("kube-controller-manager", "scale")
@@ -66,8 +67,14 @@ class History(Capability):
         """Yield the phase, and the change that the history does not have yet."""
         view, said = state.view, state.view.facts.of(Sized)
         is_held = view.launcher is not None and view.launcher.facts.held_back
-        # The operator loses a condition where the job is written to before its own status (see decide.notices).
-        if not said or view.facts.deleting or view.handed_over or not (view.facts.reported or is_held):
+        # The operator loses a condition where the job is written to before its own status (see
+        # decide.notices).
+        if (
+            not said
+            or view.facts.deleting
+            or view.handed_over
+            or not (view.facts.reported or is_held)
+        ):
             return
         if state.now < _quiet_at(view):
             return

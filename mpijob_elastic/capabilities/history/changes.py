@@ -1,13 +1,17 @@
 """The next history: what of a job's changes is written with its host list, and what waits for that on the MPIJob; pure.
 
-What happened is told from the job's own objects, so that a crash between two writes neither loses nor doubles a change:
-- The record in the memory has the size that the history has got to, and the changes that it follows. All of them are
-  merged into the annotation by the write of the memory, mostly that of the list.
-- A size that is asked for becomes a change in the next such write. Until then it stands on the MPIJob, where the phase
-  changes anyway: with that another size may follow, and take the name of who asked for the first from the managers.
+What happened is told from the job's own objects, so that a crash between two writes neither loses
+nor doubles a change:
+- The record in the memory has the size that the history has got to, and the changes that it
+  follows. All of them are merged into the annotation by the write of the memory, mostly that of the
+  list.
+- A size that is asked for becomes a change in the next such write. Until then it stands on the
+  MPIJob, where the phase changes anyway: with that another size may follow, and take the name of
+  who asked for the first from the managers.
 - A list that loses workers that are wanted is a change in the same write.
 
-When ranks were seen in all workers, or cut, is a write of its own: the only one that a change costs more.
+When ranks were seen in all workers, or cut, is a write of its own: the only one that a change costs
+more.
 """
 
 from collections.abc import Collection
@@ -39,8 +43,8 @@ _UNKNOWN, _SAME_SIZE = "unknown", "Worker.replicas stays, and another number of 
 class Sized(Known):
     """Who set the size: the field manager, when (seconds since the epoch), and whether that is an HPA.
 
-    edited_by: the one who set or removed anything last. phase, change: what our annotations say; change: of a size that
-    the history does not have yet.
+    edited_by: the one who set or removed anything last. phase, change: what our annotations say;
+    change: of a size that the history does not have yet.
     """
 
     by: str
@@ -54,8 +58,8 @@ class Sized(Known):
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """size: the last number of workers that the history has; replicas: what the MPIJob said then, -1 if unknown.
 
-    changes: those that are followed. marked: the key of the one that stood on the MPIJob when it was recorded; it may
-    stand there for some time.
+    changes: those that are followed. marked: the key of the one that stood on the MPIJob when it
+    was recorded; it may stand there for some time.
     """
 
     size: Count
@@ -101,7 +105,9 @@ def following(state: JobState, sized: Sized, published: Collection[str]) -> Reco
     if lost:
         over, still = [*asked[:-1]], [*(change for change in still if not _is_over(change)), lost]
     if listed == wanted:
-        still = [replace(one, listed=_since(state, one)) if one.listed is None else one for one in still]
+        still = [
+            replace(one, listed=_since(state, one)) if one.listed is None else one for one in still
+        ]
     if not (is_list_new or asked):
         still = [_trained(state, change) for change in still]
         still[-1:] = [_cut(state, change) for change in still[-1:]]
@@ -113,7 +119,8 @@ def following(state: JobState, sized: Sized, published: Collection[str]) -> Reco
         key = marked.key if marked else base.marked
         base = Record(size=view.replicas, replicas=view.facts.replicas, marked=key)
     records = (replace(base, changes=changes[start:]) for start in range(MOST + 1))
-    # What others mark may be longer than what we do, and a record that is too long to be read would be due for ever.
+    # What others mark may be longer than what we do, and a record that is too long to be read would
+    # be due for ever.
     return next(one for one in records if len(rendered(one)) <= LARGEST_OWN)
 
 
@@ -132,7 +139,10 @@ def _base(view: JobView, kept: Record | None) -> Record | None:
 def _asked(state: JobState, base: Record, sized: Sized) -> list[Change]:
     """Return the sizes that were asked for since then: the one that stands on the MPIJob, and the current one."""
     view, marked = state.view, history.read_change(sized.change)
-    if marked and (marked.before != base.size or marked.key in {base.marked, *(one.key for one in base.changes)}):
+    if marked and (
+        marked.before != base.size
+        or marked.key in {base.marked, *(one.key for one in base.changes)}
+    ):
         marked = None
     before = marked.after if marked else base.size
     first = [marked] if marked else []
@@ -143,7 +153,12 @@ def _asked(state: JobState, base: Record, sized: Sized) -> list[Change]:
     else:
         at, cause, by, note = honest(sized.at, now=state.now), _cause(view, sized), sized.by, ""
     now = Change(
-        at=at or round(state.now, 1), cause=cause, by=by or _UNKNOWN, before=before, after=view.replicas, note=note
+        at=at or round(state.now, 1),
+        cause=cause,
+        by=by or _UNKNOWN,
+        before=before,
+        after=view.replicas,
+        note=note,
     )
     return [*first, now]
 
@@ -164,14 +179,24 @@ def _lost(state: JobState, listed: Collection[str]) -> Change | None:
     cause, why = _why(state, lost[0])
     more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
     note = history.short(f"{lost[0]}: {why}", most=history.LONGEST_NOTE - len(more)) + more
-    return Change(at=round(state.now, 1), cause=cause, before=len(before), after=len(before) - len(lost), note=note)
+    return Change(
+        at=round(state.now, 1),
+        cause=cause,
+        before=len(before),
+        after=len(before) - len(lost),
+        note=note,
+    )
 
 
 def _why(state: JobState, pod: str) -> tuple[str, str]:
     """Return why a worker leaves the list: a cause, and words."""
     if leave := state.wishes.leaves.get(pod):
         for one in state.wishes.capabilities:
-            wished = (wish.pod for wish in one.wishes(state.view, now=state.now) if isinstance(wish, Leave))
+            wished = (
+                wish.pod
+                for wish in one.wishes(state.view, now=state.now)
+                if isinstance(wish, Leave)
+            )
             if one.cause and pod in wished:
                 return one.cause, leave.why
     worker = state.by_name.get(pod)
@@ -179,11 +204,19 @@ def _why(state: JobState, pod: str) -> tuple[str, str]:
         return _FAILURE, "its pod is gone"
     if worker.pod.facts.node_gone_at:
         return _NODE, f"its node {worker.pod.facts.node} is gone"
-    return _FAILURE, "its rank is lost" if worker.rank_lost else worker.pod.facts.last_state or "it is not Ready"
+    return (
+        _FAILURE,
+        "its rank is lost"
+        if worker.rank_lost
+        else worker.pod.facts.last_state or "it is not Ready",
+    )
 
 
 def _is_over(change: Change) -> bool:
-    """Tell whether nothing more becomes of it. Workers come also after a loss, which no manager has brought about."""
+    """Tell whether nothing more becomes of it.
+
+    Workers come also after a loss, which no manager has brought about.
+    """
     grows = change.after > change.before or not change.by
     return change.listed is not None and (change.trained is not None or not grows)
 
@@ -195,13 +228,23 @@ def _since(state: JobState, change: Change) -> float:
 def _trained(state: JobState, change: Change) -> Change:
     if change.listed is None or _is_over(change) or not state.view.driver_running:
         return change
-    seen = (pod in state.by_name and state.by_name[pod].pod.probe.busy_seen for pod in state.view.wanted_names)
+    seen = (
+        pod in state.by_name and state.by_name[pod].pod.probe.busy_seen
+        for pod in state.view.wanted_names
+    )
     return replace(change, trained=_since(state, change)) if all(seen) else change
 
 
 def _cut(state: JobState, change: Change) -> Change:
-    over = (worker.drain.deadline for worker in state.leaving if worker.drain and worker.drain.deadline is not None)
+    over = (
+        worker.drain.deadline
+        for worker in state.leaving
+        if worker.drain and worker.drain.deadline is not None
+    )
     if not any(at <= state.now for at in over):
         return change
-    cut = sum(removal.outcome == "timeout" for removal in drain.leave(state).removals) * state.view.facts.slots
+    cut = (
+        sum(removal.outcome == "timeout" for removal in drain.leave(state).removals)
+        * state.view.facts.slots
+    )
     return replace(change, cut=cut) if cut > change.cut else change

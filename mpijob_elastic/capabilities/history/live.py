@@ -26,6 +26,8 @@ class Histories(Own):
         record = changes.remembered(after)
         if record is None or before == after:
             return {}
-        live = msgspec.json.decode(await self._client.get(CONFIG_MAPS.path(view.namespace, action.ref.name)))
+        live = msgspec.json.decode(
+            await self._client.get(CONFIG_MAPS.path(view.namespace, action.ref.name))
+        )
         text = (live["metadata"].get("annotations") or {}).get(names.HISTORY, "")
         return {names.HISTORY: history.merged(text, record.changes)}

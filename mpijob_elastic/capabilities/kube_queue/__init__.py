@@ -5,7 +5,14 @@ from dataclasses import dataclass
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue import facts, wishes
-from mpijob_elastic.capabilities.kube_queue.facts import ENQUEUED, HELD, KUBEQUEUE_SUSPEND, QUEUE_UNITS, Held, QueueUnit
+from mpijob_elastic.capabilities.kube_queue.facts import (
+    ENQUEUED,
+    HELD,
+    KUBEQUEUE_SUSPEND,
+    QUEUE_UNITS,
+    Held,
+    QueueUnit,
+)
 from mpijob_elastic.decide.actions import Action, Note, normal, warning
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Holding, Reading, Stop, Turn, Wish
@@ -20,7 +27,8 @@ from mpijob_elastic.model.policy import Policy, Problem
 class KubeQueue(Capability):
     """What KubeQueue says of a job.
 
-    unit: its QueueUnit, None without; rivals: what else queues the job, in words. known: KubeQueue is installed.
+    unit: its QueueUnit, None without; rivals: what else queues the job, in words. known: KubeQueue
+    is installed.
     """
 
     unit: QueueUnit | None = None
@@ -64,10 +72,15 @@ class KubeQueue(Capability):
         """Yield the writes of the QueueUnit, or of the annotation."""
         if not self.known:
             return ()
-        return filter(None, wishes.due(state, self.unit, self._rivals(state), is_held=self._holds(state)))
+        return filter(
+            None, wishes.due(state, self.unit, self._rivals(state), is_held=self._holds(state))
+        )
 
     def notes(self, state: JobState) -> Iterable[Note]:
-        """Yield what a held job waits for. Not in KubeQueue's words: its numbers change with every try."""
+        """Yield what a held job waits for.
+
+        Not in KubeQueue's words: its numbers change with every try.
+        """
         view, unit, rivals = state.view, self.unit, self._rivals(state)
         if not (self.known and self._holds(state)):
             return
@@ -76,7 +89,12 @@ class KubeQueue(Capability):
             yield warning("KubeQueueYields", f"{view.name} gets no QueueUnit: {why}")
         elif unit and unit.waits:
             step = f"kubectl -n {view.namespace} describe queueunit {unit.metadata.name}"
-            yield normal("Enqueued", f"{view.name} waits in KubeQueue: {unit.words}", next_step=step, detail=unit.said)
+            yield normal(
+                "Enqueued",
+                f"{view.name} waits in KubeQueue: {unit.words}",
+                next_step=step,
+                detail=unit.said,
+            )
 
     def waits_for(self, state: JobState) -> str:
         """Return that the job waits for its turn, if it does."""
@@ -84,13 +102,19 @@ class KubeQueue(Capability):
 
     def waiting(self, state: JobState) -> QueueUnit | None:
         """Return the QueueUnit for whose turn the job waits, or None."""
-        waits = self.unit and self.unit.waits and self._holds(state) and not state.view.facts.finished
+        waits = (
+            self.unit and self.unit.waits and self._holds(state) and not state.view.facts.finished
+        )
         return self.unit if waits else None
 
     @classmethod
     def reading(cls, job: JobFacts) -> Reading[QueueUnit] | None:
         """Return the QueueUnits."""
-        return Reading(resource=QUEUE_UNITS, read=facts.read, seeing=lambda _: cls._see) if job.of(Held) else None
+        return (
+            Reading(resource=QUEUE_UNITS, read=facts.read, seeing=lambda _: cls._see)
+            if job.of(Held)
+            else None
+        )
 
     def state_word(self, state: JobState) -> str:
         """Return the phase of the QueueUnit for whose turn the job waits."""

@@ -18,19 +18,22 @@ from mpijob_elastic.model.wire import Owned, Reference, Wire, owned, owning_pods
 
 # On an MPIJob, written by users and by KubeQueue: holds new pods back.
 KUBEQUEUE_SUSPEND = "scheduling.x-k8s.io/suspend"
-# On an MPIJob, written by users, and on its QueueUnit, where koord-queue reads them: its queue, and its quota in the
-# tree (koordinator-sh/koord-queue: pkg/framework/plugins/elasticquota).
+# On an MPIJob, written by users, and on its QueueUnit, where koord-queue reads them: its queue, and
+# its quota in the tree (koordinator-sh/koord-queue: pkg/framework/plugins/elasticquota).
 KUBEQUEUE_ANNOTATIONS = ("kube-queue/", "koord-queue/")
 KUBEQUEUE_QUEUES = ("koord-queue/queue-name", "kube-queue/queue-name")
 KUBEQUEUE_LABELS = "quota.scheduling."
 # On a QueueUnit, written by the controller: for how many workers it asks.
 UNIT_WORKERS = f"{names.PREFIX}workers"
 
-QUEUE_UNITS = Resource(group="scheduling.x-k8s.io", version="v1alpha1", plural="queueunits", kind="QueueUnit")
+QUEUE_UNITS = Resource(
+    group="scheduling.x-k8s.io", version="v1alpha1", plural="queueunits", kind="QueueUnit"
+)
 
 # The reason of a stop.
 HELD = f"annotation {KUBEQUEUE_SUSPEND}"
-# Phases. A unit without one waits, too: where the status is a subresource, nobody can write it at the creation.
+# Phases. A unit without one waits, too: where the status is a subresource, nobody can write it at
+# the creation.
 ENQUEUED, RUNNING = "Enqueued", "Running"
 # The job may start. The second: koord-queue's, once the scheduler has found nodes.
 GRANTED = frozenset({"Dequeued", "SchedSucceed"})

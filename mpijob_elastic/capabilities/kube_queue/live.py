@@ -1,7 +1,7 @@
 """Writes to KubeQueue's QueueUnits, and the release of a job, one function each.
 
-What a unit asks for is read live from the pods that wait: defaults, overhead and the priority are in them only. So is
-the turn of a job before it is released.
+What a unit asks for is read live from the pods that wait: defaults, overhead and the priority are
+in them only. So is the turn of a job before it is released.
 """
 
 from collections.abc import Sequence
@@ -62,13 +62,24 @@ class QueueUnits(LiveWrites):
 
     async def _mark(self, view: JobView, unit: QueueUnit) -> None:
         found = unit.metadata
-        status = {"phase": facts.RUNNING, "message": "the job runs", "lastUpdateTime": timestamp(self.now())}
+        status = {
+            "phase": facts.RUNNING,
+            "message": "the job runs",
+            "lastUpdateTime": timestamp(self.now()),
+        }
         body = {"metadata": {"resourceVersion": found.resource_version}, "status": status}
-        kinds: tuple[str | None, ...] = ("status", None)  # KubeQueue before koord-queue has no subresource for it
+        kinds: tuple[str | None, ...] = (
+            "status",
+            None,
+        )  # KubeQueue before koord-queue has no subresource for it
         for kind in kinds:
             with suppress(errors.NotFound):
                 answer = await self.gate.patch_object(
-                    QUEUE_UNITS, namespace=view.namespace, name=found.name, subresource=kind, body=body
+                    QUEUE_UNITS,
+                    namespace=view.namespace,
+                    name=found.name,
+                    subresource=kind,
+                    body=body,
                 )
                 return self.seen.see(QUEUE_UNITS, answer)
         return self.seen.see_gone(QUEUE_UNITS, view.namespace, found)
@@ -79,26 +90,37 @@ class QueueUnits(LiveWrites):
             # A former leader has seen the job run since then, and somebody holds it again.
             return self.seen.see(QUEUE_UNITS, raw)
         body = {"metadata": {"uid": view.ref.uid, "annotations": {facts.KUBEQUEUE_SUSPEND: None}}}
-        answer = await self.gate.patch_object(MPI_JOBS, namespace=view.namespace, name=view.name, body=body)
+        answer = await self.gate.patch_object(
+            MPI_JOBS, namespace=view.namespace, name=view.name, body=body
+        )
         self.seen.see(MPI_JOBS, answer)
         return self.events.emit(view, action.note)
 
 
-def created(view: JobView, action: CreateUnit, *, job: Object, pods: Sequence[Object], now: float) -> Object:
+def created(
+    view: JobView, action: CreateUnit, *, job: Object, pods: Sequence[Object], now: float
+) -> Object:
     """Return the new QueueUnit; job, pods: as just read, the pods those that its sets of pods are like.
 
-    The pods own it, too, as they do a Workload. koord-queue goes by `request`, KubeQueue before it by `resource`; what
-    one does not know, its definition drops. Without a `podSet` koord-queue grants all or nothing, and asks no extension
-    for single pods. It finds queue and quota by annotations and labels, which its extensions copy from the job.
+    The pods own it, too, as they do a Workload. koord-queue goes by `request`, KubeQueue before it
+    by `resource`; what one does not know, its definition drops. Without a `podSet` koord-queue
+    grants all or nothing, and asks no extension for single pods. It finds queue and quota by
+    annotations and labels, which its extensions copy from the job.
     """
-    labels, annotations = job["metadata"].get("labels") or {}, job["metadata"].get("annotations") or {}
+    labels, annotations = (
+        job["metadata"].get("labels") or {},
+        job["metadata"].get("annotations") or {},
+    )
     asked = requests.total(
-        (requests.of_pod(pod["spec"]), like.count) for like, pod in zip(action.pods, pods, strict=True)
+        (requests.of_pod(pod["spec"]), like.count)
+        for like, pod in zip(action.pods, pods, strict=True)
     )
     kind = {"apiVersion": MPI_JOBS.api_version, "kind": MPI_JOBS.kind}
     spec: Object = {
         "consumerRef": {**kind, "namespace": view.namespace, "name": view.name},
-        "queue": next((annotations[key] for key in facts.KUBEQUEUE_QUEUES if key in annotations), None),
+        "queue": next(
+            (annotations[key] for key in facts.KUBEQUEUE_QUEUES if key in annotations), None
+        ),
         "priority": pods[-1]["spec"].get("priority"),
         "priorityClassName": pods[-1]["spec"].get("priorityClassName"),
         "resource": asked,
@@ -111,10 +133,17 @@ def created(view: JobView, action: CreateUnit, *, job: Object, pods: Sequence[Ob
             names.LABEL_MANAGED_BY: names.PROGRAM,
         },
         "annotations": {
-            **{key: text for key, text in annotations.items() if key.startswith(facts.KUBEQUEUE_ANNOTATIONS)},
+            **{
+                key: text
+                for key, text in annotations.items()
+                if key.startswith(facts.KUBEQUEUE_ANNOTATIONS)
+            },
             facts.UNIT_WORKERS: str(action.workers),
         },
-        "ownerReferences": [controller(view.ref), *(owner(PODS, like.like) for like in action.pods)],
+        "ownerReferences": [
+            controller(view.ref),
+            *(owner(PODS, like.like) for like in action.pods),
+        ],
     }
     return {
         "apiVersion": QUEUE_UNITS.api_version,
@@ -122,5 +151,9 @@ def created(view: JobView, action: CreateUnit, *, job: Object, pods: Sequence[Ob
         "metadata": metadata,
         "spec": {key: value for key, value in spec.items() if value is not None},
         # Dropped where the status is a subresource.
-        "status": {"phase": facts.ENQUEUED, "message": "made for the job", "lastUpdateTime": timestamp(now)},
+        "status": {
+            "phase": facts.ENQUEUED,
+            "message": "made for the job",
+            "lastUpdateTime": timestamp(now),
+        },
     }

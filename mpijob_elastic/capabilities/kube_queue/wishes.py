@@ -1,8 +1,9 @@
 """The QueueUnit of a job that KubeQueue holds, and its writes: made while the job waits, deleted when quota is free.
 
-We do for MPIJobs of v1 what KubeQueue's extensions do for other jobs: release the job when its unit is Dequeued, say
-when it runs, suspend it when its quota is wanted back. A job that is held again first stops. Its unit says Running by
-then, which tells it from one whose turn has come; nothing runs any more, so it goes, and the next one queues.
+We do for MPIJobs of v1 what KubeQueue's extensions do for other jobs: release the job when its unit
+is Dequeued, say when it runs, suspend it when its quota is wanted back. A job that is held again
+first stops. Its unit says Running by then, which tells it from one whose turn has come; nothing
+runs any more, so it goes, and the next one queues.
 """
 
 from collections.abc import Iterator, Sequence
@@ -86,7 +87,9 @@ class HoldJob(Noted, Annotate):
     text: str = "true"
 
 
-def due(state: JobState, unit: QueueUnit | None, rivals: Sequence[str], *, is_held: bool) -> Iterator[Action | None]:
+def due(
+    state: JobState, unit: QueueUnit | None, rivals: Sequence[str], *, is_held: bool
+) -> Iterator[Action | None]:
     """Yield the writes that are due. is_held: KubeQueue alone holds the job."""
     view = state.view
     if view.facts.deleting or state.foreign:
@@ -110,12 +113,16 @@ def _while_it_waits(view: JobView, unit: QueueUnit) -> DeleteUnit | ReleaseJob |
     return ReleaseJob(unit=unit, note=note) if unit.phase in facts.GRANTED else None
 
 
-def _while_it_runs(state: JobState, unit: QueueUnit, *, is_held: bool) -> HoldJob | DeleteUnit | MarkRunning | None:
+def _while_it_runs(
+    state: JobState, unit: QueueUnit, *, is_held: bool
+) -> HoldJob | DeleteUnit | MarkRunning | None:
     if unit.phase in facts.TAKEN_BACK:
         if state.view.facts.of(Held):  # a job that is suspended as well gives its quota back, too
             return DeleteUnit(ref=unit.metadata) if _waits(state.view) else None
         why = f"{unit.words}{': ' if unit.said else ''}{unit.said}"
-        return HoldJob(ref=state.view.ref, note=warning("QuotaWanted", f"{state.view.name} stops: {why}"))
+        return HoldJob(
+            ref=state.view.ref, note=warning("QuotaWanted", f"{state.view.name} stops: {why}")
+        )
     is_started = unit.phase in facts.GRANTED if is_held else state.view.driver_running
     return MarkRunning(unit=unit) if is_started and unit.phase != facts.RUNNING else None
 
@@ -133,7 +140,11 @@ def _asked(view: JobView) -> CreateUnit | None:
     All, not the least: once released, nothing holds the others back.
     """
     pods = demand.pod_sets(view, workers=view.replicas) if _waits(view) else ()
-    return CreateUnit(name=facts.queue_unit_name(view.name), pods=pods, workers=view.replicas) if pods else None
+    return (
+        CreateUnit(name=facts.queue_unit_name(view.name), pods=pods, workers=view.replicas)
+        if pods
+        else None
+    )
 
 
 def _waits(view: JobView) -> bool:

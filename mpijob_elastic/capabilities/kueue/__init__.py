@@ -5,7 +5,13 @@ from dataclasses import dataclass, replace
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue import facts, wishes, words
-from mpijob_elastic.capabilities.kueue.facts import MULTIKUEUE_ORIGIN, WORKLOADS, Asked, Queue, Workload
+from mpijob_elastic.capabilities.kueue.facts import (
+    MULTIKUEUE_ORIGIN,
+    WORKLOADS,
+    Asked,
+    Queue,
+    Workload,
+)
 from mpijob_elastic.decide import demand
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.state import JobState
@@ -43,7 +49,10 @@ class Kueue(Capability):
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
         """Return it for a job that may wait for quota, or runs in another cluster."""
-        asked, waits = view.facts.of(Asked), any(names.GATE_QUEUED in pod.facts.gates for pod in view.pods)
+        asked, waits = (
+            view.facts.of(Asked),
+            any(names.GATE_QUEUED in pod.facts.gates for pod in view.pods),
+        )
         return cls(None) if waits or (asked and asked.elsewhere) else None
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
@@ -60,7 +69,11 @@ class Kueue(Capability):
 
     def waits_for(self, state: JobState) -> str:
         """Return that the job waits for quota, if it does."""
-        return "the job waits for quota" if self.queue and wishes.waiting(state.view, self.queue) else ""
+        return (
+            "the job waits for quota"
+            if self.queue and wishes.waiting(state.view, self.queue)
+            else ""
+        )
 
     @classmethod
     def reading(cls, job: JobFacts) -> Reading[Workload] | None:

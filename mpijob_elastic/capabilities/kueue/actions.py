@@ -1,7 +1,7 @@
 """The writes of Workloads, what they send, and what a granted pod takes from its flavors; pure.
 
-https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2/workload_types.go
-Kueue keeps quota reserved until its integration, which we are for MPIJobs, takes the reservation off.
+https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2/workload_types.go Kueue keeps
+quota reserved until its integration, which we are for MPIJobs, takes the reservation off.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue.facts import LABEL_JOB_UID, WORKLOAD_PRIORITIES, WORKLOADS, Workload
+from mpijob_elastic.capabilities.kueue.facts import (
+    LABEL_JOB_UID,
+    WORKLOAD_PRIORITIES,
+    WORKLOADS,
+    Workload,
+)
 from mpijob_elastic.decide.actions import Action, Adopt, Delete, PodSet
 from mpijob_elastic.kube.resources import PODS, Resource
 from mpijob_elastic.model.job import JobView
@@ -18,7 +23,15 @@ from mpijob_elastic.model.wire import controller, owner, timestamp
 Object = dict[str, Any]
 
 # The parts of a pod that decide what it needs, and where it fits.
-_OF_POD = ("nodeSelector", "affinity", "tolerations", "overhead", "runtimeClassName", "resources", "schedulerName")
+_OF_POD = (
+    "nodeSelector",
+    "affinity",
+    "tolerations",
+    "overhead",
+    "runtimeClassName",
+    "resources",
+    "schedulerName",
+)
 _OF_CONTAINER = ("name", "image", "resources", "restartPolicy")
 
 
@@ -53,7 +66,10 @@ class MarkReady(_OfWorkload):
 
 
 class ClearWorkload(_OfWorkload):
-    """Give preempted quota back: nothing runs any more for which it was meant. The Workload queues again."""
+    """Give preempted quota back: nothing runs any more for which it was meant.
+
+    The Workload queues again.
+    """
 
     words = "tell Kueue that the quota of {self.workload.metadata.name} is free"
     rechecked = True
@@ -86,10 +102,13 @@ class AdoptWorkload(Adopt):
     resource: Resource = WORKLOADS
 
 
-def created(view: JobView, action: CreateWorkload, *, pods: Iterable[Object], priority: int) -> Object:
+def created(
+    view: JobView, action: CreateWorkload, *, pods: Iterable[Object], priority: int
+) -> Object:
     """Return the new Workload; pods: those that its sets of pods are like.
 
-    They own it, too: the garbage collector keeps it, and with it the quota of a deleted job, until they are gone.
+    They own it, too: the garbage collector keeps it, and with it the quota of a deleted job, until
+    they are gone.
     """
     spec: Object = {
         "queueName": action.queue,
@@ -102,9 +121,17 @@ def created(view: JobView, action: CreateWorkload, *, pods: Iterable[Object], pr
     metadata = {
         "name": action.name,
         "labels": {names.LABEL_MANAGED_BY: names.PROGRAM, LABEL_JOB_UID: view.ref.uid},
-        "ownerReferences": [controller(view.ref), *(owner(PODS, like.like) for like in action.pods)],
+        "ownerReferences": [
+            controller(view.ref),
+            *(owner(PODS, like.like) for like in action.pods),
+        ],
     }
-    return {"apiVersion": WORKLOADS.api_version, "kind": WORKLOADS.kind, "metadata": metadata, "spec": spec}
+    return {
+        "apiVersion": WORKLOADS.api_version,
+        "kind": WORKLOADS.kind,
+        "metadata": metadata,
+        "spec": spec,
+    }
 
 
 def marked(view: JobView, action: _OfWorkload, workload: Object, *, now: float) -> Object:
@@ -129,7 +156,12 @@ def marked(view: JobView, action: _OfWorkload, workload: Object, *, now: float) 
             evicted = conditions.get("Evicted", {})
             reason, message = evicted.get("reason", "Preempted"), evicted.get("message", "")
             put("QuotaReserved", holds=False, reason="Pending", message=message)
-            put("Admitted", holds=False, reason="NoReservation", message="the workload has no reservation")
+            put(
+                "Admitted",
+                holds=False,
+                reason="NoReservation",
+                message="the workload has no reservation",
+            )
             put("PodsReady", holds=False, reason="Stopped", message="the pods are gone")
             # Where Kueue evicts for another reason, it says itself when it queues again.
             put("Requeued", holds=reason == "Preempted", reason=reason, message=message)
@@ -147,13 +179,22 @@ def of_flavor(flavor: Object) -> Object:
 def updates(workload: Object, pod_set: str) -> list[Object]:
     """Return the PodSetUpdates of the AdmissionChecks of a Workload, as just read, for a set of its pods."""
     checks = (workload.get("status") or {}).get("admissionChecks") or ()
-    return [one for check in checks for one in check.get("podSetUpdates") or () if one["name"] == pod_set]
+    return [
+        one
+        for check in checks
+        for one in check.get("podSetUpdates") or ()
+        if one["name"] == pod_set
+    ]
 
 
 def placed(pod: Object, added: Sequence[Object]) -> list[Object]:
     """Return the operations that give a pod, as just read, PodSetUpdates; what it says itself stays."""
     patch: list[Object] = []
-    for part, kind in (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector")):
+    for part, kind in (
+        ("metadata", "labels"),
+        ("metadata", "annotations"),
+        ("spec", "nodeSelector"),
+    ):
         has = pod[part].get(kind) or {}
         wanted = {key: value for one in added for key, value in (one.get(kind) or {}).items()}
         if wanted.keys() - has.keys():
@@ -170,5 +211,7 @@ def _pod_set(like: PodSet, pod: Object) -> Object:
     spec = {key: found[key] for key in _OF_POD if key in found}
     spec["restartPolicy"] = "Never"
     for kind in ("initContainers", "containers"):
-        spec[kind] = [{key: one[key] for key in _OF_CONTAINER if key in one} for one in found.get(kind) or ()]
+        spec[kind] = [
+            {key: one[key] for key in _OF_CONTAINER if key in one} for one in found.get(kind) or ()
+        ]
     return {"name": like.name, "count": like.count, "template": {"metadata": {}, "spec": spec}}

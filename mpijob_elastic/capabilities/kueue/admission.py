@@ -17,7 +17,9 @@ class KueueAdmission(Admission):
         """Yield what an edit does to its quota."""
         queue, former = (new.of(Asked) or Asked()).queue, (old.of(Asked) or Asked()).queue
         if queue != former:
-            after = f"an admitted job keeps its quota of {former}; to move it, suspend and resume it"
+            after = (
+                f"an admitted job keeps its quota of {former}; to move it, suspend and resume it"
+            )
             if not former:
                 after = "pods that run go on outside the quota until Kueue admits the job"
             elif not queue:

@@ -1,10 +1,10 @@
 """Kueue's side of a job: its names, and the Workloads which ask a queue for quota.
 
-https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2/workload_types.go has the Workload; the names of
-labels and annotations are those in its packages apis/../constants and pkg/controller/constants.
-The base asks for all at once that the job needs to start: the launcher and the least workers. Each further worker, an
-extra, asks for itself, so that Kueue can grant and take back workers one by one. A Workload has the name of its pod,
-the base that of the launcher.
+https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2/workload_types.go has the
+Workload; the names of labels and annotations are those in its packages apis/../constants and
+pkg/controller/constants. The base asks for all at once that the job needs to start: the launcher
+and the least workers. Each further worker, an extra, asks for itself, so that Kueue can grant and
+take back workers one by one. A Workload has the name of its pod, the base that of the launcher.
 """
 
 import re
@@ -25,8 +25,8 @@ from mpijob_elastic.model.wire import Owned, Wire, owned, owning_pods, seconds
 # On an MPIJob, written by users.
 LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
 LABEL_PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
-# On an MPIJob, written by MultiKueue in the cluster that it has chosen: an annotation, before Kueue 0.19 a label. And
-# its value of spec.managedBy in the cluster where the user created the job.
+# On an MPIJob, written by MultiKueue in the cluster that it has chosen: an annotation, before Kueue
+# 0.19 a label. And its value of spec.managedBy in the cluster where the user created the job.
 PREBUILT = "kueue.x-k8s.io/prebuilt-workload-name"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 # On a Workload that MultiKueue has sent to the cluster that it has chosen.
@@ -36,9 +36,14 @@ LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
 
 # Kueue before 0.15 serves v1beta1 alone, and is not supported.
 WORKLOADS = Resource(group="kueue.x-k8s.io", version="v1beta2", plural="workloads", kind="Workload")
-FLAVORS = Resource(group="kueue.x-k8s.io", version="v1beta2", plural="resourceflavors", kind="ResourceFlavor")
+FLAVORS = Resource(
+    group="kueue.x-k8s.io", version="v1beta2", plural="resourceflavors", kind="ResourceFlavor"
+)
 WORKLOAD_PRIORITIES = Resource(
-    group="kueue.x-k8s.io", version="v1beta2", plural="workloadpriorityclasses", kind="WorkloadPriorityClass"
+    group="kueue.x-k8s.io",
+    version="v1beta2",
+    plural="workloadpriorityclasses",
+    kind="WorkloadPriorityClass",
 )
 
 # The Workload for which Kueue preempts another, in its words.
@@ -51,8 +56,8 @@ _LONGEST_SAID = 300
 class Asked(Known):
     """What an MPIJob asks of Kueue, or Kueue of it.
 
-    queue, priority_class: "" without. prebuilt: the Workload that MultiKueue made for it here, "" without. elsewhere:
-    MultiKueue runs it in another cluster.
+    queue, priority_class: "" without. prebuilt: the Workload that MultiKueue made for it here, ""
+    without. elsewhere: MultiKueue runs it in another cluster.
     """
 
     queue: str = ""
@@ -96,11 +101,12 @@ def asked(job: MPIJob) -> Asked | None:
 class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A Workload as last seen.
 
-    workers: how many it asks for. reserved: quota is set aside for it, and stays so until we clear that. admitted: its
-    pods may start. evicted: Kueue wants the quota back. ready: we said that its pods run. said: what it waits for or
-    why it is evicted, in the words of Kueue or of a check. flavors: kinds of nodes that were chosen, by set of pods.
-    updates: checks add something to its pods. active: nobody has taken it out of its queue. cluster: that MultiKueue
-    has chosen, "" without. pods: uids of the pods that own it, too.
+    workers: how many it asks for. reserved: quota is set aside for it, and stays so until we clear
+    that. admitted: its pods may start. evicted: Kueue wants the quota back. ready: we said that its
+    pods run. said: what it waits for or why it is evicted, in the words of Kueue or of a check.
+    flavors: kinds of nodes that were chosen, by set of pods. updates: checks add something to its
+    pods. active: nobody has taken it out of its queue. cluster: that MultiKueue has chosen, ""
+    without. pods: uids of the pods that own it, too.
     """
 
     metadata: Owned
@@ -133,7 +139,11 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def checked(self) -> bool:
         """True if quota is set aside for it, and an admission check has yet to answer."""
-        return self.reserved and self.said != "" and not (self.admitted or self.evicted or self.finished)
+        return (
+            self.reserved
+            and self.said != ""
+            and not (self.admitted or self.evicted or self.finished)
+        )
 
     @property
     def waits(self) -> bool:
@@ -150,8 +160,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Queue:
     """The queue that a job asks for, "" if it asks for none or no Kueue is there, and its Workloads by name.
 
-    ignored: the queue that it asks for where no Kueue is there. prebuilt: MultiKueue makes the first of
-    them. elsewhere: MultiKueue runs the job in another cluster. places: of Workloads that wait, by uid, where known.
+    ignored: the queue that it asks for where no Kueue is there. prebuilt: MultiKueue makes the
+    first of them. elsewhere: MultiKueue runs the job in another cluster. places: of Workloads that
+    wait, by uid, where known.
     """
 
     name: str = ""
@@ -192,11 +203,14 @@ def of(job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workload
 def places(found: Iterable[Workload]) -> dict[str, int]:
     """Return the place of each Workload that waits, by uid: 1 is the next in its LocalQueue.
 
-    Kueue takes the higher priority first, then the older (pkg/cache/queue/cluster_queue.go, queueOrderingFunc).
+    Kueue takes the higher priority first, then the older (pkg/cache/queue/cluster_queue.go,
+    queueOrderingFunc).
     """
     result: dict[str, int] = {}
     ahead: Counter[tuple[str, str]] = Counter()
-    for one in sorted((one for one in found if one.waits), key=lambda one: (-one.priority, one.created_at)):
+    for one in sorted(
+        (one for one in found if one.waits), key=lambda one: (-one.priority, one.created_at)
+    ):
         local = one.metadata.namespace, one.queue
         ahead[local] += 1
         result[one.metadata.uid] = ahead[local]
@@ -280,8 +294,12 @@ def read(raw: bytes) -> Workload:
     true = {name for name, condition in conditions.items() if condition.status == "True"}
     assigned = (status.admission.pod_set_assignments if status.admission else None) or ()
     metadata = owned(found.metadata)
-    if not metadata.job and metadata.name.endswith(names.launcher("")):  # MultiKueue's copy has no owner yet
-        metadata = msgspec.structs.replace(metadata, job=metadata.name.removesuffix(names.launcher("")))
+    if not metadata.job and metadata.name.endswith(
+        names.launcher("")
+    ):  # MultiKueue's copy has no owner yet
+        metadata = msgspec.structs.replace(
+            metadata, job=metadata.name.removesuffix(names.launcher(""))
+        )
     return Workload(
         metadata=metadata,
         queue=spec.queue_name,
@@ -312,6 +330,8 @@ def _said(conditions: Mapping[str, _Condition], true: Set[str], checks: Iterable
     """Return what a Workload waits for, or why it is evicted."""
     if "QuotaReserved" in true and "Evicted" not in true:
         awaited = (one for one in checks if one.state != "Ready")
-        return next((f"AdmissionCheck {one.name} is {one.state}: {one.message}" for one in awaited), "")
+        return next(
+            (f"AdmissionCheck {one.name} is {one.state}: {one.message}" for one in awaited), ""
+        )
     telling = conditions.get("Evicted" if "QuotaReserved" in true else "QuotaReserved")
     return telling.message if telling else ""

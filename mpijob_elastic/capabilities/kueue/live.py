@@ -41,7 +41,9 @@ class Watch:
         if self._found.known is None or (job.elsewhere and not self._found.known):
             return Kueue(None)
         if not (job.queue or found or job.elsewhere):
-            return Kueue(facts.NO_QUEUE) if Kueue.told(view) else None  # its label is gone, and its pods wait yet
+            return (
+                Kueue(facts.NO_QUEUE) if Kueue.told(view) else None
+            )  # its label is gone, and its pods wait yet
         if not self._found.known:
             return Kueue(Queue(ignored=job.queue))
         return Kueue(facts.of(view.facts, found.values(), all_known=self._found.values()))
@@ -69,8 +71,14 @@ class Workloads(LiveWrites):
                 await self._mark(view, action)
 
     async def _create(self, view: JobView, action: CreateWorkload) -> None:
-        pods = [await self.read(resources.PODS, like.like.name, view.namespace) for like in action.pods]
-        priority = await self._priority(view, action.priority_class) if action.priority_class else action.priority
+        pods = [
+            await self.read(resources.PODS, like.like.name, view.namespace) for like in action.pods
+        ]
+        priority = (
+            await self._priority(view, action.priority_class)
+            if action.priority_class
+            else action.priority
+        )
         body = actions.created(view, action, pods=pods, priority=priority)
         check_size(body)
         answer = await self.gate.create_object(WORKLOADS, namespace=view.namespace, body=body)
@@ -80,7 +88,9 @@ class Workloads(LiveWrites):
         try:
             found = await self.read(facts.WORKLOAD_PRIORITIES, name)
         except errors.NotFound:
-            if self.missing.get((view.namespace, view.name)) != name:  # each try would make another Event
+            if (
+                self.missing.get((view.namespace, view.name)) != name
+            ):  # each try would make another Event
                 self.events.emit(view, words.no_class(view, name))
                 self.missing[view.namespace, view.name] = name
             raise
@@ -89,7 +99,10 @@ class Workloads(LiveWrites):
         return value
 
     async def check(self, view: JobView, action: Ungate) -> None:
-        """Read live whether the quota by which these pods start is still theirs. Raises Outdated where it is not."""
+        """Read live whether the quota by which these pods start is still theirs.
+
+        Raises Outdated where it is not.
+        """
         queue = _queue(view)
         if not queue.name:
             return
@@ -99,7 +112,9 @@ class Workloads(LiveWrites):
             raw = await self.client.get(WORKLOADS.path(view.namespace, name))
             if not facts.read(raw).granted:
                 self.seen.see(WORKLOADS, raw)
-                raise Outdated(f"{view.namespace}/{view.name}: Workload {name} is not granted any more")
+                raise Outdated(
+                    f"{view.namespace}/{view.name}: Workload {name} is not granted any more"
+                )
 
     async def place(self, view: JobView, pod: Identity, action: Ungate) -> Sequence[Object]:
         """Return what binds a pod to the nodes of its flavors, and what AdmissionChecks add to it."""
@@ -110,7 +125,11 @@ class Workloads(LiveWrites):
         live = await self.read(resources.PODS, pod.name, view.namespace)
         return [
             {"op": "test", "path": "/metadata/uid", "value": pod.uid},
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
+            {
+                "op": "replace",
+                "path": "/metadata/resourceVersion",
+                "value": live["metadata"]["resourceVersion"],
+            },
             *actions.placed(live, added),
         ]
 
@@ -119,16 +138,21 @@ class Workloads(LiveWrites):
         found = workload_of(view, _queue(view), mine) if mine else None
         if found is None or mine is None or not found.updates:
             return []
-        return actions.updates(await self.read(WORKLOADS, found.metadata.name, view.namespace), set_of(mine))
+        return actions.updates(
+            await self.read(WORKLOADS, found.metadata.name, view.namespace), set_of(mine)
+        )
 
-    async def _mark(self, view: JobView, action: MarkReady | ClearWorkload | FinishWorkload) -> None:
+    async def _mark(
+        self, view: JobView, action: MarkReady | ClearWorkload | FinishWorkload
+    ) -> None:
         found = action.workload.metadata
         raw = await self.client.get(WORKLOADS.path(view.namespace, found.name))
         live = facts.read(raw)
         if live.metadata.uid != found.uid:
             return self.seen.see_gone(WORKLOADS, view.namespace, found)
         if isinstance(action, ClearWorkload) and not live.preempted:
-            # It has finished, or a former leader has given it back: Kueue may have granted it again, so pods may run.
+            # It has finished, or a former leader has given it back: Kueue may have granted it
+            # again, so pods may run.
             return self.seen.see(WORKLOADS, raw)
         body = actions.marked(view, action, msgspec.json.decode(raw), now=self.now())
         answer = await self.gate.patch_object(

@@ -1,14 +1,16 @@
 """Workloads of a job that asks Kueue for quota: which to make, clear and delete, and which pods may start.
 
-The base comes first. Once it is granted, each worker beyond it asks for itself, with a priority that falls with its
-index: below every base of the same class, so that idle quota is for extras, and the highest extra goes first.
-Quota that Kueue wants back stays reserved until it is cleared, which is when nothing runs any more for which it was
-meant. So no rank is killed, and nobody else starts in its place before it has gone.
+The base comes first. Once it is granted, each worker beyond it asks for itself, with a priority
+that falls with its index: below every base of the same class, so that idle quota is for extras, and
+the highest extra goes first. Quota that Kueue wants back stays reserved until it is cleared, which
+is when nothing runs any more for which it was meant. So no rank is killed, and nobody else starts
+in its place before it has gone.
 
-MultiKueue (https://kueue.sigs.k8s.io/docs/concepts/multikueue/) has another cluster run a job. In the manager the job
-has spec.managedBy. Its pods wait for ever, and only its first Workload counts. When a cluster is chosen, MultiKueue
-makes a copy of that Workload there, which has no owner, and then a copy of the job, which names it. It copies the
-status back, and never looks at the specs again.
+MultiKueue (https://kueue.sigs.k8s.io/docs/concepts/multikueue/) has another cluster run a job. In
+the manager the job has spec.managedBy. Its pods wait for ever, and only its first Workload counts.
+When a cluster is chosen, MultiKueue makes a copy of that Workload there, which has no owner, and
+then a copy of the job, which names it. It copies the status back, and never looks at the specs
+again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,12 +28,24 @@ from mpijob_elastic.capabilities.kueue.facts import MULTIKUEUE, Asked, Queue, Wo
 from mpijob_elastic.decide import demand
 from mpijob_elastic.decide.actions import Action, PodSet, normal
 from mpijob_elastic.decide.state import JobState, honest
-from mpijob_elastic.decide.wishes import Hold, How, Keep, Leave, Manage, Place, Ration, Relaunch, Stop, Wish
+from mpijob_elastic.decide.wishes import (
+    Hold,
+    How,
+    Keep,
+    Leave,
+    Manage,
+    Place,
+    Ration,
+    Relaunch,
+    Stop,
+    Wish,
+)
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import NOT_STARTED, Launcher, Worker
 
-# Seconds that a pod which missed the queue is left alone: Kueue may admit it, or the scheduler find a node.
+# Seconds that a pod which missed the queue is left alone: Kueue may admit it, or the scheduler find
+# a node.
 MISSED_AFTER = 5.0
 
 
@@ -40,8 +54,12 @@ def of(view: JobView, queue: Queue | None, *, now: float) -> Iterator[Wish]:
     asked = view.facts.of(Asked) or Asked()
     is_elsewhere = queue.elsewhere if queue else asked.elsewhere
     if queue is None or is_elsewhere:
-        waiting = [pod.ref.name for pod in view.pods if names.GATE_QUEUED in pod.facts.gates or asked.queue]
-        yield from (Hold(pod=pod, why="it is not known whether it waits for quota") for pod in waiting)
+        waiting = [
+            pod.ref.name for pod in view.pods if names.GATE_QUEUED in pod.facts.gates or asked.queue
+        ]
+        yield from (
+            Hold(pod=pod, why="it is not known whether it waits for quota") for pod in waiting
+        )
     if is_elsewhere:
         yield _elsewhere(view, queue)
         return
@@ -49,7 +67,8 @@ def of(view: JobView, queue: Queue | None, *, now: float) -> Iterator[Wish]:
         yield Ration(by=_named(asked.queue), known=False)
         return
     if queue.prebuilt:
-        yield Keep()  # MultiKueue deletes its copy once it knows the end, and runs one that is gone again
+        # MultiKueue deletes its copy once it knows the end, and runs one that is gone again
+        yield Keep()
     if queue.name:
         yield Ration(by=_named(queue.name))
         yield from _at_the_gate(view, queue)
@@ -63,7 +82,11 @@ def _elsewhere(view: JobView, queue: Queue | None) -> Manage:
     if queue is None:
         return Manage(why=why, note=None)
     base = queue.base(view.name)
-    where = f"cluster {base.cluster}" if base and base.cluster else "the cluster that MultiKueue will choose"
+    where = (
+        f"cluster {base.cluster}"
+        if base and base.cluster
+        else "the cluster that MultiKueue will choose"
+    )
     said = f" ({base.line})" if base and base.said and not base.reserved else ""
     told = f"{view.name} runs in {where}{said}; edit it there, because no edit here is passed on"
     return Manage(why=why, note=normal("RunsElsewhere", told))
@@ -86,19 +109,29 @@ def due(state: JobState, queue: Queue) -> Iterator[Action]:
         yield from instead
     elif not queue.name or (base and _is_stale(view, queue, base)):
         yield from (DeleteWorkload(ref=found.metadata) for found in workloads)
-    elif over := [found for found in workloads if found.finished and not (queue.prebuilt and found is base)]:
+    elif over := [
+        found for found in workloads if found.finished and not (queue.prebuilt and found is base)
+    ]:
         # Somebody has taken the job's end back: what has finished is never granted again.
         yield from (DeleteWorkload(ref=found.metadata) for found in over)
     elif state.wishes.stop:
         if demand.nothing_runs(view):
             cleared = [ClearWorkload(workload=base)] if base and base.preempted else []
             yield from cleared
-            kept = base if cleared or queue.prebuilt else None  # without MultiKueue's own it would send the job again
-            yield from (DeleteWorkload(ref=found.metadata) for found in workloads if found is not kept)
+            kept = (
+                base if cleared or queue.prebuilt else None
+            )  # without MultiKueue's own it would send the job again
+            yield from (
+                DeleteWorkload(ref=found.metadata) for found in workloads if found is not kept
+            )
     elif base is None:
-        # Pods that run already, because the webhook was away or the label is new, ask as well, and go on meanwhile.
+        # Pods that run already, because the webhook was away or the label is new, ask as well, and
+        # go on meanwhile.
         if pods := demand.pod_sets(view, workers=asked(view)):
-            name, priority = names.launcher(view.name), (view.facts.of(Asked) or Asked()).priority_class
+            name, priority = (
+                names.launcher(view.name),
+                (view.facts.of(Asked) or Asked()).priority_class,
+            )
             yield CreateWorkload(name=name, queue=queue.name, priority_class=priority, pods=pods)
     else:
         yield from _started(view, base)
@@ -156,7 +189,12 @@ def quota(view: JobView, queue: Queue, pod: Launcher | Worker) -> str:
 def is_taken_back(view: JobView, queue: Queue, worker: Worker) -> bool:
     """Tell whether Kueue wants the quota back with which an extra runs."""
     found = workload_of(view, queue, worker)
-    return found is not None and found.preempted and found is not queue.base(view.name) and not worker.facts.held_back
+    return (
+        found is not None
+        and found.preempted
+        and found is not queue.base(view.name)
+        and not worker.facts.held_back
+    )
 
 
 def is_outside(view: JobView, queue: Queue, pod: Launcher | Worker) -> bool:
@@ -176,7 +214,11 @@ def asked(view: JobView) -> int:
     if not view.elastic:
         return view.replicas
     least = policy.startup_workers(view.policy, np_workers=view.facts.np_workers)
-    return view.replicas if least is None else min(view.replicas, max(least, view.facts.min_np_workers))
+    return (
+        view.replicas
+        if least is None
+        else min(view.replicas, max(least, view.facts.min_np_workers))
+    )
 
 
 def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
@@ -189,10 +231,15 @@ def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
         found = workload_of(view, queue, pod)
         if base is None or found is None or not (is_granted and found.granted):
             said = f": {found.line}" if found and found.said else ""
-            yield Hold(pod=pod.ref.name, why=f"it waits in queue {found.queue if found else queue.name}{said}")
+            yield Hold(
+                pod=pod.ref.name,
+                why=f"it waits in queue {found.queue if found else queue.name}{said}",
+            )
         else:
             flavors = found.flavors.get(set_of(pod), ())
-            yield Place(pod=pod.ref.name, adds=flavors, words=f"queue {base.queue} has admitted them")
+            yield Place(
+                pod=pod.ref.name, adds=flavors, words=f"queue {base.queue} has admitted them"
+            )
 
 
 def _wanted_back(view: JobView, queue: Queue, *, now: float) -> Iterator[Wish]:
@@ -217,7 +264,8 @@ def _wanted_back(view: JobView, queue: Queue, *, now: float) -> Iterator[Wish]:
 def _outgrown(view: JobView, queue: Queue) -> str:
     """Return why quota of a job that has not started is given back, and asked for again; "" if it is enough.
 
-    Else two jobs whose -np was raised may each keep their quota, and wait for that of the other for ever.
+    Else two jobs whose -np was raised may each keep their quota, and wait for that of the other for
+    ever.
     """
     base, launcher = queue.base(view.name), view.launcher
     needed = min(view.replicas, max(view.facts.np_workers, view.facts.min_np_workers))
@@ -229,7 +277,11 @@ def _outgrown(view: JobView, queue: Queue) -> str:
 
 def _finished(view: JobView, queue: Queue) -> Iterator[FinishWorkload]:
     """Yield the Workloads whose pods have ended."""
-    used = {found.metadata.name for pod in demand.ending(view) if (found := workload_of(view, queue, pod))}
+    used = {
+        found.metadata.name
+        for pod in demand.ending(view)
+        if (found := workload_of(view, queue, pod))
+    }
     for found in queue.workloads.values():
         if not found.finished and found.metadata.name not in used:
             yield FinishWorkload(workload=found)
@@ -237,7 +289,10 @@ def _finished(view: JobView, queue: Queue) -> Iterator[FinishWorkload]:
 
 def _started(view: JobView, base: Workload) -> Iterator[MarkReady]:
     least = min(base.workers, view.replicas)
-    runs = view.driver_running and sum(worker.ready for worker in view.workers if worker.index < least) >= least
+    runs = (
+        view.driver_running
+        and sum(worker.ready for worker in view.workers if worker.index < least) >= least
+    )
     if base.granted and not base.ready and runs:
         yield MarkReady(workload=base)
 
@@ -260,18 +315,24 @@ def _extras(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]:
         if found is None and base.granted:
             below = worker.index - base.workers + 1
             pods = (PodSet(name=demand.WORKERS, count=1, like=worker.ref),)
-            yield CreateWorkload(name=worker.ref.name, queue=base.queue, priority=base.priority - below, pods=pods)
+            yield CreateWorkload(
+                name=worker.ref.name, queue=base.queue, priority=base.priority - below, pods=pods
+            )
         elif found and found.granted and not found.ready and worker.ready:
             yield MarkReady(workload=found)
 
 
 def _given_back(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]:
     """Yield what is due for extras whose worker has gone, or waits, and for a base of which nothing runs."""
-    if base.preempted and not view.facts.elastic and demand.nothing_runs(view):  # else it is suspended
+    if (
+        base.preempted and not view.facts.elastic and demand.nothing_runs(view)
+    ):  # else it is suspended
         yield ClearWorkload(workload=base)
     for name, found in queue.workloads.items():
         index = names.worker_index(name, job=view.name)
-        is_covered = index is not None and index < base.workers  # the base asks for it as well, and may wait for it
+        is_covered = (
+            index is not None and index < base.workers
+        )  # the base asks for it as well, and may wait for it
         pod = None if is_covered else view.worker(name)
         if found is base or (pod is not None and not pod.facts.held_back):
             continue
@@ -285,8 +346,14 @@ def _given_back(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]
 def _is_stale(view: JobView, queue: Queue, base: Workload) -> bool:
     """Tell whether a base without quota asks for another queue or size than the job does now.
 
-    While something runs it may have been granted already, unseen: a size can wait, for extras ask for themselves.
+    While something runs it may have been granted already, unseen: a size can wait, for extras ask
+    for themselves.
     """
     if base.reserved or base.queue != queue.name:
         return not base.reserved
-    return base.waits and base.workers != asked(view) and not queue.prebuilt and demand.nothing_runs(view)
+    return (
+        base.waits
+        and base.workers != asked(view)
+        and not queue.prebuilt
+        and demand.nothing_runs(view)
+    )

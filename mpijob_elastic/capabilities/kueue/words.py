@@ -1,7 +1,7 @@
 """What a job in a queue of Kueue tells its user.
 
-The numbers in Kueue's words change with every try, and each change of a notice is a write and an Event. So they are for
-`explain` alone.
+The numbers in Kueue's words change with every try, and each change of a notice is a write and an
+Event. So they are for `explain` alone.
 """
 
 import re
@@ -25,7 +25,10 @@ def notes(state: JobState, queue: Queue) -> Iterator[Note]:
     view, base = state.view, queue.base(state.view.name)
     if queue.ignored:
         why = f"the cluster does not serve {WORKLOADS.api_version}: Kueue is not installed, or older than 0.15"
-        yield warning("QueueIgnored", f"{view.name} starts without quota of queue {queue.ignored}, because {why}")
+        yield warning(
+            "QueueIgnored",
+            f"{view.name} starts without quota of queue {queue.ignored}, because {why}",
+        )
     if not queue.name or base is None:
         return
     if base.queue != queue.name and base.reserved:
@@ -38,23 +41,34 @@ def notes(state: JobState, queue: Queue) -> Iterator[Note]:
         yield _waiting(view, queue, "Queued", f"{view.name} waits", base)
     if outside := [pod.ref.name for pod in view.pods if wishes.is_outside(view, queue, pod)]:
         why = "created while the webhook was away, or before the job had its label"
-        yield warning("OutsideQuota", f"{listed(outside)} running without quota of queue {base.queue}: {why}")
+        yield warning(
+            "OutsideQuota", f"{listed(outside)} running without quota of queue {base.queue}: {why}"
+        )
     extras = [
         (worker, found)
         for worker in view.workers
         if wishes.is_extra(view, base, worker) and (found := queue.workloads.get(worker.name))
     ]
-    waiting = [(worker.name, found) for worker, found in extras if _lacks(found) and worker.facts.held_back]
+    waiting = [
+        (worker.name, found) for worker, found in extras if _lacks(found) and worker.facts.held_back
+    ]
     if base.granted and waiting:
         pods = listed(name for name, _ in waiting)
         yield _waiting(view, queue, "WorkersQueued", f"{pods} waiting", waiting[0][1])
-    if taken := [(worker.name, found) for worker, found in extras if wishes.is_taken_back(view, queue, worker)]:
+    if taken := [
+        (worker.name, found)
+        for worker, found in extras
+        if wishes.is_taken_back(view, queue, worker)
+    ]:
         yield _wanted(listed(name for name, _ in taken), taken[0][1], leaves=view.elastic)
 
 
 def no_class(view: JobView, name: str) -> Note:
     """Return the Event on a priority class that does not exist."""
-    return warning("PriorityClassMissing", f"{view.name} is not queued: WorkloadPriorityClass {name} does not exist")
+    return warning(
+        "PriorityClassMissing",
+        f"{view.name} is not queued: WorkloadPriorityClass {name} does not exist",
+    )
 
 
 def _lacks(found: Workload) -> bool:

@@ -1,8 +1,9 @@
 """Parking: exactly these workers leave, and their places stay empty while the job has others above them.
 
-The operator makes every worker below `replicas` again. The webhook turns such a pod into a placeholder: it asks for
-nothing, and waits at a gate that never comes off. The core does without these workers (JobFacts.skips), and sees no
-placeholder; a worker that is parked while it runs is one that the size does not ask for.
+The operator makes every worker below `replicas` again. The webhook turns such a pod into a
+placeholder: it asks for nothing, and waits at a gate that never comes off. The core does without
+these workers (JobFacts.skips), and sees no placeholder; a worker that is parked while it runs is
+one that the size does not ask for.
 """
 
 import re
@@ -41,7 +42,9 @@ class Parked(Known):
 
 def parse(text: str) -> frozenset[int] | None:
     """Return the indices in the annotation; None if it cannot be read."""
-    found = frozenset(int(index) for index in text.split(",")) if _LIST.fullmatch(text) else frozenset()
+    found = (
+        frozenset(int(index) for index in text.split(",")) if _LIST.fullmatch(text) else frozenset()
+    )
     return found if 0 < len(found) <= MOST_PARKED else None
 
 
@@ -99,6 +102,7 @@ def _over(state: JobState, pod: Worker) -> str:
         "the job has finished": view.facts.finished,
         f"another operator manages {view.name}": bool(state.foreign),
         f"the worker is not in the annotation {PARKED} any more": pod.index not in view.facts.skips,
-        "the size asks for fewer workers": view.facts.size_known and pod.index >= view.facts.replicas,
+        "the size asks for fewer workers": view.facts.size_known
+        and pod.index >= view.facts.replicas,
     }
     return next((why for why, holds in reasons.items() if holds), "")

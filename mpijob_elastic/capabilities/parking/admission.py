@@ -1,8 +1,8 @@
 """Parking at admission: a parked worker that is made becomes a placeholder; what cannot be parked is refused; pure.
 
-A LimitRange refuses a placeholder, because that asks for 0: what is below `min` is refused, and so is a request of 0 by
-`maxLimitRequestRatio`. It does not matter if a worker names the resource: the API server refuses a pod that does not,
-or fills in a default before the webhook makes it 0.
+A LimitRange refuses a placeholder, because that asks for 0: what is below `min` is refused, and so
+is a request of 0 by `maxLimitRequestRatio`. It does not matter if a worker names the resource: the
+API server refuses a pod that does not, or fills in a default before the webhook makes it 0.
 https://github.com/kubernetes/kubernetes/blob/v1.34.1/plugin/pkg/admission/limitranger/admission.go
 """
 
@@ -27,7 +27,8 @@ from webhook.rules.optional import Admission, Lookup
 from webhook.rules.review import Refusal
 
 _FIELD = f"metadata.annotations[{PARKED}]"
-# A ResourceQuota refuses pods that do not name these, and a LimitRange puts its own where they are absent.
+# A ResourceQuota refuses pods that do not name these, and a LimitRange puts its own where they are
+# absent.
 _USUAL = ("cpu", "memory")
 
 # The others are of volume claims and images.
@@ -77,8 +78,8 @@ def _parts(spec: _Spec) -> Iterator[str]:
 class ParkingAdmission(Admission):
     """What the webhook says of it.
 
-    Where LimitRanges cannot be read, as without the right, parking is allowed with a warning: so it is with the queues
-    of Volcano, and with all else that the webhook misses.
+    Where LimitRanges cannot be read, as without the right, parking is allowed with a warning: so it
+    is with the queues of Volcano, and with all else that the webhook misses.
     """
 
     watches_within: ClassVar = {LIMIT_RANGES: limit_range}
@@ -86,7 +87,11 @@ class ParkingAdmission(Admission):
     def placeholder(self, pod: Pod, job: JobFacts) -> Patch:
         """Return what makes a parked worker hold nothing, nothing for any other pod."""
         index = names.worker_index(pod.metadata.name, job=job.metadata.name)
-        if index not in job.skips or mutate.role_of(pod, job) != names.ROLE_WORKER or pod.spec.node_name:
+        if (
+            index not in job.skips
+            or mutate.role_of(pod, job) != names.ROLE_WORKER
+            or pod.spec.node_name
+        ):
             return ()
         there = [gate.name for gate in pod.spec.scheduling_gates or ()]
         gates = [{"name": gate} for gate in dict.fromkeys((*there, names.GATE_PARKED))]
@@ -95,12 +100,20 @@ class ParkingAdmission(Admission):
             operation
             for field, found in containers.items()
             for at, container in enumerate(found or ())
-            for operation in json_patch.adding(at=f"/spec/{field}/{at}/resources", value=_nothing(container.resources))
+            for operation in json_patch.adding(
+                at=f"/spec/{field}/{at}/resources", value=_nothing(container.resources)
+            )
         )
 
-    def refusals(self, job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup) -> Iterator[Refusal]:
+    def refusals(
+        self, job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup
+    ) -> Iterator[Refusal]:
         """Yield why these workers cannot be parked; what was so before may stay."""
-        parks = not old or old.skips != new.skips or names.GATE_QUEUED in {*new.gates}.difference(old.gates)
+        parks = (
+            not old
+            or old.skips != new.skips
+            or names.GATE_QUEUED in {*new.gates}.difference(old.gates)
+        )
         before = {*_reasons_of_size(old)} if old and not parks else set()
         limits = _refusing(new, lookup) if _parks_more(new, old) else ()
         # A queue may stop a job with parked workers: that write is not refused.
@@ -116,7 +129,9 @@ class ParkingAdmission(Admission):
         if new.skips and (why := next((why for why in reasons if why not in before), "")):
             yield Refusal(field=_FIELD, message=why)
 
-    def warnings(self, _job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup) -> Iterator[str]:
+    def warnings(
+        self, _job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup
+    ) -> Iterator[str]:
         """Yield that nobody can say if the namespace takes placeholders, or that it takes no more."""
         limits, parks = _refusing(new, lookup) if new.skips else (), _parks_more(new, old)
         if limits is None and parks:
@@ -134,7 +149,11 @@ class ParkingAdmission(Admission):
 def _reasons_of_size(new: JobFacts) -> Iterator[str]:
     least = new.policy.min_replicas or 1
     if new.workers < least and new.workers < new.replicas:
-        source = f"{names.MIN_REPLICAS} ({least})" if new.policy.min_replicas else "the smallest size (1)"
+        source = (
+            f"{names.MIN_REPLICAS} ({least})"
+            if new.policy.min_replicas
+            else "the smallest size (1)"
+        )
         yield f"leaves {new.workers} of {new.replicas} workers, below {source}; park fewer, or add workers"
     if any(known.resizes for known in new.asked):
         yield "what scales this job by itself counts all workers; remove mpijob-elastic/autoscale first"

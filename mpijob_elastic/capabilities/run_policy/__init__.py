@@ -1,13 +1,13 @@
 """Run policy: fields of `spec.runPolicy` on which the operator does not act, for jobs that ask for it.
 
-[operator] A launcher pod that fails ends its job for good: Failed, with a completionTime. So the pod must not fail
-before the last attempt. The webhook lets its kubelet restart the container in place, with the kubelet's own pauses, and
-here the restarts are counted. A container that runs is never ended: while nobody counted, it may have become the
-attempt that succeeds.
+[operator] A launcher pod that fails ends its job for good: Failed, with a completionTime. So the
+pod must not fail before the last attempt. The webhook lets its kubelet restart the container in
+place, with the kubelet's own pauses, and here the restarts are counted. A container that runs is
+never ended: while nobody counted, it may have become the attempt that succeeds.
 
-[operator] pkg/apis/kubeflow/v1/types.go knows the field, its controller never reads it, and its definition keeps any
-value. We act on it for jobs with the annotation `mpijob-elastic/run-policy`, as their users may have set the field long
-ago.
+[operator] pkg/apis/kubeflow/v1/types.go knows the field, its controller never reads it, and its
+definition keeps any value. We act on it for jobs with the annotation `mpijob-elastic/run-policy`,
+as their users may have set the field long ago.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,8 +29,8 @@ from mpijob_elastic.model.policy import Annotation, Policy, Problem
 
 # On an MPIJob, written by users: asks us to act on the field.
 RUN_POLICY = f"{names.PREFIX}run-policy"
-# Their keys in a MPIJob, and the least value, None for a boolean. No number may be more than a pod's
-# activeDeadlineSeconds, an int32.
+# Their keys in a MPIJob, and the least value, None for a boolean. No number may be more than a
+# pod's activeDeadlineSeconds, an int32.
 _FIELDS = {
     "active_deadline": ("activeDeadlineSeconds", 1),
     "ttl": ("ttlSecondsAfterFinished", 0),
@@ -43,8 +43,8 @@ _FIELDS = {
 class RunPolicy(Known):
     """The fields, None where absent; in seconds.
 
-    active_deadline: what a launcher may run. ttl: what a finished job stays. backoff_limit: how often a launcher is
-    started again. suspend: the job is to wait.
+    active_deadline: what a launcher may run. ttl: what a finished job stays. backoff_limit: how
+    often a launcher is started again. suspend: the job is to wait.
     """
 
     active_deadline: int | None = None
@@ -62,16 +62,26 @@ def parse(raw: object) -> tuple[RunPolicy, list[Problem]]:
     """Return the run policy without its unusable values, and a problem for each of these."""
     given = {} if raw is None else raw
     if not isinstance(given, Mapping):
-        return RunPolicy(), [Problem(field="spec.runPolicy", value=str(raw)[:64], allowed="an object")]
+        return RunPolicy(), [
+            Problem(field="spec.runPolicy", value=str(raw)[:64], allowed="an object")
+        ]
     values: dict[str, Any] = {}
     problems = []
     for field, (key, least) in _FIELDS.items():
         value = given.get(key)
-        if isinstance(value, bool) if least is None else type(value) is int and least <= value <= MOST_INT32:
+        if (
+            isinstance(value, bool)
+            if least is None
+            else type(value) is int and least <= value <= MOST_INT32
+        ):
             values[field] = value
         elif value is not None:
-            allowed = "true or false" if least is None else f"a whole number from {least} to {MOST_INT32}"
-            problems.append(Problem(field=f"spec.runPolicy.{key}", value=str(value)[:64], allowed=allowed))
+            allowed = (
+                "true or false" if least is None else f"a whole number from {least} to {MOST_INT32}"
+            )
+            problems.append(
+                Problem(field=f"spec.runPolicy.{key}", value=str(value)[:64], allowed=allowed)
+            )
     return RunPolicy(**values), problems
 
 
@@ -79,7 +89,9 @@ def ignored(raw: object) -> list[str]:
     """Return the keys in a run policy on which we would act if the job asked for it."""
     if not isinstance(raw, Mapping):
         return []
-    return [key for key, _ in _FIELDS.values() if key in raw and (key != "suspend" or raw[key] is True)]
+    return [
+        key for key, _ in _FIELDS.values() if key in raw and (key != "suspend" or raw[key] is True)
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +125,10 @@ class Runs(Capability):
         asked = view.facts.of(RunPolicy) or RunPolicy()
         if asked.suspend:
             patch = '{"spec": {"runPolicy": {"suspend": false}}}'
-            yield Stop(why="spec.runPolicy.suspend", ends_by=f"patch mpijob {view.name} --type=merge -p '{patch}'")
+            yield Stop(
+                why="spec.runPolicy.suspend",
+                ends_by=f"patch mpijob {view.name} --type=merge -p '{patch}'",
+            )
         if asked.backoff_limit and (end := _end(view, asked.backoff_limit)):
             yield end
 

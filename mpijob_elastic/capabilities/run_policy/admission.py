@@ -19,8 +19,9 @@ class RunPolicyAdmission(Admission):
     def patched(self, pod: Pod, job: JobFacts) -> Patch:
         """Return a patch that gives the operator's launcher what its job's run policy asks for, elastic or not.
 
-        A deadline of its own comes first. [operator] A launcher that its kubelet ends for a deadline fails the job:
-        Failed, reason DeadlineExceeded. One that may fail and be tried again is restarted in place.
+        A deadline of its own comes first. [operator] A launcher that its kubelet ends for a
+        deadline fails the job: Failed, reason DeadlineExceeded. One that may fail and be tried
+        again is restarted in place.
         """
         asked, spec = job.of(RunPolicy), pod.spec
         is_operators = pod.metadata.labels.get(names.LABEL_GROUP_NAME) == names.GROUP

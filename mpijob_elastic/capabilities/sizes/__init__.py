@@ -1,7 +1,7 @@
 """Sizes: only those that make sense, because a batch has to be divided, or a ring wants powers of two.
 
-The annotation says which: "2,4,8", or "*4" for multiples of 4. The core keeps to them (JobFacts.sizes): it publishes no
-others, but for what a loss leaves.
+The annotation says which: "2,4,8", or "*4" for multiples of 4. The core keeps to them
+(JobFacts.sizes): it publishes no others, but for what a loss leaves.
 """
 
 import re
@@ -57,13 +57,17 @@ def parse(text: str) -> Sequence[int] | None:
 
 
 _ANNOTATION = Annotation(
-    SIZES, parse, f'"2,4,8" (these; at most {MOST_LISTED}, each from 1 to {MOST_WORKERS}) or "*4" (multiples of 4)'
+    SIZES,
+    parse,
+    f'"2,4,8" (these; at most {MOST_LISTED}, each from 1 to {MOST_WORKERS}) or "*4" (multiples of 4)',
 )
 
 
 def near(job: JobFacts, size: int) -> str:
     """Return the neighbours of a size that a job may not have, in words."""
-    return " or ".join(str(other) for other in (job.size_at_most(size), job.size_at_least(size)) if other)
+    return " or ".join(
+        str(other) for other in (job.size_at_most(size), job.size_at_least(size)) if other
+    )
 
 
 class Sizes(Capability):
@@ -93,7 +97,10 @@ class Sizes(Capability):
     def notes(self, state: JobState) -> Iterable[Note]:
         """Yield that the size which is asked for is another: the webhook was away."""
         job, asked = state.view.facts, state.view.facts.of(Allowed)
-        if not (asked and state.view.elastic and job.sizes and job.replicas) or job.workers in job.sizes:
+        if (
+            not (asked and state.view.elastic and job.sizes and job.replicas)
+            or job.workers in job.sizes
+        ):
             return
         most = job.size_at_most(job.workers)
         trains = f"only {most} of them train" if most else "all of them train"

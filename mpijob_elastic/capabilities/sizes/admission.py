@@ -1,7 +1,7 @@
 """Sizes at admission: others are refused, and what an HPA asks for is rounded.
 
-An HPA computes any size and asks for it again and again, so it gets the next larger one: a load has one size at which
-the job rests, whichever it had before.
+An HPA computes any size and asks for it again and again, so it gets the next larger one: a load has
+one size at which the job rests, whichever it had before.
 """
 
 from collections.abc import Iterator
@@ -15,18 +15,27 @@ from webhook.rules.review import Refusal
 
 # kube-controller-manager's HPA controller, with a credential of its own and without
 # (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#controller-roles).
-SCALERS = frozenset({"system:serviceaccount:kube-system:horizontal-pod-autoscaler", "system:kube-controller-manager"})
+SCALERS = frozenset(
+    {
+        "system:serviceaccount:kube-system:horizontal-pod-autoscaler",
+        "system:kube-controller-manager",
+    }
+)
 
 
 class SizesAdmission(Admission):
     """What the webhook says of sizes."""
 
-    def refusals(self, _job: MPIJob, new: JobFacts, old: JobFacts | None, _lookup: Lookup) -> Iterator[Refusal]:
+    def refusals(
+        self, _job: MPIJob, new: JobFacts, old: JobFacts | None, _lookup: Lookup
+    ) -> Iterator[Refusal]:
         """Yield that an edit asks for a size which is not allowed; one that was there before may stay."""
         if old is None or (old.workers, old.sizes) != (new.workers, new.sizes):
             yield from self.scale_refusals(new, new.workers, field=size.REPLICAS_FIELD)
 
-    def scale_refusals(self, job: JobFacts, replicas: int, *, field: str = size.SCALE_FIELD) -> Iterator[Refusal]:
+    def scale_refusals(
+        self, job: JobFacts, replicas: int, *, field: str = size.SCALE_FIELD
+    ) -> Iterator[Refusal]:
         """Yield that a size is not allowed, with its neighbours."""
         asked = job.of(Allowed)
         if not asked or not job.sizes or replicas in job.sizes or size.excess(replicas, job):

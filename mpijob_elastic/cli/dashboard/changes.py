@@ -1,7 +1,7 @@
 """Change the job that is shown, as the commands do: their checks, words and progress.
 
-A change is asked for twice. The first time it is only tried, and the words say what it would do; it is done once these
-words come back, and still hold.
+A change is asked for twice. The first time it is only tried, and the words say what it would do; it
+is done once these words come back, and still hold.
 """
 
 from collections.abc import Callable, Mapping
@@ -67,7 +67,10 @@ async def may(client: ApiReader, key: Key) -> bool:
 
 
 async def make(client: ApiWriter, key: Key, asked: Asked, channel: Channel) -> None:
-    """Send what a change would do; or make it, and send how far it is. Raises `errors.KubeError`."""
+    """Send what a change would do; or make it, and send how far it is.
+
+    Raises `errors.KubeError`.
+    """
     decide = _DECIDE[asked.change](asked.number)
     if not asked.confirmed:
         _, found = await change.written(client, *key, decide, dry_run=True)

@@ -2,14 +2,16 @@
 
 Everything else that runs in the same browser, or on this machine, may try:
 
-- Host must name this machine itself: another name that leads to 127.0.0.1 (DNS rebinding) is refused. Any port, because
-  `ssh -L` may change it.
-- Origin and Sec-Fetch-Site, where a browser sends them, must say that our own page asks. Any page may lead to ours, as
-  the private file does: that sends no token, and opens a tab of its own. A write must name its Origin.
+- Host must name this machine itself: another name that leads to 127.0.0.1 (DNS rebinding) is
+  refused. Any port, because `ssh -L` may change it.
+- Origin and Sec-Fetch-Site, where a browser sends them, must say that our own page asks. Any page
+  may lead to ours, as the private file does: that sends no token, and opens a tab of its own. A
+  write must name its Origin.
 - Data needs the token, in a header. No cookie: browsers send cookies to every port of a host.
 
-Everybody on a machine may list the arguments of processes, so the browser gets the path of a private file, which leads
-to the page. The token is in the URL's fragment, which no browser sends to a server.
+Everybody on a machine may list the arguments of processes, so the browser gets the path of a
+private file, which leads to the page. The token is in the URL's fragment, which no browser sends to
+a server.
 """
 
 import hmac
@@ -57,7 +59,10 @@ def foreign(headers: Mapping[str, str], *, writes: bool = False) -> str:
     if _name(f"//{host}") not in LOCAL:
         return "this page answers to localhost, 127.0.0.1 and [::1] only"
     origin = headers.get("Origin", "" if writes else f"http://{host}")
-    leads = not writes and (headers.get("Sec-Fetch-Mode"), headers.get("Sec-Fetch-Dest")) == ("navigate", "document")
+    leads = not writes and (headers.get("Sec-Fetch-Mode"), headers.get("Sec-Fetch-Dest")) == (
+        "navigate",
+        "document",
+    )
     is_own = leads or headers.get("Sec-Fetch-Site", "none") in OWN_SITES
     return "" if is_own and origin == f"http://{host}" else "another page asks"
 
@@ -86,7 +91,9 @@ def redirect(url: str) -> Iterator[Path]:
 
 def open_browser(file: Path) -> bool:
     """Open the file; return whether there is a browser with a screen."""
-    has_screen = sys.platform in {"darwin", "win32"} or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    has_screen = sys.platform in {"darwin", "win32"} or any(
+        map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))
+    )
     return has_screen and webbrowser.open(file.as_uri())
 
 

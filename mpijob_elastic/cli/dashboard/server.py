@@ -23,14 +23,22 @@ from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.telemetry.terminal import say
 
 PAGE = Path(__file__).parent / "page"
-TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+TYPES = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
 # What Kubernetes allows as a name, so that nothing else gets into a path of its API.
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 async def dashboard(where: Where, *, job: str | None, port: int, browser: bool) -> None:
-    """Show the page until SIGTERM or Ctrl-C. Raises `errors.KubeError`, and OSError where the port is taken."""
+    """Show the page until SIGTERM or Ctrl-C.
+
+    Raises `errors.KubeError`, and OSError where the port is taken.
+    """
     logging.getLogger("mpijob_elastic").setLevel(logging.ERROR)  # the page itself says what is lost
     async with reached(where) as (client, namespace):
         if job:
@@ -43,7 +51,10 @@ async def dashboard(where: Where, *, job: str | None, port: int, browser: bool) 
                 if browser and guard.open_browser(file):
                     say(f"The page is open in your browser, at {address}, until Ctrl-C.")
                 else:
-                    say(f"Open {url}", "It is served until Ctrl-C. The link lets others act with your rights: keep it.")
+                    say(
+                        f"Open {url}",
+                        "It is served until Ctrl-C. The link lets others act with your rights: keep it.",
+                    )
                 await _until_stopped(used, file)
 
 
@@ -59,7 +70,12 @@ async def _until_stopped(used: asyncio.Event, file: Path) -> None:
 
 @asynccontextmanager
 async def serving(
-    client: ApiWriter, namespace: str | None, *, token: str, port: int = 0, used: asyncio.Event | None = None
+    client: ApiWriter,
+    namespace: str | None,
+    *,
+    token: str,
+    port: int = 0,
+    used: asyncio.Event | None = None,
 ) -> AsyncIterator[str]:
     """Serve, and give the address. namespace: whose jobs, None for all. used: set by the first who has the token."""
 
@@ -75,15 +91,21 @@ async def serving(
 
     async def all_jobs(request: web.Request) -> web.StreamResponse:
         selection = Selection(namespace=namespace)
-        return await _stream(request, client, namespace, lambda channel: streams.of_all(client, selection, channel))
+        return await _stream(
+            request, client, namespace, lambda channel: streams.of_all(client, selection, channel)
+        )
 
     async def one_job(request: web.Request) -> web.StreamResponse:
         key = _key(request)
-        return await _stream(request, client, namespace, lambda channel: _shown(client, key, channel))
+        return await _stream(
+            request, client, namespace, lambda channel: _shown(client, key, channel)
+        )
 
     async def change(request: web.Request) -> web.StreamResponse:
         key, asked = _key(request), await changes.requested(request)
-        return await _stream(request, client, namespace, lambda channel: changes.make(client, key, asked, channel))
+        return await _stream(
+            request, client, namespace, lambda channel: changes.make(client, key, asked, channel)
+        )
 
     application = web.Application(middlewares=[guarded], client_max_size=changes.LARGEST)
     application.on_response_prepare.append(_secure)
@@ -91,8 +113,12 @@ async def serving(
     application.router.add_get("/api/jobs/{namespace}/{name}", one_job)
     application.router.add_post("/api/jobs/{namespace}/{name}/change", change)
     for file in PAGE.iterdir():
-        application.router.add_get("/" if file.name == "index.html" else f"/{file.name}", _sends(file))
-    runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
+        application.router.add_get(
+            "/" if file.name == "index.html" else f"/{file.name}", _sends(file)
+        )
+    runner = web.AppRunner(
+        application, access_log=None, handler_cancellation=True, shutdown_timeout=0.1
+    )
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", port).start()
@@ -127,7 +153,10 @@ def _sends(file: Path) -> Handler:
 
 
 async def _stream(
-    request: web.Request, client: ApiReader, namespace: str | None, run: Callable[[Channel], Coroutine[Any, Any, None]]
+    request: web.Request,
+    client: ApiReader,
+    namespace: str | None,
+    run: Callable[[Channel], Coroutine[Any, Any, None]],
 ) -> web.StreamResponse:
     """Send what `run` puts into its channel until the reader leaves or `run` fails, which is told."""
     response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
@@ -153,4 +182,10 @@ def _words(done: asyncio.Task[None]) -> str:
     error = None if done.cancelled() else done.exception()
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return str(error) if isinstance(error, errors.KubeError) else f"{type(error).__name__}: {error}" if error else ""
+    return (
+        str(error)
+        if isinstance(error, errors.KubeError)
+        else f"{type(error).__name__}: {error}"
+        if error
+        else ""
+    )

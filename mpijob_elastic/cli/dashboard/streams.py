@@ -1,6 +1,7 @@
 """What the page is sent while it is open: the JSON of `get`, `explain` and `history`, Events, the log's last lines.
 
-A stream has watches of its own, and ends with them. It looks into pods by exec only for the job that is shown.
+A stream has watches of its own, and ends with them. It looks into pods by exec only for the job
+that is shown.
 """
 
 import asyncio
@@ -30,8 +31,9 @@ from mpijob_elastic.model.kubexec import Exec
 
 # Seconds after which an empty line shows that a stream lives.
 HEARTBEAT = 2.0
-# Seconds between batches of changed jobs; between checks of the API server, reads of the log, and explanations at rest
-# (deadlines pass without a change); between looks by exec; the least between two explanations.
+# Seconds between batches of changed jobs; between checks of the API server, reads of the log, and
+# explanations at rest (deadlines pass without a change); between looks by exec; the least between
+# two explanations.
 BATCH = 0.2
 AGAIN = 5.0
 LOOK_AGAIN = 30.0
@@ -47,9 +49,12 @@ _NOT_YET = Look(error=f"exec looks into it within {LOOK_AGAIN:.0f} s")
 
 
 class Channel:
-    """Parts to send, by name. Only the newest value of each is kept, so that a slow reader costs no memory.
+    """Parts to send, by name.
 
-    A line is `{"part": ..., "value": ...}`. A line that repeats the last one of its part is not sent.
+    Only the newest value of each is kept, so that a slow reader costs no memory.
+
+    A line is `{"part": ..., "value": ...}`. A line that repeats the last one of its part is not
+    sent.
     """
 
     def __init__(self) -> None:
@@ -82,12 +87,16 @@ class Channel:
             due, self._due = self._due, {}
             self._sent |= due
             yield b"".join(
-                b'{"part":%b,"value":%b}\n' % (msgspec.json.encode(part), line) for part, line in due.items()
+                b'{"part":%b,"value":%b}\n' % (msgspec.json.encode(part), line)
+                for part, line in due.items()
             )
 
 
 async def of_all(client: ApiReader, selection: Selection, channel: Channel) -> NoReturn:
-    """Send every selected job: its report and what keeps workers from training. Raises `errors.KubeError`."""
+    """Send every selected job: its report and what keeps workers from training.
+
+    Raises `errors.KubeError`.
+    """
     await jobs(client, selection)  # raises what the user should know
     for source in (selection.pods, selection.configs):
         await client.get(source.resource.path(selection.namespace), query={"limit": "1"})
@@ -120,18 +129,31 @@ def _row(snapshot: Snapshot | None) -> object:
 def _troubles(findings: tuple[Finding, ...]) -> Iterator[Finding]:
     """Yield the first finding of each cause that somebody should know, the wrong ones first."""
     for level in (Level.WRONG, Level.WAITING):
-        of_cause = {finding.cause: finding for finding in reversed(findings) if finding.level is level}
+        of_cause = {
+            finding.cause: finding for finding in reversed(findings) if finding.level is level
+        }
         yield from reversed(of_cause.values())
 
 
 async def of_job(client: ApiReader, key: Key, channel: Channel) -> NoReturn:
-    """Send a job: report, explanation, history, Events, log. Raises NoSuchJob and other `errors.KubeError`."""
+    """Send a job: report, explanation, history, Events, log.
+
+    Raises NoSuchJob and other `errors.KubeError`.
+    """
     namespace, name = key
     first = await fetch_job(client, namespace, name)
     selection = Selection(namespace=namespace, job=name)
-    async with Live(client, selection, with_role=first.role_readable) as live, asyncio.TaskGroup() as group:
+    async with (
+        Live(client, selection, with_role=first.role_readable) as live,
+        asyncio.TaskGroup() as group,
+    ):
         shown = _Job(client, live, key, channel)
-        for work in (_check(client, channel), shown.explain(), shown.read_log(), shown.follow_events()):
+        for work in (
+            _check(client, channel),
+            shown.explain(),
+            shown.read_log(),
+            shown.follow_events(),
+        ):
             group.create_task(work)
         await shown.follow()
     raise AssertionError("endless")
@@ -174,7 +196,9 @@ class _Job:
             self._changed.clear()
             if snapshot := self._live.snapshot(self._key):
                 try:
-                    self._asked = await explain.ask(self._client, snapshot, self._look(snapshot.view), look=False)
+                    self._asked = await explain.ask(
+                        self._client, snapshot, self._look(snapshot.view), look=False
+                    )
                 except errors.KubeError as error:
                     self._channel.put("lost", str(error))
                 self._show()
@@ -237,7 +261,11 @@ class _Job:
             await cache.synced.wait()
             while True:
                 changed.clear()
-                mine = sorted(filter(self._is_mine, cache.store.values()), key=lambda event: event.at, reverse=True)
+                mine = sorted(
+                    filter(self._is_mine, cache.store.values()),
+                    key=lambda event: event.at,
+                    reverse=True,
+                )
                 self._channel.put("events", {"items": list(map(_event, mine[:MOST_EVENTS]))})
                 await changed.wait()
                 await asyncio.sleep(BATCH)

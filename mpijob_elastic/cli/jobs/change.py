@@ -1,7 +1,10 @@
-"""Change a job: try the write as a dry run, write, wait, and say how it ended. One way for all commands that do.
+"""Change a job: try the write as a dry run, write, wait, and say how it ended.
 
-A write holds for the version of the job that was read. Where only something else has changed since, such as its status,
-the job is read again; where what is to be written depends on the change, the command is refused.
+One way for all commands that do.
+
+A write holds for the version of the job that was read. Where only something else has changed since,
+such as its status, the job is read again; where what is to be written depends on the change, the
+command is refused.
 """
 
 import asyncio
@@ -70,7 +73,9 @@ async def change(where: Where, job: str, decide: Decide, patience: Patience) -> 
         return await made(client, namespace, job, decide, patience)
 
 
-async def made(client: ApiWriter, namespace: str | None, job: str, decide: Decide, patience: Patience) -> Exit:
+async def made(
+    client: ApiWriter, namespace: str | None, job: str, decide: Decide, patience: Patience
+) -> Exit:
     """Change a job by a client that is there, and wait. Raises `errors.KubeError`."""
     snapshot, asked = await written(client, namespace, job, decide)
     view = snapshot.view
@@ -81,19 +86,28 @@ async def made(client: ApiWriter, namespace: str | None, job: str, decide: Decid
     try:
         end, lines = await followed(client, snapshot, asked, patience)
     except asyncio.CancelledError:
-        say(f"Interrupted. Nothing is undone, the change goes on: `{command('watch', view)}` shows it.", err=True)
+        say(
+            f"Interrupted. Nothing is undone, the change goes on: `{command('watch', view)}` shows it.",
+            err=True,
+        )
         raise
     say(*lines, err=end is Exit.NOT_KNOWN)
     return end
 
 
 async def followed(
-    client: ApiWriter, snapshot: Snapshot, asked: Change, patience: Patience, show: Show | None = None
+    client: ApiWriter,
+    snapshot: Snapshot,
+    asked: Change,
+    patience: Patience,
+    show: Show | None = None,
 ) -> tuple[Exit, list[str]]:
     """Wait for the end of a change, and return how it ended, in words too. show: see `wait`."""
     view = snapshot.view
     before = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
-    end = await wait(client, snapshot, asked.goal, seconds=patience.seconds, look=patience.look, show=show)
+    end = await wait(
+        client, snapshot, asked.goal, seconds=patience.seconds, look=patience.look, show=show
+    )
     late = phrases.duration(patience.seconds)
     looks = f"the change goes on, and `{command('watch', view)}` shows it"
     if end is None:
@@ -101,7 +115,11 @@ async def followed(
     progress, seen = end
     await asyncio.sleep(_TOLD_WITHIN)
     after = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
-    told = [message for name, (reason, message) in after.items() if name not in before and reason in _OTHERWISE]
+    told = [
+        message
+        for name, (reason, message) in after.items()
+        if name not in before and reason in _OTHERWISE
+    ]
     if not (progress.done or progress.otherwise):
         found = await explain.explained(client, seen.snapshot, look=patience.look)
         wrong = [worker for worker in found.workers if worker.cause.level not in THERE]
@@ -143,7 +161,9 @@ async def refuse_unknown(client: ApiWriter, view: JobView, key: str, *, then: st
     """Raise Refused where no webhook knows an annotation: it does if it refuses a bad value of it."""
     path, query = MPI_JOBS.path(view.namespace, view.name), {**MANAGER, "dryRun": "All"}
     try:
-        await client.patch_object(path, body=annotated(key, "?"), content_type=MERGE_PATCH, query=query)
+        await client.patch_object(
+            path, body=annotated(key, "?"), content_type=MERGE_PATCH, query=query
+        )
     except errors.ApiError as error:
         if "admission webhook" not in error.message:
             raise
@@ -183,7 +203,10 @@ def agreed(decide: Decide, says: str, *, since: str) -> Decide:
 async def written(
     client: ApiWriter, namespace: str | None, job: str, decide: Decide, *, dry_run: bool = False
 ) -> tuple[Snapshot, Change]:
-    """Write the change, and return the job as it was before. Raises Refused where it changes meanwhile."""
+    """Write the change, and return the job as it was before.
+
+    Raises Refused where it changes meanwhile.
+    """
     asked = None
     for _ in range(ATTEMPTS):
         snapshot = await fetch_job(client, namespace, job)
@@ -194,15 +217,21 @@ async def written(
             if asked.patch is not None:
                 await _write(client, snapshot.view, asked.patch, dry_run=dry_run)
             return snapshot, asked
-    raise Refused(f"somebody else changes {job} at the same time; nothing was written, so try again")
+    raise Refused(
+        f"somebody else changes {job} at the same time; nothing was written, so try again"
+    )
 
 
-async def _write(client: ApiWriter, view: JobView, patch: Mapping[str, Mapping[str, object]], *, dry_run: bool) -> None:
+async def _write(
+    client: ApiWriter, view: JobView, patch: Mapping[str, Mapping[str, object]], *, dry_run: bool
+) -> None:
     """Write a change, after a dry run of it; or do that alone."""
     version = {"uid": view.ref.uid, "resourceVersion": view.ref.resource_version}
     body = {**patch, "metadata": {**patch.get("metadata", {}), **version}}
     path = MPI_JOBS.path(view.namespace, view.name)
-    await client.patch_object(path, body=body, content_type=MERGE_PATCH, query={**MANAGER, "dryRun": "All"})
+    await client.patch_object(
+        path, body=body, content_type=MERGE_PATCH, query={**MANAGER, "dryRun": "All"}
+    )
     if dry_run:
         return
     try:
@@ -211,7 +240,12 @@ async def _write(client: ApiWriter, view: JobView, patch: Mapping[str, Mapping[s
         if not errors.may_pass(error):
             raise
         shows = f"`{command('get', view)}` shows it"
-        raise errors.Unreachable(f"{error}; whether {view.name} was changed is not known: {shows}") from error
+        raise errors.Unreachable(
+            f"{error}; whether {view.name} was changed is not known: {shows}"
+        ) from error
     except asyncio.CancelledError:
-        say(f"Interrupted. Whether {view.name} was changed is not known: `{command('get', view)}` shows it.", err=True)
+        say(
+            f"Interrupted. Whether {view.name} was changed is not known: `{command('get', view)}` shows it.",
+            err=True,
+        )
         raise

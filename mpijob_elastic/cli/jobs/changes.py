@@ -1,8 +1,8 @@
 """The changes that `scaleout`, `scalein`, `suspend` and `resume` make of a job, and what each waits for.
 
-Workers that are named leave by the annotation `parked`, unless they are the last: then a smaller size does it. Named in
-a scale-out, they come back. Only a scale-in takes a node: a placeholder has none, and the scheduler chooses where a
-parked worker comes back.
+Workers that are named leave by the annotation `parked`, unless they are the last: then a smaller
+size does it. Named in a scale-out, they come back. Only a scale-in takes a node: a placeholder has
+none, and the scheduler chooses where a parked worker comes back.
 """
 
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,11 @@ def sized(asked: Asked, *, waits: bool) -> Decide:
         _refuse_direction(view, size, grows=grows)
         holds = state.wishes.stop or state.wishes.held.get(names.launcher(view.name))
         if holds and waits:
-            how = f"is suspended by {holds}" if state.wishes.stop else f"does not run yet, because {holds}"
+            how = (
+                f"is suspended by {holds}"
+                if state.wishes.stop
+                else f"does not run yet, because {holds}"
+            )
             raise Refused(f"{view.name} {how}; with --no-wait the size is set for its start")
         if owner := await size_owner(client, snapshot):
             raise Refused(owner)
@@ -77,7 +81,10 @@ def sized(asked: Asked, *, waits: bool) -> Decide:
             replicas, parked = facts.shrunk(these or list(view.wanted)[size:])
         if parked.difference(view.skips):
             await refuse_unknown(
-                client, view, capabilities.PARKED, then="the operator would create these workers again"
+                client,
+                view,
+                capabilities.PARKED,
+                then="the operator would create these workers again",
             )
         return _change(view, size, replicas, parked, grows=grows)
 
@@ -89,7 +96,9 @@ async def suspending(client: ApiWriter, snapshot: Snapshot) -> Change:
     view, key = snapshot.view, capabilities.SUSPEND
     refuse_unless_ours(snapshot, elastic=view.facts.elastic)
     await refuse_unknown(client, view, key, then=f"{view.name} would start again at once")
-    says = f"{view.name} is being suspended: its workers drain, and training ends until it is resumed"
+    says = (
+        f"{view.name} is being suspended: its workers drain, and training ends until it is resumed"
+    )
     return Change(patch=annotated(key, "true"), says=says, goal=waiting.stops, ended=_suspended)
 
 
@@ -99,7 +108,9 @@ async def resuming(_: ApiWriter, snapshot: Snapshot) -> Change:
     state = refuse_unless_ours(snapshot, elastic=view.facts.elastic)
     return Change(
         patch=annotated(capabilities.SUSPEND, None) if state.wishes.stop else None,
-        says=f"{view.name} is being resumed" if state.wishes.stop else f"{view.name} is not suspended",
+        says=f"{view.name} is being resumed"
+        if state.wishes.stop
+        else f"{view.name} is not suspended",
         goal=partial(waiting.trains, size=view.replicas),
         ended=_trains,
     )
@@ -109,9 +120,7 @@ def _trains(seen: Seen) -> str:
     """Say that all workers train, as far as that is known."""
     view, found = seen.snapshot.view, seen.found
     if found.training is None:
-        return (
-            f"{view.name} has {workers(view.replicas)}, all listed. Whether they train is not known: {found.not_known}."
-        )
+        return f"{view.name} has {workers(view.replicas)}, all listed. Whether they train is not known: {found.not_known}."
     return f"{view.name} has {workers(view.replicas)}, and a rank runs in each."
 
 
@@ -123,14 +132,21 @@ def _suspended(seen: Seen) -> str:
 def _refuse_direction(view: JobView, size: int, *, grows: bool) -> None:
     other = "scalein" if grows else "scaleout"
     if size < 1:
-        instead = f"`{command('suspend', view)}` stops the job, and `{command('delete', view)}` ends it"
+        instead = (
+            f"`{command('suspend', view)}` stops the job, and `{command('delete', view)}` ends it"
+        )
         raise Refused(f"{view.name} has {workers(view.replicas)}, and one has to stay: {instead}")
     if (size < view.replicas) if grows else (size > view.replicas):
-        raise Refused(f"{view.name} has {workers(view.replicas)}: `{command(other, view, f'--to {size}')}` does that")
+        raise Refused(
+            f"{view.name} has {workers(view.replicas)}: `{command(other, view, f'--to {size}')}` does that"
+        )
 
 
 def _named(snapshot: Snapshot, asked: Asked) -> frozenset[int]:
-    """Return the workers that are named. Raises Refused where a name says nothing, or --count another number."""
+    """Return the workers that are named.
+
+    Raises Refused where a name says nothing, or --count another number.
+    """
     view = snapshot.view
     pods = {worker_pod(snapshot.job, pod) for pod in asked.pods}
     for node in asked.nodes:
@@ -147,9 +163,13 @@ def _named(snapshot: Snapshot, asked: Asked) -> frozenset[int]:
     return frozenset(indices.values())
 
 
-def _change(view: JobView, size: int, replicas: int, parked: frozenset[int], *, grows: bool) -> Change:
+def _change(
+    view: JobView, size: int, replicas: int, parked: frozenset[int], *, grows: bool
+) -> Change:
     before, is_so = frozenset(view.skips), size == view.replicas
-    patch: dict[str, Mapping[str, object]] = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}}
+    patch: dict[str, Mapping[str, object]] = {
+        "spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}
+    }
     if parked != before:
         patch |= annotated(capabilities.PARKED, ",".join(map(str, sorted(parked))) or None)
     surplus = sum(worker.index >= replicas or worker.index in parked for worker in view.workers)
@@ -159,6 +179,8 @@ def _change(view: JobView, size: int, replicas: int, parked: frozenset[int], *, 
     return Change(
         patch=None if is_so else patch,
         says=f"{view.name} is to have {workers(size)} already" if is_so else f"{grown}{what}",
-        goal=partial(waiting.trains, size=size) if grows else partial(waiting.shrinks, size=size, leaving=surplus),
+        goal=partial(waiting.trains, size=size)
+        if grows
+        else partial(waiting.shrinks, size=size, leaving=surplus),
         ended=_trains if grows else lambda _: f"{view.name} has {workers(size)}; {surplus} left.",
     )

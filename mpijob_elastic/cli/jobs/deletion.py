@@ -34,9 +34,16 @@ async def delete(where: Where, job: str, *, yes: bool) -> Exit:
 
 
 async def prune(where: Where, *, yes: bool, dry_run: bool) -> Exit:
-    """Delete all jobs that have finished; list them and ask before, unless `yes`. Raises `errors.KubeError`."""
+    """Delete all jobs that have finished; list them and ask before, unless `yes`.
+
+    Raises `errors.KubeError`.
+    """
     async with reached(where) as (client, namespace):
-        over = [found for found in await snapshot.fetch(client, Selection(namespace=namespace)) if _is_over(found)]
+        over = [
+            found
+            for found in await snapshot.fetch(client, Selection(namespace=namespace))
+            if _is_over(found)
+        ]
         if not over:
             say(f"No finished MPIJobs{snapshot.in_words(namespace)}.", err=True)
             return Exit.DONE
@@ -52,7 +59,11 @@ async def prune(where: Where, *, yes: bool, dry_run: bool) -> Exit:
 def _is_over(found: Snapshot) -> bool:
     """Tell whether a job has ended for good, and nobody needs it any more."""
     facts = found.view.facts
-    return facts.finished and not facts.deleting and not derive(found.view, now=time.time()).wishes.keeps
+    return (
+        facts.finished
+        and not facts.deleting
+        and not derive(found.view, now=time.time()).wishes.keeps
+    )
 
 
 def _row(found: Snapshot) -> tuple[str, ...]:
@@ -68,10 +79,15 @@ async def _delete(client: ApiWriter, chosen: Sequence[Snapshot], *, at_version: 
     for options in ({"dryRun": ["All"]}, {}):
         for found in chosen:
             ref = found.view.ref
-            path, version = MPI_JOBS.path(ref.namespace, ref.name), ref.resource_version if at_version else None
+            path, version = (
+                MPI_JOBS.path(ref.namespace, ref.name),
+                ref.resource_version if at_version else None,
+            )
             outcome = "deleted"
             try:
-                await client.delete_object(path, uid=ref.uid, resource_version=version, options=options)
+                await client.delete_object(
+                    path, uid=ref.uid, resource_version=version, options=options
+                )
             except errors.NotFound:
                 outcome = "was deleted already"
             except errors.Conflict:
@@ -84,7 +100,10 @@ async def _delete(client: ApiWriter, chosen: Sequence[Snapshot], *, at_version: 
 def _ask(question: str) -> bool:
     """Ask on the terminal whether to go on."""
     if not sys.stdin.isatty():
-        say("mpijob-elastic: there is no terminal to ask on, so nothing was deleted; give --yes", err=True)
+        say(
+            "mpijob-elastic: there is no terminal to ask on, so nothing was deleted; give --yes",
+            err=True,
+        )
         raise typer.Exit(Exit.USAGE)
     # asyncio's own handler would let the question wait for an answer.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)

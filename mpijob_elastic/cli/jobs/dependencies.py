@@ -73,7 +73,9 @@ async def lease(client: ApiReader, namespace: str) -> LeaseObject | None:
     return await _read(client, LEASES.path(namespace, names.LEASE), _LEASE.decode, missing=none)
 
 
-async def controller_trouble(read: Callable[[], Awaitable[LeaseObject | None]], *, namespace: str, now: float) -> str:
+async def controller_trouble(
+    read: Callable[[], Awaitable[LeaseObject | None]], *, namespace: str, now: float
+) -> str:
     """Return why no controller is at work, "" if a controller is or if nobody knows; `read` returns the Lease.
 
     A Lease that looks old is read once more, because the clock of this machine may be wrong.
@@ -120,14 +122,24 @@ async def surplus(client: ApiReader, view: JobView) -> dict[str, float]:
 
     The controller deletes such a worker at once, so a list hardly ever shows one.
     """
-    query = {"labelSelector": names.worker_selector(view.name), "watch": "true", "timeoutSeconds": "1"}
+    query = {
+        "labelSelector": names.worker_selector(view.name),
+        "watch": "true",
+        "timeoutSeconds": "1",
+    }
     found = {}
     with suppress(errors.KubeError, msgspec.DecodeError):
-        async with client.stream(PODS.path(view.namespace), query=query, silence=RENEWED_WITHIN) as lines:
+        async with client.stream(
+            PODS.path(view.namespace), query=query, silence=RENEWED_WITHIN
+        ) as lines:
             async for line in lines:
                 pod = facts_pod.read(wire.read_line(line).object)
                 index = names.worker_index(pod.metadata.name, job=view.name)
-                if index is not None and index not in view.wanted and pod.metadata.job_uid == view.ref.uid:
+                if (
+                    index is not None
+                    and index not in view.wanted
+                    and pod.metadata.job_uid == view.ref.uid
+                ):
                     found[pod.metadata.name] = pod.created_at
     return found
 
@@ -137,9 +149,15 @@ async def threats(client: ApiReader, pods: Iterable[PodFacts]) -> dict[str, str]
     chosen = [pod for pod in pods if pod.node][:MOST]
     node_names = {pod.node for pod in chosen}
     read = reading(capabilities.node_signs())
-    found = await asyncio.gather(*(_read(client, NODES.path(name=node), read) for node in node_names))
+    found = await asyncio.gather(
+        *(_read(client, NODES.path(name=node), read) for node in node_names)
+    )
     nodes = dict(zip(node_names, found, strict=True))
-    said = {pod.metadata.name: node.threat(pod.tolerations) for pod in chosen if (node := nodes[pod.node])}
+    said = {
+        pod.metadata.name: node.threat(pod.tolerations)
+        for pod in chosen
+        if (node := nodes[pod.node])
+    }
     return {name: threat for name, threat in said.items() if threat}
 
 
@@ -156,12 +174,16 @@ async def _events(client: ApiReader, namespace: str, uid: str) -> list[Event] | 
     """Return the warnings on an object, None if they cannot be listed."""
     selector = f"involvedObject.uid={uid},type=Warning"
     try:
-        return await list_objects(client, EVENTS.path(namespace), read_event, query={"fieldSelector": selector})
+        return await list_objects(
+            client, EVENTS.path(namespace), read_event, query={"fieldSelector": selector}
+        )
     except errors.KubeError:
         return None
 
 
-async def _read(client: ApiReader, path: str, decode: Callable[[bytes], T], *, missing: T | None = None) -> T | None:
+async def _read(
+    client: ApiReader, path: str, decode: Callable[[bytes], T], *, missing: T | None = None
+) -> T | None:
     """Return an object, `missing` where it does not exist, None where it cannot be read."""
     try:
         return decode(await client.get(path))

@@ -1,7 +1,8 @@
 """Look into pods by exec, with the user's own rights: processes in workers; frozen execs and ranks in the launcher.
 
-The looks are bounded in number and time; an error is part of the answer. Horovod puts HOROVOD_RANK into the command
-line of each process that holds a rank. Only that number and the pod are printed, because the rest may hold secrets.
+The looks are bounded in number and time; an error is part of the answer. Horovod puts HOROVOD_RANK
+into the command line of each process that holds a rank. Only that number and the pod are printed,
+because the rest may hold secrets.
 """
 
 import asyncio
@@ -44,8 +45,8 @@ SCRIPT = (
 done
 """
 )
-# Prints which process holds which rank. As act/launcher_execs, for the same shells: a controller's look, which the
-# guard allows, shows no ranks.
+# Prints which process holds which rank. As act/launcher_execs, for the same shells: a controller's
+# look, which the guard allows, shows no ranks.
 RANKS = """\
 read -r stat < /proc/1/stat
 set -- ${stat##*) }
@@ -71,12 +72,19 @@ done
 _TICKS = 100.0
 _HEAD = re.compile(r"main (\d{1,18}) look (\d{1,18})\n", re.ASCII)
 _POD = r"[a-z0-9.-]{1,253}-worker-\d{1,10}"
-_LINE = re.compile(rf"(?am)^(\d{{1,18}}) (\d{{1,18}}) (\d{{1,9}}) ({_POD})(?:--container[a-z0-9-]{{1,63}})?\n")
+_LINE = re.compile(
+    rf"(?am)^(\d{{1,18}}) (\d{{1,18}}) (\d{{1,9}}) ({_POD})(?:--container[a-z0-9-]{{1,63}})?\n"
+)
 
 
-async def into_workers(client: ApiReader, view: JobView, workers: Sequence[Worker]) -> Mapping[str, Look]:
+async def into_workers(
+    client: ApiReader, view: JobView, workers: Sequence[Worker]
+) -> Mapping[str, Look]:
     """Return what runs in these workers, for the first MOST of them."""
-    return await each({worker.name: worker for worker in workers}, lambda worker: _look(client, view.namespace, worker))
+    return await each(
+        {worker.name: worker for worker in workers},
+        lambda worker: _look(client, view.namespace, worker),
+    )
 
 
 async def each(pods: Mapping[str, P], look: Callable[[P], Awaitable[T]]) -> Mapping[str, T]:
@@ -92,11 +100,15 @@ async def each(pods: Mapping[str, P], look: Callable[[P], Awaitable[T]]) -> Mapp
 
 async def into_launcher(client: ApiReader, view: JobView) -> tuple[Exec, ...]:
     """Return the execs that the launcher holds, none where nobody can look."""
-    found = view.launcher and await launcher_execs.look(client, view, view.launcher, timeout=PATIENCE)
+    found = view.launcher and await launcher_execs.look(
+        client, view, view.launcher, timeout=PATIENCE
+    )
     return found or ()
 
 
-async def look_for_frozen(view: JobView, look: Callable[[], Awaitable[tuple[Exec, ...]]]) -> tuple[Exec, ...]:
+async def look_for_frozen(
+    view: JobView, look: Callable[[], Awaitable[tuple[Exec, ...]]]
+) -> tuple[Exec, ...]:
     """Return the execs whose pod is gone, now and again some seconds later; `look` returns the present execs."""
     first = frozen_execs.cut_off(view, await look(), now=time.time())
     if not first:
@@ -133,18 +145,28 @@ def parse_ranks(output: str, *, started_at: float) -> Spawned | None:
         return started_at + (int(ticks) - int(head[1])) / _TICKS
 
     found = _LINE.findall(output)
-    spawns = (Spawn(pid=int(pid), rank=int(rank), pod=pod, started_at=at(ticks)) for pid, ticks, rank, pod in found)
+    spawns = (
+        Spawn(pid=int(pid), rank=int(rank), pod=pod, started_at=at(ticks))
+        for pid, ticks, rank, pod in found
+    )
     return Spawned(at=at(head[2]), spawns=frozenset(spawns))
 
 
 async def _look(client: ApiReader, namespace: str, worker: Worker) -> Look:
     if worker.opaque:
-        return Look(error="its containers share one process namespace, or too many of them may hold ranks")
+        return Look(
+            error="its containers share one process namespace, or too many of them may hold ranks"
+        )
     command, lines = ["/bin/sh", "-c", SCRIPT], list[str]()
     try:
         for container in worker.containers:
             result = await exec_in_pod(
-                client, namespace, worker.name, container=container, command=command, timeout=PATIENCE
+                client,
+                namespace,
+                worker.name,
+                container=container,
+                command=command,
+                timeout=PATIENCE,
             )
             if result.exit_code:
                 return Look(error=f"/bin/sh exited with {result.exit_code}")
@@ -152,4 +174,6 @@ async def _look(client: ApiReader, namespace: str, worker: Worker) -> Look:
     except errors.KubeError as error:  # also in a policy's own words
         return Look(error=" ".join(str(error).split()))
     counted = Counter(lines).most_common()
-    return Look(processes=tuple(f"{name} (x{count})" if count > 1 else name for name, count in counted))
+    return Look(
+        processes=tuple(f"{name} (x{count})" if count > 1 else name for name, count in counted)
+    )

@@ -52,8 +52,13 @@ class Asked:
     frozen: tuple[Exec, ...] = ()
 
 
-async def explain(where: Where, *, job: str, worker: str | None, output: str, look: bool) -> bool | None:
-    """Print why workers do not train; return True if all do, None if nobody knows. Raises `errors.KubeError`."""
+async def explain(
+    where: Where, *, job: str, worker: str | None, output: str, look: bool
+) -> bool | None:
+    """Print why workers do not train; return True if all do, None if nobody knows.
+
+    Raises `errors.KubeError`.
+    """
     async with reached(where) as (client, namespace):
         snapshot = await fetch_job(client, namespace, job)
         pod = worker_name(snapshot.view, worker) if worker else ""
@@ -62,15 +67,24 @@ async def explain(where: Where, *, job: str, worker: str | None, output: str, lo
     return found.all_train
 
 
-async def explained(client: ApiReader, snapshot: Snapshot, *, pod: str = "", look: bool = False) -> Explanation:
+async def explained(
+    client: ApiReader, snapshot: Snapshot, *, pod: str = "", look: bool = False
+) -> Explanation:
     """Return the explanation of a job, or of its worker `pod` alone; look: into the pods, too."""
     looking = by_exec(client, snapshot.view, pod, look=look)
-    return conclude(snapshot, await ask(client, snapshot, looking, pod=pod, look=look), now=time.time(), pod=pod)
+    return conclude(
+        snapshot, await ask(client, snapshot, looking, pod=pod, look=look), now=time.time(), pod=pod
+    )
 
 
 def conclude(snapshot: Snapshot, asked: Asked, *, now: float, pod: str = "") -> Explanation:
     """Return the findings at time `now` (seconds since the epoch). pod: the only worker to explain, "" for all."""
-    return find(_marked(snapshot.view, asked.threats, asked.frozen), known(snapshot, asked.facts), now=now, worker=pod)
+    return find(
+        _marked(snapshot.view, asked.threats, asked.frozen),
+        known(snapshot, asked.facts),
+        now=now,
+        worker=pod,
+    )
 
 
 def known(snapshot: Snapshot, beside: Facts | None = None) -> Facts:
@@ -87,7 +101,10 @@ def known(snapshot: Snapshot, beside: Facts | None = None) -> Facts:
 
 
 def worker_name(view: JobView, worker: str) -> str:
-    """Return a pod's name, given that or its index. Raises NoSuchWorker where it is neither present nor wanted."""
+    """Return a pod's name, given that or its index.
+
+    Raises NoSuchWorker where it is neither present nor wanted.
+    """
     name = names.worker(view.name, int(worker)) if worker.isdecimal() else worker
     known = {*view.wanted_names, *(pod.name for pod in view.workers)}
     if name in known:
@@ -113,8 +130,17 @@ async def ask(
     view, now = snapshot.view, time.time()
     registered = await registration.read(client)
     home = registration.home(registered)
-    controller, webhook, events, threats, surplus, ((stall, spawned), (looks, frozen)) = await asyncio.gather(
-        dependencies.controller_trouble(lambda: dependencies.lease(client, home), namespace=home, now=now),
+    (
+        controller,
+        webhook,
+        events,
+        threats,
+        surplus,
+        ((stall, spawned), (looks, frozen)),
+    ) = await asyncio.gather(
+        dependencies.controller_trouble(
+            lambda: dependencies.lease(client, home), namespace=home, now=now
+        ),
         _webhook(client, view, registered),
         dependencies.warnings(client, view.namespace, dict(_troubled(view, pod))),
         dependencies.threats(client, _threatened(snapshot)),
@@ -182,7 +208,8 @@ async def by_exec(
     if not (look and _can_look(view)):
         return {}, ()
     running = [worker for worker in view.workers if worker.running and not worker.facts.deleting]
-    # The worker in question comes first. The others matter too: its silence means more while they train.
+    # The worker in question comes first. The others matter too: its silence means more while they
+    # train.
     running.sort(key=lambda worker: (worker.name != pod, worker.index))
     return await asyncio.gather(
         exec_probes.into_workers(client, view, running),
@@ -195,12 +222,18 @@ def _can_look(view: JobView) -> bool:
     return view.driver_running and not (view.facts.finished or view.facts.deleting or view.foreign)
 
 
-async def _stall(client: ApiReader, view: JobView, *, look: bool) -> tuple[Stall | None, Spawned | None]:
+async def _stall(
+    client: ApiReader, view: JobView, *, look: bool
+) -> tuple[Stall | None, Spawned | None]:
     """Return what the launcher's last lines say of missing ranks, and whose they may be; None where nobody knows."""
     launcher = view.launcher
     if launcher is None or not view.driver_running:
         return None, None
-    query = {"container": launcher.container, "sinceSeconds": str(LATELY), "tailLines": str(MOST_LINES)}
+    query = {
+        "container": launcher.container,
+        "sinceSeconds": str(LATELY),
+        "tailLines": str(MOST_LINES),
+    }
     with suppress(errors.KubeError):
         log = await client.get(PODS.path(view.namespace, launcher.ref.name, "log"), query=query)
         stall = logged_ranks.stall(log.split(b"\n"))
@@ -222,7 +255,9 @@ def text(report: Explanation) -> list[str]:
             continue
         is_renamed = worker.host not in {"", worker.name}
         lines += ["", *_paragraph(worker.cause, host=worker.host if is_renamed else "")]
-    said = " ".join(finding.says for finding in (*report.job, *(worker.cause for worker in report.workers)))
+    said = " ".join(
+        finding.says for finding in (*report.job, *(worker.cause for worker in report.workers))
+    )
     notices = [notice for notice in report.notices if notice.partition(": ")[2] not in said]
     if notices:
         lines += ["", "Notices of the controller:", *(f"{_INDENT}{notice}" for notice in notices)]
@@ -233,11 +268,17 @@ def headline(report: Explanation) -> str:
     """Return the job's state and how many of its workers train, in a sentence."""
     job = f"{report.namespace}/{report.name}: {report.state}"
     levels = Counter(worker.cause.level for worker in report.workers if worker.wanted)
-    if not levels or report.desired is None or levels.total() < report.desired:  # asked about one of them
+    if (
+        not levels or report.desired is None or levels.total() < report.desired
+    ):  # asked about one of them
         return job
     training, unseen = levels[Level.FINE], levels[Level.UNKNOWN]
     said = "workers train" if training or not unseen else "listed"
-    rest = f"; whether {'the others' if training else 'they'} train is not known: {report.not_known}" if unseen else ""
+    rest = (
+        f"; whether {'the others' if training else 'they'} train is not known: {report.not_known}"
+        if unseen
+        else ""
+    )
     return f"{job}, {training or unseen} of {report.desired} {said}{rest}"
 
 
@@ -252,4 +293,6 @@ def _paragraph(finding: Finding, *, host: str = "") -> Iterator[str]:
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(
+        text, WIDTH, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False
+    )

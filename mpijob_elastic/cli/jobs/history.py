@@ -57,7 +57,10 @@ class HistoryReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def history(where: Where, *, job: str, output: str) -> bool:
-    """Print the changes of a job; return False if it has none. Raises NoSuchJob and other `errors.KubeError`."""
+    """Print the changes of a job; return False if it has none.
+
+    Raises NoSuchJob and other `errors.KubeError`.
+    """
     async with reached(where) as (client, namespace):
         report = await read(client, namespace or "", job)
     if lines := table.serialized(report, output):
@@ -66,7 +69,10 @@ async def history(where: Where, *, job: str, output: str) -> bool:
         now = None if output == "wide" else datetime.fromtimestamp(time.time(), UTC)
         say(*table.columns(_HEADER, (_row(change, now) for change in report.changes)))
     if not report.changes:
-        say(f"{report.namespace}/{job} has no changes yet: its number of workers is the first.", err=True)
+        say(
+            f"{report.namespace}/{job} has no changes yet: its number of workers is the first.",
+            err=True,
+        )
     return bool(report.changes)
 
 
@@ -75,7 +81,10 @@ async def read(client: ApiReader, namespace: str, job: str) -> HistoryReport:
     found = await client.find(MPI_JOBS.path(namespace, job))
     if found is None:
         raise await snapshot.no_such(client, namespace, job)
-    mpi_job, config = _metadata(found), _metadata(await client.find(CONFIG_MAPS.path(namespace, names.config_map(job))))
+    mpi_job, config = (
+        _metadata(found),
+        _metadata(await client.find(CONFIG_MAPS.path(namespace, names.config_map(job)))),
+    )
     owner = config.controller
     text = config.annotations.get(names.HISTORY, "") if owner and owner.uid == mpi_job.uid else ""
     changes = entries(text, read_change(mpi_job.annotations.get(names.CHANGE, "")))
@@ -87,7 +96,9 @@ def _metadata(raw: bytes | None) -> ObjectMeta:
 
 
 def _report(change: Change) -> ChangeReport:
-    return ChangeReport(**{**msgspec.structs.asdict(change), "at": datetime.fromtimestamp(change.at, UTC)})
+    return ChangeReport(
+        **{**msgspec.structs.asdict(change), "at": datetime.fromtimestamp(change.at, UTC)}
+    )
 
 
 def _row(change: ChangeReport, now: datetime | None) -> Sequence[str]:

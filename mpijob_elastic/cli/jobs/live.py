@@ -1,7 +1,8 @@
 """Jobs as the controller's watch caches show them, for a reader that waits for changes.
 
-What the objects of a capability say is read as `fetch` reads it, but followed. The place of a job in its queue
-changes with the objects of other jobs, so these are taken in at most every `APART` seconds.
+What the objects of a capability say is read as `fetch` reads it, but followed. The place of a job
+in its queue changes with the objects of other jobs, so these are taken in at most every `APART`
+seconds.
 """
 
 import asyncio
@@ -11,7 +12,16 @@ from random import Random
 from typing import Any, Self, TypeVar
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.cli.jobs.snapshot import Seeing, SeenJob, SeenPod, Selection, Snapshot, Source, grouped, snapshots
+from mpijob_elastic.cli.jobs.snapshot import (
+    Seeing,
+    SeenJob,
+    SeenPod,
+    Selection,
+    Snapshot,
+    Source,
+    grouped,
+    snapshots,
+)
 from mpijob_elastic.decide.wishes import Capability, Reading
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader, list_objects
@@ -21,7 +31,8 @@ from mpijob_elastic.model.wire import Fact
 F = TypeVar("F", bound=Fact)
 # Namespace and name of a job.
 Key = tuple[str, str]
-# Seconds that the streams may take to end: the jobs have been shown, so nobody should wait for them.
+# Seconds that the streams may take to end: the jobs have been shown, so nobody should wait for
+# them.
 CLOSING = 2.0
 APART = 0.5
 
@@ -93,7 +104,9 @@ class Live:
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.add(asyncio.create_task(work))
 
-    def _watch(self, source: Source[F], changed: Callable[[F | None, F | None], None]) -> WatchCache[F]:
+    def _watch(
+        self, source: Source[F], changed: Callable[[F | None, F | None], None]
+    ) -> WatchCache[F]:
         return WatchCache(
             self._client,
             source.resource,
@@ -132,7 +145,9 @@ class Live:
     async def _follow(self, capability: type[Capability], reading: Reading[Any]) -> None:
         """Follow the objects of a capability, unless this user may not read them."""
         try:
-            await list_objects(self._client, reading.resource.path(self._selection.namespace), reading.read)
+            await list_objects(
+                self._client, reading.resource.path(self._selection.namespace), reading.read
+            )
         except (errors.Forbidden, errors.NotFound):
             return
         except errors.KubeError:
@@ -155,8 +170,13 @@ class Live:
             await changed.wait()
 
 
-async def follow(client: ApiReader, selection: Selection, *, with_role: bool) -> AsyncGenerator[Snapshot | None]:
-    """Yield the selected job now and after each change, None while it does not exist. Endless, so close it."""
+async def follow(
+    client: ApiReader, selection: Selection, *, with_role: bool
+) -> AsyncGenerator[Snapshot | None]:
+    """Yield the selected job now and after each change, None while it does not exist.
+
+    Endless, so close it.
+    """
     async with Live(client, selection, with_role=with_role) as live:
         while True:
             found = live.keys
@@ -164,7 +184,9 @@ async def follow(client: ApiReader, selection: Selection, *, with_role: bool) ->
             await live.changes()
 
 
-def _differ(old: Mapping[str, tuple[Fact, int | None]], new: Mapping[str, tuple[Fact, int | None]]) -> set[Key]:
+def _differ(
+    old: Mapping[str, tuple[Fact, int | None]], new: Mapping[str, tuple[Fact, int | None]]
+) -> set[Key]:
     """Return the jobs of which an object, or its place among the others, is not what it was."""
     uids = [uid for uid in old.keys() | new.keys() if old.get(uid) != new.get(uid)]
     changed = (found[uid][0].metadata for uid in uids for found in (old, new) if uid in found)

@@ -57,7 +57,9 @@ class Wanted:
         query = {}
         if self.since is not None:
             query["sinceSeconds"] = str(max(1, round(self.since)))
-        if self.tail is not None and not self.some:  # how far the last lines of a rank are back, only its lines show
+        if (
+            self.tail is not None and not self.some
+        ):  # how far the last lines of a rank are back, only its lines show
             query["tailLines"] = str(max(1, self.tail))
         return query
 
@@ -94,7 +96,10 @@ class _Naming:
         self._looked_at: float | None = None
 
     async def named(self, line: Line) -> bytes | None:
-        """Return a line as it is to be printed, None if it is not wanted. Raises as `ranks` for a worker."""
+        """Return a line as it is to be printed, None if it is not wanted.
+
+        Raises as `ranks` for a worker.
+        """
         if not self._wanted.some:
             return line.text
         await self._look()
@@ -111,21 +116,30 @@ class _Naming:
     async def _look(self) -> None:
         """Look at the ranks, unless that was a moment ago."""
         pod, is_first = self._log.pod, self._looked_at is None
-        if pod is None or (self._looked_at is not None and time.monotonic() < self._looked_at + RANKS_EVERY):
+        if pod is None or (
+            self._looked_at is not None and time.monotonic() < self._looked_at + RANKS_EVERY
+        ):
             return
         self._looked_at = time.monotonic()
         try:
             if pod.ended:
                 raise NotStarted(f"{pod.launcher.ref.name} has ended")
-            look = await exec_probes.ranks(self._client, self._log.job.metadata.namespace, pod.launcher)
+            look = await exec_probes.ranks(
+                self._client, self._log.job.metadata.namespace, pod.launcher
+            )
         except errors.KubeError as error:
             if is_first and self._worker:
                 if isinstance(error, errors.Unreachable):
                     raise
-                raise NotStarted(f"which lines are of {self._worker} is not known: {error}") from error
+                raise NotStarted(
+                    f"which lines are of {self._worker} is not known: {error}"
+                ) from error
             if is_first:
                 said = f"which worker prints [{self._wanted.rank}] is not known: {error}"
-                say(f"{names.PROGRAM}: {said}; --rank means the number that Horovod prints", err=True)
+                say(
+                    f"{names.PROGRAM}: {said}; --rank means the number that Horovod prints",
+                    err=True,
+                )
             return
         self._lives = self._lives or Lives()
         self._lives.add(look)
@@ -152,10 +166,15 @@ class LauncherLog:
         self._began: float | None = None
 
     async def once(self) -> AsyncGenerator[Line | None]:
-        """Yield the lines that are there, and None. Raises NotStarted and other `errors.KubeError`."""
+        """Yield the lines that are there, and None.
+
+        Raises NotStarted and other `errors.KubeError`.
+        """
         self.pod = await pods.find(self._client, self.job)
         if self.pod is None or not self.pod.started:
-            raise NotStarted(f"{self._why_none()}; `{names.PROGRAM} explain {self.job.metadata.name}` says more")
+            raise NotStarted(
+                f"{self._why_none()}; `{names.PROGRAM} explain {self.job.metadata.name}` says more"
+            )
         async for line in self._read(self.pod, previous=self._wanted.previous):
             yield line
         yield None
@@ -163,7 +182,8 @@ class LauncherLog:
     async def follow(self) -> AsyncGenerator[Line | None]:
         """Yield the lines until the job has ended, also of coming containers and launchers; None after the past.
 
-        Raises NoSuchJob if the job is deleted, NotStarted if it ended without a log, and other `errors.KubeError`.
+        Raises NoSuchJob if the job is deleted, NotStarted if it ended without a log, and other
+        `errors.KubeError`.
         """
         while True:
             self.pod = await self._look()
@@ -193,8 +213,12 @@ class LauncherLog:
         except errors.Unreachable:
             return  # the next look says that nobody answers
         except errors.ApiError as error:
-            is_passing = isinstance(error, errors.NotFound | errors.Invalid)  # it is about to start, or gone
-            if (pod.ended and self.job.facts.finished) or not (is_passing or errors.may_pass(error)):
+            is_passing = isinstance(
+                error, errors.NotFound | errors.Invalid
+            )  # it is about to start, or gone
+            if (pod.ended and self.job.facts.finished) or not (
+                is_passing or errors.may_pass(error)
+            ):
                 raise
             if not is_passing:
                 self._tell(f"{error}; trying again")
@@ -204,9 +228,14 @@ class LauncherLog:
         self._is_past, self._complete = False, pod.ended
 
     def _is_same(self, pod: LauncherPod) -> bool:
-        return self._begun is not None and (self._begun.uid, self._begun.restarts) == (pod.uid, pod.restarts)
+        return self._begun is not None and (self._begun.uid, self._begun.restarts) == (
+            pod.uid,
+            pod.restarts,
+        )
 
-    async def _read(self, pod: LauncherPod, *, follow: bool = False, previous: bool = False) -> AsyncGenerator[Line]:
+    async def _read(
+        self, pod: LauncherPod, *, follow: bool = False, previous: bool = False
+    ) -> AsyncGenerator[Line]:
         """Yield the lines from the position on; nothing where the pod has meanwhile made room for another."""
         path = PODS.path(self.job.metadata.namespace, pod.launcher.ref.name, "log")
         now = asyncio.get_running_loop().time()
@@ -230,7 +259,10 @@ class LauncherLog:
                 yield line
 
     async def _look(self) -> LauncherPod | None:
-        """Return the launcher, as soon as the API server answers. Raises NoSuchJob once the job is deleted."""
+        """Return the launcher, as soon as the API server answers.
+
+        Raises NoSuchJob once the job is deleted.
+        """
         name, uid = self.job.metadata.name, self.job.metadata.uid
         while True:
             try:
@@ -265,9 +297,9 @@ class Line(NamedTuple):
 class Position:
     """How far the log of a pod has been read, also through restarts of its container: no line twice, none lost. Pure.
 
-    The kubelet begins at a whole second (`sinceTime`), so some lines come again. Two lines may be equal up to their
-    time, and lines of stdout and stderr may be out of order by a moment. So reading begins a second earlier than it
-    must, and every line since then is known.
+    The kubelet begins at a whole second (`sinceTime`), so some lines come again. Two lines may be
+    equal up to their time, and lines of stdout and stderr may be out of order by a moment. So
+    reading begins a second earlier than it must, and every line since then is known.
 
     first: parameters of the first request, which choose how much of the past is wanted.
     """
@@ -287,7 +319,11 @@ class Position:
         if self._is_again:
             return {"sinceTime": timestamp(self._begin)}
         is_first, self._is_asked = not self._is_asked, True
-        since = {key: str(int(back) + math.ceil(waited)) for key, back in self._first.items() if key == "sinceSeconds"}
+        since = {
+            key: str(int(back) + math.ceil(waited))
+            for key, back in self._first.items()
+            if key == "sinceSeconds"
+        }
         return {**self._first} if is_first else since
 
     def take(self, raw: bytes) -> Line | None:

@@ -79,11 +79,16 @@ async def find(client: ApiReader, job: SeenJob) -> LauncherPod | None:
 
 
 def worker_pod(job: SeenJob, worker: str) -> str:
-    """Return a worker's pod, given that or its index. Raises NoSuchWorker if it can be none of the job."""
+    """Return a worker's pod, given that or its index.
+
+    Raises NoSuchWorker if it can be none of the job.
+    """
     name = job.metadata.name
     pod = names.worker(name, int(worker)) if worker.isdecimal() else worker
     if names.worker_index(pod, job=name) is None:
-        raise NoSuchWorker(f"{name} has no worker {worker}: give a number like 0 or a pod like {names.worker(name, 0)}")
+        raise NoSuchWorker(
+            f"{name} has no worker {worker}: give a number like 0 or a pod like {names.worker(name, 0)}"
+        )
     return pod
 
 
@@ -110,11 +115,16 @@ def attach(where: Where, *, job: str, worker: str | None) -> None:
 
 
 async def options(where: Where, *, job: str, worker: str | None) -> list[str]:
-    """Return kubectl's options. Raises NoSuchJob, NoSuchWorker, NotStarted and other `errors.KubeError`."""
+    """Return kubectl's options.
+
+    Raises NoSuchJob, NoSuchWorker, NotStarted and other `errors.KubeError`.
+    """
     async with reached(where) as (client, namespace):
         assert namespace is not None
         found = await find_job(client, namespace, job)
-        name = worker_pod(found, worker) if worker is not None else names.launcher(found.metadata.name)
+        name = (
+            worker_pod(found, worker) if worker is not None else names.launcher(found.metadata.name)
+        )
         container = await _container(client, found, name)
     given = [("--kubeconfig", where.kubeconfig), ("--context", where.context)]
     chosen = [str(word) for option, value in given if value for word in (option, value)]
@@ -125,9 +135,15 @@ async def _container(client: ApiReader, job: SeenJob, name: str) -> str:
     """Return the container of the driver or of the ranks. Raises NotStarted."""
     raw = await client.find(PODS.path(job.metadata.namespace, name))
     seen = snapshot.read_pod(raw) if raw else None
-    state = seen.facts.phase if seen and seen.metadata.job_uid == job.metadata.uid else "there is no such pod"
+    state = (
+        seen.facts.phase
+        if seen and seen.metadata.job_uid == job.metadata.uid
+        else "there is no such pod"
+    )
     if seen is None or state != "Running":
-        raise NotStarted(f"{name} does not run: {state}; `{names.PROGRAM} explain {job.metadata.name}` says more")
+        raise NotStarted(
+            f"{name} does not run: {state}; `{names.PROGRAM} explain {job.metadata.name}` says more"
+        )
     return of_driver(seen.facts.containers, mounting=seen.facts.mounting)
 
 
@@ -135,5 +151,12 @@ def _waits(seen: SeenPod) -> str:
     facts, state = seen.facts, seen.state
     gates = f"held back by {', '.join(facts.gates)}" if facts.gates else ""
     init = "its init container waits for the workers" if facts.delivering_since is not None else ""
-    why = gates or state.unscheduled or (str(state.stuck) if state.stuck else "") or init or facts.phase or "Pending"
+    why = (
+        gates
+        or state.unscheduled
+        or (str(state.stuck) if state.stuck else "")
+        or init
+        or facts.phase
+        or "Pending"
+    )
     return f"{facts.metadata.name} has not started: {why}"

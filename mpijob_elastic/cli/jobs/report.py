@@ -46,7 +46,8 @@ class Draining(_Part, frozen=True):
 class QueueReport(_Part, frozen=True):
     """The queue in which the job is. workload: the object of the job that waits there next, "" if none does.
 
-    place: of that in the queue, 1 is the next; None where that is not known. says: why it waits, in the queue's words.
+    place: of that in the queue, 1 is the next; None where that is not known. says: why it waits, in
+    the queue's words.
     """
 
     name: str
@@ -58,10 +59,10 @@ class QueueReport(_Part, frozen=True):
 class WorkerReport(_Part, frozen=True, kw_only=True):
     """One worker, present or only wanted (then its phase is Missing). last_state: how it ended, "" before that.
 
-    created, ready_since: None while there is no pod, or it is not Ready.
-    host: its name in discover_hosts.sh, "" while it is not published; incarnation: the number in its host name, or in
-    its last host name. quota: in a queue, whether it is one of the least workers or an extra; "wanted back";
-    "none" where it runs without.
+    created, ready_since: None while there is no pod, or it is not Ready. host: its name in
+    discover_hosts.sh, "" while it is not published; incarnation: the number in its host name, or in
+    its last host name. quota: in a queue, whether it is one of the least workers or an extra;
+    "wanted back"; "none" where it runs without.
     """
 
     index: int
@@ -93,14 +94,15 @@ class LauncherReport(_Part, frozen=True):
 class JobReport(_Part, frozen=True):
     """One job.
 
-    phase: what is under way, "" at rest. desired: None where the MPIJob does not say. elastic: false where another
-    operator manages it; `foreign` says why. hosts: the lines of discover_hosts.sh.
-    exec_names: the pods that the launcher's Role allows exec into, None where this user may not read it. next: what the
-    controller does next, in words; next_look: when it checks the job again without a change. queue: None unless it
-    is in one and this user may read what shows that. parked: the numbers of workers that the job does without.
-    gpus: that its workers ask for together; gpus_held: of those that have a node and have not ended. priority: the
-    PriorityClass of its workers. ended: None unless it has.
-    context: of the kubeconfig, "" where the user names none.
+    phase: what is under way, "" at rest. desired: None where the MPIJob does not say. elastic:
+    false where another operator manages it; `foreign` says why. hosts: the lines of
+    discover_hosts.sh. exec_names: the pods that the launcher's Role allows exec into, None where
+    this user may not read it. next: what the controller does next, in words; next_look: when it
+    checks the job again without a change. queue: None unless it is in one and this user may read
+    what shows that. parked: the numbers of workers that the job does without. gpus: that its
+    workers ask for together; gpus_held: of those that have a node and have not ended. priority: the
+    PriorityClass of its workers. ended: None unless it has. context: of the kubeconfig, "" where
+    the user names none.
     """
 
     namespace: str
@@ -161,16 +163,22 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         created=_time(snapshot.job.facts.created_at),
         last_scale=_last_scale(view),
         hosts=_hosts(view),
-        exec_names=list(view.role.exec_names if view.role else ()) if snapshot.role_readable else None,
+        exec_names=list(view.role.exec_names if view.role else ())
+        if snapshot.role_readable
+        else None,
         launcher=_launcher(snapshot, view.launcher, state) if view.launcher else None,
         workers=workers,
         notices=view.facts.notices.splitlines(),
         next=in_words(state, due) if snapshot.role_readable else [_NO_RIGHTS],
         next_look=_time(due.wake_at) if due.wake_at is not None else None,
-        queue=next((QueueReport(*turn) for one in state.wishes.capabilities if (turn := one.turn(state))), None),
+        queue=next(
+            (QueueReport(*turn) for one in state.wishes.capabilities if (turn := one.turn(state))),
+            None,
+        ),
         parked=sorted(view.facts.skips),
         gpus=view.replicas * view.facts.gpus,
-        gpus_held=view.facts.gpus * sum(bool(pod.facts.node) and not pod.terminated for pod in view.workers),
+        gpus_held=view.facts.gpus
+        * sum(bool(pod.facts.node) and not pod.terminated for pod in view.workers),
         priority=snapshot.job.priority,
         ended=None if view.facts.ended_at is None else _time(view.facts.ended_at),
     )
@@ -194,7 +202,9 @@ def _worker(snapshot: Snapshot, state: JobState, index: int) -> WorkerReport:
         report,
         phase=_phase(state, pod, seen),
         ready=worker.ready,
-        draining=_draining(worker.drain) if worker.drain and view.elastic and not worker.wanted else None,
+        draining=_draining(worker.drain)
+        if worker.drain and view.elastic and not worker.wanted
+        else None,
         node=seen.facts.node,
         created=_created(seen),
         ready_since=None if seen.facts.ready_at is None else _time(seen.facts.ready_at),
@@ -208,7 +218,11 @@ def _phase(state: JobState, pod: Worker | Launcher, seen: SeenPod) -> str:
         return "Terminating"
     if isinstance(pod, Launcher) and pod.phase is LauncherPhase.DELIVERING:
         return "Init"
-    return _first(one.phase_word(pod) for one in state.wishes.capabilities) or seen.facts.phase or "Pending"
+    return (
+        _first(one.phase_word(pod) for one in state.wishes.capabilities)
+        or seen.facts.phase
+        or "Pending"
+    )
 
 
 def _first(words: Iterable[str]) -> str:
@@ -238,13 +252,20 @@ def _created(pod: SeenPod) -> datetime | None:
 
 def _hosts(view: JobView) -> list[str]:
     published = view.config.published if view.config else None
-    return [f"{host}:{published.slots if published else view.facts.slots}" for host in view.host_of.values()]
+    return [
+        f"{host}:{published.slots if published else view.facts.slots}"
+        for host in view.host_of.values()
+    ]
 
 
 def _last_scale(view: JobView) -> Scale | None:
     scale = view.memory.scale
     # The first hosts of a new job are no change of its size.
-    return Scale(before=scale.before, after=scale.after, at=_time(scale.at)) if scale and scale.before else None
+    return (
+        Scale(before=scale.before, after=scale.after, at=_time(scale.at))
+        if scale and scale.before
+        else None
+    )
 
 
 def _time(seconds: float) -> datetime:

@@ -1,7 +1,8 @@
 """`scaleout --script` and `scalein --script`: a shell command in the launcher's container, by the user's right to exec.
 
-It runs before workers leave, or once all train. What cannot be is refused before: the change is tried, and a scale-out
-first runs an empty script. Ranks are looked for in workers, so what a script starts in the launcher counts as none.
+It runs before workers leave, or once all train. What cannot be is refused before: the change is
+tried, and a scale-out first runs an empty script. Ranks are looked for in workers, so what a script
+starts in the launcher counts as none.
 """
 
 import asyncio
@@ -38,11 +39,20 @@ class Script:
     @property
     def command(self) -> list[str]:
         """What runs in the container."""
-        return ["env", *(f"{name}={value}" for name, value in self.env.items()), "/bin/sh", "-c", self.text]
+        return [
+            "env",
+            *(f"{name}={value}" for name, value in self.env.items()),
+            "/bin/sh",
+            "-c",
+            self.text,
+        ]
 
 
 async def scale(where: Where, job: str, asked: Asked, patience: Patience, script: Script) -> Exit:
-    """Change the size as it is asked for, and run the script if it has a text. Raises `errors.KubeError`."""
+    """Change the size as it is asked for, and run the script if it has a text.
+
+    Raises `errors.KubeError`.
+    """
     until = time.monotonic() + patience.seconds
     decide = sized(asked, waits=patience.wait)
     if not script.text:
@@ -80,7 +90,9 @@ async def _running(client: ApiReader, snapshot: Snapshot) -> Launcher:
     raise NotStarted(f"{why or pods.absent(snapshot.job)}; --script needs a launcher that runs")
 
 
-async def _failure(client: ApiReader, launcher: Launcher, script: Script, *, seconds: float, so: str) -> str:
+async def _failure(
+    client: ApiReader, launcher: Launcher, script: Script, *, seconds: float, so: str
+) -> str:
     """Run a script and print what it prints; return how it failed, "" if it did not.
 
     so: how the job is then, in words. Raises Unreachable if nobody knows how the script ended.
@@ -106,7 +118,9 @@ async def _failure(client: ApiReader, launcher: Launcher, script: Script, *, sec
         raise
     finally:
         lines.end()
-    return f"the script exited with {result.exit_code} in {pod.name}; {so}" if result.exit_code else ""
+    return (
+        f"the script exited with {result.exit_code} in {pod.name}; {so}" if result.exit_code else ""
+    )
 
 
 def _left(until: float) -> float:

@@ -39,7 +39,9 @@ async def get(clusters: Sequence[Where], *, job: str | None, output: str) -> Exi
     Raises `errors.KubeError` where the only one cannot be read.
     """
     now, several, end, reports = time.time(), len(clusters) > 1, Exit.DONE, list[JobReport]()
-    read = await asyncio.gather(*(_read(where, job, now=now) for where in clusters), return_exceptions=several)
+    read = await asyncio.gather(
+        *(_read(where, job, now=now) for where in clusters), return_exceptions=several
+    )
     for where, found in zip(clusters, read, strict=True):
         if isinstance(found, list):
             reports += found
@@ -55,13 +57,18 @@ async def get(clusters: Sequence[Where], *, job: str | None, output: str) -> Exi
     elif reports:
         moment = datetime.fromtimestamp(now, UTC)
         whole = several or clusters[0].all_namespaces
-        page = table.jobs(reports, now=moment, contexts=several, namespaces=whole, wide=output == "wide")
+        page = table.jobs(
+            reports, now=moment, contexts=several, namespaces=whole, wide=output == "wide"
+        )
         say(*(table.details(reports[0], now=moment) if job else page))
     return end
 
 
 async def watch(where: Where, *, job: str) -> bool:
-    """Follow a job to its end; return True if it succeeded. Raises `errors.KubeError`, NoSuchJob if it is deleted."""
+    """Follow a job to its end; return True if it succeeded.
+
+    Raises `errors.KubeError`, NoSuchJob if it is deleted.
+    """
     async with reached(where) as (client, namespace):
         first = await snapshot.fetch_job(client, namespace, job)
         selection = Selection(namespace=namespace, job=job)
@@ -72,7 +79,10 @@ async def watch(where: Where, *, job: str) -> bool:
 
 
 async def until_end(snapshots: AsyncIterator[Snapshot | None], show: Show, *, job: str) -> bool:
-    """Show each snapshot until the job has ended; return True if it succeeded. Raises NoSuchJob if it is deleted."""
+    """Show each snapshot until the job has ended; return True if it succeeded.
+
+    Raises NoSuchJob if it is deleted.
+    """
     last: JobReport | None = None
     uid = None
     async for found in snapshots:
@@ -96,7 +106,10 @@ async def _read(where: Where, job: str | None, *, now: float) -> list[JobReport]
             found = await snapshot.fetch(client, Selection(namespace=namespace))
     if not found:
         here = snapshot.in_words(namespace)
-        say(f"No MPIJobs found{here}{f' of context {where.context}' if where.context else ''}.", err=True)
+        say(
+            f"No MPIJobs found{here}{f' of context {where.context}' if where.context else ''}.",
+            err=True,
+        )
     return [replace(build(one, now=now), context=where.context or "") for one in found]
 
 
@@ -107,7 +120,12 @@ def _screen(console: Console) -> Iterator[Show]:
         yield _print_lines
         return
     page = Page()
-    with Live(console=console, get_renderable=page.render, refresh_per_second=REFRESHES, vertical_overflow="crop"):
+    with Live(
+        console=console,
+        get_renderable=page.render,
+        refresh_per_second=REFRESHES,
+        vertical_overflow="crop",
+    ):
         yield page.show
 
 

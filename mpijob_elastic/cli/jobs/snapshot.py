@@ -1,8 +1,9 @@
 """Read what a user asks for: one job, the jobs of a namespace, all jobs. `live` follows them.
 
-Each job comes as a snapshot: the controller's view, and some facts for people. Lists are paged, jobs first, because
-they show what is wrong. A list that this user may not read ends the command with a message, except Roles and what shows
-capabilities: few users may read those, and not much depends on them.
+Each job comes as a snapshot: the controller's view, and some facts for people. Lists are paged,
+jobs first, because they show what is wrong. A list that this user may not read ends the command
+with a message, except Roles and what shows capabilities: few users may read those, and not much
+depends on them.
 """
 
 import difflib
@@ -36,8 +37,8 @@ T = TypeVar("T", bound=KubeObject)
 F = TypeVar("F", bound=Fact)
 # What the objects of a capability say of a job, and those of each job.
 Seeing = tuple[See[Any], Mapping[tuple[str, str], list[Any]]]
-# [operator] pkg/apis/kubeflow/v1/common_types.go. Running comes first: an evicted worker sets Failed for ever, although
-# the job goes on.
+# [operator] pkg/apis/kubeflow/v1/common_types.go. Running comes first: an evicted worker sets
+# Failed for ever, although the job goes on.
 _STATES = ("Running", names.CONDITION_FAILED, "Restarting", "Created")
 # Reasons to wait that every pod passes through (kubelet, pkg/kubelet/kubelet_pods.go).
 _PASSING = frozenset({"ContainerCreating", "PodInitializing", ""})
@@ -113,7 +114,9 @@ class Selection:
         """The Roles of their launchers."""
         return self._side(resources.ROLES, facts_config.read_role, names.launcher)
 
-    def _side(self, resource: Resource, read: Callable[[bytes], T], name_of: Callable[[str], str]) -> Source[T]:
+    def _side(
+        self, resource: Resource, read: Callable[[bytes], T], name_of: Callable[[str], str]
+    ) -> Source[T]:
         if self.job:
             return Source(resource=resource, read=read, field=f"metadata.name={name_of(self.job)}")
         return Source(resource=resource, read=read, label=names.LABEL_APP)
@@ -138,7 +141,10 @@ async def fetch_job(client: ApiReader, namespace: str | None, job: str) -> Snaps
 
 
 async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
-    """Return the jobs, sorted by namespace and name. Raises NotServed and other `errors.KubeError`."""
+    """Return the jobs, sorted by namespace and name.
+
+    Raises NotServed and other `errors.KubeError`.
+    """
     found = await jobs(client, selection)
     pods = await _list(client, selection.namespace, selection.pods)
     configs = await _list(client, selection.namespace, selection.configs)
@@ -149,7 +155,9 @@ async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
     for each in capabilities.ALL:
         if reading := next(filter(None, (each.reading(job.facts) for job in found)), None):
             with suppress(errors.Forbidden, errors.NotFound):
-                objects = await list_objects(client, reading.resource.path(selection.namespace), reading.read)
+                objects = await list_objects(
+                    client, reading.resource.path(selection.namespace), reading.read
+                )
                 seeing.append((reading.seeing(objects), grouped(objects)))
     return snapshots(jobs=found, pods=pods, configs=configs, roles=roles, seeing=seeing)
 
@@ -180,13 +188,17 @@ def snapshots(
     """
     ordered = sorted(jobs, key=lambda job: (job.metadata.namespace, job.metadata.name))
     facts = [pod.facts for pod in pods]
-    found = views.each([job.facts for job in ordered], pods=facts, configs=configs, roles=roles or ())
+    found = views.each(
+        [job.facts for job in ordered], pods=facts, configs=configs, roles=roles or ()
+    )
     pods_of, result = grouped(pods), []
     for job, plain in zip(ordered, found, strict=True):
         key = (plain.namespace, plain.name)
         view = capabilities.told(plain, seen=(see(plain, of_job[key]) for see, of_job in seeing))
         mine = {pod.metadata.name: pod for pod in pods_of[key]}
-        result.append(Snapshot(view=view, job=_named(job, view), pods=mine, role_readable=roles is not None))
+        result.append(
+            Snapshot(view=view, job=_named(job, view), pods=mine, role_readable=roles is not None)
+        )
     return result
 
 
@@ -206,7 +218,9 @@ def _named(job: SeenJob, view: JobView) -> SeenJob:
 
 
 async def _list(client: ApiReader, namespace: str | None, source: Source[T]) -> list[T]:
-    return await list_objects(client, source.resource.path(namespace), source.read, query=source.query())
+    return await list_objects(
+        client, source.resource.path(namespace), source.read, query=source.query()
+    )
 
 
 async def no_such(client: ApiReader, namespace: str | None, job: str) -> NoSuchJob:
@@ -248,7 +262,9 @@ def read_pod(raw: bytes) -> SeenPod:
     """Read a pod's JSON. Raises msgspec.DecodeError where it is none."""
     pod = decode(raw)
     facts = facts_pod.of(pod, groups=capabilities.GROUPS, marks=capabilities.POD_MARKS)
-    return SeenPod(metadata=facts.metadata, facts=facts, state=_pod_state(pod.status or PodStatus()))
+    return SeenPod(
+        metadata=facts.metadata, facts=facts, state=_pod_state(pod.status or PodStatus())
+    )
 
 
 def _job_state(job: MPIJob, facts: JobFacts) -> str:
@@ -269,14 +285,18 @@ def _pod_state(status: PodStatus) -> Pod:
         unscheduled=_words(status, "PodScheduled"),
         stuck=next(_stuck(containers), None),
         unready=_words(status, "Ready"),
-        ended=tuple(f"{name}: {end.reason}" for name, end in ends(containers) if end.reason != "Completed"),
+        ended=tuple(
+            f"{name}: {end.reason}" for name, end in ends(containers) if end.reason != "Completed"
+        ),
         message=_line(status.message),
     )
 
 
 def _words(status: PodStatus, kind: str) -> str:
     found = (
-        condition for condition in status.conditions or () if (condition.type, condition.status) == (kind, "False")
+        condition
+        for condition in status.conditions or ()
+        if (condition.type, condition.status) == (kind, "False")
     )
     return next((_line(condition.message) or condition.reason for condition in found), "")
 
@@ -285,7 +305,9 @@ def _stuck(containers: Iterable[ContainerStatus]) -> Iterator[Stuck]:
     for container in containers:
         waiting = container.state and container.state.waiting
         if waiting and waiting.reason not in _PASSING:
-            yield Stuck(container=container.name, reason=waiting.reason, message=_line(waiting.message))
+            yield Stuck(
+                container=container.name, reason=waiting.reason, message=_line(waiting.message)
+            )
 
 
 def _line(text: str) -> str:

@@ -20,7 +20,8 @@ Object = dict[str, Any]
 _GPU = "nvidia.com/gpu"
 # arena v0.15.5, pkg/argsbuilder/submit_etjob.go: what it takes where the user gives no bounds.
 _LEAST, _MOST = 1, 1000
-# The interface of every pod. Without it horovodrun waits for a second host, to find which interfaces they share.
+# The interface of every pod. Without it horovodrun waits for a second host, to find which
+# interfaces they share.
 _INTERFACES = ("--network-interfaces", "eth0")
 
 
@@ -68,14 +69,19 @@ def manifest(words: Words) -> Object:
         "Worker": {"replicas": words.workers, "template": worker},
     }
     spec = {"slotsPerWorker": _slots(words), "cleanPodPolicy": "Running", "mpiReplicaSpecs": specs}
-    return {"apiVersion": MPI_JOBS.api_version, "kind": MPI_JOBS.kind, "metadata": metadata, "spec": spec}
+    return {
+        "apiVersion": MPI_JOBS.api_version,
+        "kind": MPI_JOBS.kind,
+        "metadata": metadata,
+        "spec": spec,
+    }
 
 
 def command(words: Words) -> list[str]:
     """Return the launcher's command: as it is given, or with --np as what horovodrun starts in the workers.
 
-    A single word is a line for the shell: its line breaks are spaces, as the examples of Arena want it. Raises Refused
-    where --np and horovodrun are given.
+    A single word is a line for the shell: its line breaks are spaces, as the examples of Arena want
+    it. Raises Refused where --np and horovodrun are given.
     """
     given = list(words.command)
     if len(given) == 1:
@@ -84,7 +90,9 @@ def command(words: Words) -> list[str]:
         return given
     if horovodrun.parse(given):
         raise Refused("give --np, or horovodrun and its options in the command, not both")
-    least, most = (bound and bound * _slots(words) for bound in (words.min_workers, words.max_workers))
+    least, most = (
+        bound and bound * _slots(words) for bound in (words.min_workers, words.max_workers)
+    )
     options = {"-np": words.np, "--min-np": least, "--max-np": most}
     said = [text for option, number in options.items() if number for text in (option, str(number))]
     hosts = ("--host-discovery-script", names.DISCOVER_HOSTS_PATH)
@@ -106,7 +114,9 @@ async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> E
                 ) from None
     if not policy.names_discovery(command(words)):
         without = f"the command names no {names.KEY_DISCOVER_HOSTS}, so the job keeps its size"
-        say(f"Warning: {without}; with --np, horovodrun starts the command in each worker", err=True)
+        say(
+            f"Warning: {without}; with --np, horovodrun starts the command in each worker", err=True
+        )
     if output == "name":
         say(f"mpijob.{MPI_JOBS.group}/{words.name}")
     elif lines := table.serialized(body, "yaml" if dry_run and output == "text" else output):
@@ -122,7 +132,8 @@ def _slots(words: Words) -> int:
 
 
 def _template(words: Words, role: str) -> Object:
-    # arena v0.15.5, pkg/argsbuilder/submit.go and submit_etjob.go: the commands of its users count with these four.
+    # arena v0.15.5, pkg/argsbuilder/submit.go and submit_etjob.go: the commands of its users count
+    # with these four.
     arena = {
         "workers": words.workers,
         "gpus": words.gpus,
@@ -131,7 +142,11 @@ def _template(words: Words, role: str) -> Object:
     }
     env = {**words.env, **{name: str(value) for name, value in arena.items()}}
     container: Object = {"name": role, "image": words.image}
-    asked = {"cpu": words.cpu, "memory": words.memory, _GPU: str(words.gpus) if words.gpus and role == "worker" else ""}
+    asked = {
+        "cpu": words.cpu,
+        "memory": words.memory,
+        _GPU: str(words.gpus) if words.gpus and role == "worker" else "",
+    }
     if amounts := {name: amount for name, amount in asked.items() if amount}:
         container["resources"] = {"requests": amounts, "limits": dict(amounts)}
     if words.working_dir:
@@ -140,7 +155,9 @@ def _template(words: Words, role: str) -> Object:
     spec: Object = {"containers": [container]}
     if words.data:
         volumes = {claim: f"data-{number}" for number, claim in enumerate(words.data)}
-        container["volumeMounts"] = [{"name": volumes[claim], "mountPath": path} for claim, path in words.data.items()]
+        container["volumeMounts"] = [
+            {"name": volumes[claim], "mountPath": path} for claim, path in words.data.items()
+        ]
         claims = ((name, {"claimName": claim}) for claim, name in volumes.items())
         spec["volumes"] = [{"name": name, "persistentVolumeClaim": claim} for name, claim in claims]
     if words.priority:

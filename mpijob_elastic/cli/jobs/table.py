@@ -7,7 +7,13 @@ import msgspec
 import yaml
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs.report import Draining, JobReport, LauncherReport, QueueReport, WorkerReport
+from mpijob_elastic.cli.jobs.report import (
+    Draining,
+    JobReport,
+    LauncherReport,
+    QueueReport,
+    WorkerReport,
+)
 from mpijob_elastic.model import phrases
 
 NONE = "-"
@@ -18,14 +24,24 @@ def columns(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return the lines of a table with aligned columns."""
     table = [header, *rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    return [
+        _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]
 
 
 def jobs(
-    reports: Iterable[JobReport], *, now: datetime, contexts: bool = False, namespaces: bool, wide: bool
+    reports: Iterable[JobReport],
+    *,
+    now: datetime,
+    contexts: bool = False,
+    namespaces: bool,
+    wide: bool,
 ) -> list[str]:
     """Return a table with a line for each job; there is at least one."""
-    rows = [_row(report, now, contexts=contexts, namespaces=namespaces, wide=wide) for report in reports]
+    rows = [
+        _row(report, now, contexts=contexts, namespaces=namespaces, wide=wide) for report in reports
+    ]
     return columns([*rows[0]], ([cell or NONE for cell in row.values()] for row in rows))
 
 
@@ -33,11 +49,16 @@ def details(report: JobReport, *, now: datetime) -> list[str]:
     """Return the lines of a page on one job."""
     wait = max(0.0, (report.next_look - now).total_seconds()) if report.next_look else None
     again = [] if wait is None else [f"check again in {phrases.duration(wait)}"]
-    header = [*_WORKER_COLUMNS, *(["QUOTA"] if any(worker.quota for worker in report.workers) else [])]
+    header = [
+        *_WORKER_COLUMNS,
+        *(["QUOTA"] if any(worker.quota for worker in report.workers) else []),
+    ]
     return [
         *_facts(report, now),
         "",
-        *columns(header, (_worker(report, worker, now)[: len(header)] for worker in report.workers)),
+        *columns(
+            header, (_worker(report, worker, now)[: len(header)] for worker in report.workers)
+        ),
         "",
         f"{names.KEY_DISCOVER_HOSTS} prints:",
         *_indented(report.hosts),
@@ -69,7 +90,9 @@ def age(since: datetime, *, now: datetime) -> str:
     return f"{seconds // 86400}d"
 
 
-def _row(report: JobReport, now: datetime, *, contexts: bool, namespaces: bool, wide: bool) -> dict[str, str]:
+def _row(
+    report: JobReport, now: datetime, *, contexts: bool, namespaces: bool, wide: bool
+) -> dict[str, str]:
     """Return what each column says of a job, "" where it says nothing."""
     cells = {"CONTEXT": report.context} if contexts else {}
     cells |= {"NAMESPACE": report.namespace} if namespaces else {}
@@ -122,10 +145,14 @@ def _facts(report: JobReport, now: datetime) -> list[str]:
         "Last scale": _last_scale(report, now),
         "Launcher": _launcher(report.launcher, now) if report.launcher else "not created yet",
         "Phase": report.phase,
-        "GPUs": f"{report.gpus} asked for, {report.gpus_held} held by its pods" if report.gpus else "",
+        "GPUs": f"{report.gpus} asked for, {report.gpus_held} held by its pods"
+        if report.gpus
+        else "",
         "Priority": report.priority,
         "Created": _moment(report.created),
-        "Ended": f"{_moment(report.ended)}, after {age(report.created, now=report.ended)}" if report.ended else "",
+        "Ended": f"{_moment(report.ended)}, after {age(report.created, now=report.ended)}"
+        if report.ended
+        else "",
         "Queue": _queue(report.queue) if report.queue else "",
     }
     return [f"{name + ':':<16}{fact}" for name, fact in facts.items() if fact]
@@ -153,14 +180,26 @@ def _moment(at: datetime) -> str:
 
 def _launcher(launcher: LauncherReport, now: datetime) -> str:
     script = names.KEY_DISCOVER_HOSTS
-    news = {None: "is mounted", True: "is up to date", False: "is not refreshed yet"}[launcher.refreshed]
+    news = {None: "is mounted", True: "is up to date", False: "is not refreshed yet"}[
+        launcher.refreshed
+    ]
     seen = f"{script} {news}" if launcher.sees_discover_hosts else f"without {script}"
     place = f" on {launcher.node}" if launcher.node else ""
     old = f", {age(launcher.created, now=now)} old" if launcher.created else ""
     return f"{launcher.name}, {launcher.phase}{place}{old}, {seen}"
 
 
-_WORKER_COLUMNS = ("WORKER", "PHASE", "READY", "PUBLISHED", "EXEC", "DRAINING", "AGE", "NODE", "LAST-STATE")
+_WORKER_COLUMNS = (
+    "WORKER",
+    "PHASE",
+    "READY",
+    "PUBLISHED",
+    "EXEC",
+    "DRAINING",
+    "AGE",
+    "NODE",
+    "LAST-STATE",
+)
 
 
 def _worker(report: JobReport, worker: WorkerReport, now: datetime) -> list[str]:

@@ -28,7 +28,11 @@ Gpus = tuple[tuple[int, int], ...]
 
 # https://github.com/kubernetes/metrics
 POD_METRICS = Resource(group="metrics.k8s.io", version="v1beta1", plural="pods", kind="PodMetrics")
-NVIDIA_SMI = ["nvidia-smi", "--query-gpu=utilization.gpu,memory.used", "--format=csv,noheader,nounits"]
+NVIDIA_SMI = [
+    "nvidia-smi",
+    "--query-gpu=utilization.gpu,memory.used",
+    "--format=csv,noheader,nounits",
+]
 _HEADER = ("NAME", "NODE", "CPU(cores)", "MEMORY(bytes)")
 _GPU_HEADER = ("GPUS", "GPU(%)", "GPU-MEMORY")
 # A quantity is read in billionths.
@@ -64,21 +68,38 @@ class Use:
     @property
     def gpu(self) -> int | None:
         """Mean use of its GPUs in percent, None without."""
-        return round(sum(percent for percent, _ in self.gpus) / len(self.gpus)) if self.gpus else None
+        return (
+            round(sum(percent for percent, _ in self.gpus) / len(self.gpus)) if self.gpus else None
+        )
 
 
 async def top(where: Where, *, job: str, sort_by: SortBy | None, headers: bool) -> None:
-    """Print what the pods use. Raises NoSuchJob, NotStarted, NoMetrics and other `errors.KubeError`."""
+    """Print what the pods use.
+
+    Raises NoSuchJob, NotStarted, NoMetrics and other `errors.KubeError`.
+    """
     async with reached(where) as (client, namespace):
         assert namespace is not None
         found = await pods.find_job(client, namespace, job)
         selector = f"{names.POD_SELECTOR},{names.LABEL_JOB_NAME}={job}"
-        seen = await list_objects(client, PODS.path(namespace), snapshot.read_pod, selector=selector)
-        mine = [pod for pod in seen if pod.metadata.job_uid == found.metadata.uid and pod.facts.phase == "Running"]
+        seen = await list_objects(
+            client, PODS.path(namespace), snapshot.read_pod, selector=selector
+        )
+        mine = [
+            pod
+            for pod in seen
+            if pod.metadata.job_uid == found.metadata.uid and pod.facts.phase == "Running"
+        ]
         if not mine:
             raise NotStarted(f"no pod of {job} runs; `{names.PROGRAM} explain {job}` says more")
-        measured, gpus = await asyncio.gather(_measured(client, namespace, selector), _gpus(client, mine))
-    say(*lines([_use(pod, measured, gpus) for pod in mine], job=job, sort_by=sort_by)[0 if headers else 1 :])
+        measured, gpus = await asyncio.gather(
+            _measured(client, namespace, selector), _gpus(client, mine)
+        )
+    say(
+        *lines([_use(pod, measured, gpus) for pod in mine], job=job, sort_by=sort_by)[
+            0 if headers else 1 :
+        ]
+    )
 
 
 def lines(uses: Iterable[Use], *, job: str, sort_by: SortBy | None) -> list[str]:
@@ -93,7 +114,9 @@ def lines(uses: Iterable[Use], *, job: str, sort_by: SortBy | None) -> list[str]
 
     ordered = sorted(uses, key=place)
     has_gpus = any(use.gpus for use in ordered)
-    return table.columns((*_HEADER, *_GPU_HEADER * has_gpus), (_row(use, has_gpus=has_gpus) for use in ordered))
+    return table.columns(
+        (*_HEADER, *_GPU_HEADER * has_gpus), (_row(use, has_gpus=has_gpus) for use in ordered)
+    )
 
 
 def _row(use: Use, *, has_gpus: bool) -> list[str]:
@@ -109,10 +132,18 @@ def _row(use: Use, *, has_gpus: bool) -> list[str]:
 def _use(pod: SeenPod, measured: Mapping[str, tuple[int, int]], gpus: Mapping[str, Gpus]) -> Use:
     name = pod.metadata.name
     cpu, memory = measured.get(name, (None, None))
-    return Use(name=name, node=pod.facts.node or table.NONE, cpu=cpu, memory=memory, gpus=gpus.get(name, ()))
+    return Use(
+        name=name,
+        node=pod.facts.node or table.NONE,
+        cpu=cpu,
+        memory=memory,
+        gpus=gpus.get(name, ()),
+    )
 
 
-async def _measured(client: ApiReader, namespace: str, selector: str) -> Mapping[str, tuple[int, int]]:
+async def _measured(
+    client: ApiReader, namespace: str, selector: str
+) -> Mapping[str, tuple[int, int]]:
     """Return CPU and memory of each pod."""
     decode = msgspec.json.Decoder(_PodMetrics).decode
     try:
@@ -143,7 +174,11 @@ async def _gpus(client: ApiReader, pods: Iterable[SeenPod]) -> Mapping[str, Gpus
             result = await exec_in_pod(
                 client, namespace, name, container=container, command=NVIDIA_SMI, timeout=PATIENCE
             )
-            return tuple(_gpu(line) for line in result.stdout.splitlines()) if result.exit_code == 0 else ()
+            return (
+                tuple(_gpu(line) for line in result.stdout.splitlines())
+                if result.exit_code == 0
+                else ()
+            )
         except (errors.KubeError, ValueError):
             return ()
 

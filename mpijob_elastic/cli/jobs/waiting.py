@@ -1,10 +1,11 @@
 """Wait until a job is as a command wants it, and show how far it is, in stages.
 
-The steps between are those of `explain`: a worker is there once `explain` finds nothing that it waits for. Where nobody
-can look into pods, that is when the launcher knows it.
+The steps between are those of `explain`: a worker is there once `explain` finds nothing that it
+waits for. Where nobody can look into pods, that is when the launcher knows it.
 
-The job is read again and again, with all that `get` and `explain` read, because only so the words of Kueue are known.
-An API server that is away is waited for. On a terminal bars are drawn; elsewhere each step is a line, as in `watch`.
+The job is read again and again, with all that `get` and `explain` read, because only so the words
+of Kueue are known. An API server that is away is waited for. On a terminal bars are drawn;
+elsewhere each step is a line, as in `watch`.
 """
 
 import asyncio
@@ -57,8 +58,9 @@ class Seen:
 class Progress:
     """How far it is.
 
-    stages: how many are done of how many, None where nobody knows. now: what it waits for, in words, and `step`, which
-    stays the same while those only count. otherwise: why it does not get there.
+    stages: how many are done of how many, None where nobody knows. now: what it waits for, in
+    words, and `step`, which stays the same while those only count. otherwise: why it does not get
+    there.
     """
 
     stages: Mapping[str, tuple[int | None, int]]
@@ -69,7 +71,8 @@ class Progress:
 
     def __str__(self) -> str:
         counts = ", ".join(
-            f"{name} {'?' if done is None else done} of {of}" for name, (done, of) in self.stages.items()
+            f"{name} {'?' if done is None else done} of {of}"
+            for name, (done, of) in self.stages.items()
         )
         return f"{counts}; {self.now}" if self.now else counts
 
@@ -79,28 +82,46 @@ Show = Callable[[Progress], None]
 
 
 async def wait(
-    client: ApiReader, first: Snapshot, goal: Goal, *, seconds: float, look: bool, show: Show | None = None
+    client: ApiReader,
+    first: Snapshot,
+    goal: Goal,
+    *,
+    seconds: float,
+    look: bool,
+    show: Show | None = None,
 ) -> tuple[Progress, Seen] | None:
     """Wait for so many seconds until the goal is reached or cannot be, and return how far the job is then.
 
-    None: the API server does not answer, so nobody knows. look: into pods, for ranks. show: takes how far it is,
-    None to print it. Raises NoSuchJob where the job is deleted, and other `errors.KubeError`.
+    None: the API server does not answer, so nobody knows. look: into pods, for ranks. show: takes
+    how far it is, None to print it. Raises NoSuchJob where the job is deleted, and other
+    `errors.KubeError`.
     """
     view, deadline = first.view, time.monotonic() + seconds
     with nullcontext(show) if show else _display(Console(highlight=False)) as tell:
         while True:
             last = None
             try:
-                seen = await _see(client, await fetch_job(client, view.namespace, view.name), look=look)
+                seen = await _see(
+                    client, await fetch_job(client, view.namespace, view.name), look=look
+                )
             except NoSuchJob:
                 raise NoSuchJob(f"MPIJob {view.name} was deleted") from None
             except errors.KubeError as error:
                 if not errors.may_pass(error):
                     raise
-                tell(Progress(stages={}, done=False, now=f"no answer of the API server: {error}", step="away"))
+                tell(
+                    Progress(
+                        stages={},
+                        done=False,
+                        now=f"no answer of the API server: {error}",
+                        step="away",
+                    )
+                )
             else:
                 if seen.snapshot.view.ref.uid != view.ref.uid:
-                    raise NoSuchJob(f"MPIJob {view.name} was deleted, and another was created under its name")
+                    raise NoSuchJob(
+                        f"MPIJob {view.name} was deleted, and another was created under its name"
+                    )
                 last = goal(seen), seen
                 tell(last[0])
                 if last[0].done or last[0].otherwise:
@@ -112,12 +133,17 @@ async def wait(
 
 
 async def _see(client: ApiReader, snapshot: Snapshot, *, look: bool) -> Seen:
-    """Return what can be seen now. Nobody looks for ranks before all workers are listed, because no more train."""
+    """Return what can be seen now.
+
+    Nobody looks for ranks before all workers are listed, because no more train.
+    """
     view, now = snapshot.view, time.time()
     found = find(view, explain.known(snapshot), now=now)
     seen = Seen(snapshot=snapshot, state=derive(view, now=now), found=found)
     if look and seen.wanted and all(worker.cause.level is Level.UNKNOWN for worker in seen.wanted):
-        running = [worker for worker in view.workers if worker.running and not worker.facts.deleting]
+        running = [
+            worker for worker in view.workers if worker.running and not worker.facts.deleting
+        ]
         looks = await exec_probes.into_workers(client, view, running)
         seen = replace(seen, found=find(view, explain.known(snapshot, Facts(looks=looks)), now=now))
     return seen
@@ -134,7 +160,13 @@ def trains(seen: Seen, *, size: int) -> Progress:
     stages["ranks"] = (seen.found.training, size)
     waits = next((worker for worker in wanted if worker.cause.level not in THERE), None)
     held = seen.state.wishes.held.get(waits.name) if waits else None
-    now = f"{waits.name} does not start: {held}" if waits and held else waits.cause.alone if waits else ""
+    now = (
+        f"{waits.name} does not start: {held}"
+        if waits and held
+        else waits.cause.alone
+        if waits
+        else ""
+    )
     stop = seen.state.wishes.stop
     return Progress(
         stages=stages,
@@ -149,7 +181,10 @@ def shrinks(seen: Seen, *, size: int, leaving: int) -> Progress:
     """Return how far a job is that is to have so many workers, and `leaving` fewer than before."""
     rest = [worker for worker in seen.found.workers if not worker.wanted]
     listed = sum(bool(worker.host) for worker in rest)
-    stages = {"off the host list": (leaving - listed, leaving), "gone": (leaving - len(rest), leaving)}
+    stages = {
+        "off the host list": (leaving - listed, leaving),
+        "gone": (leaving - len(rest), leaving),
+    }
     first = rest[-1].cause if rest else None
     return Progress(
         stages=stages,
@@ -165,14 +200,17 @@ def stops(seen: Seen) -> Progress:
     view, stop = seen.snapshot.view, seen.state.wishes.stop
     runs = [pod.ref.name for pod in view.pods if not pod.facts.held_back]
     of = max(len(view.pods), view.replicas + 1)
-    going = (worker.cause for worker in seen.found.workers if worker.name in runs and not worker.wanted)
+    going = (
+        worker.cause for worker in seen.found.workers if worker.name in runs and not worker.wanted
+    )
     waits = next(chain(going, seen.found.job), None) if runs else None
     return Progress(
         stages={"stopped": (of - len(runs), of)},
         done=not runs and bool(stop),
         now=waits.alone if waits else "",
         step=f"{waits.cause} {' '.join(runs)}" if waits else "",
-        otherwise=_otherwise(seen, view.replicas) or ("" if stop else f"{view.name} is not suspended any more"),
+        otherwise=_otherwise(seen, view.replicas)
+        or ("" if stop else f"{view.name} is not suspended any more"),
     )
 
 
@@ -194,7 +232,9 @@ def _display(console: Console) -> Iterator[Show]:
         yield _lines()
         return
     bars = Bars()
-    with Live(console=console, get_renderable=bars.render, refresh_per_second=REFRESHES, transient=True):
+    with Live(
+        console=console, get_renderable=bars.render, refresh_per_second=REFRESHES, transient=True
+    ):
         yield bars.show
 
 

@@ -30,7 +30,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     ("fault", "times", "told", "asked"),
     [
         pytest.param(Reset(), 2, 1, 3, id="lost"),
-        pytest.param(Reset(after=True), 2, 1, 3, id="unheard, but there, so that another is refused"),
+        pytest.param(
+            Reset(after=True), 2, 1, 3, id="unheard, but there, so that another is refused"
+        ),
         pytest.param(Answer(status=503), 2, 1, 3, id="busy for short"),
         pytest.param(Answer(status=429), 2, 1, 3, id="told to wait"),
         pytest.param(Answer(status=403, reason="Forbidden"), None, 0, 1, id="refused"),
@@ -38,7 +40,13 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 async def test_an_event_is_sent_once_or_given_up(
-    api: TinyApi, proxy: FaultProxy, client: ApiWriter, fault: Fault, times: int | None, told: int, asked: int
+    api: TinyApi,
+    proxy: FaultProxy,
+    client: ApiWriter,
+    fault: Fault,
+    times: int | None,
+    told: int,
+    asked: int,
 ) -> None:
     metrics = Metrics(CollectorRegistry())
     sender = Events(gate_of(client, metrics), instance="test", now=lambda: NOW, random=Random(1))
@@ -50,8 +58,15 @@ async def test_an_event_is_sent_once_or_given_up(
     assert len(proxy.requests) == asked
 
 
-async def test_an_event_holds_no_more_text_than_the_api_takes(api: TinyApi, client: ApiWriter) -> None:
-    sender = Events(gate_of(client, Metrics(CollectorRegistry())), instance="test", now=lambda: NOW, random=Random(1))
+async def test_an_event_holds_no_more_text_than_the_api_takes(
+    api: TinyApi, client: ApiWriter
+) -> None:
+    sender = Events(
+        gate_of(client, Metrics(CollectorRegistry())),
+        instance="test",
+        now=lambda: NOW,
+        random=Random(1),
+    )
     sender.emit(job(2), Note(reason="ScaledIn", message="x" * 2**20))
     async with running(sender.run()):
         await sender.flush()

@@ -17,7 +17,8 @@ from tests.builders import NOW, but
 SHELLS = [["sh"], ["dash"], ["bash", "--posix"], ["busybox", "sh"]]
 SECRET = "HOROVOD_SECRET_KEY=of nobody's business\nand more"
 POD = "my--job-worker-10"
-# As horovodrun builds it (horovod/runner/gloo_run.py); what a user's own variables hold is nobody's business either.
+# As horovodrun builds it (horovod/runner/gloo_run.py); what a user's own variables hold is nobody's
+# business either.
 RANK = f"cd /data > /dev/null 2>&1 ; HOROVOD_HOSTNAME={POD}.r2 HOROVOD_RANK=12 HOROVOD_SIZE=16 env {SECRET} python3"
 
 
@@ -116,7 +117,11 @@ FOUND = (
 @pytest.mark.parametrize(
     ("output", "execs"),
     [
-        pytest.param("main 5000\n7 5025 j-worker-1\n8 15025 j-worker-2--containermain\n", FOUND, id="two execs"),
+        pytest.param(
+            "main 5000\n7 5025 j-worker-1\n8 15025 j-worker-2--containermain\n",
+            FOUND,
+            id="two execs",
+        ),
         pytest.param("main 5000\n", (), id="none"),
         pytest.param(
             "main 1\n7 1 database-0\n8 1 j-worker-1--tty\nx 1 j-worker-1\n9 j-worker-1\n10 1 j-worker-\n",
@@ -129,7 +134,9 @@ FOUND = (
             id="numbers without end are left out",
         ),
         *(
-            pytest.param(text, None, id=f"what the script did not print says nothing: {text[:20]!r}")
+            pytest.param(
+                text, None, id=f"what the script did not print says nothing: {text[:20]!r}"
+            )
             for text in ("", "main \n", f"main {LONG}\n", "sh: not found\n", "7 1 j-worker-1\n")
         ),
     ],

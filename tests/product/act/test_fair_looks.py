@@ -40,7 +40,9 @@ def leaving(namespace: str, name: str, count: int) -> JobView:
         for index in range(count + 1)
     )
     left = {each.name: Left(pod=pod_fingerprint(each.ref.uid), at=NOW - 1) for each in workers[1:]}
-    return named(job(1, workers=workers, config=config(pods(0), memory=Memory(left=left))), namespace, name)
+    return named(
+        job(1, workers=workers, config=config(pods(0), memory=Memory(left=left))), namespace, name
+    )
 
 
 async def answers(neighbours: list[JobView], mine: JobView, *, looks: int = 3) -> list[float]:
@@ -75,8 +77,14 @@ async def answers(neighbours: list[JobView], mine: JobView, *, looks: int = 3) -
     ("neighbours", "mine"),
     [
         ([leaving("tenant", "j", HUNG)], leaving("other", "j", 1)),
-        ([leaving("tenant", f"j{index}", HUNG // 16) for index in range(16)], leaving("other", "j", 1)),
-        ([leaving(f"tenant{index}", "j", HUNG // 8) for index in range(8)], leaving("other", "j", 1)),
+        (
+            [leaving("tenant", f"j{index}", HUNG // 16) for index in range(16)],
+            leaving("other", "j", 1),
+        ),
+        (
+            [leaving(f"tenant{index}", "j", HUNG // 8) for index in range(8)],
+            leaving("other", "j", 1),
+        ),
         ([leaving("tenant", "j", HUNG)], leaving("tenant", "other", 1)),
     ],
     ids=["one job", "16 jobs", "8 namespaces", "a job of the same namespace"],

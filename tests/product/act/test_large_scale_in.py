@@ -20,7 +20,9 @@ from tests.doubles.direct import DirectClient, Sent
 from tests.product.act.writes import NOTE, Nothing, Taken, writer_of
 from tests.product.kube.virtual_time import in_no_time
 
-REMOVALS = tuple(Removal(worker=worker(index), outcome="drained", note=NOTE) for index in reversed(range(2, 100)))
+REMOVALS = tuple(
+    Removal(worker=worker(index), outcome="drained", note=NOTE) for index in reversed(range(2, 100))
+)
 # Seconds.
 DELETION = READING = 0.05
 WANTED_AGAIN_AT = 0.3
@@ -29,7 +31,9 @@ WANTED_AGAIN_AT = 0.3
 class Server:
     """Takes its time for each deletion; refuses some pods, and answers none once it is away."""
 
-    def __init__(self, *, refuses: frozenset[str] = frozenset(), by: int = 409, away: bool = False) -> None:
+    def __init__(
+        self, *, refuses: frozenset[str] = frozenset(), by: int = 409, away: bool = False
+    ) -> None:
         self.asked: list[tuple[str, float]] = []
         self.deleted: list[str] = []
         self.busy = self.most_busy = 0
@@ -74,7 +78,9 @@ async def test_workers_wanted_again_during_a_large_scale_in_stay() -> None:
     with suppress(Outdated):
         await delete(server, Live(lambda _: loop.time() < WANTED_AGAIN_AT))
     late = [name for name, at in server.asked if at >= WANTED_AGAIN_AT]
-    assert len(late) <= 2 * writer.DELETIONS_AT_ONCE, f"{len(late)} were deleted although wanted again"
+    assert len(late) <= 2 * writer.DELETIONS_AT_ONCE, (
+        f"{len(late)} were deleted although wanted again"
+    )
 
 
 @in_no_time
@@ -86,14 +92,19 @@ async def test_all_that_stay_surplus_go_highest_first_and_a_few_at_once() -> Non
     assert sorted(server.deleted) == sorted(asked)
     assert server.most_busy == writer.DELETIONS_AT_ONCE
     alone = DELETION * math.ceil(len(REMOVALS) / writer.DELETIONS_AT_ONCE)
-    assert asyncio.get_running_loop().time() <= 2 * alone, "reading live takes at most half of the time"
+    assert asyncio.get_running_loop().time() <= 2 * alone, (
+        "reading live takes at most half of the time"
+    )
     assert live.reads > 1
 
 
 @in_no_time
 async def test_pods_that_changed_meanwhile_or_that_a_policy_keeps_hold_no_other_up() -> None:
     some = frozenset(removal.worker.name for removal in REMOVALS[::10])
-    for by, error, match in [(409, Outdated, f"^{len(some)} workers"), (403, errors.Forbidden, "no")]:
+    for by, error, match in [
+        (409, Outdated, f"^{len(some)} workers"),
+        (403, errors.Forbidden, "no"),
+    ]:
         server = Server(refuses=some, by=by)
         with pytest.raises(error, match=match):
             await delete(server, Live(lambda _: True))
@@ -110,7 +121,10 @@ async def test_a_write_to_one_pod_that_is_refused_holds_no_other_up() -> None:
         if pod == 5:
             raise errors.Unreachable("away")
 
-    assert [str(error)[-5:] for error in await for_each(deque(range(5)), write)] == ["not 2", "not 3"]
+    assert [str(error)[-5:] for error in await for_each(deque(range(5)), write)] == [
+        "not 2",
+        "not 3",
+    ]
     assert written == [*range(5)]
     with pytest.raises(errors.Unreachable):
         await for_each(deque([5, 6]), write)

@@ -22,7 +22,17 @@ from mpijob_elastic.model.pod import Launcher
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import LONG_AGO, but, job, launcher, ref, role, worker
 from tests.counted import calls
-from tests.doubles.shells import STATUS, STDOUT, Shells, Talk, connected, failure, prints, prints_in_turn, says
+from tests.doubles.shells import (
+    STATUS,
+    STDOUT,
+    Shells,
+    Talk,
+    connected,
+    failure,
+    prints,
+    prints_in_turn,
+    says,
+)
 from tests.faults.waiting import eventually
 from tests.product.act.writes import Nothing, Taken, Told, gate_of
 
@@ -117,7 +127,10 @@ async def test_what_the_second_look_does_not_find_is_not_frozen(
     async with looks_at(talk) as found:
         await found.look()
         after = await found.look()
-        assert ([(found.pid, found.ticks) for found in after.suspects], after.frozen) == (suspects, ())
+        assert ([(found.pid, found.ticks) for found in after.suspects], after.frozen) == (
+            suspects,
+            (),
+        )
 
 
 def printed(size: int) -> str:
@@ -152,8 +165,12 @@ async def test_no_launcher_is_believed_to_hold_more_execs_than_its_size_allows(s
 @pytest.mark.parametrize(
     ("text", "at"),
     [
-        pytest.param("#" * BYTES_AN_EXEC * VIEW.most_execs, LAUNCHER, id="what prints without end is cut off"),
-        pytest.param(GONE, but(LAUNCHER, started_at=None), id="nobody knows since when the launcher runs"),
+        pytest.param(
+            "#" * BYTES_AN_EXEC * VIEW.most_execs, LAUNCHER, id="what prints without end is cut off"
+        ),
+        pytest.param(
+            GONE, but(LAUNCHER, started_at=None), id="nobody knows since when the launcher runs"
+        ),
     ],
 )
 async def test_nothing_is_found(text: str, at: Launcher) -> None:
@@ -194,7 +211,9 @@ async def test_what_cannot_be_ended_is_told_and_tried_again_so_often() -> None:
             assert [found.pid for found in held.frozen] == [8]
             if due(held):
                 tries += 1
-                assert due(await found.ended(dict.fromkeys(due(held), False))) == ()  # until the next look
+                assert (
+                    due(await found.ended(dict.fromkeys(due(held), False))) == ()
+                )  # until the next look
     assert tries == MOST_TRIES
 
 
@@ -257,7 +276,10 @@ async def end(
         assert list(tries) == [DEAD, LATER]
         ended = [tries[each] == MOST_TRIES for each in (DEAD, LATER)]
         counted = {
-            outcome: registry.get_sample_value("mpijob_elastic_ended_execs_total", {"outcome": outcome}) or 0
+            outcome: registry.get_sample_value(
+                "mpijob_elastic_ended_execs_total", {"outcome": outcome}
+            )
+            or 0
             for outcome in ("ended", "gone", "error")
         }
         assert sum(counted.values()) >= len(found.shells.asked)
@@ -268,14 +290,34 @@ async def end(
 @pytest.mark.parametrize(
     ("how", "ended", "tried", "said"),
     [
-        pytest.param({}, [True, True], 2, True, id="both are ended by one command, and that is said once"),
+        pytest.param(
+            {}, [True, True], 2, True, id="both are ended by one command, and that is said once"
+        ),
         pytest.param({"slow": True}, [True, True], 2, True, id="a shell that does not answer"),
-        pytest.param({"talk": prints("gone\ngone\n")}, [True, True], 2, False, id="they had ended by themselves"),
-        pytest.param({"talk": prints("ended\nerror\n")}, [True, False], 2, True, id="one cannot be ended"),
-        pytest.param({"talk": prints("ended\n"), "frozen": 1}, [True, False], 1, True, id="one is frozen no longer"),
+        pytest.param(
+            {"talk": prints("gone\ngone\n")},
+            [True, True],
+            2,
+            False,
+            id="they had ended by themselves",
+        ),
+        pytest.param(
+            {"talk": prints("ended\nerror\n")}, [True, False], 2, True, id="one cannot be ended"
+        ),
+        pytest.param(
+            {"talk": prints("ended\n"), "frozen": 1},
+            [True, False],
+            1,
+            True,
+            id="one is frozen no longer",
+        ),
         pytest.param({"frozen": 0}, [False, False], 0, False, id="none is frozen any longer"),
-        pytest.param({"frozen": None}, [False, False], 0, False, id="nobody can tell if they are frozen"),
-        pytest.param({"time_left": 0.0}, [False, False], 0, False, id="the controller leads no longer"),
+        pytest.param(
+            {"frozen": None}, [False, False], 0, False, id="nobody can tell if they are frozen"
+        ),
+        pytest.param(
+            {"time_left": 0.0}, [False, False], 0, False, id="the controller leads no longer"
+        ),
         *(
             pytest.param({"talk": talk}, [False, False], 2, False, id=words)
             for words, talk in {
@@ -283,7 +325,8 @@ async def end(
                 "too few answers": prints("ended\n"),
                 "too many answers": prints("ended\nended\nended\n"),
                 "an exit code": says(
-                    (STDOUT, "ended\nended\n"), (STATUS, failure("NonZeroExitCode", "exit code 1", "1"))
+                    (STDOUT, "ended\nended\n"),
+                    (STATUS, failure("NonZeroExitCode", "exit code 1", "1")),
                 ),
                 "no shell": says((STATUS, failure("InternalError", "no shell"))),
                 "no answer": says(),
@@ -291,7 +334,9 @@ async def end(
         ),
     ],
 )
-async def test_execs_are_ended(how: dict[str, Any], ended: list[bool], tried: int, said: bool) -> None:
+async def test_execs_are_ended(
+    how: dict[str, Any], ended: list[bool], tried: int, said: bool
+) -> None:
     commands = [end_command((DEAD, LATER)[:tried])] if tried else []
     assert await end(**how) == (ended, commands, ["FrozenExecEnded"] * said)
     assert end_command((DEAD, LATER))[3:] == ["sh", "41 5000 j-worker-2", "43 5000 j-worker-3"]

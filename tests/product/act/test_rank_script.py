@@ -39,10 +39,16 @@ def test_a_shell_on_a_terminal_is_no_rank(shell: str) -> None:
 
         def answer() -> str:
             words = [*inside, shell, "-c", worker_probes.SCRIPT]
-            return subprocess.run(words, check=True, capture_output=True, text=True, start_new_session=True).stdout
+            return subprocess.run(
+                words, check=True, capture_output=True, text=True, start_new_session=True
+            ).stdout
 
         def runs(holds: Callable[[str], bool]) -> None:
-            while not holds(subprocess.run([*inside, "ps", "-A"], check=True, capture_output=True, text=True).stdout):
+            while not holds(
+                subprocess.run(
+                    [*inside, "ps", "-A"], check=True, capture_output=True, text=True
+                ).stdout
+            ):
                 pass
 
         assert answer() == "idle\n"

@@ -22,7 +22,9 @@ from tests.faults.waiting import eventually
 FIRST, SECOND = pods(0, 1)
 # 2→1, where j-worker-1 is out of the list.
 LEFT = Memory(left={SECOND: Left(pod=pod_fingerprint(f"uid-of-{SECOND}"), at=NOW - 1)})
-LEAVING = job(1, workers=(worker(0), worker(1, containers=("main-1",))), config=config(pods(0), memory=LEFT))
+LEAVING = job(
+    1, workers=(worker(0), worker(1, containers=("main-1",))), config=config(pods(0), memory=LEFT)
+)
 LEAVER = LEAVING.workers[1:2]
 GONE = but(LEAVING, workers=LEAVING.workers[:1])
 
@@ -35,7 +37,9 @@ class World:
         self.woken: list[tuple[str, str]] = []
         self.now = NOW
         self.reconcile: Callable[[], None] = lambda: None
-        self.prober = Prober(client, metrics=Metrics(CollectorRegistry()), now=lambda: self.now, wake=self._wake)
+        self.prober = Prober(
+            client, metrics=Metrics(CollectorRegistry()), now=lambda: self.now, wake=self._wake
+        )
 
     def _wake(self, namespace: str, name: str) -> None:
         self.woken.append((namespace, name))
@@ -44,9 +48,13 @@ class World:
     def says(self, **words: str | None) -> None:
         """Let containers say this, `first` and `second` stand for the pods, and all others that they are busy."""
         places = {"first": FIRST, "second": SECOND}
-        self.shells.says = by_place({places.get(place, place): word for place, word in words.items()}, "busy")
+        self.shells.says = by_place(
+            {places.get(place, place): word for place, word in words.items()}, "busy"
+        )
 
-    def begin(self, view: JobView = LEAVING, workers: tuple[Worker, ...] = LEAVER, **kind: bool) -> None:
+    def begin(
+        self, view: JobView = LEAVING, workers: tuple[Worker, ...] = LEAVER, **kind: bool
+    ) -> None:
         """Begin to look into these workers, published or drained."""
         self.prober.begin(view, ProbeWorkers(workers=workers, **kind))
 
@@ -55,7 +63,9 @@ class World:
         self.shells.go.set()
         await eventually(lambda: not self.prober._asking)
 
-    async def look(self, view: JobView = LEAVING, workers: tuple[Worker, ...] = LEAVER, **kind: bool) -> None:
+    async def look(
+        self, view: JobView = LEAVING, workers: tuple[Worker, ...] = LEAVER, **kind: bool
+    ) -> None:
         """Look into these workers."""
         self.begin(view, workers, **kind)
         await self.done()
@@ -121,19 +131,26 @@ async def test_since_when_a_worker_is_idle_stays_until_something_runs(world: Wor
         world.now = at
         world.says(second=word)
         await world.look()
-    assert world.seen() == Probe(busy_seen=True, busy_at=NOW, idle_at=NOW + 9, idle_since=NOW + 1, asked_at=NOW + 9)
+    assert world.seen() == Probe(
+        busy_seen=True, busy_at=NOW, idle_at=NOW + 9, idle_since=NOW + 1, asked_at=NOW + 9
+    )
 
 
 @pytest.mark.parametrize(
     ("word", "uid"),
     [
-        *(pytest.param(word, f"uid-of-{SECOND}", id=f"it says {word}") for word in (None, "", "rubbish")),
+        *(
+            pytest.param(word, f"uid-of-{SECOND}", id=f"it says {word}")
+            for word in (None, "", "rubbish")
+        ),
         # An exec goes by the name, and a pod may be gone for as long as our watch lags.
         pytest.param("idle", None, id="its pod is gone"),
         pytest.param("idle", "of-its-successor", id="an empty pod of the same name"),
     ],
 )
-async def test_what_goes_wrong_tells_nothing(world: World, word: str | None, uid: str | None) -> None:
+async def test_what_goes_wrong_tells_nothing(
+    world: World, word: str | None, uid: str | None
+) -> None:
     world.says(second=word)
     world.shells.uids[SECOND] = uid
     for failed in (1, 2):
@@ -146,11 +163,17 @@ async def test_what_goes_wrong_tells_nothing(world: World, word: str | None, uid
 
 
 async def test_that_it_drained_is_told_and_nothing_else_of_it_changes(world: World) -> None:
-    for at, word, drained in ((NOW, "idle", False), (NOW + 1, "idle", True), (NOW + 2, "told", True)):
+    for at, word, drained in (
+        (NOW, "idle", False),
+        (NOW + 1, "idle", True),
+        (NOW + 2, "told", True),
+    ):
         world.now = at
         world.says(second=word)
         await world.look(drained=drained)
-        before = Probe(idle_at=NOW, idle_since=NOW, asked_at=at, failed=int(word == "idle" and drained))
+        before = Probe(
+            idle_at=NOW, idle_since=NOW, asked_at=at, failed=int(word == "idle" and drained)
+        )
         assert world.seen() == but(before, told=word == "told")
     world.shells.uids[SECOND] = "of-its-successor"
     await world.look(drained=True)
@@ -167,7 +190,9 @@ async def test_only_news_of_a_published_worker_wakes_its_job(world: World) -> No
         assert len(world.woken) == woken, word
 
 
-async def test_a_worker_is_asked_once_at_a_time_and_a_job_that_is_woken_may_look_again_at_once(world: World) -> None:
+async def test_a_worker_is_asked_once_at_a_time_and_a_job_that_is_woken_may_look_again_at_once(
+    world: World,
+) -> None:
     """A look may take longer than the pause between two looks, and nothing else might wake the job."""
 
     def reconcile() -> None:
@@ -184,7 +209,9 @@ async def test_a_worker_is_asked_once_at_a_time_and_a_job_that_is_woken_may_look
 async def test_so_many_at_once_and_no_more(world: World) -> None:
     most = worker_probes.LEAVING_AT_ONCE // 3  # of a job alone
     size = most + 8
-    left = {pod: Left(pod=pod_fingerprint(f"uid-of-{pod}"), at=NOW - 1) for pod in pods(*range(1, size))}
+    left = {
+        pod: Left(pod=pod_fingerprint(f"uid-of-{pod}"), at=NOW - 1) for pod in pods(*range(1, size))
+    }
     everybody = tuple(worker(index) for index in range(size))
     view = job(1, workers=everybody, config=config(pods(0), memory=Memory(left=left)))
     for leaving in everybody[1:]:
@@ -224,14 +251,18 @@ async def test_a_look_that_ends_after_its_job_is_forgotten_or_its_pod_is_tidied_
     world: World, tidied: bool
 ) -> None:
     world.begin()
-    world.prober.tidy(but(GONE, config=config(pods(0)))) if tidied else world.prober.forget(("default", "j"))
+    world.prober.tidy(but(GONE, config=config(pods(0)))) if tidied else world.prober.forget(
+        ("default", "j")
+    )
     await world.done()
     assert world.asked() == [SECOND]
     assert not world.prober.jobs
     assert tidied or not world.woken
 
 
-async def test_a_worker_that_leaves_does_not_wait_for_its_look_as_a_published_worker(world: World) -> None:
+async def test_a_worker_that_leaves_does_not_wait_for_its_look_as_a_published_worker(
+    world: World,
+) -> None:
     published = job(2)
     world.says(second="idle")
     world.begin(published, published.workers[1:2], published=True)
@@ -241,10 +272,14 @@ async def test_a_worker_that_leaves_does_not_wait_for_its_look_as_a_published_wo
     assert world.seen(published) == Probe(), "the answer of a past occasion is dropped"
 
 
-async def test_ranks_are_ended_in_each_container_of_that_very_pod_and_nobody_is_told(world: World) -> None:
+async def test_ranks_are_ended_in_each_container_of_that_very_pod_and_nobody_is_told(
+    world: World,
+) -> None:
     world.says(first="told")
     for _ in range(2):
-        world.prober.end(("default", "j"), msgspec.structs.replace(worker(0).facts, containers=("proxy", "main")))
+        world.prober.end(
+            ("default", "j"), msgspec.structs.replace(worker(0).facts, containers=("proxy", "main"))
+        )
     await world.done()
     assert sorted(world.containers()) == ["main", "proxy"]
     assert world.scripts() == [worker_probes.END] * 2

@@ -67,7 +67,11 @@ def changed(version: str = "8", kind: str = "Pod", **content: object) -> Object:
         pytest.param(LAUNCHER, changed(), [8], [], id="it ends later"),
         # Seen of a real API server where a kubelet's deletion of the same pod came between.
         pytest.param(
-            LAUNCHER, {"kind": "Pod", "metadata": {"name": "j-launcher"}}, [], ["j-launcher"], id="it ended meanwhile"
+            LAUNCHER,
+            {"kind": "Pod", "metadata": {"name": "j-launcher"}},
+            [],
+            ["j-launcher"],
+            id="it ended meanwhile",
         ),
         pytest.param(LAUNCHER, ENDED, [], ["j-launcher"], id="it ended at once"),
         pytest.param(EXPIRED, changed(kind="MPIJob"), [8], [], id="a job with a finalizer"),
@@ -89,18 +93,25 @@ async def test_a_deletion_is_taken_in_however_it_is_answered(
 
 
 def leaves(grace: int | None) -> DeleteWorkers:
-    return DeleteWorkers(removals=(Removal(worker=worker(1), outcome="drained", note=NOTE, grace=grace),))
+    return DeleteWorkers(
+        removals=(Removal(worker=worker(1), outcome="drained", note=NOTE, grace=grace),)
+    )
 
 
 @pytest.mark.parametrize(
     ("action", "path", "grace"),
     [
-        pytest.param(leaves(1), PODS.path("default", "j-worker-1"), 1, id="a worker has the time of the plan"),
+        pytest.param(
+            leaves(1), PODS.path("default", "j-worker-1"), 1, id="a worker has the time of the plan"
+        ),
         pytest.param(leaves(None), PODS.path("default", "j-worker-1"), None, id="or its own"),
         # At once, or the operator would see it end and fail the job.
         pytest.param(LAUNCHER, PODS.path("default", "j-launcher"), 0, id="a launcher goes at once"),
         pytest.param(
-            but(LAUNCHER, suspends=True), PODS.path("default", "j-launcher"), 0, id="that of a suspended job too"
+            but(LAUNCHER, suspends=True),
+            PODS.path("default", "j-launcher"),
+            0,
+            id="that of a suspended job too",
         ),
         pytest.param(EXPIRED, MPI_JOBS.path("default", "j"), None, id="an expired job"),
     ],
@@ -117,11 +128,16 @@ async def test_what_is_deleted_is_as_it_was_decided_on(
     await writer_of(client, taken, Everything()).perform(job(1), action)
     [options] = api.deletions
     assert options.get("gracePeriodSeconds") == grace
-    assert options["preconditions"] == {"uid": f"uid-of-{path.rpartition('/')[2]}", "resourceVersion": "7"}
+    assert options["preconditions"] == {
+        "uid": f"uid-of-{path.rpartition('/')[2]}",
+        "resourceVersion": "7",
+    }
     assert path not in api.objects
 
 
-async def test_the_launcher_of_a_job_that_is_no_longer_suspended_stays(api: TinyApi, writer: Writer) -> None:
+async def test_the_launcher_of_a_job_that_is_no_longer_suspended_stays(
+    api: TinyApi, writer: Writer
+) -> None:
     is_there(api, PODS.path("default", "j-launcher"))
     with pytest.raises(Outdated, match="not suspended any more"):
         await writer.perform(job(1), but(LAUNCHER, suspends=True))
@@ -150,7 +166,12 @@ async def test_what_others_hold_is_deleted_by_its_uid_and_counts_as_gone(
 
 VOLCANO = Gang(scheduler="volcano", queue="team", annotations={"a": "b"})
 SIZED = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}}
-RULES = {"rules": [{"resources": ["configmaps"]}, {"resources": ["pods/exec"], "resourceNames": ["j-worker-0"]}]}
+RULES = {
+    "rules": [
+        {"resources": ["configmaps"]},
+        {"resources": ["pods/exec"], "resourceNames": ["j-worker-0"]},
+    ]
+}
 COUNTED = {"status": {"replicaStatuses": {"Worker": {"active": 3}}}}
 OWNED = {"ownerReferences": [controller(ref("j"))]}
 DIGEST = {"annotations": {SPEC_DIGEST: autoscale.digest({"maxReplicas": 4})}}
@@ -159,7 +180,12 @@ AT_VERSION: list[tuple[Patch, Object, Object]] = [
     (
         WriteRole(ref=ref("x"), exec_rule=1, exec_names=("j-worker-0", "j-worker-1"), note=NOTE),
         RULES,
-        {"rules": [RULES["rules"][0], {"resources": ["pods/exec"], "resourceNames": ["j-worker-0", "j-worker-1"]}]},
+        {
+            "rules": [
+                RULES["rules"][0],
+                {"resources": ["pods/exec"], "resourceNames": ["j-worker-0", "j-worker-1"]},
+            ]
+        },
     ),
     (
         Fill(ref=ref("x"), before=3, after=4, note=NOTE),
@@ -184,7 +210,11 @@ BY_UID: list[tuple[Patch, Object, Object]] = [
         {},
         {"metadata": {"annotations": {EVICTION_MARK: "d"}}},
     ),
-    (TellUser(ref=ref("x"), text="d", notes=(NOTE,)), {}, {"metadata": {"annotations": {names.STATUS: "d"}}}),
+    (
+        TellUser(ref=ref("x"), text="d", notes=(NOTE,)),
+        {},
+        {"metadata": {"annotations": {names.STATUS: "d"}}},
+    ),
     (
         TellUser(ref=ref("x"), text="d", marks={names.PHASE: "Scaling", names.CHANGE: ""}),
         {},
@@ -207,7 +237,9 @@ BY_UID: list[tuple[Patch, Object, Object]] = [
     ),
 ]
 OF_ROOMS = [(*row, row[0].at_version) for words in rooms() for row in words.patches]
-PATCHES = [(*found, True) for found in AT_VERSION] + [(*found, False) for found in BY_UID] + OF_ROOMS
+PATCHES = (
+    [(*found, True) for found in AT_VERSION] + [(*found, False) for found in BY_UID] + OF_ROOMS
+)
 
 
 def kind(value: object) -> str:
@@ -216,12 +248,25 @@ def kind(value: object) -> str:
 
 @pytest.mark.parametrize(("action", "before", "after", "at_version"), PATCHES, ids=kind)
 async def test_a_patch_is_taken_only_by_the_object_that_was_decided_on(
-    api: TinyApi, client: ApiWriter, taken: Taken, action: Patch, before: Object, after: Object, at_version: bool
+    api: TinyApi,
+    client: ApiWriter,
+    taken: Taken,
+    action: Patch,
+    before: Object,
+    after: Object,
+    at_version: bool,
 ) -> None:
     writer = writer_of(client, taken, Everything())
     path = action.resource.path("default", "x", action.subresource)
-    for uid, version, fits in [("uid-of-x", "7", True), ("uid-of-x", "8", not at_version), ("another", "9", False)]:
-        api.objects[path] = {"metadata": {"name": "x", "uid": uid, "resourceVersion": version}, **before}
+    for uid, version, fits in [
+        ("uid-of-x", "7", True),
+        ("uid-of-x", "8", not at_version),
+        ("another", "9", False),
+    ]:
+        api.objects[path] = {
+            "metadata": {"name": "x", "uid": uid, "resourceVersion": version},
+            **before,
+        }
         with contextlib.nullcontext() if fits else pytest.raises((errors.Conflict, errors.Invalid)):
             await writer.perform(job(3), action)
         found = api.objects[path]
@@ -235,8 +280,14 @@ def test_each_patch_shows_its_precondition() -> None:
 @pytest.mark.parametrize(
     ("action", "there"),
     [
-        pytest.param(AT_VERSION[0][0], {"rules": RULES["rules"][::-1]}, id="another rule of the Role"),
-        pytest.param(AT_VERSION[1][0], {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 5}}}}, id="another size"),
+        pytest.param(
+            AT_VERSION[0][0], {"rules": RULES["rules"][::-1]}, id="another rule of the Role"
+        ),
+        pytest.param(
+            AT_VERSION[1][0],
+            {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 5}}}},
+            id="another size",
+        ),
     ],
 )
 async def test_what_is_not_as_it_was_decided_on_stays(
@@ -265,13 +316,21 @@ async def test_what_admission_changes_back_is_an_error_and_so_not_written_again_
     ("action", "answer"),
     [
         pytest.param(
-            MADE, {"metadata": {**DIGEST, "resourceVersion": "8"}, "spec": {"more": 1}}, id="defaults of a spec"
+            MADE,
+            {"metadata": {**DIGEST, "resourceVersion": "8"}, "spec": {"more": 1}},
+            id="defaults of a spec",
         ),
-        pytest.param(TellUser(ref=ref("j"), text=""), changed(), id="an annotation that is removed"),
+        pytest.param(
+            TellUser(ref=ref("j"), text=""), changed(), id="an annotation that is removed"
+        ),
     ],
 )
 async def test_what_the_api_server_adds_is_no_error(
-    proxy: FaultProxy, writer: Writer, taken: Taken, action: MakeAutoscaler | TellUser, answer: Object
+    proxy: FaultProxy,
+    writer: Writer,
+    taken: Taken,
+    action: MakeAutoscaler | TellUser,
+    answer: Object,
 ) -> None:
     with proxy.inject(Answered(body=answer), on=writes):
         await writer.perform(job(3), action)
@@ -281,7 +340,10 @@ async def test_what_the_api_server_adds_is_no_error(
 async def test_a_users_hpa_of_our_name_is_not_overwritten(api: TinyApi, writer: Writer) -> None:
     """One that scales something else is not among those of the job, so only the API server knows of it."""
     path = AUTOSCALERS.path("default", "mpijob-j")
-    api.objects[path] = {"metadata": {"name": "mpijob-j", "uid": "own"}, "spec": {"scaleTargetRef": {"name": "web"}}}
+    api.objects[path] = {
+        "metadata": {"name": "mpijob-j", "uid": "own"},
+        "spec": {"scaleTargetRef": {"name": "web"}},
+    }
     before = api.objects.text(path)
     with pytest.raises(errors.AlreadyExists):
         await writer.perform(job(3), MADE)
@@ -297,14 +359,19 @@ async def test_what_is_made_is_the_jobs(api: TinyApi, writer: Writer) -> None:
         found = api.objects[resource.path("default", "j")]
         assert (found["kind"], found["spec"]) == ("PodGroup", expected)
         assert found["metadata"]["ownerReferences"] == OWNED["ownerReferences"]
-        assert found["metadata"].get("annotations") == ({"a": "b"} if resource is VOLCANO_POD_GROUPS else None)
+        assert found["metadata"].get("annotations") == (
+            {"a": "b"} if resource is VOLCANO_POD_GROUPS else None
+        )
         with pytest.raises(errors.AlreadyExists):
             await writer.perform(job(3), made)
     await writer.perform(job(3), MADE)
     found = api.objects[AUTOSCALERS.path("default", "mpijob-j")]
     assert (found["apiVersion"], found["spec"]) == ("autoscaling/v2", {"maxReplicas": 4})
     assert (
-        merged(found["metadata"], {**OWNED, **DIGEST, "labels": {names.LABEL_MANAGED_BY: names.PROGRAM}})
+        merged(
+            found["metadata"],
+            {**OWNED, **DIGEST, "labels": {names.LABEL_MANAGED_BY: names.PROGRAM}},
+        )
         == (found["metadata"])
     )
 
@@ -314,7 +381,9 @@ LATER = 120.0  # seconds; longer than any wait between two tries
 
 
 def touch(view: JobView, *, at: float = NOW) -> RefreshLauncher:
-    [found] = [action for action in decide(view, now=at).actions if isinstance(action, RefreshLauncher)]
+    [found] = [
+        action for action in decide(view, now=at).actions if isinstance(action, RefreshLauncher)
+    ]
     return found
 
 
@@ -350,7 +419,9 @@ async def test_a_refusal_is_of_one_launcher_and_one_change_of_the_list_and_ends_
     assert writer.informed(VIEW) == VIEW
 
 
-@pytest.mark.parametrize(("status", "error"), [(404, errors.NotFound), (409, errors.Conflict), (429, errors.Throttled)])
+@pytest.mark.parametrize(
+    ("status", "error"), [(404, errors.NotFound), (409, errors.Conflict), (429, errors.Throttled)]
+)
 async def test_what_passes_by_itself_is_no_refusal(
     proxy: FaultProxy, writer: Writer, status: int, error: type[errors.ApiError]
 ) -> None:
@@ -360,7 +431,8 @@ async def test_what_passes_by_itself_is_no_refusal(
 
 
 @pytest.mark.parametrize(
-    ("status", "outcome"), [(403, "Forbidden"), (409, "Conflict"), (422, "Invalid"), (500, "500"), (405, "405")]
+    ("status", "outcome"),
+    [(403, "Forbidden"), (409, "Conflict"), (422, "Invalid"), (500, "500"), (405, "405")],
 )
 async def test_the_text_of_a_refusal_makes_no_series(
     proxy: FaultProxy, client: ApiWriter, status: int, outcome: str
@@ -373,5 +445,9 @@ async def test_the_text_of_a_refusal_makes_no_series(
         with proxy.inject(refusal, on=writes), contextlib.suppress(errors.ApiError):
             await gate.patch_object(PODS, namespace="n", name=f"train-{number}", body={})
     [family] = metrics.writes.collect()
-    counted = {sample.labels["outcome"]: sample.value for sample in family.samples if sample.name.endswith("_total")}
+    counted = {
+        sample.labels["outcome"]: sample.value
+        for sample in family.samples
+        if sample.name.endswith("_total")
+    }
     assert counted == {outcome: 3}

@@ -107,15 +107,27 @@ def gate_of(client: ApiWriter, metrics: Metrics, *, time_left: float = math.inf)
     return Gate(client, time_left=lambda: time_left, metrics=metrics)
 
 
-def writer_of(client: ApiWriter, taken: Taken, recheck: Nothing, *, own: Sequence[Own] = ()) -> Writer:
+def writer_of(
+    client: ApiWriter, taken: Taken, recheck: Nothing, *, own: Sequence[Own] = ()
+) -> Writer:
     """Return a writer whose Events are kept, and that is to end no exec."""
     metrics = Metrics(CollectorRegistry())
     gate = gate_of(client, metrics)
     execs = Execs(client, now=lambda: NOW, wake=lambda *_: None)
-    return Writer(gate=gate, seen=taken, recheck=recheck, execs=execs, events=Told(gate), metrics=metrics, own=own)
+    return Writer(
+        gate=gate,
+        seen=taken,
+        recheck=recheck,
+        execs=execs,
+        events=Told(gate),
+        metrics=metrics,
+        own=own,
+    )
 
 
 def is_there(api: TinyApi, path: str) -> None:
     """Store an object as the builders of views know it."""
     name = path.rpartition("/")[2]
-    api.objects[path] = {"metadata": {"name": name, "uid": f"uid-of-{name}", "resourceVersion": "7"}}
+    api.objects[path] = {
+        "metadata": {"name": name, "uid": f"uid-of-{name}", "resourceVersion": "7"}
+    }

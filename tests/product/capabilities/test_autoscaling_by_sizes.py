@@ -47,16 +47,36 @@ def training(size: int, *, ready: int = 0, worked: int = 0, **facts: Any) -> Sto
     [
         pytest.param(training(4, **FILLS), "fill 4 to 8", id="the whole gap"),
         pytest.param(training(8, **FILLS), "nothing", id="its largest size"),
-        pytest.param(training(4, max_np_workers=7, **FILLS), "nothing", id="the next is beyond horovodrun's largest"),
-        pytest.param(training(8, others_wait=(NOW - 30,), **FILLS), "fill 8 to 4", id="another job waits for one"),
-        pytest.param(training(2, others_wait=(NOW - 30,), **FILLS), "nothing", id="another job waits, none is smaller"),
+        pytest.param(
+            training(4, max_np_workers=7, **FILLS),
+            "nothing",
+            id="the next is beyond horovodrun's largest",
+        ),
+        pytest.param(
+            training(8, others_wait=(NOW - 30,), **FILLS),
+            "fill 8 to 4",
+            id="another job waits for one",
+        ),
+        pytest.param(
+            training(2, others_wait=(NOW - 30,), **FILLS),
+            "nothing",
+            id="another job waits, none is smaller",
+        ),
         pytest.param(training(8, ready=7, **FILLS), "fill 8 to 4", id="no node takes the last"),
-        pytest.param(training(4, queue=Queue(name="team"), **FILLS), "fill 4 to 8", id="Kueue decides how many run"),
+        pytest.param(
+            training(4, queue=Queue(name="team"), **FILLS),
+            "fill 4 to 8",
+            id="Kueue decides how many run",
+        ),
         pytest.param(training(5, **FILLS), "fill 5 to 4", id="a size that missed admission"),
         pytest.param(
-            training(8, ready=7, worked=2, **IN_TIME), "return 8 to 4", id="a size that was reached meanwhile"
+            training(8, ready=7, worked=2, **IN_TIME),
+            "return 8 to 4",
+            id="a size that was reached meanwhile",
         ),
-        pytest.param(training(8, ready=3, worked=2, **IN_TIME), "return 8 to 2", id="the last that worked"),
+        pytest.param(
+            training(8, ready=3, worked=2, **IN_TIME), "return 8 to 2", id="the last that worked"
+        ),
     ],
 )
 def test_each_change_leads_to_an_allowed_size(view: Story, plan: str) -> None:
@@ -64,7 +84,9 @@ def test_each_change_leads_to_an_allowed_size(view: Story, plan: str) -> None:
 
 
 @given(st.lists(st.integers(1, 64), min_size=1, max_size=8, unique=True).map(sorted), st.data())
-def test_each_load_has_one_size_at_which_the_hpa_rests(sizes: list[int], data: st.DataObject) -> None:
+def test_each_load_has_one_size_at_which_the_hpa_rests(
+    sizes: list[int], data: st.DataObject
+) -> None:
     """Whichever size the job has, the steps of its HPA, each rounded up, lead to the same."""
     asked, least, most = Autoscale(value=70), sizes[0], sizes[-1]
     spec = autoscale.spec(asked, "j", least=1, most=100, paused=False, sizes=sizes)
@@ -84,7 +106,9 @@ def test_each_load_has_one_size_at_which_the_hpa_rests(sizes: list[int], data: s
 
 def test_the_hpa_of_a_job_knows_its_sizes() -> None:
     bounds = Policy(min_replicas=1, max_replicas=9)
-    view = training(4, policy=bounds, scaling=Scaling(autoscale=Autoscale(value=70)), autoscalers=())
+    view = training(
+        4, policy=bounds, scaling=Scaling(autoscale=Autoscale(value=70)), autoscalers=()
+    )
     [made] = [one for one in decide(view, now=NOW).actions if isinstance(one, MakeAutoscaler)]
     [step] = made.spec["behavior"]["scaleUp"]["policies"]
     assert (made.spec["minReplicas"], made.spec["maxReplicas"], step["value"]) == (2, 8, 4)
@@ -92,5 +116,7 @@ def test_the_hpa_of_a_job_knows_its_sizes() -> None:
 
 def test_without_sizes_the_hpa_is_as_before() -> None:
     spec = autoscale.spec(Autoscale(value=70), "j", least=2, most=8, paused=False)
-    assert spec["behavior"]["scaleUp"]["policies"] == [{"type": "Pods", "value": 1, "periodSeconds": 120}]
+    assert spec["behavior"]["scaleUp"]["policies"] == [
+        {"type": "Pods", "value": 1, "periodSeconds": 120}
+    ]
     assert (spec["minReplicas"], spec["maxReplicas"]) == (2, 8)

@@ -22,16 +22,23 @@ Answers = dict[str, web.Response | list[worlds.Object] | Callable[[], web.Respon
 
 
 def status(code: int, reason: str, message: str = "") -> web.Response:
-    return web.json_response({"kind": "Status", "code": code, "reason": reason, "message": message}, status=code)
+    return web.json_response(
+        {"kind": "Status", "code": code, "reason": reason, "message": message}, status=code
+    )
 
 
 def forbidden(resource: str) -> web.Response:
-    return status(403, "Forbidden", f'{resource} is forbidden: User "u" cannot list resource "{resource}"')
+    return status(
+        403, "Forbidden", f'{resource} is forbidden: User "u" cannot list resource "{resource}"'
+    )
 
 
 def lease() -> web.Response:
     """Return a Lease that a leader renewed 5 s ago: before the caller looked at its clock, and not too long before."""
-    spec = {"holderIdentity": "a", "renewTime": micro_time(datetime.fromtimestamp(time.time() - 5.0, UTC))}
+    spec = {
+        "holderIdentity": "a",
+        "renewTime": micro_time(datetime.fromtimestamp(time.time() - 5.0, UTC)),
+    }
     return web.json_response({"metadata": {"name": "lease", "resourceVersion": "1"}, "spec": spec})
 
 
@@ -96,7 +103,10 @@ def page(items: Iterable[worlds.Object], request: web.Request) -> dict[str, Any]
     kept = [item for item in items if selected(item, request)]
     start = int(request.query.get("continue", 0))
     more = str(start + 1) if start + 1 < len(kept) else ""
-    return {"metadata": {"resourceVersion": "9", "continue": more}, "items": kept[start : start + 1]}
+    return {
+        "metadata": {"resourceVersion": "9", "continue": more},
+        "items": kept[start : start + 1],
+    }
 
 
 def selected(item: worlds.Object, request: web.Request) -> bool:

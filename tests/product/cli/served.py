@@ -41,7 +41,8 @@ def put_job(
 ) -> None:
     """Store a job of that size; its first workers are Ready and published, the others Pending.
 
-    leaving: beyond the size, since `at`. memory: what the controller remembers besides. phase: of the launcher.
+    leaving: beyond the size, since `at`. memory: what the controller remembers besides. phase: of
+    the launcher.
     """
     ready = size if ready is None else ready
     hosts = [names.worker(name, index) for index in range(ready)]
@@ -50,11 +51,16 @@ def put_job(
     store(api, MPI_JOBS, worlds.mpi_job(name=name, namespace=NAMESPACE, replicas=size, **job))
     for index in {*range(size), *leaving}:
         runs = index < ready or index in leaving
-        pod = worlds.worker(index, job=name, namespace=NAMESPACE, phase="Running" if runs else "Pending")
+        pod = worlds.worker(
+            index, job=name, namespace=NAMESPACE, phase="Running" if runs else "Pending"
+        )
         store(api, PODS, pod, **{names.LABEL_JOB_NAME: name})
     remembered = memory or Memory()
     config = worlds.config_map(
-        hosts, memory=Memory(left=left, removed_at=at, scale=remembered.scale), job=name, namespace=NAMESPACE
+        hosts,
+        memory=Memory(left=left, removed_at=at, scale=remembered.scale),
+        job=name,
+        namespace=NAMESPACE,
     )
     store(api, CONFIG_MAPS, config)
     shown = worlds.shown(config, at=at + 1.0 if leaving else worlds.CREATED)

@@ -73,14 +73,20 @@ async def server() -> AsyncIterator[Server]:
         yield api
 
 
-async def scaled(server: Server, patience: Patience = NO_WAIT, *, grows: bool = True, **asked: Any) -> Exit:
+async def scaled(
+    server: Server, patience: Patience = NO_WAIT, *, grows: bool = True, **asked: Any
+) -> Exit:
     where = Where(kubeconfig=server.kubeconfig, namespace="default")
     decide = sized(Asked(grows=grows, **(asked or {"count": 2})), waits=patience.wait)
     return await change.change(where, "train", decide, patience)
 
 
-async def test_a_dry_run_comes_first_and_a_change_of_something_else_is_no_obstacle(server: Server) -> None:
-    server.between = lambda: server.edit({"metadata": {"annotations": {"mpijob-elastic/status": "x"}}})
+async def test_a_dry_run_comes_first_and_a_change_of_something_else_is_no_obstacle(
+    server: Server,
+) -> None:
+    server.between = lambda: server.edit(
+        {"metadata": {"annotations": {"mpijob-elastic/status": "x"}}}
+    )
     assert await scaled(server) == Exit.DONE
     assert server.size == 4
     assert server.writes == [("PATCH", JOB)]
@@ -88,14 +94,18 @@ async def test_a_dry_run_comes_first_and_a_change_of_something_else_is_no_obstac
 
 async def test_a_size_that_somebody_sets_in_between_is_kept(server: Server) -> None:
     server.between = lambda: server.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}})
-    with pytest.raises(Refused, match="somebody else changes train at the same time; nothing was written"):
+    with pytest.raises(
+        Refused, match="somebody else changes train at the same time; nothing was written"
+    ):
         await scaled(server)
     assert server.size == 3
 
 
 async def test_what_the_dry_run_refuses_is_not_written(server: Server) -> None:
     def refuse() -> None:
-        raise refused(403, "Forbidden", 'admission webhook "w" denied the request: 4 is none of sizes')
+        raise refused(
+            403, "Forbidden", 'admission webhook "w" denied the request: 4 is none of sizes'
+        )
 
     server.between = refuse
     with pytest.raises(errors.Forbidden, match="4 is none of sizes"):
@@ -109,7 +119,9 @@ async def test_a_size_that_it_has_is_not_written_and_waited_for(
     assert await scaled(server, A_LOOK, to=2) == Exit.DONE
     first, *_, last = capsys.readouterr().out.splitlines()
     assert first == "train is to have 2 workers already"
-    assert last.startswith("train has 2 workers, all listed. Whether they train is not known: only exec can show that")
+    assert last.startswith(
+        "train has 2 workers, all listed. Whether they train is not known: only exec can show that"
+    )
     assert server.writes == []
 
 
@@ -129,7 +141,8 @@ async def test_without_an_answer_to_the_write_nobody_knows(server: Server) -> No
 
     server.hook = lost
     with pytest.raises(
-        errors.Unreachable, match="whether train was changed is not known: `mpijob-elastic get train -n"
+        errors.Unreachable,
+        match="whether train was changed is not known: `mpijob-elastic get train -n",
     ):
         await scaled(server)
 
@@ -165,7 +178,9 @@ async def test_a_job_that_is_deleted_meanwhile_is_said_to_be(server: Server) -> 
 
 async def test_suspension_needs_a_webhook_that_knows_it(server: Server) -> None:
     where = Where(kubeconfig=server.kubeconfig, namespace="default")
-    with pytest.raises(Refused, match="no webhook in namespace default knows mpijob-elastic/suspend"):
+    with pytest.raises(
+        Refused, match="no webhook in namespace default knows mpijob-elastic/suspend"
+    ):
         await change.change(where, "train", suspending, NO_WAIT)
     assert server.writes == []
 
@@ -180,7 +195,9 @@ def knows(server: Server) -> None:
 
     def asked(sent: Sent) -> object | None:
         if sent.body and "?" in (sent.body["metadata"].get("annotations") or {}).values():
-            raise refused(403, "Forbidden", 'admission webhook "w" denied the request: "?" is no list')
+            raise refused(
+                403, "Forbidden", 'admission webhook "w" denied the request: "?" is no list'
+            )
         return Server._asked(server, sent)
 
     server.hook = asked
@@ -192,16 +209,43 @@ def knows(server: Server) -> None:
         pytest.param(2, "1,5", {"count": 2}, 3, "5", id="a parked worker comes back first"),
         pytest.param(5, "1,2", {"count": 1}, 5, "2", id="the lowest, and no other"),
         pytest.param(4, "1", {"to": 6}, 6, None, id="and then new ones"),
-        pytest.param(4, "1", {"grows": False, "count": 1}, 3, "1", id="the last leaves, the parked are not counted"),
-        pytest.param(4, "3", {"grows": False, "count": 1}, 2, "3", id="a smaller size ends a parked worker at the top"),
+        pytest.param(
+            4,
+            "1",
+            {"grows": False, "count": 1},
+            3,
+            "1",
+            id="the last leaves, the parked are not counted",
+        ),
+        pytest.param(
+            4,
+            "3",
+            {"grows": False, "count": 1},
+            2,
+            "3",
+            id="a smaller size ends a parked worker at the top",
+        ),
         pytest.param(4, None, {"grows": False, "pods": ["1"]}, 4, "1", id="a worker below others"),
-        pytest.param(4, None, {"grows": False, "pods": ["train-worker-3"]}, 3, None, id="the last worker"),
-        pytest.param(4, None, {"grows": False, "pods": ["0", "3"]}, 3, "0", id="the last and another"),
-        pytest.param(4, "2", {"grows": False, "pods": ["3"]}, 2, "2", id="the last above one that is parked"),
-        pytest.param(4, "1", {"grows": False, "pods": ["1", "2"]}, 4, "1,2", id="one is parked already"),
+        pytest.param(
+            4, None, {"grows": False, "pods": ["train-worker-3"]}, 3, None, id="the last worker"
+        ),
+        pytest.param(
+            4, None, {"grows": False, "pods": ["0", "3"]}, 3, "0", id="the last and another"
+        ),
+        pytest.param(
+            4, "2", {"grows": False, "pods": ["3"]}, 2, "2", id="the last above one that is parked"
+        ),
+        pytest.param(
+            4, "1", {"grows": False, "pods": ["1", "2"]}, 4, "1,2", id="one is parked already"
+        ),
         pytest.param(4, None, {"grows": False, "nodes": ["node-0"]}, 4, "0", id="those of a node"),
         pytest.param(
-            4, None, {"grows": False, "nodes": ["node-0"], "pods": ["0", "1"], "count": 2}, 4, "0,1", id="both"
+            4,
+            None,
+            {"grows": False, "nodes": ["node-0"], "pods": ["0", "1"], "count": 2},
+            4,
+            "0,1",
+            id="both",
         ),
     ],
 )
@@ -216,7 +260,9 @@ async def test_workers_are_parked_and_come_back(
 
 
 @given(replicas=st.integers(2, 9), parked=st.sets(st.integers(0, 11)), data=st.data())
-def test_exactly_those_leave_and_exactly_so_many_stay(replicas: int, parked: set[int], data: st.DataObject) -> None:
+def test_exactly_those_leave_and_exactly_so_many_stay(
+    replicas: int, parked: set[int], data: st.DataObject
+) -> None:
     annotations = {"mpijob-elastic/parked": ",".join(map(str, sorted(parked)))} if parked else {}
     [found] = worlds.read([worlds.mpi_job(replicas=replicas, annotations=annotations)])
     view, wanted = found.view, set(found.view.wanted)
@@ -225,7 +271,9 @@ def test_exactly_those_leave_and_exactly_so_many_stay(replicas: int, parked: set
     def workers(number: int, without: Collection[int]) -> set[int]:
         return set(range(number)).difference(without)
 
-    leaving = frozenset(data.draw(st.sets(st.sampled_from(sorted(wanted)), max_size=len(wanted) - 1)))
+    leaving = frozenset(
+        data.draw(st.sets(st.sampled_from(sorted(wanted)), max_size=len(wanted) - 1))
+    )
     number, stays_away = view.facts.shrunk(leaving)
     assert workers(number, stays_away) == wanted - leaving
     assert stays_away - parked <= leaving
@@ -235,14 +283,20 @@ def test_exactly_those_leave_and_exactly_so_many_stay(replicas: int, parked: set
     assert workers(number, stays_away) > wanted
     assert len(workers(number, stays_away)) == size
     assert stays_away <= parked
-    assert number == replicas or not workers(number, ()) & stays_away, "those that are parked come first"
+    assert number == replicas or not workers(number, ()) & stays_away, (
+        "those that are parked come first"
+    )
 
 
 @pytest.mark.parametrize(
     ("asked", "error", "why"),
     [
         ({"pods": ["2"]}, Refused, "train has no train-worker-2: it has 2 workers"),
-        ({"pods": ["x"]}, NoSuchWorker, "train has no worker x: give a number like 0 or a pod like train-worker-0"),
+        (
+            {"pods": ["x"]},
+            NoSuchWorker,
+            "train has no worker x: give a number like 0 or a pod like train-worker-0",
+        ),
         ({"nodes": ["node-7"]}, Refused, "no worker of train is on a node node-7"),
         ({"pods": ["0", "1"]}, Refused, "train has 2 workers, and one has to stay"),
         ({"pods": ["1"], "count": 2}, Refused, "--count 2 does not fit: named are train-worker-1"),
@@ -258,7 +312,10 @@ async def test_workers_that_cannot_leave_are_refused(
 
 
 async def test_parking_needs_a_webhook_that_knows_it(server: Server) -> None:
-    with pytest.raises(Refused, match="no webhook in namespace default knows mpijob-elastic/parked, so the operator"):
+    with pytest.raises(
+        Refused,
+        match="no webhook in namespace default knows mpijob-elastic/parked, so the operator",
+    ):
         await scaled(server, grows=False, pods=["0"])
     assert server.writes == []
 
@@ -273,7 +330,9 @@ async def test_what_is_parked_is_said(server: Server, capsys: pytest.CaptureFixt
     ]
 
 
-async def test_what_a_webhook_warns_of_is_said_once(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_what_a_webhook_warns_of_is_said_once(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
     server.warnings = ['spec: the quota "team" has no room, for 2', "a\\b\u202e"]
     assert await scaled(server) == Exit.DONE
     assert capsys.readouterr().err.splitlines() == [
@@ -282,7 +341,9 @@ async def test_what_a_webhook_warns_of_is_said_once(server: Server, capsys: pyte
     ]
 
 
-async def test_parked_workers_that_are_named_come_back(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_parked_workers_that_are_named_come_back(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
     knows(server)
     server.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 4}}}})
     found = server.objects[JOB]["metadata"].get("annotations", {})
@@ -297,17 +358,40 @@ async def test_parked_workers_that_are_named_come_back(server: Server, capsys: p
         await scaled(server, pods=["4"])
 
 
-OVER = {"status": {"conditions": [{"type": "Failed", "status": "True"}], "completionTime": worlds.CREATED_TEXT}}
-PLAIN = {"spec": {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": {"containers": [{"name": "launcher"}]}}}}}}
+OVER = {
+    "status": {
+        "conditions": [{"type": "Failed", "status": "True"}],
+        "completionTime": worlds.CREATED_TEXT,
+    }
+}
+PLAIN = {
+    "spec": {
+        "mpiReplicaSpecs": {
+            "Launcher": {"template": {"spec": {"containers": [{"name": "launcher"}]}}}
+        }
+    }
+}
 
 
 @pytest.mark.parametrize(
     ("edit", "launcher", "why"),
     [
-        ({"metadata": {"deletionTimestamp": worlds.CREATED_TEXT}}, "Running", "train is being deleted"),
+        (
+            {"metadata": {"deletionTimestamp": worlds.CREATED_TEXT}},
+            "Running",
+            "train is being deleted",
+        ),
         (OVER, "Failed", r"train has ended \(Failed\); create it again to run it again"),
-        ({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": None}}}}, "Running", "train does not say its size"),
-        (PLAIN, "Pending", "train is not elastic, so it runs as it is to its end; `mpijob-elastic explain train -n"),
+        (
+            {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": None}}}},
+            "Running",
+            "train does not say its size",
+        ),
+        (
+            PLAIN,
+            "Pending",
+            "train is not elastic, so it runs as it is to its end; `mpijob-elastic explain train -n",
+        ),
     ],
 )
 async def test_a_job_that_cannot_change_is_refused(
@@ -322,21 +406,34 @@ async def test_a_job_that_cannot_change_is_refused(
 
 
 WAITS = [
-    ({"annotations": {"mpijob-elastic/suspend": "true"}}, "is suspended by annotation mpijob-elastic/suspend"),
+    (
+        {"annotations": {"mpijob-elastic/suspend": "true"}},
+        "is suspended by annotation mpijob-elastic/suspend",
+    ),
     ({"labels": {LABEL_QUEUE: "team"}}, "does not run yet, because it waits in queue team"),
 ]
 
 
 @pytest.mark.parametrize(("asks", "why"), WAITS)
-@pytest.mark.parametrize("asked", [{"count": 2}, {"grows": False, "count": 1}, {"grows": False, "pods": ["1"]}])
+@pytest.mark.parametrize(
+    "asked", [{"count": 2}, {"grows": False, "count": 1}, {"grows": False, "pods": ["1"]}]
+)
 async def test_nobody_waits_for_the_size_of_a_job_that_waits_itself(
     server: Server, asks: dict[str, Any], why: str, asked: dict[str, Any]
 ) -> None:
     server.edit({"metadata": asks})
     path = PODS.path("default", "train-launcher")
     gates = [{"name": names.GATE_QUEUED}]
-    server.put(path, merged(server.objects[path], {"spec": {"schedulingGates": gates}, "status": {"phase": "Pending"}}))
-    with pytest.raises(Refused, match=f"train {why}.*; with --no-wait the size is set for its start"):
+    server.put(
+        path,
+        merged(
+            server.objects[path],
+            {"spec": {"schedulingGates": gates}, "status": {"phase": "Pending"}},
+        ),
+    )
+    with pytest.raises(
+        Refused, match=f"train {why}.*; with --no-wait the size is set for its start"
+    ):
         await scaled(server, A_LOOK, **asked)
     assert server.writes == []
     assert await scaled(server, **asked) == Exit.DONE
@@ -361,7 +458,11 @@ async def test_ctrl_c_undoes_nothing_and_says_what_goes_on(
     running = asyncio.create_task(scaled(server, Patience(wait=True, seconds=60, look=False)))
 
     def interrupted(sent: Sent) -> object | None:
-        if server.writes if when == "wait" else sent.method == "PATCH" and "dryRun" not in sent.query:
+        if (
+            server.writes
+            if when == "wait"
+            else sent.method == "PATCH" and "dryRun" not in sent.query
+        ):
             running.cancel()
         return Server._asked(server, sent)
 
@@ -373,8 +474,13 @@ async def test_ctrl_c_undoes_nothing_and_says_what_goes_on(
 
 
 async def test_another_operators_job_is_left_alone(server: Server) -> None:
-    worker, config = PODS.path("default", "train-worker-0"), CONFIG_MAPS.path("default", "train-config")
-    server.put(worker, merged(server.objects[worker], {"metadata": {"labels": {"replica-index": "0"}}}))
+    worker, config = (
+        PODS.path("default", "train-worker-0"),
+        CONFIG_MAPS.path("default", "train-config"),
+    )
+    server.put(
+        worker, merged(server.objects[worker], {"metadata": {"labels": {"replica-index": "0"}}})
+    )
     server.put(config, merged(server.objects[config], {"metadata": {"annotations": None}}))
     with pytest.raises(Refused, match="another operator manages train: "):
         await scaled(server)

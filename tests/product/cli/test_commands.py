@@ -23,7 +23,11 @@ from mpijob_elastic.kube.errors import Unconfigured, Unreachable
 from tests.faults.kubeconfig import write_plain
 
 OLD = "apiVersion: kubeflow.org/v1alpha2\nkind: MPIJob\nmetadata: {name: old}\nspec: {gpus: 4}\n"
-COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
+COMMANDS = [
+    command.name or command.callback.__name__
+    for command in app.registered_commands
+    if command.callback
+]
 
 
 OF_PODS = ("get", "watch", "explain", "logs", "attach", "top")
@@ -35,7 +39,9 @@ UPGRADES = [
 
 
 def typed(*arguments: str, **options: Any) -> Result:
-    return CliRunner().invoke(app, arguments, env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}, **options)
+    return CliRunner().invoke(
+        app, arguments, env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}, **options
+    )
 
 
 @pytest.mark.parametrize("command", sorted({*COMMANDS, *UPGRADES} - {"version"}))
@@ -79,7 +85,9 @@ def test_the_exit_code_says_who_has_to_act(
 
 
 def test_a_timeout_is_no_refusal() -> None:
-    codes = [exit_codes.of(error("late")) for error in (NotInTime, Unreachable, Refused, Unconfigured)]
+    codes = [
+        exit_codes.of(error("late")) for error in (NotInTime, Unreachable, Refused, Unconfigured)
+    ]
     assert codes == [Exit.NOT_KNOWN, Exit.NOT_KNOWN, Exit.REFUSED, Exit.REFUSED]
 
 
@@ -87,7 +95,10 @@ def test_a_timeout_is_no_refusal() -> None:
     ("arguments", "words"),
     [
         ("get train -A", "a job is in one namespace"),
-        ("get train --context a --context b", "a job is in one cluster: choose it with one --context"),
+        (
+            "get train --context a --context b",
+            "a job is in one cluster: choose it with one --context",
+        ),
         ("scaleout train --count 0", "Input should be greater than or equal to 1"),
         ("scalein train --to 0", "Input should be greater than or equal to 1"),
         ("scaleout train --count 1 --to 4", "give --count or --to, not both"),
@@ -106,7 +117,10 @@ def test_a_timeout_is_no_refusal() -> None:
         ("logs pod/train", "pod/train is no MPIJob"),
         ("logs train -pf", "that log has ended: leave out -f"),
         ("explain train --kubeconfig /nowhere", "/nowhere"),
-        ("controller --disruption-sign=a\u00a0b", "KEY[=VALUE][:EFFECT] of a taint, or condition:TYPE"),
+        (
+            "controller --disruption-sign=a\u00a0b",
+            "KEY[=VALUE][:EFFECT] of a taint, or condition:TYPE",
+        ),
         ("upgrade convert", "give either a file"),
         ("upgrade convert job.yaml --live mpijob/train", "give either a file"),
         ("upgrade preflight --overlay single-namespace", "--jobs-namespace"),
@@ -154,7 +168,8 @@ def test_probes_are_answered_at_addresses_of_both_families(tmp_path: Path, comma
     [port] = free_ports(1)
     options = [f"--kubeconfig={tmp_path / 'kubeconfig'}", f"--health-port={port}"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "mpijob_elastic", *command.split(), *options], stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "mpijob_elastic", *command.split(), *options],
+        stderr=subprocess.DEVNULL,
     )
     try:
         for host in ("127.0.0.1", "[::1]"):

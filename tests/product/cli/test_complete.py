@@ -24,12 +24,21 @@ SCRIPT = "kubectl_complete-mpijob_elastic"
 
 @pytest.fixture
 async def kubeconfig(tmp_path: Path) -> AsyncIterator[Path]:
-    jobs = [worlds.mpi_job(), worlds.mpi_job(name="trial", replicas=1), worlds.mpi_job(name="other")]
+    jobs = [
+        worlds.mpi_job(),
+        worlds.mpi_job(name="trial", replicas=1),
+        worlds.mpi_job(name="other"),
+    ]
     # Of `some`, worker 1 is parked, worker 2 is parked and still drains, worker 4 is surplus.
     jobs.append(worlds.mpi_job(name="some", replicas=4, annotations={names.PARKED: "1,2,9"}))
     placeholder = worlds.worker(1, phase="Pending", job="some")
     placeholder["spec"] |= {"nodeName": "", "schedulingGates": [{"name": names.GATE_PARKED}]}
-    pods = [worlds.launcher(), worlds.worker(0), placeholder, *(worlds.worker(at, job="some") for at in (0, 2, 4))]
+    pods = [
+        worlds.launcher(),
+        worlds.worker(0),
+        placeholder,
+        *(worlds.worker(at, job="some") for at in (0, 2, 4)),
+    ]
     world = {"mpijobs": jobs, "pods": pods, "configmaps": [], "roles": []}
     async with serving(tmp_path, {**world}) as (where, _):
         assert where.kubeconfig is not None
@@ -38,7 +47,9 @@ async def kubeconfig(tmp_path: Path) -> AsyncIterator[Path]:
 
 async def completed(kubeconfig: Path, *words: str) -> list[str]:
     """Return the lines that kubectl gets."""
-    code = f"from mpijob_elastic.cli import complete; complete.PATIENCE = {PATIENCE}; complete.main()"
+    code = (
+        f"from mpijob_elastic.cli import complete; complete.PATIENCE = {PATIENCE}; complete.main()"
+    )
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", code, *words),
         env={**os.environ, "KUBECONFIG": str(kubeconfig)},

@@ -85,7 +85,11 @@ async def test_the_newest_warning_that_is_not_ours(tmp_path: Path) -> None:
 async def test_workers_beyond_the_size_are_seen_that_come_and_go(tmp_path: Path) -> None:
     pods = [worlds.worker(1), worlds.worker(2), worlds.worker(7), worlds.worker(8, job="another")]
     pods[3]["metadata"]["name"] = "train-worker-8"
-    lines = "".join(json.dumps({"type": kind, "object": pod}) + "\n" for pod in pods for kind in ("ADDED", "DELETED"))
+    lines = "".join(
+        json.dumps({"type": kind, "object": pod}) + "\n"
+        for pod in pods
+        for kind in ("ADDED", "DELETED")
+    )
     [job] = worlds.read([worlds.mpi_job(replicas=2)])
     async with reaching(tmp_path, {"pods": web.Response(text=lines)}) as (client, asked):
         found = await dependencies.surplus(client, job.view)

@@ -16,7 +16,10 @@ from tests.doubles.terminals import on_terminal
 from tests.product.kube.virtual_time import run
 
 VIEW = job(workers=(worker(0), failed(1)))
-ALIVE, DEAD = Exec(pid=7, pod="j-worker-0", started_at=LONG_AGO), Exec(pid=8, pod="j-worker-1", started_at=LONG_AGO)
+ALIVE, DEAD = (
+    Exec(pid=7, pod="j-worker-0", started_at=LONG_AGO),
+    Exec(pid=8, pod="j-worker-1", started_at=LONG_AGO),
+)
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "busybox"])
@@ -31,7 +34,9 @@ def test_the_script_prints_names_whatever_is_in_them(tmp_path: Path, shell: str)
         on_terminal(str(tmp_path / "attached"), "300"),
     ):
         try:
-            printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+            printed = subprocess.run(
+                command, capture_output=True, text=True, check=True
+            ).stdout.splitlines()
         finally:
             process.kill()
     assert "a) R (b c" in printed

@@ -16,7 +16,9 @@ from tests.product.explain.said import STALLED
 async def test_a_job_into_which_nobody_looks(command: Commands) -> None:
     all_train, said = await command.explain(world())
     assert all_train is None
-    assert said.startswith("default/train: Running, 2 of 2 listed; whether they train is not known: only exec can")
+    assert said.startswith(
+        "default/train: Running, 2 of 2 listed; whether they train is not known: only exec can"
+    )
     assert said.count(" is listed, and the launcher knows it") == 2
     assert "training: null\nallTrain: null\n" in (await command.explain(world(), output="yaml"))[1]
 
@@ -24,7 +26,12 @@ async def test_a_job_into_which_nobody_looks(command: Commands) -> None:
 async def test_one_worker_that_does_not_by_its_number(command: Commands) -> None:
     pending = worlds.worker(2, phase="Pending")
     pending["spec"]["nodeName"] = ""
-    unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no GPU left"}
+    unscheduled = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "no GPU left",
+    }
     pending["status"]["conditions"].append(unscheduled)
     all_train, said = await command.explain(world(pending, replicas=3), worker="2", output="json")
     assert not all_train
@@ -42,7 +49,12 @@ def about_to_go(of: int) -> Answers:
     return {"pods": pods, "configmaps": [worlds.config_map(worlds.workers(0))], "spot-1": node}
 
 
-EVENT = {"metadata": {"name": "e"}, "reason": "MPIJobFailed", "message": "exceeded quota", "source": {}}
+EVENT = {
+    "metadata": {"name": "e"},
+    "reason": "MPIJobFailed",
+    "message": "exceeded quota",
+    "source": {},
+}
 DENIED: Answers = {
     "node-0": forbidden("nodes"),
     "roles": forbidden("roles"),
@@ -80,7 +92,9 @@ NOWHERE: Answers = {
             "the other ranks have waited for more than 60 s for rank 1 (its worker is not known), 2",
             id="missing ranks are in the launcher's log",
         ),
-        pytest.param({"log": forbidden("pods/log")}, {}, None, "listed", id="without a right to read logs"),
+        pytest.param(
+            {"log": forbidden("pods/log")}, {}, None, "listed", id="without a right to read logs"
+        ),
         pytest.param(
             NOWHERE,
             {},
@@ -105,7 +119,11 @@ NOWHERE: Answers = {
     ],
 )
 async def test_what_the_cluster_tells(
-    command: Commands, different: dict[str, Any], options: dict[str, Any], all_train: bool | None, words: str
+    command: Commands,
+    different: dict[str, Any],
+    options: dict[str, Any],
+    all_train: bool | None,
+    words: str,
 ) -> None:
     found, said = await command.explain(world(**different), **options)
     assert found is all_train
@@ -124,7 +142,8 @@ def test_a_worker_is_known_by_its_number_or_its_pod(said: str, index: int) -> No
 @pytest.mark.parametrize("said", ["1", "j-worker-1"])
 def test_a_parked_worker_is_answered_with_how_to_have_it_back(said: str) -> None:
     with pytest.raises(
-        explain.NoSuchWorker, match=r"j-worker-1 is parked.*`mpijob-elastic scaleout j --pod j-worker-1 -n"
+        explain.NoSuchWorker,
+        match=r"j-worker-1 is parked.*`mpijob-elastic scaleout j --pod j-worker-1 -n",
     ):
         explain.worker_name(job(2, workers=(worker(0),), parked=(1,)), said)
 
@@ -132,6 +151,7 @@ def test_a_parked_worker_is_answered_with_how_to_have_it_back(said: str) -> None
 @pytest.mark.parametrize("said", ["2", "worker-1", "j-launcher", "99999999999"])
 def test_an_unknown_worker_is_answered_with_how_to_name_a_worker(said: str) -> None:
     with pytest.raises(
-        explain.NoSuchWorker, match=f"j has no worker {said}; it has 3: give a number like 0 or a pod like j-worker-0"
+        explain.NoSuchWorker,
+        match=f"j has no worker {said}; it has 3: give a number like 0 or a pod like j-worker-0",
     ):
         explain.worker_name(VIEW, said)

@@ -16,9 +16,25 @@ from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, serving, status
 
 CHANGES = (
-    Change(at=1_764_000_000.0, cause="user", by="kubectl-edit", before=2, after=4, listed=40.4, trained=61.0),
+    Change(
+        at=1_764_000_000.0,
+        cause="user",
+        by="kubectl-edit",
+        before=2,
+        after=4,
+        listed=40.4,
+        trained=61.0,
+    ),
     Change(at=1_764_000_100.0, cause="node", before=4, after=3, note="train-worker-3: taint spot"),
-    Change(at=1_764_000_200.0, cause="HPA", by="kube-controller-manager", before=4, after=1, listed=0.0, cut=2),
+    Change(
+        at=1_764_000_200.0,
+        cause="HPA",
+        by="kube-controller-manager",
+        before=4,
+        after=1,
+        listed=0.0,
+        cut=2,
+    ),
 )
 PENDING = '{"at":1764000300.0,"cause":"user","from":1,"to":2,"by":"kubectl"}'
 
@@ -29,21 +45,40 @@ def answers(*changes: Change, pending: str = "", owner: str | None = None) -> An
     config["metadata"]["annotations"][names.HISTORY] = merged("", changes)
     if owner is not None:
         config["metadata"]["ownerReferences"][0]["uid"] = owner
-    return {"train": web.json_response(job), "train-config": web.json_response(config), "mpijobs": [job]}
+    return {
+        "train": web.json_response(job),
+        "train-config": web.json_response(config),
+        "mpijobs": [job],
+    }
 
 
-async def told(folder: Path, capsys: pytest.CaptureFixture[str], served: Answers, output: str = "wide") -> str:
+async def told(
+    folder: Path, capsys: pytest.CaptureFixture[str], served: Answers, output: str = "wide"
+) -> str:
     async with serving(folder, served) as (where, _):
         assert await history.history(where, job="train", output=output)
     return capsys.readouterr().out
 
 
-async def test_each_change_is_a_line_and_the_newest_is_last(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_each_change_is_a_line_and_the_newest_is_last(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lines = (await told(tmp_path, capsys, answers(*CHANGES, pending=PENDING))).splitlines()
     assert [line.split() for line in lines] == [
         ["WHEN", "CAUSE", "BY", "FROM→TO", "LISTED", "TRAINED", "CUT", "NOTE"],
         ["2025-11-24T16:00:00Z", "user", "kubectl-edit", "2→4", "40s", "1m1s", "-", "-"],
-        ["2025-11-24T16:01:40Z", "node", "-", "4→3", "-", "-", "-", "train-worker-3:", "taint", "spot"],
+        [
+            "2025-11-24T16:01:40Z",
+            "node",
+            "-",
+            "4→3",
+            "-",
+            "-",
+            "-",
+            "train-worker-3:",
+            "taint",
+            "spot",
+        ],
         ["2025-11-24T16:03:20Z", "HPA", "kube-controller-manager", "4→1", "0s", "-", "2", "-"],
         ["2025-11-24T16:05:00Z", "user", "kubectl", "1→2", "-", "-", "-", "-"],
     ]
@@ -71,18 +106,25 @@ async def test_programs_get_all_of_it(
     }
 
 
-@pytest.mark.parametrize("served", [answers(), answers(*CHANGES, owner="of an earlier job"), answers(pending="{")])
+@pytest.mark.parametrize(
+    "served", [answers(), answers(*CHANGES, owner="of an earlier job"), answers(pending="{")]
+)
 async def test_without_changes_that_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], served: Answers
 ) -> None:
     async with serving(tmp_path, served) as (where, _):
         assert not await history.history(where, job="train", output="table")
     said = capsys.readouterr()
-    assert (said.out, said.err) == ("", "default/train has no changes yet: its number of workers is the first.\n")
+    assert (said.out, said.err) == (
+        "",
+        "default/train has no changes yet: its number of workers is the first.\n",
+    )
 
 
 async def test_an_unknown_job_is_named_with_those_that_are_there(tmp_path: Path) -> None:
     served = {**answers(), "trian": status(404, "NotFound")}
     async with serving(tmp_path, served) as (where, _):
-        with pytest.raises(NoSuchJob, match=r"no MPIJob trian in namespace default; did you mean train\?"):
+        with pytest.raises(
+            NoSuchJob, match=r"no MPIJob trian in namespace default; did you mean train\?"
+        ):
             await history.history(where, job="trian", output="table")

@@ -19,7 +19,9 @@ from tests.product.kube.virtual_time import run
 Day = Callable[[Launcher], Awaitable[None]]
 
 
-def followed(day: Day, *, tail: int | None = None, since: float | None = None) -> list[bytes | None]:
+def followed(
+    day: Day, *, tail: int | None = None, since: float | None = None
+) -> list[bytes | None]:
     """What is read while this happens; the job ends at the end of the day."""
 
     async def main() -> list[bytes | None]:
@@ -28,7 +30,9 @@ def followed(day: Day, *, tail: int | None = None, since: float | None = None) -
 
         async def read_all() -> None:
             job = await pods.find_job(launcher.client, "n", "train")
-            async for line in LauncherLog(launcher.client, job, Wanted(follow=True, tail=tail, since=since)).follow():
+            async for line in LauncherLog(
+                launcher.client, job, Wanted(follow=True, tail=tail, since=since)
+            ).follow():
                 read.append(line and line.text)
 
         reading = asyncio.create_task(read_all())
@@ -181,7 +185,9 @@ def test_an_api_server_that_is_away_is_said_once(capsys: pytest.CaptureFixture[s
         await asyncio.sleep(5)
 
     assert followed(day) == [b"one"]
-    assert capsys.readouterr().err == "mpijob-elastic: GET https://api:6443: refused; trying again\n"
+    assert (
+        capsys.readouterr().err == "mpijob-elastic: GET https://api:6443: refused; trying again\n"
+    )
 
 
 def test_a_node_that_does_not_answer_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,7 +228,12 @@ def ends_unseen(launcher: Launcher) -> None:
         (deletes, 1, NoSuchJob, "MPIJob train was deleted"),
         (forbids, 1, errors.Forbidden, "pods/log"),
         (is_lost, 1, errors.ApiError, "node is lost"),
-        (ends_unseen, 0, NotStarted, r"train-launcher and its log are gone: train has ended \(Succeeded\)"),
+        (
+            ends_unseen,
+            0,
+            NotStarted,
+            r"train-launcher and its log are gone: train has ended \(Succeeded\)",
+        ),
     ],
 )
 def test_what_ends_it_is_said(

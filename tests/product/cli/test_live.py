@@ -20,16 +20,28 @@ QUEUES = {"first": "team", "second": "team", "third": "team", "alone": "other"}
 def put(api: TinyApi, name: str, *, says: str = "1 more needed", reserved: bool = False) -> None:
     """Store the Workload of a job."""
     asked = {"type": "QuotaReserved", "status": str(reserved), "message": says}
-    spec = {"queueName": QUEUES[name], "priority": -list(QUEUES).index(name), "podSets": [{"name": "w", "count": 1}]}
-    workload = {**worlds.role([], job=name, namespace=NAMESPACE), "spec": spec, "status": {"conditions": [asked]}}
+    spec = {
+        "queueName": QUEUES[name],
+        "priority": -list(QUEUES).index(name),
+        "podSets": [{"name": "w", "count": 1}],
+    }
+    workload = {
+        **worlds.role([], job=name, namespace=NAMESPACE),
+        "spec": spec,
+        "status": {"conditions": [asked]},
+    }
     store(api, WORKLOADS, workload)
 
 
 def turns(live: Live) -> Mapping[Key, tuple[int | None, str]]:
     """Return the place of each job, and what it waits for."""
     found = {key: live.snapshot(key) for key in live.keys}
-    states = {key: derive(snapshot.view, now=worlds.NOW) for key, snapshot in found.items() if snapshot}
-    seen = {key: [one.turn(state) for one in state.wishes.capabilities] for key, state in states.items()}
+    states = {
+        key: derive(snapshot.view, now=worlds.NOW) for key, snapshot in found.items() if snapshot
+    }
+    seen = {
+        key: [one.turn(state) for one in state.wishes.capabilities] for key, state in states.items()
+    }
     return {key: (turn.place, turn.says) for key, of_job in seen.items() for turn in of_job if turn}
 
 

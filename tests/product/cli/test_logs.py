@@ -23,9 +23,7 @@ LINES = (
     "0:09 [1]<stderr>:d",
 )
 # train-worker-2 was started at 0:05 with the rank that train-worker-0 has had from the start.
-RANKS = (
-    "main 1000 look 5000\n7 1010 0 train-worker-0\n8 1010 1 train-worker-1--containermain\n9 1500 0 train-worker-2\n"
-)
+RANKS = "main 1000 look 5000\n7 1010 0 train-worker-0\n8 1010 1 train-worker-1--containermain\n9 1500 0 train-worker-2\n"
 
 
 class Cluster:
@@ -39,7 +37,9 @@ class Cluster:
         self.refused: errors.ApiError | None = None
         self._api, self._capsys = api, capsys
         api.streams |= {"/log": self._log, "/exec": self.shells.serve}
-        api.hook = lambda sent: self.launcher.show(sent.path) if sent.name in ("train", "train-launcher") else None
+        api.hook = lambda sent: (
+            self.launcher.show(sent.path) if sent.name in ("train", "train-launcher") else None
+        )
 
     async def _log(self, request: web.Request) -> web.Response:
         self.queries.append(dict(request.query))
@@ -99,7 +99,9 @@ async def refuses(_: Asked) -> AsyncIterator[Message]:
     yield
 
 
-async def test_without_the_right_to_exec_the_printed_number_counts_and_that_is_said(cluster: Cluster) -> None:
+async def test_without_the_right_to_exec_the_printed_number_counts_and_that_is_said(
+    cluster: Cluster,
+) -> None:
     cluster.shells.says = refuses
     out, [line] = await cluster.logs(rank=1)
     assert out == ["[1]<stdout>:b", "[1]<stderr>:d"]
@@ -107,7 +109,9 @@ async def test_without_the_right_to_exec_the_printed_number_counts_and_that_is_s
         'mpijob-elastic: which worker prints [1] is not known: 403 Forbidden: cannot get resource "pods'
     )
     assert line.endswith("; --rank means the number that Horovod prints")
-    with pytest.raises(NotStarted, match=r"which lines are of train-worker-1 is not known: 403 Forbidden"):
+    with pytest.raises(
+        NotStarted, match=r"which lines are of train-worker-1 is not known: 403 Forbidden"
+    ):
         await cluster.logs(worker="1")
 
 
@@ -128,10 +132,16 @@ async def test_nobody_looks_into_a_launcher_that_has_ended(cluster: Cluster) -> 
             "train has no worker other-worker-1: give a number",
         ),
         ("-1", NoSuchWorker, "train has no worker -1"),
-        ("7", NotStarted, "no rank runs in train-worker-7, so none of the lines are known to be its own"),
+        (
+            "7",
+            NotStarted,
+            "no rank runs in train-worker-7, so none of the lines are known to be its own",
+        ),
     ],
 )
-async def test_an_unknown_worker_is_said(cluster: Cluster, worker: str, error: type[Exception], words: str) -> None:
+async def test_an_unknown_worker_is_said(
+    cluster: Cluster, worker: str, error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=words):
         await cluster.logs(worker=worker)
 

@@ -1,6 +1,7 @@
 """What people and programs read of a job: each world as its row, its page and, of some, its JSON, in pages/.
 
-`UPDATE_PAGES=1 pytest tests/product/cli/test_pages.py` writes the files: read what git shows of them.
+`UPDATE_PAGES=1 pytest tests/product/cli/test_pages.py` writes the files: read what git shows of
+them.
 """
 
 import os
@@ -41,7 +42,10 @@ LEFT_AT = worlds.NOW - 10.0
 
 def leaving(*, refreshed: bool = True) -> JobReport:
     """3→1, ten seconds after two workers left discover_hosts.sh; the launcher was touched a second later."""
-    left = {name: Left(pod=pod_fingerprint(f"uid of default/{name}"), at=LEFT_AT) for name in workers(1, 2)}
+    left = {
+        name: Left(pod=pod_fingerprint(f"uid of default/{name}"), at=LEFT_AT)
+        for name in workers(1, 2)
+    }
     memory = Memory(left=left, removed_at=LEFT_AT, scale=Scale(before=3, after=1, at=LEFT_AT))
     config = config_map(workers(0), memory=memory)
     touched = worlds.shown(config, at=LEFT_AT + 1.0) if refreshed else "an earlier list"
@@ -67,7 +71,10 @@ def with_gpus(replicas: int) -> worlds.Object:
     job = mpi_job(replicas=replicas)
     asked = [{"nvidia.com/gpu": 8, "cpu": "4"}, {"amd.com/gpu": "1"}]
     template = {
-        "spec": {"priorityClassName": "low", "containers": [{"resources": {"limits": limits}} for limits in asked]}
+        "spec": {
+            "priorityClassName": "low",
+            "containers": [{"resources": {"limits": limits}} for limits in asked],
+        }
     }
     job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template
     return job
@@ -75,14 +82,20 @@ def with_gpus(replicas: int) -> worlds.Object:
 
 OVER = mpi_job(conditions=["Succeeded"], completionTime=worlds.CREATED_TEXT)
 FIRST_HOSTS = Memory(scale=Scale(before=0, after=2, at=worlds.CREATED))
-ONCE_RENAMED = config_map(workers(0), memory=Memory(hosts={"train-worker-1": Host(pod="", incarnation=3)}))
+ONCE_RENAMED = config_map(
+    workers(0), memory=Memory(hosts={"train-worker-1": Host(pod="", incarnation=3)})
+)
 REPORTS = {
     "at rest": at_rest(2),
     "draining": leaving(),
     "draining before the launcher is refreshed": leaving(refreshed=False),
     "a worker is wanted and not there": at_rest(2, job=mpi_job(replicas=3)),
-    "over and its workers are gone": at_rest(2, job=OVER, workers=[], launcher=launcher(phase="Succeeded")),
-    "first hosts are no change of size": at_rest(2, config=config_map(workers(0, 1), memory=FIRST_HOSTS)),
+    "over and its workers are gone": at_rest(
+        2, job=OVER, workers=[], launcher=launcher(phase="Succeeded")
+    ),
+    "first hosts are no change of size": at_rest(
+        2, config=config_map(workers(0, 1), memory=FIRST_HOSTS)
+    ),
     "no right to read roles": at_rest(2, role=None),
     "of another operator": foreign(),
     "a worker was evicted": at_rest(2, workers=[worker(0), evicted()]),
@@ -112,7 +125,11 @@ PENDING = builders.job(
     workers=(builders.worker(0), builders.worker(1), builders.pending(2)),
     config=builders.config(["j-worker-0", "j-worker-1.r2"]),
 )
-UNSCHEDULED = {"j-worker-2": Pod(unscheduled="0/3 nodes are available: " + "3 Insufficient nvidia.com/gpu, " * 4)}
+UNSCHEDULED = {
+    "j-worker-2": Pod(
+        unscheduled="0/3 nodes are available: " + "3 Insufficient nvidia.com/gpu, " * 4
+    )
+}
 FACTS = Facts(state="Running", looks=dict.fromkeys(builders.pods(0, 1), BUSY), pods=UNSCHEDULED)
 NO_LOOK = dict.fromkeys(builders.pods(0, 1, 2), Look(error="a policy says no"))
 NOTICED = builders.job(2, notices="SlotsUnchanged: wait\nWorkersNotReady: wait")
@@ -129,21 +146,31 @@ SUSPENDED = builders.job(
 )
 EXPLANATIONS = {
     "a notice that holds is said once": explain(
-        BLIND.but(notices=f"{TOLD.line}\nWorkersNotReady: wait"), Facts(looks=NO_LOOK), now=builders.NOW
+        BLIND.but(notices=f"{TOLD.line}\nWorkersNotReady: wait"),
+        Facts(looks=NO_LOOK),
+        now=builders.NOW,
     ),
     "a worker is not scheduled": explain(PENDING, FACTS, now=builders.NOW),
     "a single worker": explain(PENDING, FACTS, now=builders.NOW, worker="j-worker-1"),
     "no controller": explain(NOTICED, Facts(controller="no controller leads"), now=builders.NOW),
-    "whether any trains is not known": explain(builders.job(), Facts(state="Running", looks=NO_LOOK), now=builders.NOW),
+    "whether any trains is not known": explain(
+        builders.job(), Facts(state="Running", looks=NO_LOOK), now=builders.NOW
+    ),
     "whether the others train is not known": explain(
         builders.job(),
         Facts(state="Running", looks=NO_LOOK | dict.fromkeys(builders.pods(0, 1), BUSY)),
         now=builders.NOW,
     ),
     "a suspended job": explain(SUSPENDED, Facts(state="Suspended"), now=builders.NOW),
-    "a worker of a suspended job": explain(SUSPENDED, Facts(state="Suspended"), now=builders.NOW, worker="j-worker-1"),
-    "a queued job": explain(waiting(2, workload(said="insufficient quota")), Facts(state="Queued"), now=builders.NOW),
-    "a job that has failed": explain(builders.job(finished=True), Facts(state="Failed"), now=builders.NOW),
+    "a worker of a suspended job": explain(
+        SUSPENDED, Facts(state="Suspended"), now=builders.NOW, worker="j-worker-1"
+    ),
+    "a queued job": explain(
+        waiting(2, workload(said="insufficient quota")), Facts(state="Queued"), now=builders.NOW
+    ),
+    "a job that has failed": explain(
+        builders.job(finished=True), Facts(state="Failed"), now=builders.NOW
+    ),
 }
 
 
@@ -179,7 +206,15 @@ def test_explain_says(world: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(-3, "0s"), (0.9, "0s"), (119, "119s"), (120, "2m"), (7199, "119m"), (7200, "2h"), (172_800, "2d")],
+    [
+        (-3, "0s"),
+        (0.9, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (7199, "119m"),
+        (7200, "2h"),
+        (172_800, "2d"),
+    ],
 )
 def test_an_age_has_one_unit(seconds: float, words: str) -> None:
     assert table.age(NOW - timedelta(seconds=seconds), now=NOW) == words

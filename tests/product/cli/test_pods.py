@@ -27,16 +27,22 @@ class Typed:
     def __init__(self, api: TinyApi, folder: Path) -> None:
         self.launcher = Launcher()
         self._kubeconfig, self._folder = api.kubeconfig, folder
-        api.hook = lambda sent: self.launcher.show(sent.path.replace("train-worker-1", "train-launcher"))
+        api.hook = lambda sent: self.launcher.show(
+            sent.path.replace("train-worker-1", "train-launcher")
+        )
         kubectl = folder / "kubectl"
         kubectl.write_text('#!/bin/sh\necho "$@"\nexit 7\n')
         kubectl.chmod(0o755)
 
     async def options(self, job: str, worker: str | None = None) -> list[str]:
         """Return kubectl's options."""
-        return await pods.options(Where(kubeconfig=self._kubeconfig, namespace="n"), job=job, worker=worker)
+        return await pods.options(
+            Where(kubeconfig=self._kubeconfig, namespace="n"), job=job, worker=worker
+        )
 
-    async def attach(self, *words: str, terminal: bool = True, kubectl: bool = True) -> tuple[int, str]:
+    async def attach(
+        self, *words: str, terminal: bool = True, kubectl: bool = True
+    ) -> tuple[int, str]:
         """Return the exit code, and what is printed in one line."""
         ours, theirs = pty.openpty()
         path = f"{self._folder}:/usr/bin:/bin" if kubectl else "/nowhere"
@@ -51,10 +57,14 @@ class Typed:
         )
         os.close(theirs)
         out, err = await process.communicate()
-        printed = (await asyncio.to_thread(os.read, ours, 4096)).decode() if terminal and not err else ""
+        printed = (
+            (await asyncio.to_thread(os.read, ours, 4096)).decode() if terminal and not err else ""
+        )
         os.close(ours)
         assert process.returncode is not None
-        return process.returncode, " ".join((printed + (out or b"").decode() + err.decode()).split())
+        return process.returncode, " ".join(
+            (printed + (out or b"").decode() + err.decode()).split()
+        )
 
 
 @pytest.fixture
@@ -72,11 +82,19 @@ async def test_kubectl_is_run_on_the_terminal_and_its_exit_code_counts(typed: Ty
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"terminal": False}, "a shell needs a terminal; without one its processes would count as a rank"),
-        ({"kubectl": False}, "the shell is started by kubectl, and there is no kubectl in the PATH"),
+        (
+            {"terminal": False},
+            "a shell needs a terminal; without one its processes would count as a rank",
+        ),
+        (
+            {"kubectl": False},
+            "the shell is started by kubectl, and there is no kubectl in the PATH",
+        ),
     ],
 )
-async def test_what_it_needs_is_said_in_one_line(typed: Typed, options: dict[str, bool], error: str) -> None:
+async def test_what_it_needs_is_said_in_one_line(
+    typed: Typed, options: dict[str, bool], error: str
+) -> None:
     assert await typed.attach("train", **options) == (1, f"mpijob-elastic: {error}")
 
 
@@ -94,7 +112,12 @@ async def test_without_a_worker_it_is_the_launcher(typed: Typed) -> None:
             NoSuchWorker,
             "train has no worker other: give a number like 0",
         ),
-        ("train", "7", NotStarted, "train-worker-7 does not run: there is no such pod; `mpijob-elastic explain train`"),
+        (
+            "train",
+            "7",
+            NotStarted,
+            "train-worker-7 does not run: there is no such pod; `mpijob-elastic explain train`",
+        ),
     ],
 )
 async def test_why_there_is_no_shell_is_said(

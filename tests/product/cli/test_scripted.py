@@ -21,7 +21,18 @@ from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import PODS
 from tests.doubles.api import refused
-from tests.doubles.shells import STATUS, STDERR, STDOUT, SUCCESS, Message, Shells, Talk, failure, prints, says
+from tests.doubles.shells import (
+    STATUS,
+    STDERR,
+    STDOUT,
+    SUCCESS,
+    Message,
+    Shells,
+    Talk,
+    failure,
+    prints,
+    says,
+)
 from tests.product.cli.test_change import Server, knows
 
 LAUNCHER = PODS.path("default", "train-launcher")
@@ -63,7 +74,9 @@ def answering(server: Server, talk: Talk) -> list[tuple[list[str], int]]:
     return asked
 
 
-async def scaled(server: Server, *, grows: bool = False, patience: Patience = PATIENCE, **asked: Any) -> Exit:
+async def scaled(
+    server: Server, *, grows: bool = False, patience: Patience = PATIENCE, **asked: Any
+) -> Exit:
     where = Where(kubeconfig=server.kubeconfig, namespace="default")
     return await scripted.scale(where, "train", Asked(grows=grows, **asked), patience, SCRIPT)
 
@@ -90,7 +103,9 @@ async def test_before_a_scale_in_it_runs_and_its_lines_are_shown(
         ),
     ],
 )
-async def test_no_worker_leaves_after_a_script_that_failed(server: Server, talk: Talk, why: str) -> None:
+async def test_no_worker_leaves_after_a_script_that_failed(
+    server: Server, talk: Talk, why: str
+) -> None:
     answering(server, talk)
     with pytest.raises(Refused, match=why):
         await scaled(server, count=1)
@@ -104,13 +119,17 @@ async def test_without_the_right_to_exec_nothing_is_changed(server: Server) -> N
 
     answering(server, refuse)
     for grows in (False, True):
-        with pytest.raises(Refused, match=r'the script did not run: .*cannot create resource "pods/exec"'):
+        with pytest.raises(
+            Refused, match=r'the script did not run: .*cannot create resource "pods/exec"'
+        ):
             await scaled(server, grows=grows, count=1)
     assert server.writes == []
 
 
 @pytest.mark.parametrize("grows", [False, True])
-async def test_a_script_that_does_not_end_in_time_leaves_the_job_as_it_was(server: Server, *, grows: bool) -> None:
+async def test_a_script_that_does_not_end_in_time_leaves_the_job_as_it_was(
+    server: Server, *, grows: bool
+) -> None:
     async def hangs(_: Any) -> AsyncIterator[Message]:
         yield STDOUT, "begun"
         await asyncio.Event().wait()
@@ -124,7 +143,9 @@ async def test_a_script_that_does_not_end_in_time_leaves_the_job_as_it_was(serve
     assert server.writes == []
 
 
-async def test_ctrl_c_says_that_the_script_may_go_on(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_ctrl_c_says_that_the_script_may_go_on(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
     begun = asyncio.Event()
 
     async def hangs(_: Any) -> AsyncIterator[Message]:
@@ -133,7 +154,9 @@ async def test_ctrl_c_says_that_the_script_may_go_on(server: Server, capsys: pyt
         yield STDOUT, ""
 
     answering(server, hangs)
-    command = asyncio.create_task(scaled(server, count=1, patience=Patience(wait=True, seconds=60, look=False)))
+    command = asyncio.create_task(
+        scaled(server, count=1, patience=Patience(wait=True, seconds=60, look=False))
+    )
     await begun.wait()
     command.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -150,7 +173,8 @@ async def test_a_job_that_changes_while_the_script_runs_is_left_alone(server: Se
 
     answering(server, meanwhile)
     with pytest.raises(
-        Refused, match="train has changed since the script began, so nothing was written: now it would be: train: 5 → 4"
+        Refused,
+        match="train has changed since the script began, so nothing was written: now it would be: train: 5 → 4",
     ):
         await scaled(server, count=1)
     assert server.writes == []
@@ -164,7 +188,9 @@ async def test_what_would_be_refused_runs_no_script(server: Server) -> None:
             await scaled(server, **words)
 
     def refuse() -> None:
-        raise refused(403, "Forbidden", 'admission webhook "w" denied the request: 1 is none of sizes')
+        raise refused(
+            403, "Forbidden", 'admission webhook "w" denied the request: 1 is none of sizes'
+        )
 
     server.between = refuse
     with pytest.raises(errors.Forbidden, match="1 is none of sizes"):
@@ -172,7 +198,9 @@ async def test_what_would_be_refused_runs_no_script(server: Server) -> None:
     assert asked == []
 
 
-async def test_where_no_worker_leaves_no_script_runs(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_where_no_worker_leaves_no_script_runs(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked = answering(server, prints(""))
     assert await scaled(server, to=2) == Exit.DONE
     assert asked == []
@@ -187,7 +215,9 @@ async def test_where_no_worker_leaves_no_script_runs(server: Server, capsys: pyt
         ({}, r"train-launcher does not exist yet \(Running\)"),
     ],
 )
-async def test_it_needs_a_launcher_that_runs(server: Server, state: dict[str, object] | None, why: str) -> None:
+async def test_it_needs_a_launcher_that_runs(
+    server: Server, state: dict[str, object] | None, why: str
+) -> None:
     asked = answering(server, prints(""))
     runs(server, state)
     if state == {}:
@@ -198,7 +228,9 @@ async def test_it_needs_a_launcher_that_runs(server: Server, state: dict[str, ob
     assert (asked, server.writes) == ([], [])
 
 
-async def test_after_a_scale_out_it_runs_once_all_train(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_after_a_scale_out_it_runs_once_all_train(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked = answering(server, says(*SAYS, (STATUS, SUCCESS)))
     assert await scaled(server, grows=True, to=2) == Exit.DONE
     assert [command for command, _ in asked] == [EMPTY, COMMAND]
@@ -229,15 +261,25 @@ async def test_a_scale_out_whose_script_fails_is_done_otherwise(
 
 def test_the_shell_gets_text_and_variables_as_they_were_given() -> None:
     script = Script(text='echo "$A"; echo "$B" >&2; exit 3', env={"A": "it's $HOME", "B": "x=y"})
-    done = subprocess.run(script.command, capture_output=True, text=True, check=False, env={"PATH": os.environ["PATH"]})
+    done = subprocess.run(
+        script.command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": os.environ["PATH"]},
+    )
     assert (done.returncode, done.stdout, done.stderr) == (3, "it's $HOME\n", "x=y\n")
 
 
 def test_no_look_takes_it_for_a_rank() -> None:
     text = f"sleep 60; : {names.DISCOVER_HOSTS_PATH} /opt/kube/kubectl exec train-worker-0 -- /bin/sh HOROVOD_RANK=0"
-    with subprocess.Popen(Script(text=text, env={"HOROVOD_RANK": "0"}).command, start_new_session=True) as process:
+    with subprocess.Popen(
+        Script(text=text, env={"HOROVOD_RANK": "0"}).command, start_new_session=True
+    ) as process:
         try:
-            printed = subprocess.run(launcher_execs.COMMAND, capture_output=True, text=True, check=True).stdout
+            printed = subprocess.run(
+                launcher_execs.COMMAND, capture_output=True, text=True, check=True
+            ).stdout
         finally:
             os.killpg(process.pid, 9)
     assert launcher_execs.parse(printed, started_at=0.0) is not None

@@ -24,7 +24,12 @@ def two_jobs() -> Answers:
     pods = [worlds.launcher(), worlds.worker(0), worlds.worker(1), worlds.worker(0, job="other")]
     config = worlds.config_map(worlds.workers(0, 1))
     jobs = [worlds.mpi_job(), worlds.mpi_job(name="other", replicas=1)]
-    return {"mpijobs": jobs, "pods": pods, "configmaps": [config], "roles": [worlds.role(worlds.workers(0, 1))]}
+    return {
+        "mpijobs": jobs,
+        "pods": pods,
+        "configmaps": [config],
+        "roles": [worlds.role(worlds.workers(0, 1))],
+    }
 
 
 async def test_all_jobs_are_read_by_four_lists_however_many_they_are(command: Commands) -> None:
@@ -37,14 +42,21 @@ async def test_all_jobs_are_read_by_four_lists_however_many_they_are(command: Co
 
 
 @pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
-async def test_programs_get_an_object_for_one_job_and_items_for_all(command: Commands, output: str, read: Any) -> None:
-    assert read(await command.get(two_jobs(), output=output))["hosts"] == ["train-worker-0:1", "train-worker-1:1"]
+async def test_programs_get_an_object_for_one_job_and_items_for_all(
+    command: Commands, output: str, read: Any
+) -> None:
+    assert read(await command.get(two_jobs(), output=output))["hosts"] == [
+        "train-worker-0:1",
+        "train-worker-1:1",
+    ]
     everything = read(await command.get(two_jobs(), job=None, output=output))
     assert [item["name"] for item in everything["items"]] == ["other", "train"]
     assert read(await command.get({}, job=None, output=output)) == {"items": []}
 
 
-async def test_no_job_at_all_is_said_and_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_no_job_at_all_is_said_and_is_no_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     async with serving(tmp_path, {}) as (where, _):
         await show.get([where], job=None, output="table")
     assert capsys.readouterr() == ("", "No MPIJobs found in namespace default.\n")
@@ -56,7 +68,8 @@ def clusters(where: Where, **servers: str | None) -> list[Where]:
     config = yaml.safe_load(where.kubeconfig.read_text())
     [first] = config["clusters"]
     config["clusters"] = [
-        {"name": name, "cluster": {"server": server or first["cluster"]["server"]}} for name, server in servers.items()
+        {"name": name, "cluster": {"server": server or first["cluster"]["server"]}}
+        for name, server in servers.items()
     ]
     user = config["contexts"][0]["context"]
     config["contexts"] = [{"name": name, "context": {**user, "cluster": name}} for name in servers]
@@ -104,13 +117,33 @@ NO_CRD = web.Response(text="404 page not found\n", status=404)
 @pytest.mark.parametrize(
     ("answers", "job", "error", "words"),
     [
-        (two_jobs(), "trian", snapshot.NoSuchJob, "no MPIJob trian in namespace default; did you mean train[?]$"),
+        (
+            two_jobs(),
+            "trian",
+            snapshot.NoSuchJob,
+            "no MPIJob trian in namespace default; did you mean train[?]$",
+        ),
         (two_jobs(), "othr", snapshot.NoSuchJob, "did you mean other[?]$"),
-        (two_jobs(), "zzz", snapshot.NoSuchJob, "no MPIJob zzz in namespace default; existing jobs: other, train$"),
+        (
+            two_jobs(),
+            "zzz",
+            snapshot.NoSuchJob,
+            "no MPIJob zzz in namespace default; existing jobs: other, train$",
+        ),
         ({}, "train", snapshot.NoSuchJob, "choose another namespace with -n"),
-        ({"mpijobs": NO_CRD}, None, snapshot.NotServed, "does not serve MPIJob kubeflow.org/v1; install mpi-operator"),
+        (
+            {"mpijobs": NO_CRD},
+            None,
+            snapshot.NotServed,
+            "does not serve MPIJob kubeflow.org/v1; install mpi-operator",
+        ),
         *(
-            ({**two_jobs(), kind: forbidden(kind)}, "train", errors.Forbidden, f'cannot list resource "{kind}"')
+            (
+                {**two_jobs(), kind: forbidden(kind)},
+                "train",
+                errors.Forbidden,
+                f'cannot list resource "{kind}"',
+            )
             for kind in ("mpijobs", "pods", "configmaps")
         ),
     ],
@@ -123,7 +156,9 @@ async def test_what_cannot_be_shown_is_told_with_what_to_do(
 
 
 @pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
-def test_what_a_machine_reads_is_what_the_user_wrote(output: str, read: Callable[[str], object]) -> None:
+def test_what_a_machine_reads_is_what_the_user_wrote(
+    output: str, read: Callable[[str], object]
+) -> None:
     said = {"notices": ["Größe \u00a0 \u202ereversed\u200b", "\x1b[2J", "two\nlines"]}
     shown = "\n".join(map(printable, table.serialized(said, output)))
     assert read(shown) == said
@@ -134,17 +169,44 @@ def test_what_a_machine_reads_is_what_the_user_wrote(output: str, read: Callable
     [
         ([{}], None, 0),
         ([{"limits": {"nvidia.com/gpu": "2", "cpu": "8"}}], None, 6),
-        ([{"requests": {"amd.com/gpu": 1}, "limits": {"amd.com/gpu": 1}}, {"limits": {"amd.com/gpu": "1"}}], None, 6),
+        (
+            [
+                {"requests": {"amd.com/gpu": 1}, "limits": {"amd.com/gpu": 1}},
+                {"limits": {"amd.com/gpu": "1"}},
+            ],
+            None,
+            6,
+        ),
         ([{"limits": {"nvidia.com/gpu.shared": "1"}}], "1", 2),
-        ([{"limits": {"aliyun.com/gpu-mem": "8", "nvidia.com/mig-1g.5gb": "1", "rdma/hca": "1"}}], None, 0),
+        (
+            [
+                {
+                    "limits": {
+                        "aliyun.com/gpu-mem": "8",
+                        "nvidia.com/mig-1g.5gb": "1",
+                        "rdma/hca": "1",
+                    }
+                }
+            ],
+            None,
+            0,
+        ),
         ([{"limits": {"nvidia.com/gpu": "many"}}], None, 0),
     ],
 )
 async def test_the_gpus_of_the_workers_that_are_not_parked_are_counted(
     command: Commands, containers: list[Any], parked: str | None, gpus: int
 ) -> None:
-    job = worlds.mpi_job(replicas=3, annotations={"mpijob-elastic/parked": parked} if parked else {})
-    template = {"spec": {"containers": [{"name": f"c{at}", "resources": one} for at, one in enumerate(containers)]}}
+    job = worlds.mpi_job(
+        replicas=3, annotations={"mpijob-elastic/parked": parked} if parked else {}
+    )
+    template = {
+        "spec": {
+            "containers": [
+                {"name": f"c{at}", "resources": one} for at, one in enumerate(containers)
+            ]
+        }
+    }
     job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template
     read = json.loads(await command.get({**two_jobs(), "mpijobs": [job]}, output="json"))
     assert (read["gpus"], read["parked"]) == (gpus, [int(parked)] if parked else [])
@@ -152,7 +214,10 @@ async def test_the_gpus_of_the_workers_that_are_not_parked_are_counted(
 
 def queued(*, label: str = "team", reserved: bool = False) -> Answers:
     """A job that waits in a queue, unless it has quota, and another that is before it."""
-    job, waits = worlds.mpi_job(replicas=1, conditions=["Created"]), worlds.worker(0, phase="Pending")
+    job, waits = (
+        worlds.mpi_job(replicas=1, conditions=["Created"]),
+        worlds.worker(0, phase="Pending"),
+    )
     job["metadata"]["labels"] = {LABEL_QUEUE: label}
     waits["spec"]["schedulingGates"] = [{"name": names.GATE_QUEUED}]
     asked = {"type": "QuotaReserved", "status": str(reserved), "message": "1 more needed"}
@@ -161,7 +226,10 @@ def queued(*, label: str = "team", reserved: bool = False) -> Answers:
         "spec": {"queueName": "team", "podSets": [{"name": "workers", "count": 1}]},
         "status": {"conditions": [asked]},
     }
-    first = {"metadata": {"name": "first", "namespace": "default", "uid": "f"}, "spec": {**mine["spec"], "priority": 1}}
+    first = {
+        "metadata": {"name": "first", "namespace": "default", "uid": "f"},
+        "spec": {**mine["spec"], "priority": 1},
+    }
     config = worlds.config_map([])
     return {"mpijobs": [job], "pods": [waits], "configmaps": [config], "workloads": [first, mine]}
 
@@ -175,10 +243,15 @@ async def test_a_queued_job_says_its_place_and_what_it_waits_for(command: Comman
 
 
 async def test_a_job_whose_label_changes_says_which_queue_gives_it_quota(command: Commands) -> None:
-    assert "Queue:          team" in (await command.get(queued(label="other", reserved=True))).splitlines()
+    assert (
+        "Queue:          team"
+        in (await command.get(queued(label="other", reserved=True))).splitlines()
+    )
 
 
 @pytest.mark.parametrize("answer", [forbidden("workloads"), status(404, "NotFound")])
-async def test_who_may_not_read_a_queue_gets_the_rest(command: Commands, answer: web.Response) -> None:
+async def test_who_may_not_read_a_queue_gets_the_rest(
+    command: Commands, answer: web.Response
+) -> None:
     read = json.loads(await command.get({**queued(), "workloads": answer}, output="json"))
     assert (read["queue"], read["workers"][0]["phase"]) == (None, "Queued")

@@ -29,7 +29,9 @@ SUSPENDED = {"mpijob-elastic/enabled": "true", "mpijob-elastic/suspend": "true"}
         (["Created", "Succeeded"], {"annotations": SUSPENDED}, "Succeeded"),
     ],
 )
-def test_the_state_is_one_word_for_the_conditions(conditions: list[str], more: dict[str, Any], state: str) -> None:
+def test_the_state_is_one_word_for_the_conditions(
+    conditions: list[str], more: dict[str, Any], state: str
+) -> None:
     job = worlds.mpi_job(conditions=conditions, **more)
     found = snapshot.read_job(json.dumps(job).encode())
     assert (found.state, found.facts.created_at) == (state, worlds.CREATED)
@@ -53,7 +55,9 @@ def waiting(name: str, reason: str, message: str = "") -> dict[str, Any]:
 def test_conditions_keep_the_words_of_their_author() -> None:
     lacking = condition("PodScheduled", "False", reason="Unschedulable", message="0/3\nnodes")
     assert lacking == Pod(unscheduled="0/3 nodes")
-    assert condition("PodScheduled", "False", reason="SchedulingGated") == Pod(unscheduled="SchedulingGated")
+    assert condition("PodScheduled", "False", reason="SchedulingGated") == Pod(
+        unscheduled="SchedulingGated"
+    )
     assert condition("PodScheduled", "True", message="x") == condition("Ready", "True") == Pod()
     assert condition("Ready", "False", message="unready: [main]") == Pod(unready="unready: [main]")
     assert snapshot.read_pod(b'{"metadata": {"name": "p"}}').state == Pod()
@@ -74,7 +78,9 @@ def test_the_first_container_that_is_stuck_is_reported_init_containers_first() -
         "containerStatuses": [waiting("main", "ImagePullBackOff")],
         "initContainerStatuses": [waiting("prepare", "ErrImagePull", "no such\nimage")],
     }
-    assert pod(status).stuck == Stuck(container="prepare", reason="ErrImagePull", message="no such image")
+    assert pod(status).stuck == Stuck(
+        container="prepare", reason="ErrImagePull", message="no such image"
+    )
 
 
 def test_how_containers_ended_now_or_before_a_restart() -> None:
@@ -90,12 +96,20 @@ def test_how_containers_ended_now_or_before_a_restart() -> None:
 def test_jobs_of_one_name_in_two_namespaces_keep_to_their_own() -> None:
     a, b = worlds.read(
         [worlds.mpi_job(namespace="b", replicas=1), worlds.mpi_job(namespace="a", replicas=2)],
-        pods=[worlds.worker(0, namespace="a"), worlds.worker(1, namespace="a"), worlds.worker(0, namespace="b")],
+        pods=[
+            worlds.worker(0, namespace="a"),
+            worlds.worker(1, namespace="a"),
+            worlds.worker(0, namespace="b"),
+        ],
         configs=[worlds.config_map(worlds.workers(0), namespace="b")],
         roles=[worlds.role(worlds.workers(0, 1), namespace="a")],
     )
     assert (a.view.namespace, len(a.view.workers), a.view.config) == ("a", 2, None)
     assert a.view.role is not None
-    assert (b.view.namespace, len(b.view.workers), b.view.published_pods) == ("b", 1, ("train-worker-0",))
+    assert (b.view.namespace, len(b.view.workers), b.view.published_pods) == (
+        "b",
+        1,
+        ("train-worker-0",),
+    )
     assert b.view.role is None
     assert list(b.pods) == ["train-worker-0"]

@@ -1,6 +1,7 @@
 """The MPIJob that `submit` makes of the words: each in pages/submit, and what is refused.
 
-`UPDATE_PAGES=1 pytest tests/product/cli/test_submit.py` writes the files: read what git shows of them.
+`UPDATE_PAGES=1 pytest tests/product/cli/test_submit.py` writes the files: read what git shows of
+them.
 """
 
 import json
@@ -18,7 +19,8 @@ from tests.product.cli.test_commands import typed
 
 PAGES = Path(__file__).parent / "pages" / "submit"
 TRAIN = ("submit", "--name=train", "--image=horovod:1", "--dry-run")
-# The seed session of Arena's own guide (docs/training/etjob), as a user types it; the shell computes.
+# The seed session of Arena's own guide (docs/training/etjob), as a user types it; the shell
+# computes.
 ARENA = """horovodrun
 -np $((${workers}*${gpus}))
 --min-np $((${minWorkers}*${gpus}))
@@ -26,15 +28,46 @@ ARENA = """horovodrun
 --host-discovery-script /etc/edl/discover_hosts.sh
 python /examples/elastic/tensorflow2_mnist_elastic.py"""
 EVERYTHING = (
-    *("--workers=4", "--min-workers=2", "--max-workers=8", "--sizes=2,4,8", "--gpus=2", "--cpu=4", "--memory=8Gi"),
-    *("--env", "SEED=1", "-e", "URL=http://a?b=c", "--data", "images:/data", "-d", "models:/models"),
+    *(
+        "--workers=4",
+        "--min-workers=2",
+        "--max-workers=8",
+        "--sizes=2,4,8",
+        "--gpus=2",
+        "--cpu=4",
+        "--memory=8Gi",
+    ),
+    *(
+        "--env",
+        "SEED=1",
+        "-e",
+        "URL=http://a?b=c",
+        "--data",
+        "images:/data",
+        "-d",
+        "models:/models",
+    ),
     *("--working-dir=/examples", "--np=4", "--queue=team", "--priority=low", "--gang=volcano"),
     *("--", "python", "train.py", "--lr", "0.1"),
 )
 JOBS = {
-    "a command for horovodrun": ("--workers=2", "--np=2", "--max-workers=4", "--", "python", "train.py"),
+    "a command for horovodrun": (
+        "--workers=2",
+        "--np=2",
+        "--max-workers=4",
+        "--",
+        "python",
+        "train.py",
+    ),
     "everything": EVERYTHING,
-    "as arena": ("--gpus=1", "--workers=3", "--max-workers=9", "--min-workers=1", "--working-dir=/examples", ARENA),
+    "as arena": (
+        "--gpus=1",
+        "--workers=3",
+        "--max-workers=9",
+        "--min-workers=1",
+        "--working-dir=/examples",
+        ARENA,
+    ),
     "not elastic": ("--workers=2", "--slots=2", "--", "mpirun", "-np", "4", "python", "train.py"),
 }
 
@@ -76,7 +109,11 @@ def test_with_np_a_single_worker_trains() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("--np=2", "--", "horovodrun", "-np", "2", "python"), 1, "give --np, or horovodrun and its options"),
+        (
+            ("--np=2", "--", "horovodrun", "-np", "2", "python"),
+            1,
+            "give --np, or horovodrun and its options",
+        ),
         (("--env", "SEED", "--", "true"), 2, "SEED: each needs a = between its two parts"),
         (("--data", ":/data", "--", "true"), 2, ":/data: each needs a : between its two parts"),
         (("--workers=0", "--", "true"), 2, "greater than or equal to 1"),

@@ -18,7 +18,8 @@ def kubeconfig(path: Path, *, current: str = "first", **more: str) -> Path:
         "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1", **more}}],
         "users": [{"name": "u", "user": {**more}}],
         "contexts": [
-            {"name": name, "context": {"cluster": "c", "user": "u", **where}} for name, where in contexts.items()
+            {"name": name, "context": {"cluster": "c", "user": "u", **where}}
+            for name, where in contexts.items()
         ],
         "current-context": current,
     }
@@ -46,14 +47,28 @@ def test_the_option_comes_before_the_variable_and_the_variable_before_home(
 
 @pytest.mark.parametrize(
     ("current", "context", "namespace"),
-    [("first", None, "ml"), ("second", None, "default"), ("first", "second", "default"), ("second", "first", "ml")],
+    [
+        ("first", None, "ml"),
+        ("second", None, "default"),
+        ("first", "second", "default"),
+        ("second", "first", "ml"),
+    ],
 )
-def test_the_namespace_is_the_contexts(tmp_path: Path, current: str, context: str | None, namespace: str) -> None:
-    assert target.default_namespace(kubeconfig(tmp_path / "k", current=current), context) == namespace
+def test_the_namespace_is_the_contexts(
+    tmp_path: Path, current: str, context: str | None, namespace: str
+) -> None:
+    assert (
+        target.default_namespace(kubeconfig(tmp_path / "k", current=current), context) == namespace
+    )
 
 
-def test_several_files_are_read_as_one_and_the_first_with_a_current_context_chooses(tmp_path: Path) -> None:
-    none, second = kubeconfig(tmp_path / "none", current=""), kubeconfig(tmp_path / "second", current="second")
+def test_several_files_are_read_as_one_and_the_first_with_a_current_context_chooses(
+    tmp_path: Path,
+) -> None:
+    none, second = (
+        kubeconfig(tmp_path / "none", current=""),
+        kubeconfig(tmp_path / "second", current="second"),
+    )
     first = kubeconfig(tmp_path / "first")
     assert target.default_namespace(Path(f"{first}:{tmp_path / 'missing'}"), None) == "ml"
     assert target.default_namespace(Path(f"{none}:{second}:{first}"), None) == "default"
@@ -62,9 +77,16 @@ def test_several_files_are_read_as_one_and_the_first_with_a_current_context_choo
 
 @pytest.mark.parametrize(
     ("where", "namespace"),
-    [({}, "ml"), ({"namespace": "x"}, "x"), ({"all_namespaces": True}, None), ({"context": "second"}, "default")],
+    [
+        ({}, "ml"),
+        ({"namespace": "x"}, "x"),
+        ({"all_namespaces": True}, None),
+        ({"context": "second"}, "default"),
+    ],
 )
-async def test_what_the_user_said_comes_first(tmp_path: Path, where: dict[str, str], namespace: str | None) -> None:
+async def test_what_the_user_said_comes_first(
+    tmp_path: Path, where: dict[str, str], namespace: str | None
+) -> None:
     file = kubeconfig(tmp_path / "k")
     async with target.reached(target.Where(kubeconfig=file, **where)) as (client, found):  # type: ignore[arg-type]
         assert found == namespace
@@ -80,14 +102,19 @@ NOT_USABLE: list[tuple[str | dict[str, str] | None, str]] = [
     ("current-context: x", "it has no context x"),
     ({"current": "third"}, "it has no context third"),
     ("contexts: []", "choose one with --context"),
-    ({"proxy-url": "socks5://me:secret@proxy"}, "a proxy must be http://HOST:PORT or https://HOST:PORT, not socks5://"),
+    (
+        {"proxy-url": "socks5://me:secret@proxy"},
+        "a proxy must be http://HOST:PORT or https://HOST:PORT, not socks5://",
+    ),
     ({"server": "https://127.0.0.1:1", "certificate-authority-data": "e"}, "base64"),
     ({"as-uid": "7"}, "as-uid, as-groups and as-user-extra of a user need `as`"),
 ]
 
 
 @pytest.mark.parametrize(("content", "said"), NOT_USABLE)
-@pytest.mark.parametrize("command", [["get"], ["install", "--dry-run"], ["upgrade", "adopt", "train"]])
+@pytest.mark.parametrize(
+    "command", [["get"], ["install", "--dry-run"], ["upgrade", "adopt", "train"]]
+)
 def test_a_kubeconfig_that_cannot_be_used_gets_one_sentence(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -48,7 +48,9 @@ class Cluster:
             raise self.metrics
         return {"metadata": {}, "items": self.metrics}
 
-    async def top(self, job: str = "train", sort_by: SortBy | None = None, *, headers: bool = True) -> list[str]:
+    async def top(
+        self, job: str = "train", sort_by: SortBy | None = None, *, headers: bool = True
+    ) -> list[str]:
         """Return the lines that it prints."""
         where = Where(kubeconfig=self.api.kubeconfig, namespace="default")
         await top.top(where, job=job, sort_by=sort_by, headers=headers)
@@ -85,14 +87,18 @@ async def test_without_the_right_to_exec_there_are_no_gpus(cluster: Cluster) -> 
 @pytest.mark.parametrize("status", [404, 503])
 async def test_without_metrics_server_that_is_said(cluster: Cluster, status: int) -> None:
     cluster.metrics = refused(status, "NotFound", "404 page not found")
-    with pytest.raises(NoMetrics, match=r"does not serve metrics.k8s.io/v1beta1: metrics-server is not installed"):
+    with pytest.raises(
+        NoMetrics, match=r"does not serve metrics.k8s.io/v1beta1: metrics-server is not installed"
+    ):
         await cluster.top()
 
 
 async def test_what_else_is_wrong_is_said(cluster: Cluster) -> None:
     with pytest.raises(NoSuchJob, match="no MPIJob tran in namespace default; did you mean train"):
         await cluster.top("tran")
-    cluster.metrics = refused(403, "Forbidden", 'cannot list resource "pods" in API group "metrics.k8s.io"')
+    cluster.metrics = refused(
+        403, "Forbidden", 'cannot list resource "pods" in API group "metrics.k8s.io"'
+    )
     with pytest.raises(errors.Forbidden, match=r"metrics\.k8s\.io"):
         await cluster.top()
     for pod in ("train-launcher", "train-worker-0", "train-worker-1", "train-worker-2"):

@@ -1,6 +1,7 @@
 """How far a job is, and what is shown of it: each world as its line and its bars, in pages/wait.
 
-`UPDATE_PAGES=1 pytest tests/product/cli/test_waiting.py` writes the files: read what git shows of them.
+`UPDATE_PAGES=1 pytest tests/product/cli/test_waiting.py` writes the files: read what git shows of
+them.
 """
 
 import io
@@ -29,7 +30,12 @@ BUSY = Look(processes=("python3",))
 
 
 def seen(
-    size: int, *, listed: int, pods: list[worlds.Object], looks: Mapping[str, Look] | None = None, **job: Any
+    size: int,
+    *,
+    listed: int,
+    pods: list[worlds.Object],
+    looks: Mapping[str, Look] | None = None,
+    **job: Any,
 ) -> Seen:
     """A job of that size whose first workers are listed, and shown to the launcher."""
     config = job.pop("config", config_map(workers(*range(listed))))
@@ -42,13 +48,22 @@ def seen(
     )
     facts = replace(explain.known(snapshot), looks=looks or {})
     view = snapshot.view
-    return Seen(snapshot=snapshot, state=derive(view, now=worlds.NOW), found=find(view, facts, now=worlds.NOW))
+    return Seen(
+        snapshot=snapshot,
+        state=derive(view, now=worlds.NOW),
+        found=find(view, facts, now=worlds.NOW),
+    )
 
 
 def unscheduled(index: int) -> worlds.Object:
     pod = worker(index, phase="Pending")
     pod["spec"]["nodeName"] = ""
-    why = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes: no GPU left"}
+    why = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/3 nodes: no GPU left",
+    }
     pod["status"]["conditions"].append(why)
     return pod
 
@@ -60,7 +75,10 @@ def gated(pod: worlds.Object, gates: list[dict[str, str]]) -> worlds.Object:
 
 
 def draining() -> Seen:
-    left = {name: Left(pod=pod_fingerprint(f"uid of default/{name}"), at=worlds.NOW - 10.0) for name in workers(1)}
+    left = {
+        name: Left(pod=pod_fingerprint(f"uid of default/{name}"), at=worlds.NOW - 10.0)
+        for name in workers(1)
+    }
     config = config_map(workers(0), memory=Memory(left=left, removed_at=worlds.NOW - 10.0))
     leader = launcher(refreshed=worlds.shown(config, at=worlds.NOW - 9.0))
     return seen(1, listed=1, pods=[worker(0), worker(1)], config=config, leader=leader)
@@ -68,9 +86,17 @@ def draining() -> Seen:
 
 TWO = [worker(0), worker(1)]
 GATE = [{"name": "mpijob-elastic/suspended"}]
-HELD = seen(1, listed=0, pods=[gated(worker(0), GATE)], leader=gated(launcher(), GATE), annotations=SUSPENDED)
+HELD = seen(
+    1,
+    listed=0,
+    pods=[gated(worker(0), GATE)],
+    leader=gated(launcher(), GATE),
+    annotations=SUSPENDED,
+)
 WORLDS = {
-    "the launcher is not there yet": waiting.trains(seen(2, listed=2, pods=TWO, leader=None), size=2),
+    "the launcher is not there yet": waiting.trains(
+        seen(2, listed=2, pods=TWO, leader=None), size=2
+    ),
     "a worker is not there yet": waiting.trains(seen(3, listed=2, pods=TWO), size=3),
     "a worker has no node": waiting.trains(seen(3, listed=2, pods=[*TWO, unscheduled(2)]), size=3),
     "a worker waits for quota": waiting.trains(
@@ -85,14 +111,20 @@ WORLDS = {
     ),
     "all are listed and nobody looks": waiting.trains(seen(2, listed=2, pods=TWO), size=2),
     "a rank is missing": waiting.trains(
-        seen(2, listed=2, pods=TWO, looks={"train-worker-0": BUSY, "train-worker-1": Look()}), size=2
+        seen(2, listed=2, pods=TWO, looks={"train-worker-0": BUSY, "train-worker-1": Look()}),
+        size=2,
     ),
-    "all train": waiting.trains(seen(2, listed=2, pods=TWO, looks=dict.fromkeys(workers(0, 1), BUSY)), size=2),
+    "all train": waiting.trains(
+        seen(2, listed=2, pods=TWO, looks=dict.fromkeys(workers(0, 1), BUSY)), size=2
+    ),
     "somebody sets another size": waiting.trains(seen(2, listed=2, pods=TWO), size=3),
     "it ends before": waiting.trains(
-        seen(3, listed=2, pods=TWO, conditions=["Succeeded"], leader=launcher(phase="Succeeded")), size=3
+        seen(3, listed=2, pods=TWO, conditions=["Succeeded"], leader=launcher(phase="Succeeded")),
+        size=3,
     ),
-    "it is suspended before": waiting.trains(seen(3, listed=2, pods=TWO, annotations=SUSPENDED), size=3),
+    "it is suspended before": waiting.trains(
+        seen(3, listed=2, pods=TWO, annotations=SUSPENDED), size=3
+    ),
     "a worker drains": waiting.shrinks(draining(), size=1, leaving=1),
     "the surplus is gone": waiting.shrinks(seen(1, listed=1, pods=[worker(0)]), size=1, leaving=1),
     "it stops": waiting.stops(seen(2, listed=2, pods=TWO, annotations=SUSPENDED)),
@@ -115,7 +147,17 @@ def test_it_shows(world: str) -> None:
     console.print(bars.render())
     assert isinstance(console.file, io.StringIO)
     end = "done" if progress.done else progress.otherwise or "goes on"
-    text = "\n".join([str(progress), end, "", *(line.rstrip() for line in console.file.getvalue().splitlines())]) + "\n"
+    text = (
+        "\n".join(
+            [
+                str(progress),
+                end,
+                "",
+                *(line.rstrip() for line in console.file.getvalue().splitlines()),
+            ]
+        )
+        + "\n"
+    )
     file = PAGES / f"{world.replace(' ', '-')}.txt"
     if os.environ.get("UPDATE_PAGES"):
         file.parent.mkdir(exist_ok=True, parents=True)
@@ -127,7 +169,12 @@ def test_a_step_is_a_line_once(capsys: pytest.CaptureFixture[str]) -> None:
     show = waiting._lines()
     for left in (3, 2, 1):
         show(
-            Progress(stages={"gone": (0, 1)}, done=False, now=f"at most {left} s more", step="draining train-worker-1")
+            Progress(
+                stages={"gone": (0, 1)},
+                done=False,
+                now=f"at most {left} s more",
+                step="draining train-worker-1",
+            )
         )
     show(Progress(stages={"gone": (1, 1)}, done=True))
     assert [line.partition("  ")[2] for line in capsys.readouterr().out.splitlines()] == [

@@ -55,10 +55,18 @@ LIST = "train-worker-0:1, train-worker-1:1"
             id="a worker that is only wanted is no worker yet",
         ),
         pytest.param(
-            refreshed(False), refreshed(True), ["train-launcher: discover_hosts.sh refreshed"], id="refreshed"
+            refreshed(False),
+            refreshed(True),
+            ["train-launcher: discover_hosts.sh refreshed"],
+            id="refreshed",
         ),
         pytest.param(refreshed(True), refreshed(True), [], id="refreshed once for each list"),
-        pytest.param(at_rest(2), at_rest(2, launcher=None), ["train-launcher: Running → gone"], id="no launcher"),
+        pytest.param(
+            at_rest(2),
+            at_rest(2, launcher=None),
+            ["train-launcher: Running → gone"],
+            id="no launcher",
+        ),
         pytest.param(
             at_rest(1),
             replace(at_rest(1), **FAILED),
@@ -66,7 +74,10 @@ LIST = "train-worker-0:1, train-worker-1:1"
             id="a new state and a new notice",
         ),
         pytest.param(
-            replace(at_rest(1), **FAILED), replace(at_rest(1), state="Failed"), [], id="a notice that goes is no news"
+            replace(at_rest(1), **FAILED),
+            replace(at_rest(1), state="Failed"),
+            [],
+            id="a notice that goes is no news",
         ),
     ],
 )
@@ -76,12 +87,16 @@ def test_changes(before: JobReport | None, after: JobReport, lines: list[str]) -
 
 def test_workers_that_leave_are_listed_in_numeric_order() -> None:
     lines = show.changes_between(at_rest(12), at_rest(1))
-    assert [line.split(":")[0] for line in lines if line.endswith("gone")] == worlds.workers(*range(1, 12))
+    assert [line.split(":")[0] for line in lines if line.endswith("gone")] == worlds.workers(
+        *range(1, 12)
+    )
     assert f"Role: exec no longer allowed into {', '.join(worlds.workers(*range(1, 12)))}" in lines
 
 
 def snapshot(*conditions: str, replicas: int = 2) -> Snapshot:
-    job = worlds.mpi_job(replicas=replicas, conditions=("Created", *conditions), completionTime=worlds.CREATED_TEXT)
+    job = worlds.mpi_job(
+        replicas=replicas, conditions=("Created", *conditions), completionTime=worlds.CREATED_TEXT
+    )
     phase = "Succeeded" if {"Succeeded", "Failed"} & {*conditions} else "Running"
     [found] = worlds.read([job], pods=[worlds.launcher(phase=phase)])
     return found
@@ -94,7 +109,9 @@ async def watched(*snapshots: Snapshot | None) -> tuple[bool, list[str]]:
         for each in snapshots:
             yield each
 
-    return await show.until_end(arriving(), lambda _, news: seen.extend(news), job="train"), seen[1:]
+    return await show.until_end(arriving(), lambda _, news: seen.extend(news), job="train"), seen[
+        1:
+    ]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +139,8 @@ async def test_a_watch_shows_what_changes_and_ends_with_the_job(
 async def test_a_job_that_is_deleted_or_replaced_by_another_of_its_name_is_an_error() -> None:
     first = snapshot("Running")
     other = with_fields(
-        first, view=but(first.view, ref=msgspec.structs.replace(first.view.facts.metadata, uid="another"))
+        first,
+        view=but(first.view, ref=msgspec.structs.replace(first.view.facts.metadata, uid="another")),
     )
     for then in (None, other):
         with pytest.raises(NoSuchJob, match="MPIJob train was deleted"):
@@ -135,4 +153,6 @@ def test_the_page_holds_the_job_and_the_last_changes_only() -> None:
     page.show(at_rest(2), [f"change {number}" for number in range(30)])
     lines = page.render().plain.splitlines()
     assert lines[0] == "Job:            default/train"
-    assert [line.split("  ")[1] for line in lines[-show.RECENT :]] == [f"change {number}" for number in range(20, 30)]
+    assert [line.split("  ")[1] for line in lines[-show.RECENT :]] == [
+        f"change {number}" for number in range(20, 30)
+    ]

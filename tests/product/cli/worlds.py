@@ -1,6 +1,7 @@
 """One job `train` as its four kinds of objects stand in a cluster, in the JSON of the API server.
 
-Created at `CREATED`, looked at 100 s later, at `NOW`; everything has long settled unless a test says otherwise.
+Created at `CREATED`, looked at 100 s later, at `NOW`; everything has long settled unless a test
+says otherwise.
 """
 
 import json
@@ -42,19 +43,38 @@ def mpi_job(
     **status: object,
 ) -> Object:
     limits = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
-    workers = {"replicas": replicas, "template": {"spec": {"containers": [{"name": "worker", "resources": limits}]}}}
+    workers = {
+        "replicas": replicas,
+        "template": {"spec": {"containers": [{"name": "worker", "resources": limits}]}},
+    }
     template = {"spec": {"containers": [{"name": "launcher", "command": list(command)}]}}
     return {
-        "metadata": _meta(name, namespace, annotations=dict(annotations or {}), labels=dict(labels or {})),
+        "metadata": _meta(
+            name, namespace, annotations=dict(annotations or {}), labels=dict(labels or {})
+        ),
         "spec": {"mpiReplicaSpecs": {"Launcher": {"template": template}, "Worker": workers}},
-        "status": {"conditions": [{"type": kind, "status": "True"} for kind in conditions], **status},
+        "status": {
+            "conditions": [{"type": kind, "status": "True"} for kind in conditions],
+            **status,
+        },
     }
 
 
-def worker(index: int, *, phase: str = "Running", job: str = "train", namespace: str = "default") -> Object:
-    ready = {"type": "Ready", "status": "True" if phase == "Running" else "False", "lastTransitionTime": CREATED_TEXT}
+def worker(
+    index: int, *, phase: str = "Running", job: str = "train", namespace: str = "default"
+) -> Object:
+    ready = {
+        "type": "Ready",
+        "status": "True" if phase == "Running" else "False",
+        "lastTransitionTime": CREATED_TEXT,
+    }
     return {
-        "metadata": _owned(names.worker(job, index), job, namespace, labels={names.LABEL_JOB_ROLE: names.ROLE_WORKER}),
+        "metadata": _owned(
+            names.worker(job, index),
+            job,
+            namespace,
+            labels={names.LABEL_JOB_ROLE: names.ROLE_WORKER},
+        ),
         "spec": {"nodeName": f"node-{index}", "containers": [{"name": "worker"}]},
         "status": {"phase": phase, "conditions": [ready]},
     }
@@ -69,18 +89,27 @@ def launcher(
     namespace: str = "default",
 ) -> Object:
     items = [{"key": names.KEY_DISCOVER_HOSTS, "path": names.KEY_DISCOVER_HOSTS}] if mounts else []
-    metadata = _owned(names.launcher(job), job, namespace, labels={names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER})
+    metadata = _owned(
+        names.launcher(job), job, namespace, labels={names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER}
+    )
     if refreshed is not None:
         metadata["annotations"] = {names.REFRESHED: refreshed}
     return {
         "metadata": metadata,
-        "spec": {"nodeName": "node-0", "volumes": [{"name": names.CONFIG_VOLUME, "configMap": {"items": items}}]},
+        "spec": {
+            "nodeName": "node-0",
+            "volumes": [{"name": names.CONFIG_VOLUME, "configMap": {"items": items}}],
+        },
         "status": {"phase": phase},
     }
 
 
 def config_map(
-    hosts: Iterable[str], *, memory: Memory | None = None, job: str = "train", namespace: str = "default"
+    hosts: Iterable[str],
+    *,
+    memory: Memory | None = None,
+    job: str = "train",
+    namespace: str = "default",
 ) -> Object:
     hosts = list(hosts)
     script = names.discover_hosts(hosts, slots=1)
@@ -88,14 +117,20 @@ def config_map(
     # Each host is the pod that `worker` gives.
     known = {names.pod_of(host): _named(host, namespace) for host in hosts}
     memory = memory or Memory()
-    signed = next_memory.signed(msgspec.structs.replace(memory, hosts={**known, **memory.hosts}), script=script)
+    signed = next_memory.signed(
+        msgspec.structs.replace(memory, hosts={**known, **memory.hosts}), script=script
+    )
     metadata["annotations"] = {names.MEMORY: render_memory(signed)}
     hostfile = names.hostfile([names.pod_of(host) for host in hosts], slots=1)
     numbered = any(names.incarnation_of(host) for host in hosts)
     reaching = kubexec.mapped(KUBEXEC) if numbered else KUBEXEC
     return {
         "metadata": metadata,
-        "data": {names.KEY_DISCOVER_HOSTS: script, names.KEY_HOSTFILE: hostfile, names.KEY_KUBEXEC: reaching},
+        "data": {
+            names.KEY_DISCOVER_HOSTS: script,
+            names.KEY_HOSTFILE: hostfile,
+            names.KEY_KUBEXEC: reaching,
+        },
     }
 
 
@@ -113,7 +148,12 @@ def shown(config: Object, *, at: float) -> str:
     """Return the launcher's annotation after a touch for this ConfigMap."""
     facts = facts_config.read_config(json.dumps(config).encode())
     return mark(
-        Config(facts=facts, published=parse_script(facts.script or ""), memory=parse_memory(facts.memory)), at=at
+        Config(
+            facts=facts,
+            published=parse_script(facts.script or ""),
+            memory=parse_memory(facts.memory),
+        ),
+        at=at,
     )
 
 
@@ -157,7 +197,9 @@ def at_rest(size: int = 2, *, now: float = NOW, **changed: Any) -> JobReport:
     return build(seen, now=now)
 
 
-def _owned(name: str, job: str, namespace: str, *, labels: Mapping[str, str] | None = None) -> Object:
+def _owned(
+    name: str, job: str, namespace: str, *, labels: Mapping[str, str] | None = None
+) -> Object:
     owner = {
         "apiVersion": "kubeflow.org/v1",
         "kind": "MPIJob",

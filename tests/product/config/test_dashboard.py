@@ -19,7 +19,9 @@ OF_THE_POD = {"namespace", "pod", "container", "job"}
 TEXT = (Path(__file__).parents[3] / "config/components/prometheus/dashboard.json").read_text()
 DASHBOARD = json.loads(TEXT)
 QUERIES = [
-    pytest.param(query["expr"], query["legendFormat"], id=f"{panel['title']}: {query['legendFormat']}")
+    pytest.param(
+        query["expr"], query["legendFormat"], id=f"{panel['title']}: {query['legendFormat']}"
+    )
     for panel in DASHBOARD["panels"]
     for query in panel.get("targets", ())
 ]
@@ -32,7 +34,10 @@ def served() -> dict[str, set[str]]:
         if isinstance(metric, MetricWrapperBase):
             [family] = metric.describe()
             name = family.name + {"counter": "_total", "histogram": "_bucket"}.get(family.type, "")
-            own = {f"exported_{label}" if label in OF_THE_POD else label for label in metric._labelnames}
+            own = {
+                f"exported_{label}" if label in OF_THE_POD else label
+                for label in metric._labelnames
+            }
             found[name] = own | OF_THE_POD | ({"le"} if family.type == "histogram" else set())
     return found
 

@@ -33,6 +33,10 @@ def test_the_product_imports_only_what_is_installed_with_it() -> None:
     sources = [file.read_text() for folder in PRODUCT for file in (ROOT / folder).rglob("*.py")]
     packages = set().union(*map(imported, sources)) - sys.stdlib_module_names - {*PRODUCT}
     provided = packages_distributions()
-    foreign = {package for package in packages if not declared & set(map(normal, provided.get(package, ())))}
+    foreign = {
+        package
+        for package in packages
+        if not declared & set(map(normal, provided.get(package, ())))
+    }
     assert not foreign
     assert "msgspec" in packages

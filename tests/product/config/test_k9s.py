@@ -18,7 +18,10 @@ from mpijob_elastic.kube.resources import MPI_JOBS
 from upgrade.crd import COLUMNS
 
 FOLDER = Path(__file__).parents[3] / "docs" / "examples" / "k9s"
-NEEDED, ALLOWED = {"shortCut", "description", "scopes", "command"}, {"args", "override", "confirm", "background"}
+NEEDED, ALLOWED = (
+    {"shortCut", "description", "scopes", "command"},
+    {"args", "override", "confirm", "background"},
+)
 VARIABLES = {"$NAME": "train", "$NAMESPACE": "ml", "$CONTEXT": "here"}
 
 
@@ -46,8 +49,14 @@ def test_each_plugin_is_as_the_schema_says_and_types_a_command_that_there_is(nam
     assert (kubectl, program) == ("kubectl", names.PROGRAM)
     group = get_command(app)
     assert isinstance(group, TyperGroup)
-    context = group.commands[command].make_context(command, arguments)  # raises for what it does not take
-    assert (context.params["job"], context.params["namespace"], context.params["context"]) == ("train", "ml", "here")
+    context = group.commands[command].make_context(
+        command, arguments
+    )  # raises for what it does not take
+    assert (context.params["job"], context.params["namespace"], context.params["context"]) == (
+        "train",
+        "ml",
+        "here",
+    )
 
 
 def test_no_key_is_taken_twice() -> None:
@@ -68,4 +77,9 @@ def test_the_columns_are_those_of_the_definition_and_of_our_annotations() -> Non
 
 
 def test_it_is_short() -> None:
-    assert sum(len((FOLDER / file).read_text().splitlines()) for file in ("plugins.yaml", "views.yaml")) <= 60
+    assert (
+        sum(
+            len((FOLDER / file).read_text().splitlines()) for file in ("plugins.yaml", "views.yaml")
+        )
+        <= 60
+    )

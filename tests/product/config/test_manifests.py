@@ -59,7 +59,10 @@ def test_each_pod_is_confined(overlay: str, name: str) -> None:
     pod = pod_of(overlay, name)
     [container] = pod["containers"]
     assert pod["serviceAccountName"] == name
-    assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert pod["securityContext"] == {
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
@@ -73,24 +76,40 @@ def test_each_pod_is_confined(overlay: str, name: str) -> None:
 @pytest.mark.parametrize("name", [names.CONTROLLER, names.WEBHOOK])
 def test_the_program_knows_the_options(overlay: str, name: str) -> None:
     command, *options = pod_of(overlay, name)["containers"][0]["args"]
-    help_text = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"}).output
+    help_text = (
+        CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"}).output
+    )
     for option in options:
         assert option.split("=")[0] in help_text
 
 
 def test_cert_manager_changes_only_where_the_webhooks_certificate_comes_from() -> None:
-    ours, theirs = (pod_of(overlay, names.WEBHOOK) for overlay in (overlays.DEFAULT, Overlay.CERT_MANAGER))
-    [container], volumes = theirs["containers"], [one for one in theirs["volumes"] if one["name"] != "certificates"]
+    ours, theirs = (
+        pod_of(overlay, names.WEBHOOK) for overlay in (overlays.DEFAULT, Overlay.CERT_MANAGER)
+    )
+    [container], volumes = (
+        theirs["containers"],
+        [one for one in theirs["volumes"] if one["name"] != "certificates"],
+    )
     container["args"].remove("--certificate-directory=/certificates")
-    container["volumeMounts"].remove({"name": "certificates", "mountPath": "/certificates", "readOnly": True})
+    container["volumeMounts"].remove(
+        {"name": "certificates", "mountPath": "/certificates", "readOnly": True}
+    )
     assert {**theirs, "volumes": volumes} == ours
 
 
 @pytest.mark.parametrize(
     ("script", "into"),
-    [(worker_probes.SCRIPT, ""), (worker_probes.TELL, ""), (worker_probes.END, ""), (launcher_execs.SCRIPT, "!")],
+    [
+        (worker_probes.SCRIPT, ""),
+        (worker_probes.TELL, ""),
+        (worker_probes.END, ""),
+        (launcher_execs.SCRIPT, "!"),
+    ],
 )
-def test_looks_and_words_to_a_pod_are_the_commands_that_the_policy_lets_through(script: str, into: str) -> None:
+def test_looks_and_words_to_a_pod_are_the_commands_that_the_policy_lets_through(
+    script: str, into: str
+) -> None:
     expressions = validations("mpijob-elastic-exec")
     command = f"|| object.command == ['/bin/sh', '-c', r'''{script}''']"
     allowed = f"{into}request.name.endsWith('-launcher')\n||"
@@ -113,12 +132,25 @@ def test_kubexec_may_be_edited_as_the_policy_lets_through() -> None:
 
 def test_host_lists_are_as_the_policy_lets_through() -> None:
     expressions = validations("mpijob-elastic-config-maps")
-    [script] = [found[1] for text in expressions if (found := re.search(r"script\.matches\(r'(.*)'\)", text))]
-    [hostfile] = [found[1] for text in expressions if (found := re.search(r"hostfile\.matches\(r'(.*)'\)", text))]
+    [script] = [
+        found[1]
+        for text in expressions
+        if (found := re.search(r"script\.matches\(r'(.*)'\)", text))
+    ]
+    [hostfile] = [
+        found[1]
+        for text in expressions
+        if (found := re.search(r"hostfile\.matches\(r'(.*)'\)", text))
+    ]
     pods = [names.worker("j.x-worker-1", index) for index in (0, 7, 10, 2**31 - 1)]
-    hosts = [names.host(pod, incarnation) for pod, incarnation in zip(pods, (0, 1, 20, 999_999_999), strict=True)]
+    hosts = [
+        names.host(pod, incarnation)
+        for pod, incarnation in zip(pods, (0, 1, 20, 999_999_999), strict=True)
+    ]
     for listed in ([], hosts):
-        text = names.discover_hosts(listed, slots=2**31 - 1).replace("echo j.x-worker-1-worker-", "W")
+        text = names.discover_hosts(listed, slots=2**31 - 1).replace(
+            "echo j.x-worker-1-worker-", "W"
+        )
         assert re.fullmatch(script, text)
         text = names.hostfile(pods[: len(listed)], slots=16).replace("j.x-worker-1-worker-", "W")
         assert re.fullmatch(hostfile, text)
@@ -135,12 +167,22 @@ def test_the_policies_name_what_the_program_writes(overlay: str) -> None:
     assert f"['{names.MEMORY}', '{names.HISTORY}']" in texts["mpijob-elastic-config-maps"]
     keys = f"['{names.KEY_DISCOVER_HOSTS}', '{names.KEY_HOSTFILE}', '{names.KEY_KUBEXEC}']"
     assert keys in texts["mpijob-elastic-config-maps"]
-    assert f"['{names.STATUS}', '{names.PHASE}', '{names.CHANGE}']" in texts["mpijob-elastic-mpijobs"]
+    assert (
+        f"['{names.STATUS}', '{names.PHASE}', '{names.CHANGE}']" in texts["mpijob-elastic-mpijobs"]
+    )
     assert f"'{SCALE_TIMEOUT}' in variables.before" in texts["mpijob-elastic-mpijobs"]
-    assert f"object.metadata.name == '{names.CERTIFICATE_SECRET}'" in texts["mpijob-elastic-secrets"]
+    assert (
+        f"object.metadata.name == '{names.CERTIFICATE_SECRET}'" in texts["mpijob-elastic-secrets"]
+    )
     assert f"key == '{EVICTION_MARK}'" in texts["mpijob-elastic-evictions"]
-    assert f"hook.name == '{names.EVICTIONS_HOOK}'" in texts["mpijob-elastic-webhook-configurations"]
-    webhooks = {"mpijob-elastic-secrets", "mpijob-elastic-webhook-configurations", "mpijob-elastic-evictions"}
+    assert (
+        f"hook.name == '{names.EVICTIONS_HOOK}'" in texts["mpijob-elastic-webhook-configurations"]
+    )
+    webhooks = {
+        "mpijob-elastic-secrets",
+        "mpijob-elastic-webhook-configurations",
+        "mpijob-elastic-evictions",
+    }
     for name, text in texts.items():
         account = names.WEBHOOK if name in webhooks else names.CONTROLLER
         assert f"'system:serviceaccount:{names.NAMESPACE}:{account}'" in text
@@ -149,8 +191,14 @@ def test_the_policies_name_what_the_program_writes(overlay: str) -> None:
 def test_alerts_are_about_metrics_that_there_are() -> None:
     registry = CollectorRegistry()
     Metrics(registry)
-    known = set(re.findall(rb"^# TYPE (\w+)", generate_latest(registry) + WebhookMetrics().render(), re.MULTILINE))
-    rules = one(Overlay.PROMETHEUS, "PrometheusRule", "mpijob-elastic")["spec"]["groups"][0]["rules"]
+    known = set(
+        re.findall(
+            rb"^# TYPE (\w+)", generate_latest(registry) + WebhookMetrics().render(), re.MULTILINE
+        )
+    )
+    rules = one(Overlay.PROMETHEUS, "PrometheusRule", "mpijob-elastic")["spec"]["groups"][0][
+        "rules"
+    ]
     for rule in rules:
         for metric in re.findall(r"\bmpijob_elastic_\w+", rule["expr"]):
             assert metric.removesuffix("_bucket").encode() in known, metric
@@ -158,7 +206,10 @@ def test_alerts_are_about_metrics_that_there_are() -> None:
 
 @pytest.mark.parametrize("name", [names.CONTROLLER, names.WEBHOOK])
 def test_a_page_of_the_largest_objects_fits_into_the_memory_of_each_deployment(name: str) -> None:
-    """Anybody may store many objects of 1.5 MiB. A process that is killed for them is killed again when it lists."""
+    """Anybody may store many objects of 1.5 MiB.
+
+    A process that is killed for them is killed again when it lists.
+    """
     [container] = pod_of(overlays.DEFAULT, name)["containers"]
     limit = int(container["resources"]["limits"]["memory"].removesuffix("Mi"))
     at_rest, largest, copies = 100, 1.5, 1.3

@@ -63,11 +63,15 @@ def test_program_package_and_manifests_agree() -> None:
     kustomization = yaml.safe_load((ROOT / "config" / "base" / "kustomization.yaml").read_text())
     chart = yaml.safe_load((ROOT / "charts" / "mpijob-elastic" / "Chart.yaml").read_text())
     [image] = kustomization["images"]
-    assert {project["version"], image["newTag"], chart["version"], chart["appVersion"]} == {__version__}
+    assert {project["version"], image["newTag"], chart["version"], chart["appVersion"]} == {
+        __version__
+    }
 
 
 def test_the_newest_release_of_the_changelog_is_this_one() -> None:
-    released = re.findall(r"^## \[(\d\S*)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    released = re.findall(
+        r"^## \[(\d\S*)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
     assert released[0] == __version__
 
 
@@ -88,7 +92,11 @@ def jobs() -> dict[str, Any]:
 def test_each_action_is_pinned_by_its_commit() -> None:
     used = re.findall(r"uses: (.*)", TEXT)
     assert used
-    assert [one for one in used if not re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", one)] == []
+    assert [
+        one
+        for one in used
+        if not re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", one)
+    ] == []
 
 
 def test_only_a_tagged_release_may_write_and_only_after_the_tests(jobs: dict[str, Any]) -> None:

@@ -22,20 +22,29 @@ def test_no_wildcard_and_no_verb_that_grants_more(overlay: str) -> None:
 @pytest.mark.parametrize("overlay", RENDERED)
 def test_secrets_and_hooks_only_by_name(overlay: str) -> None:
     for rule in rules(overlay):
-        if {"secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"} & {*rule["resources"]}:
+        if {"secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"} & {
+            *rule["resources"]
+        }:
             # RBAC cannot limit a create by name.
             assert rule.get("resourceNames") or rule["verbs"] == ["create"], rule
 
 
 def of_program(overlay: str, kind: str, name: str, namespace: str | None = None) -> list[Any]:
-    found = [one for one in overlays.rendered(overlay) if (one["kind"], name_of(one)) == (kind, (name, namespace))]
+    found = [
+        one
+        for one in overlays.rendered(overlay)
+        if (one["kind"], name_of(one)) == (kind, (name, namespace))
+    ]
     return [one["rules"] for one in found]
 
 
 def test_one_namespace_gets_the_rules_of_the_cluster() -> None:
     cluster_wide = of_program(overlays.DEFAULT, "ClusterRole", names.CONTROLLER)
     assert len(cluster_wide) == 1
-    assert of_program(Overlay.SINGLE_NAMESPACE, "Role", names.CONTROLLER, "your-namespace") == cluster_wide
+    assert (
+        of_program(Overlay.SINGLE_NAMESPACE, "Role", names.CONTROLLER, "your-namespace")
+        == cluster_wide
+    )
     assert of_program(Overlay.SINGLE_NAMESPACE, "ClusterRole", names.CONTROLLER) == []
 
 
@@ -49,9 +58,18 @@ def test_in_one_namespace_the_webhook_knows_jobs_and_quotas_of_that_one() -> Non
 
 @pytest.mark.parametrize("more", [(), (Overlay.SINGLE_NAMESPACE,)])
 def test_with_cert_manager_the_webhook_only_reads(more: tuple[Overlay, ...]) -> None:
-    manifests = {(one["kind"], name_of(one)): one for one in overlays.combined((Overlay.CERT_MANAGER, *more))}
-    bindings = [one for one in manifests.values() if "subjects" in one and one["subjects"][0]["name"] == names.WEBHOOK]
-    granted = [(one["roleRef"]["kind"], (one["roleRef"]["name"], one["metadata"].get("namespace"))) for one in bindings]
+    manifests = {
+        (one["kind"], name_of(one)): one for one in overlays.combined((Overlay.CERT_MANAGER, *more))
+    }
+    bindings = [
+        one
+        for one in manifests.values()
+        if "subjects" in one and one["subjects"][0]["name"] == names.WEBHOOK
+    ]
+    granted = [
+        (one["roleRef"]["kind"], (one["roleRef"]["name"], one["metadata"].get("namespace")))
+        for one in bindings
+    ]
     rules = [rule for role in granted for rule in manifests[role]["rules"]]
     assert {resource for rule in rules for resource in rule["resources"]} == {
         "mpijobs",

@@ -60,7 +60,9 @@ def shown(controller: Controller) -> list[str]:
     return sorted({sample.labels["job"] for family in families for sample in family.samples})
 
 
-async def test_a_standby_gathers_no_keys_of_jobs_that_come_and_go(api: TinyApi, client: ApiWriter) -> None:
+async def test_a_standby_gathers_no_keys_of_jobs_that_come_and_go(
+    api: TinyApi, client: ApiWriter
+) -> None:
     await api.create(LEASE, names.LEASE, spec=OTHER)
     async with running(client) as controller:
         for number in range(5):
@@ -71,7 +73,9 @@ async def test_a_standby_gathers_no_keys_of_jobs_that_come_and_go(api: TinyApi, 
         assert controller._queue.depth == 0
 
 
-async def test_a_former_leader_shows_no_jobs_and_remembers_none_that_is_gone(api: TinyApi, client: ApiWriter) -> None:
+async def test_a_former_leader_shows_no_jobs_and_remembers_none_that_is_gone(
+    api: TinyApi, client: ApiWriter
+) -> None:
     await api.create(JOBS, "train", spec=SPEC)
     async with running(client) as controller:
         await eventually(lambda: shown(controller) == ["train"])
@@ -83,7 +87,9 @@ async def test_a_former_leader_shows_no_jobs_and_remembers_none_that_is_gone(api
         await eventually(lambda: not controller._reconciler.drains._first)
 
 
-async def test_a_standby_that_leads_looks_at_jobs_that_came_before(api: TinyApi, client: ApiWriter) -> None:
+async def test_a_standby_that_leads_looks_at_jobs_that_came_before(
+    api: TinyApi, client: ApiWriter
+) -> None:
     await api.create(LEASE, names.LEASE, spec=OTHER)
     async with running(client) as controller:
         await api.create(JOBS, "train", spec=SPEC)
@@ -107,7 +113,9 @@ async def test_only_a_refusal_closes_a_namespace(proxy: FaultProxy, client: ApiW
     assert await closed_to(client, ["a"]) == []
 
 
-async def test_the_process_ends_once_a_namespace_is_open(proxy: FaultProxy, client: ApiWriter) -> None:
+async def test_the_process_ends_once_a_namespace_is_open(
+    proxy: FaultProxy, client: ApiWriter
+) -> None:
     stop = asyncio.Event()
     with proxy.inject(Answer(status=403, reason="Forbidden")):
         waiting = asyncio.create_task(end_once_open(client, ["a"], stop, every=0.01))
@@ -119,12 +127,16 @@ async def test_the_process_ends_once_a_namespace_is_open(proxy: FaultProxy, clie
 
 
 async def test_a_connection_takes_less_than_asyncio_would(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sslproto.SSLProtocol, "max_size", sslproto.SSLProtocol.max_size)  # put back at the end
+    monkeypatch.setattr(
+        sslproto.SSLProtocol, "max_size", sslproto.SSLProtocol.max_size
+    )  # put back at the end
     spare_memory()
     context = ssl.create_default_context()
     tracemalloc.start()
     try:
-        _held = sslproto.SSLProtocol(asyncio.get_running_loop(), asyncio.Protocol(), context, asyncio.Future())
+        _held = sslproto.SSLProtocol(
+            asyncio.get_running_loop(), asyncio.Protocol(), context, asyncio.Future()
+        )
         assert tracemalloc.get_traced_memory()[0] < 100 * 2**10
     finally:
         tracemalloc.stop()

@@ -64,7 +64,14 @@ def rechecking(
     caches: Any = SimpleNamespace(
         judge=judge, told=lambda view: capabilities.told(view, seen=seen), is_node_gone=is_gone
     )
-    return LiveRecheck(client, caches, probes=lambda _job, _pod, _at: Probe(), timed=timed, read=READ, now=lambda: NOW)
+    return LiveRecheck(
+        client,
+        caches,
+        probes=lambda _job, _pod, _at: Probe(),
+        timed=timed,
+        read=READ,
+        now=lambda: NOW,
+    )
 
 
 def twin() -> World:
@@ -84,7 +91,9 @@ def with_another_driver() -> World:
     live = created()
     launcher = live["Pod/scale-launcher"]
     running = {"running": {"startedAt": "2026-01-01T01:00:00Z"}}
-    launcher["status"]["containerStatuses"] = [{"name": launcher["spec"]["containers"][0]["name"], "state": running}]
+    launcher["status"]["containerStatuses"] = [
+        {"name": launcher["spec"]["containers"][0]["name"], "state": running}
+    ]
     return live
 
 
@@ -101,9 +110,15 @@ GOING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
         pytest.param(created(), {NODE: False}, [2], id="a pod whose node is there live"),
         pytest.param(with_metadata("MPIJob/scale", uid="another's"), {}, [], id="another job"),
         pytest.param(with_metadata("MPIJob/scale", **GOING), {}, [], id="a job that goes"),
-        pytest.param(with_metadata("Pod/scale-launcher", uid="another's"), {}, [], id="another launcher"),
-        pytest.param(with_metadata("Pod/scale-launcher", **GOING), {}, [], id="a launcher that goes"),
-        pytest.param(with_another_driver(), {}, [], id="a launcher whose container was started anew"),
+        pytest.param(
+            with_metadata("Pod/scale-launcher", uid="another's"), {}, [], id="another launcher"
+        ),
+        pytest.param(
+            with_metadata("Pod/scale-launcher", **GOING), {}, [], id="a launcher that goes"
+        ),
+        pytest.param(
+            with_another_driver(), {}, [], id="a launcher whose container was started anew"
+        ),
     ],
 )
 async def test_execs_are_ended_only_into_what_is_gone_live_too(
@@ -119,7 +134,9 @@ async def test_execs_are_ended_only_into_what_is_gone_live_too(
     assert [exec_.pod for exec_ in found] == [f"scale-worker-{index}" for index in ended]
 
 
-async def test_the_pod_group_that_the_caches_have_is_decided_on_again(api: TinyApi, client: ApiWriter) -> None:
+async def test_the_pod_group_that_the_caches_have_is_decided_on_again(
+    api: TinyApi, client: ApiWriter
+) -> None:
     """A worker that its gang scheduler has forgotten is deleted for what the PodGroup says."""
     serve(api, created())
     view = but(look(created()), pod_group=PodGroup(metadata=ref("scale"), min_member=3, queue=""))
@@ -130,7 +147,9 @@ async def test_the_pod_group_that_the_caches_have_is_decided_on_again(api: TinyA
         return fresh
 
     assert (
-        await rechecking(client, {}, timed=timed, seen=view.capabilities).removals(view, DeleteWorkers(removals=()))
+        await rechecking(client, {}, timed=timed, seen=view.capabilities).removals(
+            view, DeleteWorkers(removals=())
+        )
         == []
     )
     assert [fresh.of(Gangs) for fresh in judged] == [view.of(Gangs)]
@@ -183,7 +202,9 @@ async def test_pods_start_only_while_the_mpijob_lets_them_live_too(
     serve(api, live)
     if changed is None:
         del api.objects[JOB]
-    action = Ungate(pods=(Gated(ref=view.workers[1].ref),), note=normal("Resumed", "nothing holds it back"))
+    action = Ungate(
+        pods=(Gated(ref=view.workers[1].ref),), note=normal("Resumed", "nothing holds it back")
+    )
     told: list[Known] = [] if changed and "labels" in changed else [Kueue(NO_QUEUE)]
     assert await rechecking(client, {}, seen=told).free(view, action) is free
 
@@ -209,12 +230,18 @@ async def test_a_worker_is_deleted_for_its_node_only_if_a_live_read_agrees(
     serve(api, live)
     view, node = look(live), live["Pod/scale-worker-1"]["spec"]["nodeName"]
     note = normal("WorkerReplaced", "its node is gone")
-    action = DeleteWorkers(removals=(Removal(worker=view.workers[1], outcome="lost", note=note, grace=0),))
+    action = DeleteWorkers(
+        removals=(Removal(worker=view.workers[1], outcome="lost", note=note, grace=0),)
+    )
     found = await rechecking(client, {node: agrees}).removals(view, action)
-    assert [(one.worker.name, one.grace) for one in found] == ([("scale-worker-1", 0)] if agrees else [])
+    assert [(one.worker.name, one.grace) for one in found] == (
+        [("scale-worker-1", 0)] if agrees else []
+    )
 
 
-async def test_a_pod_that_takes_long_to_read_costs_the_others_nothing(api: TinyApi, client: ApiWriter) -> None:
+async def test_a_pod_that_takes_long_to_read_costs_the_others_nothing(
+    api: TinyApi, client: ApiWriter
+) -> None:
     live = twin()
     live["Pod/scale-worker-1"]["spec"]["containers"] *= MOST_VALUES
     serve(api, live)

@@ -17,7 +17,13 @@ from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkl
 from mpijob_elastic.controller import remembered
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.remembered import Refusals
-from mpijob_elastic.decide.actions import DeleteLauncher, DeleteWorkers, TellUser, WriteConfig, WriteRole
+from mpijob_elastic.decide.actions import (
+    DeleteLauncher,
+    DeleteWorkers,
+    TellUser,
+    WriteConfig,
+    WriteRole,
+)
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.model.job import JobView
@@ -52,8 +58,8 @@ class Pauses(WorkQueue[JobKey]):
 class Api:
     """Takes in what is written, looked into and said of a job, and refuses some writes.
 
-    An action is refused as often as `refuses` has an error for its kind; then it changes nothing here, too, so a round
-    ends with what was taken.
+    An action is refused as often as `refuses` has an error for its kind; then it changes nothing
+    here, too, so a round ends with what was taken.
     """
 
     view: JobView | None
@@ -69,7 +75,12 @@ class Api:
             pass
 
         anything: Any = SimpleNamespace(
-            watch=ignore, forget=ignore, tidy=ignore, seen=ignore, held=ignore, timed=lambda view: view
+            watch=ignore,
+            forget=ignore,
+            tidy=ignore,
+            seen=ignore,
+            held=ignore,
+            timed=lambda view: view,
         )
         anything.execs = anything.events = anything
         anything.informed, anything.begin = anything.timed, lambda _, look: self.looks.append(look)
@@ -109,7 +120,9 @@ async def test_what_is_refused_is_tried_ever_later_and_told_once() -> None:
     waits = []
     for _ in range(12):
         assert CreateWorkload in await api.look()
-        assert CreateWorkload not in await api.look()  # a change of the job does not have it tried earlier
+        assert (
+            CreateWorkload not in await api.look()
+        )  # a change of the job does not have it tried earlier
         waits.append(api.reconciler.refusals.again_in(KEY) or 0.0)
         api.clock += waits[-1]
     assert waits[0] <= 1.0
@@ -144,7 +157,9 @@ QUOTA_WANTED = training(
 )
 
 
-@pytest.mark.parametrize("error", [FORBIDDEN, EXISTS, Altered("a plugin"), CONFLICT, OUTDATED, TROUBLE])
+@pytest.mark.parametrize(
+    "error", [FORBIDDEN, EXISTS, Altered("a plugin"), CONFLICT, OUTDATED, TROUBLE]
+)
 async def test_quota_is_given_back_even_if_something_else_is_refused(error: Exception) -> None:
     """Others wait for it. What has changed is seen again, after all that is due."""
     api = Api(QUOTA_WANTED, {CreateWorkload: error})
@@ -160,8 +175,13 @@ async def test_where_nobody_answers_nothing_further_is_tried() -> None:
     assert api.tried[-1] is CreateWorkload
 
 
-LEFT = Memory(left={"j-worker-2": Left(pod=pod_fingerprint("uid-of-j-worker-2"), at=NOW - 1)}, removed_at=NOW - 1)
-DRAINS = shown(job(3, replicas=2, config=config(pods(0, 1), memory=LEFT), queue=queue(granted())), at=NOW - 1)
+LEFT = Memory(
+    left={"j-worker-2": Left(pod=pod_fingerprint("uid-of-j-worker-2"), at=NOW - 1)},
+    removed_at=NOW - 1,
+)
+DRAINS = shown(
+    job(3, replicas=2, config=config(pods(0, 1), memory=LEFT), queue=queue(granted())), at=NOW - 1
+)
 GANG = {"gang": Gang(scheduler="volcano"), "serves_gangs": True}
 LISTED = job(2).shrunk(from_=4).drained(3).but(replicas=1)
 SUSPENDED = job(1, suspended_by="its annotation", config=config(pods(0), memory=TRAINED))
@@ -172,7 +192,9 @@ SUSPENDED = job(1, suspended_by="its annotation", config=config(pods(0), memory=
     [
         pytest.param(DRAINS.but(**GANG), MakePodGroup, [MarkReady], id="a gang of another's name"),
         pytest.param(DRAINS.but(role=role(0)), WriteRole, [MarkReady], id="the Role"),
-        pytest.param(DRAINS.but(problems=("odd",)), TellUser, [MarkReady], id="a notice of 256 KiB"),
+        pytest.param(
+            DRAINS.but(problems=("odd",)), TellUser, [MarkReady], id="a notice of 256 KiB"
+        ),
         pytest.param(LISTED.but(replicas=1), WriteConfig, [DeleteWorkers], id="the host list"),
     ],
 )

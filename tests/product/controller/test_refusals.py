@@ -8,7 +8,9 @@ from mpijob_elastic.observe.watching import JobKey
 from tests.builders import worker
 
 KEY = JobKey("default", "j")
-DENIED = Forbidden(status=403, reason="Forbidden", message="a policy denies it: " + "x" * 5_000, retry_after=None)
+DENIED = Forbidden(
+    status=403, reason="Forbidden", message="a policy denies it: " + "x" * 5_000, retry_after=None
+)
 
 
 def deletion(index: int) -> DeleteWorkers:

@@ -16,7 +16,10 @@ TIMEOUT = 60.0
 STEP = 0.5
 MEMORY = Memory(left={POD: Left(pod=pod_fingerprint(f"uid-of-{POD}"), at=NOW)}, removed_at=NOW)
 # A rank trains in the third of three workers, of which two are wanted: it left the list at NOW.
-DRAINING = shown(job(2, workers=(worker(0), worker(1), worker(2)), config=config(pods(0, 1), memory=MEMORY)), at=NOW)
+DRAINING = shown(
+    job(2, workers=(worker(0), worker(1), worker(2)), config=config(pods(0, 1), memory=MEMORY)),
+    at=NOW,
+)
 # One of three workers left the list at NOW, and is wanted again.
 JOINING = shown(job(3, config=config(pods(0, 1), memory=Memory(removed_at=NOW))), at=NOW)
 
@@ -46,7 +49,9 @@ class Clocks:
         return self.real
 
     def until_added(self, view: JobView = JOINING) -> float:
-        while host_list.following(derive(self.times.timed(view), now=self.wall)).hosts != pods(0, 1, 2):
+        while host_list.following(derive(self.times.timed(view), now=self.wall)).hosts != pods(
+            0, 1, 2
+        ):
             self.pass_by(STEP)
         return self.real
 
@@ -55,7 +60,9 @@ class Clocks:
 
 
 @pytest.mark.parametrize("jump", [0.0, 2.5, 56.0, 3600.0, 1e6])
-def test_a_clock_that_steps_forward_cuts_no_drain_and_hurries_no_change_after_another(jump: float) -> None:
+def test_a_clock_that_steps_forward_cuts_no_drain_and_hurries_no_change_after_another(
+    jump: float,
+) -> None:
     clocks = Clocks()
     while clocks.real < 5.0:
         assert clocks.look(DRAINING) == []

@@ -21,7 +21,13 @@ def shows(*views: JobView) -> list[float | None]:
     for view in views:
         state = derive(view, now=NOW)
         times.watch(KEY, state, plan(state))
-    kinds = ("desired_workers", "ready_workers", "published_hosts", "draining_workers", "queued_workers")
+    kinds = (
+        "desired_workers",
+        "ready_workers",
+        "published_hosts",
+        "draining_workers",
+        "queued_workers",
+    )
     labels = {"namespace": "default", "job": "j"}
     return [registry.get_sample_value(f"mpijob_elastic_{name}", labels) for name in kinds]
 

@@ -1,7 +1,8 @@
 """A plan of `decide` in words, and parts of a plan by themselves.
 
-`does(view)` tells all that is to be done, in its order: "publish 0 1 (Draining); touch; delete 2:drained; wake 5".
-Pods go by their number, host names by number and incarnation (`1.r2`), times are seconds from now on.
+`does(view)` tells all that is to be done, in its order: "publish 0 1 (Draining); touch; delete
+2:drained; wake 5". Pods go by their number, host names by number and incarnation (`1.r2`), times
+are seconds from now on.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +21,11 @@ def does(view: JobView, *, now: float = NOW, but: str = "") -> str:
     """Tell what is due, and what wakes us; not what begins with a word of `but`, nor the looks of a job at rest."""
     plan = decide(view, now=now)
     writes = [words for action in plan.actions for words in _writes(view, action)]
-    looks = [_leaving(look) for look in plan.looks if isinstance(look, actions.ProbeWorkers) and not look.published]
+    looks = [
+        _leaving(look)
+        for look in plan.looks
+        if isinstance(look, actions.ProbeWorkers) and not look.published
+    ]
     wakes = [] if plan.wake_at is None else [f"wake {_seconds(plan.wake_at - now)}"]
     told = [words for words in (*writes, *looks, *wakes) if words.split()[0] not in but.split()]
     return "; ".join(told) or "nothing"
@@ -29,13 +34,21 @@ def does(view: JobView, *, now: float = NOW, but: str = "") -> str:
 def removals(view: JobView, *, now: float = NOW) -> tuple[actions.Removal, ...]:
     """Return the workers that are deleted, each with its reason."""
     due = decide(view, now=now).actions
-    return tuple(one for action in due if isinstance(action, actions.DeleteWorkers) for one in action.removals)
+    return tuple(
+        one
+        for action in due
+        if isinstance(action, actions.DeleteWorkers)
+        for one in action.removals
+    )
 
 
 def notes(view: JobView, *, now: float = NOW) -> list[actions.Note]:
     """Return what the plan tells the user, each with its reason and its words."""
     due = decide(view, now=now).actions
-    return [*(one.note for one in removals(view, now=now)), *(note for action in due for note in action.notes)]
+    return [
+        *(one.note for one in removals(view, now=now)),
+        *(note for action in due for note in action.notes),
+    ]
 
 
 def note(view: JobView, *, now: float = NOW) -> actions.Note:
@@ -61,7 +74,9 @@ def remembered(view: JobView, *, now: float = NOW) -> Memory:
     assert view.config is not None
     state = derive(view, now=now)
     script, hostfile = view.config.facts.script or "", view.config.facts.hostfile
-    same = actions.WriteConfig(ref=view.config.ref, script=script, hostfile=hostfile, memory=view.memory)
+    same = actions.WriteConfig(
+        ref=view.config.ref, script=script, hostfile=hostfile, memory=view.memory
+    )
     return next_memory.memory(state, view.config, same)
 
 
@@ -70,7 +85,9 @@ def given_up(view: JobView, *, now: float = NOW) -> tuple[str, ...]:
     return those(view, lambda worker: worker.standing is Standing.GIVEN_UP, now=now)
 
 
-def those(view: JobView, holds: Callable[[WorkerState], bool], *, now: float = NOW) -> tuple[str, ...]:
+def those(
+    view: JobView, holds: Callable[[WorkerState], bool], *, now: float = NOW
+) -> tuple[str, ...]:
     """Return the workers of which this holds."""
     return tuple(worker.name for worker in state(view, now=now).workers if holds(worker))
 
@@ -88,7 +105,9 @@ def _pods(found: Iterable[str]) -> str:
 
 
 def _gates(found: Iterable[actions.Gated]) -> str:
-    return " ".join(short(pod.ref.name) + (f"[{','.join(pod.kept)}]" if pod.kept else "") for pod in found)
+    return " ".join(
+        short(pod.ref.name) + (f"[{','.join(pod.kept)}]" if pod.kept else "") for pod in found
+    )
 
 
 def _leaving(look: actions.ProbeWorkers) -> str:
@@ -108,7 +127,11 @@ def _reasons(action: actions.WriteConfig) -> str:
 
 def _list(view: JobView, action: actions.WriteConfig) -> str:
     """Tell the list that is published; where it stays, what else changes."""
-    hosts = [line.split()[1].partition(":")[0] for line in action.script.splitlines() if line.startswith("echo ")]
+    hosts = [
+        line.split()[1].partition(":")[0]
+        for line in action.script.splitlines()
+        if line.startswith("echo ")
+    ]
     listed = dict.fromkeys(map(names.pod_of, hosts))
     assert action.added == tuple(pod for pod in listed if pod not in view.host_of)
     assert action.removed == tuple(pod for pod in view.host_of if pod not in listed)
@@ -117,7 +140,11 @@ def _list(view: JobView, action: actions.WriteConfig) -> str:
         return f"publish {_pods(hosts)}" + (f", lost {_pods(action.lost)}" if action.lost else "")
     if action.hostfile != view.config.facts.hostfile:
         return f"hostfile {_pods(line.split()[0] for line in action.hostfile.splitlines())}"
-    fields = (name for name in Memory.__struct_fields__ if getattr(action.memory, name) != getattr(view.memory, name))
+    fields = (
+        name
+        for name in Memory.__struct_fields__
+        if getattr(action.memory, name) != getattr(view.memory, name)
+    )
     return f"remember {' '.join(fields)}"
 
 
@@ -128,7 +155,9 @@ _WORDS: Mapping[type, Callable[[Any], str]] = {
         f"delete {' '.join(f'{short(one.worker.name)}:{one.outcome}' for one in found.removals)}"
     ),
     actions.ReleaseWorker: lambda found: f"release {short(found.ref.name)}",
-    actions.DeleteLauncher: lambda found: f"delete launcher{', suspended' if found.suspends else ''}",
+    actions.DeleteLauncher: lambda found: (
+        f"delete launcher{', suspended' if found.suspends else ''}"
+    ),
     actions.EndLauncher: lambda _: "end launcher",
     actions.EndExecs: lambda found: f"kill {' '.join(str(one.pid) for one in found.execs)}",
     actions.Ungate: lambda found: (

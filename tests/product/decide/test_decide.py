@@ -35,24 +35,40 @@ def unsized(size: int = 2, **facts: Any) -> Story:
         pytest.param(job(replicas=2, deleting=True), "nothing", id="deleting"),
         pytest.param(job(replicas=2, **HANDED_OVER), "nothing", id="another operator's"),
         pytest.param(
-            job(replicas=2, finished=True, deleting=True, clean_pod_policy="All"), "nothing", id="finished and deleting"
+            job(replicas=2, finished=True, deleting=True, clean_pod_policy="All"),
+            "nothing",
+            id="finished and deleting",
         ),
         pytest.param(job(replicas=2, finished=True), "nothing", id="finished"),
-        pytest.param(job(replicas=2, launcher=launcher(LauncherPhase.FINISHED)), "nothing", id="its launcher ended"),
+        pytest.param(
+            job(replicas=2, launcher=launcher(LauncherPhase.FINISHED)),
+            "nothing",
+            id="its launcher ended",
+        ),
         pytest.param(job(replicas=2, config=None), "nothing", id="no ConfigMap"),
         pytest.param(job(replicas=2, role=None), "nothing", id="no Role"),
         pytest.param(job(replicas=2, workers=(), launcher=None), "nothing", id="no pod"),
         # Scale-out: Role first, the list when they are Ready, then the touch.
         pytest.param(job(3, replicas=4), "allow 0 1 2 3", id="the size grows"),
-        pytest.param(job(4, config=config(pods(0, 1, 2))), "publish 0 1 2 3 (HostsPublished)", id="a new worker"),
+        pytest.param(
+            job(4, config=config(pods(0, 1, 2))),
+            "publish 0 1 2 3 (HostsPublished)",
+            id="a new worker",
+        ),
         pytest.param(job(known=False), "touch", id="a list that the launcher was not shown"),
         pytest.param(
-            job(4, config=config(pods(0, 1, 2)), role=role(0, 1, 2)), "allow 0 1 2 3", id="no right to the new worker"
+            job(4, config=config(pods(0, 1, 2)), role=role(0, 1, 2)),
+            "allow 0 1 2 3",
+            id="no right to the new worker",
         ),
         # Scale-in: list, touch, look, delete.
         pytest.param(job(3, replicas=2), "publish 0 1 (Draining)", id="the size shrinks"),
         pytest.param(SHRUNK.unshown(), "touch", id="a list without a worker"),
-        pytest.param(SHRUNK.pod(2, probe=Probe(asked_at=NOW - 3)), "touch again 1; probe 2; wake 51", id="it drains"),
+        pytest.param(
+            SHRUNK.pod(2, probe=Probe(asked_at=NOW - 3)),
+            "touch again 1; probe 2; wake 51",
+            id="it drains",
+        ),
         pytest.param(SHRUNK.drained(2, after=8), "delete 2:drained", id="it has drained"),
         pytest.param(SHRUNK.without(2), "nothing", id="it is gone"),
         # What was scaled away while something else is due.
@@ -62,10 +78,14 @@ def unsized(size: int = 2, **facts: Any) -> Story:
             id="a loss beside a new size",
         ),
         pytest.param(
-            job(finished=True, replicas=1, clean_pod_policy="All"), "delete 2:finished 1:finished", id="to be cleaned"
+            job(finished=True, replicas=1, clean_pod_policy="All"),
+            "delete 2:finished 1:finished",
+            id="to be cleaned",
         ),
         pytest.param(
-            job(problems=(Problem(field="f", value="v", allowed="a"),)), "say InvalidAnnotation", id="a typing error"
+            job(problems=(Problem(field="f", value="v", allowed="a"),)),
+            "say InvalidAnnotation",
+            id="a typing error",
         ),
         pytest.param(
             job(launcher=launcher(LauncherPhase.DELIVERING)).remembering(dropped_at=NOW - 60),
@@ -88,9 +108,13 @@ def unsized(size: int = 2, **facts: Any) -> Story:
         pytest.param(unsized(workers=(worker(0), failed(1))), UNSIZED, id="no size, failed"),
         pytest.param(unsized(config=config(pods(0, 1, 2))), UNSIZED, id="no size, surplus listed"),
         pytest.param(unsized(1, config=config(pods(0, 1, 2))), UNSIZED, id="no size, workers gone"),
-        pytest.param(unsized(suspended_by="annotation"), "say Suspended SizeUnknown", id="no size, suspended"),
         pytest.param(
-            unsized(policy=Policy(min_replicas=1), scaling=Scaling(scale_timeout=1.0), queue=NO_QUEUE),
+            unsized(suspended_by="annotation"), "say Suspended SizeUnknown", id="no size, suspended"
+        ),
+        pytest.param(
+            unsized(
+                policy=Policy(min_replicas=1), scaling=Scaling(scale_timeout=1.0), queue=NO_QUEUE
+            ),
             UNSIZED,
             id="no size, timeout",
         ),
@@ -103,12 +127,16 @@ def test_the_steps(view: JobView, plan: str) -> None:
 
 def test_a_size_that_is_missing_is_told_once() -> None:
     told = note(unsized())
-    assert told.line.startswith("SizeUnknown: j is left as it is: spec.mpiReplicaSpecs.Worker.replicas: is missing")
+    assert told.line.startswith(
+        "SizeUnknown: j is left as it is: spec.mpiReplicaSpecs.Worker.replicas: is missing"
+    )
     assert does(unsized(notices=told.line)) == "nothing"
 
 
 def test_the_selector_is_the_operators() -> None:
-    write = WriteSelector(ref=ref("j"), selector="group-name=kubeflow.org,mpi-job-name=j,mpi-job-role=worker")
+    write = WriteSelector(
+        ref=ref("j"), selector="group-name=kubeflow.org,mpi-job-name=j,mpi-job-role=worker"
+    )
     assert decide(SELECTOR, now=NOW) == Plan(actions=(write,))
 
 
@@ -117,8 +145,14 @@ def test_looks_go_on_while_the_operator_creates_what_is_missing(missing: dict[st
     gone = Exec(pid=41, pod="j-worker-3", started_at=NOW - 600)
     held = Held(asked_at=NOW - 60, suspects=(gone,), frozen=(gone,))
     assert does(job(launcher=launcher(held=held), **missing), but="say") == "kill 41"
-    tried = job(launcher=launcher(held=Held(asked_at=NOW - 60, suspects=(gone,), frozen=(gone,), tried_at=NOW - 60)))
-    assert any(isinstance(look, LookIntoLauncher) for look in decide(tried.but(**missing), now=NOW).looks)
+    tried = job(
+        launcher=launcher(
+            held=Held(asked_at=NOW - 60, suspects=(gone,), frozen=(gone,), tried_at=NOW - 60)
+        )
+    )
+    assert any(
+        isinstance(look, LookIntoLauncher) for look in decide(tried.but(**missing), now=NOW).looks
+    )
 
 
 def test_published_workers_are_probed_while_the_role_is_missing() -> None:
@@ -128,25 +162,33 @@ def test_published_workers_are_probed_while_the_role_is_missing() -> None:
 MOST_CALLS = 115
 MOST_FILES = 13
 BUSY = Probe(busy_seen=True, busy_at=NOW - 1, asked_at=NOW - 1)
-LOST = Probe(busy_seen=True, busy_at=NOW - 60, asked_at=NOW - 1, idle_at=NOW - 1, idle_since=NOW - 40)
+LOST = Probe(
+    busy_seen=True, busy_at=NOW - 60, asked_at=NOW - 1, idle_at=NOW - 1, idle_since=NOW - 40
+)
 
 
 @pytest.mark.parametrize(
     "view",
     [
         pytest.param(job(), id="at rest"),
-        pytest.param(job(workers=tuple(worker(index, probe=BUSY) for index in range(3))), id="training"),
+        pytest.param(
+            job(workers=tuple(worker(index, probe=BUSY) for index in range(3))), id="training"
+        ),
         pytest.param(job(config=config(pods(0, 1)), role=role(0, 1)), id="growing"),
         pytest.param(job(2).shrunk(from_=3, ago=5), id="draining"),
         pytest.param(job(2).shrunk(from_=3, ago=65), id="drained"),
         pytest.param(job(config=config(pods(0, 1))), id="joining"),
         pytest.param(job(replicas=2), id="shrinking"),
         pytest.param(
-            job(workers=(worker(0, probe=BUSY), worker(1, probe=BUSY), worker(2, probe=LOST))), id="a rank lost"
+            job(workers=(worker(0, probe=BUSY), worker(1, probe=BUSY), worker(2, probe=LOST))),
+            id="a rank lost",
         ),
         pytest.param(job(workers=(worker(0), worker(1), failed(2))), id="failed"),
         pytest.param(job().without(2), id="a pod gone"),
-        pytest.param(job(workers=(worker(0), worker(1), worker(2, uid="new", created_at=NOW - 5))), id="a new pod"),
+        pytest.param(
+            job(workers=(worker(0), worker(1), worker(2, uid="new", created_at=NOW - 5))),
+            id="a new pod",
+        ),
     ],
 )
 def test_a_decision_for_three_workers_stays_short(view: Story) -> None:
@@ -162,4 +204,6 @@ def test_a_capability_adds_few_calls() -> None:
     decide(view, now=NOW)
     files = entered(lambda: decide(replace(view), now=NOW))
     assert len(files) <= MOST_CALLS + 10
-    assert len(set(files)) <= MOST_FILES + 3, "its folder, its wishes, the mechanism, and words for a list"
+    assert len(set(files)) <= MOST_FILES + 3, (
+        "its folder, its wishes, the mechanism, and words for a list"
+    )

@@ -9,7 +9,21 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
-from tests.builders import NOW, Story, but, config, failed, job, launcher, left, pending, pods, shown, tries, worker
+from tests.builders import (
+    NOW,
+    Story,
+    but,
+    config,
+    failed,
+    job,
+    launcher,
+    left,
+    pending,
+    pods,
+    shown,
+    tries,
+    worker,
+)
 from tests.product.decide.plans import does
 
 POD = "j-worker-2"
@@ -26,7 +40,10 @@ DRAINED = SHRUNK.drained(2)
 
 def outcomes(view: JobView, *, now: float = NOW) -> dict[str, str]:
     """The workers that `drain` lets go, with the reason of each."""
-    return {removal.worker.name: removal.outcome for removal in drain.leave(derive(view, now=now)).removals}
+    return {
+        removal.worker.name: removal.outcome
+        for removal in drain.leave(derive(view, now=now)).removals
+    }
 
 
 def timed(seconds: float, view: Story = SHRUNK) -> Story:
@@ -72,7 +89,8 @@ def waits(view: Story) -> Story:
         (SHRUNK.drained(2, after=2.0, busy_seen=True), "drained"),
         (SHRUNK.drained(2, after=1.9, busy_seen=True), None),
         (SHRUNK.pod(2, probe=BUSY), None),
-        # Its main process has seen the last rank leave: one that leaves since the launcher was shown has heard of it.
+        # Its main process has seen the last rank leave: one that leaves since the launcher was
+        # shown has heard of it.
         (SHRUNK.pod(2, probe=LAST_LEFT), "drained"),
         (LATER.pod(2, probe=LAST_LEFT), None),
         # The clock was set back after this look.
@@ -86,10 +104,14 @@ def waits(view: Story) -> Story:
         # It came when the driver had long read that the pod before it had left.
         (third(ANOTHER), "unused"),
         (third(but(ANOTHER, running=False, ready_at=None, node="n")), "unused"),
-        # It has no node, so no container of it can ever have run, whatever is remembered of its name.
+        # It has no node, so no container of it can ever have run, whatever is remembered of its
+        # name.
         (third(pending(2)), "unscheduled"),
         (waits(third(pending(2))), "unscheduled"),
-        (third(pending(2), SHRUNK.remembering(left={POD: left(POD, ago=1, uid=EARLIER)})), "unscheduled"),
+        (
+            third(pending(2), SHRUNK.remembering(left={POD: left(POD, ago=1, uid=EARLIER)})),
+            "unscheduled",
+        ),
         (third(pending(2)).but(config=LISTED), None),
         (third(pending(2)).but(config=UNKNOWN), None),
         (third(pending(2)).but(replicas=3), None),
@@ -102,7 +124,12 @@ def waits(view: Story) -> Story:
         (BEFORE.drained(2), "drained"),
         (SHRUNK.but(config=config(pods(0, 1))).shown(at=LEFT_AT), "unused"),
         # That the launcher knew was written down before it was shown something else.
-        (DRAINED.remembering(left={POD: Left(pod=MARK, at=LEFT_AT, known_at=LEFT_AT)}).shown(at=NOW), "drained"),
+        (
+            DRAINED.remembering(left={POD: Left(pod=MARK, at=LEFT_AT, known_at=LEFT_AT)}).shown(
+                at=NOW
+            ),
+            "drained",
+        ),
         (third(failed(2)), "idle"),
         (SHRUNK.but(config=LISTED).shown(at=LEFT_AT), None),
         (third(failed(2)).but(config=LISTED).shown(at=LEFT_AT), None),
@@ -178,7 +205,8 @@ BEFORE_THE_FIRST = job(2, workers=(failed(0), pending(1)), config=NOTHING_WRITTE
     [
         (broken(1), "delete 2:failed"),
         (broken(0), "remember replaced"),
-        # The first write of all: the launcher waits for this very worker, so no list of Ready workers comes before.
+        # The first write of all: the launcher waits for this very worker, so no list of Ready
+        # workers comes before.
         (BEFORE_THE_FIRST, "remember left replaced script"),
         (broken(2), "wake 10"),
         (broken(1, listed=(0, 1, 2)), "publish 0 1, lost 2 (HostsLost)"),
@@ -215,14 +243,18 @@ def test_when_it_is_looked_at() -> None:
     assert does(at_first, now=LEFT_AT + 9, but="touch") == "wake 0.5"
     assert does(SHRUNK.unshown()) == "touch", "its launcher was not shown the list"
     unreadable = SHRUNK.configured(script="#!/bin/sh\n", published=None)
-    assert drain.leave(derive(unreadable, now=NOW)) == drain.Leaving(), "whether it has left is unknown"
+    assert drain.leave(derive(unreadable, now=NOW)) == drain.Leaving(), (
+        "whether it has left is unknown"
+    )
     assert does(third(STARTING)) == "wake 40", "it does not run"
 
 
 @pytest.mark.parametrize("timeout", [0.1, 59.7, 60.0, 0.3])
 @pytest.mark.parametrize("left_at", [1763712345.1234567, 1763712345.7, 0.1])
 def test_a_deadline_that_wakes_us_has_passed_by_then(left_at: float, timeout: float) -> None:
-    starting = timed(timeout, third(STARTING)).remembering(left={POD: Left(pod=MARK, at=left_at)}, removed_at=LEFT_AT)
+    starting = timed(timeout, third(STARTING)).remembering(
+        left={POD: Left(pod=MARK, at=left_at)}, removed_at=LEFT_AT
+    )
     view = shown(starting, at=left_at)
     woken = drain.leave(derive(view, now=left_at)).wake_at
     assert woken is not None
@@ -235,12 +267,20 @@ def test_a_deadline_that_wakes_us_has_passed_by_then(left_at: float, timeout: fl
         (DRAINED.pod(2, last_state="Running on node a"), "SurplusDeleted", "drained after 20s"),
         (timed(20.0), "DrainTimeout", "drain-timeout of 20s"),
         (timed(20.0).pod(2, probe=BUSY), "DrainTimeout", "its ranks are killed"),
-        (timed(20.0).pod(2, probe=Probe(asked_at=NOW)), "DrainTimeout", "exec could not show whether ranks run in it"),
+        (
+            timed(20.0).pod(2, probe=Probe(asked_at=NOW)),
+            "DrainTimeout",
+            "exec could not show whether ranks run in it",
+        ),
         (timed(20.0).drained(2, after=1.0), "DrainTimeout", "no rank was seen in it recently"),
         (third(ANOTHER), "SurplusDeleted", "never listed in discover_hosts.sh"),
         (SHRUNK.but(launcher=None), "SurplusDeleted", "no rank runs in it"),
         (third(pending(2)), "SurplusDeleted", "never scheduled to a node"),
-        (broken(1, workers=(failed(2, last_state="Failed; OOMKilled"),)), "WorkerReplaced", "state: Failed; OOMKilled"),
+        (
+            broken(1, workers=(failed(2, last_state="Failed; OOMKilled"),)),
+            "WorkerReplaced",
+            "state: Failed; OOMKilled",
+        ),
     ],
 )
 def test_the_user_reads_why(view: JobView, reason: str, words: str) -> None:
@@ -273,7 +313,9 @@ def test_where_processes_cannot_be_told_apart_the_drain_timeout_decides() -> Non
         (finished(2), "finished", None),
     ],
 )
-def test_a_worker_without_ranks_holds_its_gpus_no_longer(view: JobView, outcome: str, grace: int | None) -> None:
+def test_a_worker_without_ranks_holds_its_gpus_no_longer(
+    view: JobView, outcome: str, grace: int | None
+) -> None:
     (removal,) = drain.leave(derive(view, now=NOW)).removals
     assert (removal.outcome, removal.grace) == (outcome, grace)
 
@@ -284,7 +326,8 @@ DRAIN = (POD, LEFT_AT)
 @pytest.mark.parametrize(
     ("seen", "now", "plan"),
     [
-        # 5 s into the drain the clock steps forward by 56 s, or a leader follows whose clock is that far ahead.
+        # 5 s into the drain the clock steps forward by 56 s, or a leader follows whose clock is
+        # that far ahead.
         ({DRAIN: 5.0}, LEFT_AT + 61, "wake 55"),
         ({}, LEFT_AT + 61, "wake 60"),
         ({DRAIN: 59.9}, LEFT_AT + 3600, "wake 0.1"),
@@ -308,7 +351,9 @@ def test_no_timeout_at_all_needs_no_time() -> None:
 
 
 @pytest.mark.parametrize(("seen", "drained"), [(4.9, False), (5.0, True)])
-def test_a_worker_is_seen_empty_for_long_enough_by_the_same_clock(seen: float, drained: bool) -> None:
+def test_a_worker_is_seen_empty_for_long_enough_by_the_same_clock(
+    seen: float, drained: bool
+) -> None:
     view = SHRUNK.drained(2, after=20.0).but(drains_seen={DRAIN: seen})
     assert outcomes(view) == ({POD: "drained"} if drained else {})
 

@@ -11,7 +11,19 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.memory import Host
 from mpijob_elastic.model.pod import LauncherPhase
-from tests.builders import LONG_AGO, NOW, Story, but, config, failed, job, launcher, pods, role, worker
+from tests.builders import (
+    LONG_AGO,
+    NOW,
+    Story,
+    but,
+    config,
+    failed,
+    job,
+    launcher,
+    pods,
+    role,
+    worker,
+)
 from tests.product.decide.plans import does, note
 
 LAST = "j-worker-2"
@@ -38,8 +50,13 @@ def running(index: int, *, after: float = 0.0) -> Exec:
     ],
 )
 def test_the_pod_is_gone_has_ended_or_is_another(found: Exec, cut_off: bool) -> None:
-    going, lost_node = (worker(2, deleting=True, ends_at=NOW - 30.0), worker(4, deleting=True, ends_at=NOW - 90.0))
-    view = job(workers=(worker(0), failed(1), going, lost_node, worker(5, node="n", node_gone_at=NOW)))
+    going, lost_node = (
+        worker(2, deleting=True, ends_at=NOW - 30.0),
+        worker(4, deleting=True, ends_at=NOW - 90.0),
+    )
+    view = job(
+        workers=(worker(0), failed(1), going, lost_node, worker(5, node="n", node_gone_at=NOW))
+    )
     assert frozen_execs.cut_off(view, [found], now=NOW) == ((found,) if cut_off else ())
 
 
@@ -70,7 +87,10 @@ def test_a_launcher_is_asked_once_about_a_pod_that_is_gone_and_again_about_anoth
 def test_a_launcher_is_asked_at_once_about_a_worker_whose_node_was_deleted() -> None:
     view = job().pod(2, node="n", node_gone_at=NOW)
     found, _ = look(view)
-    assert look(view.launched(held=Held(asked_at=NOW, about=found.about)), now=NOW + 1) == (None, None)
+    assert look(view.launched(held=Held(asked_at=NOW, about=found.about)), now=NOW + 1) == (
+        None,
+        None,
+    )
     assert wake(view.but(config=config(pods(0, 1)))) is None, "no rank is started in it"
 
 
@@ -157,14 +177,20 @@ def test_what_is_ended_has_no_pod_any_more(found: Exec, may_be_ended: bool) -> N
         {"launcher": None},
     ],
 )
-def test_nothing_is_ended_where_the_job_is_not_ours_or_no_driver_runs(facts: dict[str, Any]) -> None:
+def test_nothing_is_ended_where_the_job_is_not_ours_or_no_driver_runs(
+    facts: dict[str, Any],
+) -> None:
     assert frozen_execs.endable(job(2), [DEAD]) == (DEAD,)
     assert frozen_execs.endable(job(2, **facts), [DEAD]) == ()
 
 
 def ends(*found: Exec, **held: Any) -> str:
     """What is done a second after a look has found these twice."""
-    return does(job(2).launched(held=Held(**{"asked_at": NOW - 1.0, "suspects": found, "frozen": found, **held})))
+    return does(
+        job(2).launched(
+            held=Held(**{"asked_at": NOW - 1.0, "suspects": found, "frozen": found, **held})
+        )
+    )
 
 
 def test_one_is_tried_to_be_ended_so_often_and_no_more() -> None:
@@ -188,7 +214,9 @@ def test_many_are_ended_some_at_a_time() -> None:
 def test_what_was_ended_is_said_and_why() -> None:
     note = frozen_execs.ended(job(), [DEAD, but(DEAD, pid=43), but(DEAD, pod="j-worker-10")])
     assert (note.reason, note.warning) == ("FrozenExecEnded", False)
-    assert note.message.startswith("j-launcher: ended frozen `kubectl exec` into j-worker-2, j-worker-10, because")
+    assert note.message.startswith(
+        "j-launcher: ended frozen `kubectl exec` into j-worker-2, j-worker-10, because"
+    )
 
 
 def test_frozen_ones_are_told_with_the_command_that_ends_them() -> None:
@@ -196,7 +224,9 @@ def test_frozen_ones_are_told_with_the_command_that_ends_them() -> None:
     view = job(2).launched(held=Held(suspects=(DEAD,), frozen=frozen))
     assert does(view) == "say FrozenExec"
     text = note(view).line
-    assert text.startswith("FrozenExec: j-launcher holds a frozen `kubectl exec` into j-worker-2, j-worker-10, which")
+    assert text.startswith(
+        "FrozenExec: j-launcher holds a frozen `kubectl exec` into j-worker-2, j-worker-10, which"
+    )
     assert text.endswith("end it: `kubectl -n default exec j-launcher -- /bin/sh -c 'kill 41 43'`")
 
 

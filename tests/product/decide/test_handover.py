@@ -28,7 +28,9 @@ NO_LIST: dict[str, Any] = {"script": None, "published": None}
 def rewritten(view: JobView, script: str | None = THEIRS, *, writer: str = "kubectl-edit") -> Story:
     """The job after somebody else wrote its discover_hosts.sh; our annotation beside it stays."""
     assert isinstance(view, Story)
-    return view.configured(script=script, published=None if script is None else parse_script(script), writer=writer)
+    return view.configured(
+        script=script, published=None if script is None else parse_script(script), writer=writer
+    )
 
 
 def mended(at: float, *, count: int = 1) -> Story:
@@ -37,8 +39,12 @@ def mended(at: float, *, count: int = 1) -> Story:
 
 def taken_over(*, ago: float, notices: str = "", script: str | None = THEIRS) -> Story:
     """The job after v0.3.0 put a ConfigMap of its own in the place of ours, so many seconds ago."""
-    view = rewritten(job(), script, writer="mpi-operator.v1").configured(memory=None, written_at=NOW - ago)
-    return view.but(foreign="it is written by mpi-operator.v1", foreign_at=NOW - ago, notices=notices)
+    view = rewritten(job(), script, writer="mpi-operator.v1").configured(
+        memory=None, written_at=NOW - ago
+    )
+    return view.but(
+        foreign="it is written by mpi-operator.v1", foreign_at=NOW - ago, notices=notices
+    )
 
 
 def handed_over(view: Story) -> Story:
@@ -75,7 +81,9 @@ def test_whose_it_is(view: JobView, ours: bool) -> None:
     assert (derive(view, now=NOW).foreign == "") is ours
 
 
-@pytest.mark.parametrize("script", [THEIRS, "", "garbage\n", "#!/bin/sh\necho j-worker-0:1\n", "#!/bin/sh\nexit 1\n"])
+@pytest.mark.parametrize(
+    "script", [THEIRS, "", "garbage\n", "#!/bin/sh\necho j-worker-0:1\n", "#!/bin/sh\nexit 1\n"]
+)
 def test_an_edit_is_put_right_and_that_is_remembered_and_told(script: str) -> None:
     view = rewritten(job(), script)
     assert change(view).memory.mended == Mended(count=1, at=NOW, writer="kubectl-edit")
@@ -94,7 +102,9 @@ def test_where_the_memory_alone_was_edited_nobody_is_blamed_for_the_script() -> 
 
 def test_slots_are_those_of_the_hostfile_while_the_list_is_not_ours() -> None:
     """The driver must not see them change, and the job's own value may have been edited while it runs."""
-    view = rewritten(job(slots=4, config=config(pods(0, 1, 2), slots=2)), "#!/bin/sh\necho j-worker-0:9\n")
+    view = rewritten(
+        job(slots=4, config=config(pods(0, 1, 2), slots=2)), "#!/bin/sh\necho j-worker-0:9\n"
+    )
     assert "echo j-worker-0:2\n" in change(view).script
 
 
@@ -128,7 +138,9 @@ def test_it_is_said_once_and_nothing_else_is_written(view: Story) -> None:
 
 
 def test_workers_that_nobody_removes_are_named() -> None:
-    assert "Delete j-worker-2, j-worker-1 yourself" in note(job(foreign=FOREIGN, replicas=1)).message
+    assert (
+        "Delete j-worker-2, j-worker-1 yourself" in note(job(foreign=FOREIGN, replicas=1)).message
+    )
 
 
 def test_it_is_tried_after_ten_silent_minutes_and_the_next_wait_is_written_down_first() -> None:
@@ -178,9 +190,13 @@ THEIRS_NOW: dict[str, Any] = {"foreign": FOREIGN}
 @pytest.mark.parametrize(
     ("view", "now", "plan"),
     [
-        pytest.param(GARBAGE, NOW, "publish 0 1 2 (HostListEdited HostsPublished)", id="the first edit"),
+        pytest.param(
+            GARBAGE, NOW, "publish 0 1 2 (HostListEdited HostsPublished)", id="the first edit"
+        ),
         *(
-            pytest.param(rewritten(mended(NOW, count=count)), NOW, plan, id=f"another after {count}")
+            pytest.param(
+                rewritten(mended(NOW, count=count)), NOW, plan, id=f"another after {count}"
+            )
             for count, plan in (
                 (1, "publish 0 1 2 (HostListEdited HostsPublished)"),
                 (3, "say HostListContested; wake 2"),
@@ -188,11 +204,16 @@ THEIRS_NOW: dict[str, Any] = {"foreign": FOREIGN}
             )
         ),
         pytest.param(
-            rewritten(CONTESTED), NOW, "allow 0 1 2 3; say HostListContested; wake 119", id="only the Role meanwhile"
+            rewritten(CONTESTED),
+            NOW,
+            "allow 0 1 2 3; say HostListContested; wake 119",
+            id="only the Role meanwhile",
         ),
         # Never ours, or over.
         pytest.param(job(**THEIRS_NOW, config=None), NOW, "nothing", id="no ConfigMap"),
-        pytest.param(job(**THEIRS_NOW, launcher=None, config=None), NOW, "nothing", id="no launcher"),
+        pytest.param(
+            job(**THEIRS_NOW, launcher=None, config=None), NOW, "nothing", id="no launcher"
+        ),
         pytest.param(job(**THEIRS_NOW, finished=True), NOW, "nothing", id="finished"),
         pytest.param(job(**THEIRS_NOW, deleting=True), NOW, "nothing", id="deleted"),
         pytest.param(job(**THEIRS_NOW, reported=False), NOW, "nothing", id="not reported"),
@@ -204,7 +225,10 @@ THEIRS_NOW: dict[str, Any] = {"foreign": FOREIGN}
             id="no Role",
         ),
         pytest.param(
-            GIVEN.but(finished=True, clean_pod_policy="All", replicas=1), NOW + 1e5, "nothing", id="ended elsewhere"
+            GIVEN.but(finished=True, clean_pod_policy="All", replicas=1),
+            NOW + 1e5,
+            "nothing",
+            id="ended elsewhere",
         ),
         pytest.param(
             GIVEN.launched(failures=2).but(backoff_limit=1),
@@ -226,10 +250,16 @@ THEIRS_NOW: dict[str, Any] = {"foreign": FOREIGN}
         ),
         # A notice that goes and comes would be two writes in each round.
         pytest.param(
-            GIVEN.configured(**NO_LIST).without(0, 1, 2), NOW, "nothing", id="given back, nobody to be listed"
+            GIVEN.configured(**NO_LIST).without(0, 1, 2),
+            NOW,
+            "nothing",
+            id="given back, nobody to be listed",
         ),
         pytest.param(
-            handed_over(job(foreign="its objects belong to kubeflow.org/v2beta1")), NOW, "nothing", id="for ever theirs"
+            handed_over(job(foreign="its objects belong to kubeflow.org/v2beta1")),
+            NOW,
+            "nothing",
+            id="for ever theirs",
         ),
     ],
 )

@@ -44,7 +44,9 @@ EDITED = "#!/bin/sh\n# mine\necho j-worker-0:1\n"
 
 def listing(*published: int, memory: Memory | None = None, **facts: Any) -> Story:
     """A job of three with this list, which may list every worker that it has."""
-    return job(**{"config": config(pods(*published), memory=memory), "role": role(*range(13)), **facts})
+    return job(
+        **{"config": config(pods(*published), memory=memory), "role": role(*range(13)), **facts}
+    )
 
 
 def following(view: JobView) -> host_list.Next:
@@ -173,7 +175,14 @@ def test_a_change_before_the_start_settles(view: Story, settled: float) -> None:
 
 @pytest.mark.parametrize(
     ("at", "believed"),
-    [(0.0, 0.0), (999.0, 999.0), (1000.0, 1000.0), (1005.0, 1005.0), (1005.1, 0.0), (float("inf"), 0.0)],
+    [
+        (0.0, 0.0),
+        (999.0, 999.0),
+        (1000.0, 1000.0),
+        (1005.0, 1005.0),
+        (1005.1, 0.0),
+        (float("inf"), 0.0),
+    ],
 )
 def test_a_time_is_believed_up_to_the_skew_of_two_clocks(at: float, believed: float) -> None:
     assert honest(at, now=1000.0) == believed
@@ -201,7 +210,9 @@ GROWS = (worker(0), NEW, pending(2))
         (listing(workers=GROWS, counts_resets=True), LATER),
     ],
 )
-def test_the_first_of_a_scale_out_waits_a_moment_for_the_rest(view: JobView, gathered: float) -> None:
+def test_the_first_of_a_scale_out_waits_a_moment_for_the_rest(
+    view: JobView, gathered: float
+) -> None:
     assert host_list._gathered_at(state(view), [view.workers[1].name]) == gathered
 
 
@@ -210,7 +221,8 @@ def test_the_first_of_a_scale_out_waits_a_moment_for_the_rest(view: JobView, gat
     [
         (job(), "nothing"),
         (SHRUNK, "probe 2; wake 50"),
-        # A launcher that is recreated waits for each of these, so while a launcher trains they are workers that run ...
+        # A launcher that is recreated waits for each of these, so while a launcher trains they are
+        # workers that run ...
         (job(workers=BROKEN), "publish 0 2, lost 1 (HostsLost)"),
         # ... and before, workers that the size asks for.
         (job(launcher=None, replicas=4), "allow 0 1 2 3; hostfile 0 1 2 3"),
@@ -222,7 +234,10 @@ def test_the_first_of_a_scale_out_waits_a_moment_for_the_rest(view: JobView, gat
         ),
         (job(replicas=2, workers=NOT_READY), "publish 0, lost 1 (Draining HostsLost)"),
         (job(workers=(worker(0), worker(2))), "publish 0 2, lost 1 (HostsLost)"),
-        (job(workers=(worker(0), worker(1, disruption="taint", node="n"), worker(2))), "publish 0 2 (Disruption)"),
+        (
+            job(workers=(worker(0), worker(1, disruption="taint", node="n"), worker(2))),
+            "publish 0 2 (Disruption)",
+        ),
     ],
 )
 def test_what_is_written(view: JobView, plan: str) -> None:
@@ -242,9 +257,15 @@ def test_the_hostfile_is_kept_true(view: JobView, hosts: tuple[int, ...]) -> Non
     assert change(view).hostfile == names.hostfile(list(pods(*hosts)), slots=1)
 
 
-@pytest.mark.parametrize(("facts", "slots"), [({}, 2), ({"launcher": WAITING}, 4), ({"config": config([])}, 4)])
-def test_slots_change_with_the_next_launcher_or_an_empty_list(facts: dict[str, Any], slots: int) -> None:
-    found = change(job(**{"slots": 4, "replicas": 2, "config": config(pods(0, 1, 2), slots=2), **facts}))
+@pytest.mark.parametrize(
+    ("facts", "slots"), [({}, 2), ({"launcher": WAITING}, 4), ({"config": config([])}, 4)]
+)
+def test_slots_change_with_the_next_launcher_or_an_empty_list(
+    facts: dict[str, Any], slots: int
+) -> None:
+    found = change(
+        job(**{"slots": 4, "replicas": 2, "config": config(pods(0, 1, 2), slots=2), **facts})
+    )
     assert found.script == names.discover_hosts(list(pods(0, 1)), slots=slots)
 
 
@@ -279,7 +300,9 @@ def half_gone(size: int) -> JobView:
 
 
 def all_join(size: int) -> JobView:
-    counted = tuple(but(one, ref=but(one.ref, name=Name(one.name))) for one in map(worker, range(size)))
+    counted = tuple(
+        but(one, ref=but(one.ref, name=Name(one.name))) for one in map(worker, range(size))
+    )
     return job(size, workers=counted, config=config(()), role=role(*range(size)))
 
 
@@ -326,7 +349,9 @@ def up_to(most: int) -> Policy:
         (job(3, replicas=0, workers=()), None),
     ],
 )
-def test_the_role_names_every_worker_that_the_job_may_get(view: JobView, grown: tuple[int, ...] | None) -> None:
+def test_the_role_names_every_worker_that_the_job_may_get(
+    view: JobView, grown: tuple[int, ...] | None
+) -> None:
     assert view.role is not None
     write = host_list.grow_role(view, view.role)
     assert (write and write.exec_names) == (None if grown is None else pods(*grown))

@@ -10,7 +10,20 @@ from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
-from tests.builders import KUBEXEC, LONG_AGO, NOW, Story, but, config, failed, job, launcher, named, pods, worker
+from tests.builders import (
+    KUBEXEC,
+    LONG_AGO,
+    NOW,
+    Story,
+    but,
+    config,
+    failed,
+    job,
+    launcher,
+    named,
+    pods,
+    worker,
+)
 from tests.product.decide.plans import change, does, notes, state, those
 
 POD = pods(1)[0]
@@ -153,7 +166,9 @@ def test_what_an_older_version_left_is_taken_as_it_is() -> None:
         (back(failed(1), last=named(POD, incarnation=2), elastic=False), named(POD, incarnation=2)),
     ],
 )
-def test_what_is_remembered_of_a_pod_that_is_not_in_the_list(view: JobView, kept: Host | None) -> None:
+def test_what_is_remembered_of_a_pod_that_is_not_in_the_list(
+    view: JobView, kept: Host | None
+) -> None:
     assert host_list.remembered(state(view), view.published_pods, lost=()).get(POD) == kept
 
 
@@ -186,10 +201,23 @@ DYING = (worker(0), failed(1), worker(2))
     ("listed", "workers", "plan"),
     [
         pytest.param(
-            (0, 1, 2), DYING, "publish 0 2, lost 1 (HostsLost)", id="its host fails before a memory was written"
+            (0, 1, 2),
+            DYING,
+            "publish 0 2, lost 1 (HostsLost)",
+            id="its host fails before a memory was written",
         ),
-        pytest.param((0, 1, 2), (worker(0), worker(2)), "publish 0 2, lost 1 (HostsLost)", id="its host is gone"),
-        pytest.param((), DYING, "publish 0 2 (HostsPublished)", id="the list is lost, in which any may have been"),
+        pytest.param(
+            (0, 1, 2),
+            (worker(0), worker(2)),
+            "publish 0 2, lost 1 (HostsLost)",
+            id="its host is gone",
+        ),
+        pytest.param(
+            (),
+            DYING,
+            "publish 0 2 (HostsPublished)",
+            id="the list is lost, in which any may have been",
+        ),
     ],
 )
 def test_a_host_that_is_not_remembered_may_have_had_a_rank_that_died(

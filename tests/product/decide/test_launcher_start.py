@@ -69,14 +69,18 @@ def test_when_a_touch_helps(facts: dict[str, Any], helps: bool) -> None:
         pytest.param(config(pods(0, 1, 2), hostfile=pods(0)), id="hostfile"),
         pytest.param(config(pods(0, 1, 2), slots=2), id="slots"),
         # The same hosts again, after others that the launcher may have been shown instead.
-        pytest.param(config(pods(0, 1, 2), memory=Memory(removed_at=5.0, added_at=6.0)), id="there and back"),
+        pytest.param(
+            config(pods(0, 1, 2), memory=Memory(removed_at=5.0, added_at=6.0)), id="there and back"
+        ),
     ],
 )
 def test_every_change_is_shown_again(other: Any) -> None:
     assert shown_at(job(3).but(config=other)) is None
 
 
-@pytest.mark.parametrize("value", ["", "@", "1700000000", "{digest}", "{digest}@", "{digest}@x", "{digest}@nan"])
+@pytest.mark.parametrize(
+    "value", ["", "@", "1700000000", "{digest}", "{digest}@", "{digest}@x", "{digest}@nan"]
+)
 def test_an_annotation_that_we_did_not_write_is_written_anew(value: str) -> None:
     view = job(3)
     digest = config_map.mark(view.config or EMPTY, at=0.0).partition("@")[0]
@@ -85,7 +89,9 @@ def test_an_annotation_that_we_did_not_write_is_written_anew(value: str) -> None
     assert refresh(view) is not None
 
 
-@pytest.mark.parametrize(("at", "believed"), [(NOW + 5, True), (NOW + 6, False), (float("inf"), False)])
+@pytest.mark.parametrize(
+    ("at", "believed"), [(NOW + 5, True), (NOW + 6, False), (float("inf"), False)]
+)
 def test_a_touch_in_the_future_counts_as_none(at: float, believed: bool) -> None:
     assert (shown_at(job().shown(at=at)) is not None) is believed
 
@@ -99,7 +105,9 @@ def test_a_touch_in_the_future_counts_as_none(at: float, believed: bool) -> None
         (job(launcher=BLIND), False),
     ],
 )
-def test_a_running_job_sees_hosts_if_its_launcher_mounts_the_list(view: JobView, sees: bool) -> None:
+def test_a_running_job_sees_hosts_if_its_launcher_mounts_the_list(
+    view: JobView, sees: bool
+) -> None:
     assert state(view).launcher.sees_hosts is sees
 
 
@@ -130,14 +138,19 @@ def touches(view: Story, *, seconds: int) -> list[int]:
         # Exec cannot tell, so a rank may run there.
         (LEAVES.pod(2, probe=UNKNOWN), [5, 15, 35, 75]),
         (BUSY_LEAVES.pod(2, opaque=True), [5, 15, 35, 75]),
-        (LEAVES.pod(2, probe=Probe(busy_seen=True, asked_at=NOW, busy_at=NOW, idle_at=NOW + 1)), []),
+        (
+            LEAVES.pod(2, probe=Probe(busy_seen=True, asked_at=NOW, busy_at=NOW, idle_at=NOW + 1)),
+            [],
+        ),
         (BUSY_LEAVES.pod(2, running=False, ready_at=None, terminated=True), []),
         (BUSY_LEAVES.pod(2, deleting=True), []),
         (BUSY_LEAVES.pod(2, running=False, ready_at=None, node="n"), []),
         (job(3).shown(at=NOW), []),
     ],
 )
-def test_a_launcher_is_touched_again_while_a_rank_may_run_in_a_leaving_worker(view: Story, at: list[int]) -> None:
+def test_a_launcher_is_touched_again_while_a_rank_may_run_in_a_leaving_worker(
+    view: Story, at: list[int]
+) -> None:
     assert touches(view, seconds=600) == at
 
 
@@ -146,7 +159,10 @@ def test_after_a_pause_of_ours_it_is_touched_once() -> None:
     assert touch is not None
     assert touch.again == 3
     after = touched(BUSY_LEAVES, touch)
-    assert config_map.refresh(derive(after, now=NOW + 40), after.config or EMPTY) == (None, NOW + 75)
+    assert config_map.refresh(derive(after, now=NOW + 40), after.config or EMPTY) == (
+        None,
+        NOW + 75,
+    )
 
 
 def test_a_repetition_wakes_us_where_exec_cannot_look() -> None:
@@ -165,7 +181,9 @@ def refused(view: Story, *, times: int) -> Story:
     return view.launched(refused=Refusal(change="", tries=tries(times), reason="a policy says no"))
 
 
-@pytest.mark.parametrize(("times", "wait"), [(1, 1.0), (2, 2.0), (3, 5.0), (6, 60.0), (7, 60.0), (1000, 60.0)])
+@pytest.mark.parametrize(
+    ("times", "wait"), [(1, 1.0), (2, 2.0), (3, 5.0), (6, 60.0), (7, 60.0), (1000, 60.0)]
+)
 def test_a_touch_that_was_refused_is_tried_again_later_and_later(times: int, wait: float) -> None:
     view = refused(job(known=False), times=times)
     assert refresh(view, now=NOW + wait - 0.1) is None
@@ -176,7 +194,10 @@ def test_a_touch_that_was_refused_is_tried_again_later_and_later(times: int, wai
 
 
 def test_a_refused_touch_holds_up_nothing_else_and_no_worker_counts_as_told() -> None:
-    assert does(refused(job(2).shrunk(from_=3, ago=3600).unshown(), times=2), but="wake") == "say RefreshRefused"
+    assert (
+        does(refused(job(2).shrunk(from_=3, ago=3600).unshown(), times=2), but="wake")
+        == "say RefreshRefused"
+    )
 
 
 DROPPED_AT = NOW - 20
@@ -191,9 +212,15 @@ def stuck(**facts: Any) -> Story:
     return scaled_in(launcher(LauncherPhase.DELIVERING, **facts))
 
 
-def scaled_in(pod: Any = STUCK, *, memory: Memory | None = None, dropped: float = DROPPED_AT, **facts: Any) -> Story:
+def scaled_in(
+    pod: Any = STUCK, *, memory: Memory | None = None, dropped: float = DROPPED_AT, **facts: Any
+) -> Story:
     return job(
-        2, launcher=pod, config=config(pods(0, 1), memory=memory or Memory(dropped_at=dropped)), known=False, **facts
+        2,
+        launcher=pod,
+        config=config(pods(0, 1), memory=memory or Memory(dropped_at=dropped)),
+        known=False,
+        **facts,
     )
 
 
@@ -261,7 +288,9 @@ def test_each_launcher_without_the_mount_counts_once(view: JobView, counted: Tri
 ALL = (0, 1, 2, 3)
 
 
-def waiting(least: int | None, *running: int, hostfile: tuple[int, ...] = ALL, **facts: Any) -> Story:
+def waiting(
+    least: int | None, *running: int, hostfile: tuple[int, ...] = ALL, **facts: Any
+) -> Story:
     """Four workers asked for, of which these run, while the launcher waits."""
     workers = tuple(worker(index) if index in running else pending(index) for index in ALL)
     seen, policy = config([], hostfile=pods(*hostfile)), Policy(min_replicas=least)

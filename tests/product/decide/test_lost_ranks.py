@@ -15,7 +15,9 @@ from tests.product.decide.plans import change, does, given_up, note, those
 
 POD = pods(1)[0]
 BUSY = Probe(busy_seen=True, busy_at=NOW - 5, asked_at=NOW - 5)
-LOST = Probe(busy_seen=True, busy_at=NOW - 80, idle_since=NOW - 35, idle_at=NOW - 5, asked_at=NOW - 5)
+LOST = Probe(
+    busy_seen=True, busy_at=NOW - 80, idle_since=NOW - 35, idle_at=NOW - 5, asked_at=NOW - 5
+)
 NEVER = but(LOST, busy_seen=False, busy_at=0.0, idle_since=NOW - 700)
 
 
@@ -24,7 +26,9 @@ def seen(probes: Mapping[int, Probe], *, tries: Tries | None = None, **facts: An
     size = facts.pop("size", 3)
     workers = tuple(worker(index, probe=probes.get(index, BUSY)) for index in range(size))
     memory = Memory(renamed={POD: tries} if tries else {})
-    return job(size, **{"workers": workers, "config": config(pods(*range(size)), memory=memory), **facts})
+    return job(
+        size, **{"workers": workers, "config": config(pods(*range(size)), memory=memory), **facts}
+    )
 
 
 def lost(view: JobView) -> tuple[str, ...]:
@@ -97,7 +101,9 @@ def test_it_leaves_at_once_and_comes_back_under_a_new_name() -> None:
     assert memory.hosts[POD] == named(POD, incarnation=1)
     assert memory.renamed[POD] == Tries(count=1, at=NOW, uid=f"uid-of-{POD}")
     left = view.but(config=config(pods(0, 2), memory=memory))
-    assert does(left.unshown(), now=NOW + 1000) == "touch", "the launcher has not been shown yet that it left"
+    assert does(left.unshown(), now=NOW + 1000) == "touch", (
+        "the launcher has not been shown yet that it left"
+    )
     rested = job(3, config=left.config)
     assert does(rested, now=NOW + 3) == "publish 0 1.r1 2 (HostsPublished HostRenamed)"
     assert change(rested, now=NOW + 3).memory.hosts[POD] == named(POD, incarnation=1)
@@ -105,7 +111,12 @@ def test_it_leaves_at_once_and_comes_back_under_a_new_name() -> None:
 
 @pytest.mark.parametrize(("count", "pause"), [(1, 0), (2, 30), (3, 60), (4, 120), (5, 240)])
 def test_each_time_it_comes_back_later(count: int, pause: float) -> None:
-    view = job(3, config=config(pods(0, 2), memory=Memory(renamed={POD: lost_before(count, ago=0)}, removed_at=NOW)))
+    view = job(
+        3,
+        config=config(
+            pods(0, 2), memory=Memory(renamed={POD: lost_before(count, ago=0)}, removed_at=NOW)
+        ),
+    )
     assert does(view, now=NOW + pause - 1 if pause else NOW) == f"wake {1 if pause else 3}"
     assert does(view, now=NOW + max(3, pause)) == "publish 0 1 2 (HostsPublished)"
 
@@ -188,7 +199,10 @@ def test_a_worker_in_which_no_rank_was_seen_is_not_said_to_have_lost_one() -> No
 
 def test_an_answer_brings_about_no_question_while_others_are_waited_for() -> None:
     """One worker's exec hangs, so it stays due; the others, looked into a moment ago, are not asked again for that."""
-    hangs, idle = Probe(), Probe(busy_seen=True, busy_at=NOW - 40, idle_since=NOW - 5, idle_at=NOW, asked_at=NOW)
+    hangs, idle = (
+        Probe(),
+        Probe(busy_seen=True, busy_at=NOW - 40, idle_since=NOW - 5, idle_at=NOW, asked_at=NOW),
+    )
     view = seen({0: hangs, 1: idle})
     assert [worker.name for worker in probed(view, now=NOW + 1)[0]] == [names.worker("j", 0)]
 
@@ -199,13 +213,23 @@ def test_in_a_job_of_any_size_each_worker_has_its_turn() -> None:
     for _ in range(6):
         turns = {worker.name for worker in probed(view, now=now)[0][:100]}
         answered = but(BUSY, asked_at=now, busy_at=now)
-        workers = [but(worker, probe=answered) if worker.name in turns else worker for worker in view.workers]
+        workers = [
+            but(worker, probe=answered) if worker.name in turns else worker
+            for worker in view.workers
+        ]
         view, now, asked = but(view, workers=tuple(workers)), now + 10, asked | turns
     assert len(asked) == 500
 
 
-@pytest.mark.parametrize(("failed", "pause"), [(0, 30.0), (1, 30.0), (2, 60.0), (5, 480.0), (6, 600.0), (99, 600.0)])
+@pytest.mark.parametrize(
+    ("failed", "pause"), [(0, 30.0), (1, 30.0), (2, 60.0), (5, 480.0), (6, 600.0), (99, 600.0)]
+)
 def test_a_worker_that_does_not_answer_is_looked_at_seldom(failed: int, pause: float) -> None:
-    view = seen({index: Probe(busy_seen=True, asked_at=NOW, busy_at=NOW, failed=failed) for index in range(3)})
+    view = seen(
+        {
+            index: Probe(busy_seen=True, asked_at=NOW, busy_at=NOW, failed=failed)
+            for index in range(3)
+        }
+    )
     assert probed(view, now=NOW + pause - 1) == ((), NOW + pause)
     assert len(probed(view, now=NOW + pause)[0]) == 3

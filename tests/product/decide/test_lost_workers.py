@@ -13,7 +13,20 @@ from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
-from tests.builders import LONG_AGO, NOW, Story, but, config, failed, job, launcher, pending, pods, role, worker
+from tests.builders import (
+    LONG_AGO,
+    NOW,
+    Story,
+    but,
+    config,
+    failed,
+    job,
+    launcher,
+    pending,
+    pods,
+    role,
+    worker,
+)
 from tests.counted import calls
 from tests.product.decide.plans import change, does, given_up, note, remembered, state
 from tests.simulated_writes import apply, run
@@ -78,7 +91,10 @@ def test_each_failed_incarnation_counts_once(view: JobView, after: Tries | None)
 @pytest.mark.parametrize(
     ("replaced", "due"),
     [
-        *((counted(count), wait) for count, wait in ((1, 0), (2, 10), (3, 20), (4, 40), (6, 160), (7, 300))),
+        *(
+            (counted(count), wait)
+            for count, wait in ((1, 0), (2, 10), (3, 20), (4, 40), (6, 160), (7, 300))
+        ),
         *((counted(count), 3600) for count in (8, 2000, 10**9)),
         (counted(1, ago=-3600), -NOW),  # a failure in the future is due now
         # Not before it is written down.
@@ -93,7 +109,9 @@ def test_the_wait_grows_up_to_five_minutes_and_then_it_is_given_up_for_an_hour(
 
 
 @pytest.mark.parametrize("script", ["garbage", "", None])
-def test_beside_a_list_that_cannot_be_read_all_failed_workers_are_replaced(script: str | None) -> None:
+def test_beside_a_list_that_cannot_be_read_all_failed_workers_are_replaced(
+    script: str | None,
+) -> None:
     """The list stays as it is until a worker is Ready, so nothing is written down."""
     unreadable = but(config(()), script=script, published=None, memory=None)
     stuck = job(2, config=unreadable, workers=(failed(0), failed(1, created_at=NOW - 4)))
@@ -110,7 +128,9 @@ def test_a_worker_that_is_given_up_is_told_and_left_as_it_is_for_an_hour() -> No
 
 
 def test_running_out_of_memory_is_named_with_what_helps() -> None:
-    lost = failed(1, uid="now", out_of_memory=True, last_state="Failed; main exited with 137 (OOMKilled)")
+    lost = failed(
+        1, uid="now", out_of_memory=True, last_state="Failed; main exited with 137 (OOMKilled)"
+    )
     told = note(broken(counted(1), pod=lost))
     assert (told.reason, told.warning) == ("WorkerReplaced", True)
     assert "ran out of memory (OOMKilled)" in told.message
@@ -125,16 +145,26 @@ GIVEN_UP = {EXEC: MOST_TRIES}
 
 
 def lost(
-    *, elders: tuple[int, ...] = (0,), pod: Worker = CUT_OFF, listed: tuple[int, ...] = (0, 1, 2), **facts: Any
+    *,
+    elders: tuple[int, ...] = (0,),
+    pod: Worker = CUT_OFF,
+    listed: tuple[int, ...] = (0, 1, 2),
+    **facts: Any,
 ) -> Story:
-    """A job of three that trains, when the node of worker 1 was deleted a moment ago. Rank 0 is on one of `elders`."""
+    """A job of three that trains, when the node of worker 1 was deleted a moment ago.
+
+    Rank 0 is on one of `elders`.
+    """
     seen = config(pods(*listed), memory=Memory(elders=pods(*elders)))
     return job(3, **{"workers": (worker(0), pod, worker(2)), "config": seen, **facts})
 
 
 def looked(view: Story, **held: Any) -> Story:
     """The job after a look into its launcher for every reason there is."""
-    about = next((one.about for one in decide(view, now=NOW).looks if isinstance(one, LookIntoLauncher)), frozenset())
+    about = next(
+        (one.about for one in decide(view, now=NOW).looks if isinstance(one, LookIntoLauncher)),
+        frozenset(),
+    )
     return view.launched(held=Held(asked_at=NOW, about=about, **held))
 
 
@@ -160,16 +190,24 @@ FOUR = (worker(0), CUT_OFF, worker(2), worker(3))
         pytest.param(looked(lost(), suspects=(EXEC,)), "nothing", id="found once"),
         pytest.param(looked(lost(), suspects=(EXEC,), frozen=(EXEC,)), "kill 41", id="found twice"),
         pytest.param(
-            looked(lost(), suspects=(EXEC,), frozen=(EXEC,), tries=GIVEN_UP), "say FrozenExec", id="cannot be ended"
+            looked(lost(), suspects=(EXEC,), frozen=(EXEC,), tries=GIVEN_UP),
+            "say FrozenExec",
+            id="cannot be ended",
         ),
         pytest.param(looked(lost(), suspects=(EXEC,), tries=GIVEN_UP), REMOVED, id="ended"),
-        pytest.param(looked(lost(), suspects=(but(EXEC, pod="j-worker-2"),)), REMOVED, id="another's"),
+        pytest.param(
+            looked(lost(), suspects=(but(EXEC, pod="j-worker-2"),)), REMOVED, id="another's"
+        ),
         # Where rank 0 may be lost the others form again first, unless too few are left.
         pytest.param(BOTH_GONE, "wake 39", id="of two none leaves while the other may have rank 0"),
         pytest.param(TWO, "wake 39", id="one is left"),
-        pytest.param(TWO.but(min_np_workers=2), "publish 0, lost 1 (HostsLost)", id="too few are left"),
         pytest.param(
-            looked(lost(elders=(1,), replicas=4, workers=FOUR, role=role(0, 1, 2, 3))), "wake 39", id="nobody joins"
+            TWO.but(min_np_workers=2), "publish 0, lost 1 (HostsLost)", id="too few are left"
+        ),
+        pytest.param(
+            looked(lost(elders=(1,), replicas=4, workers=FOUR, role=role(0, 1, 2, 3))),
+            "wake 39",
+            id="nobody joins",
         ),
         pytest.param(
             looked(lost(elders=(1,), policy=Policy(min_replicas=2), workers=THREATENED)),
@@ -242,9 +280,14 @@ def test_when_its_pod_is_deleted(view: JobView, deleted: bool) -> None:
 
 
 def test_the_words() -> None:
-    replaced = f"{POD} is being deleted: its node gpu-7 is gone; the operator recreates it elsewhere"
+    replaced = (
+        f"{POD} is being deleted: its node gpu-7 is gone; the operator recreates it elsewhere"
+    )
     assert note(unlisted()).line == f"WorkerReplaced: {replaced}"
-    assert note(looked(lost())).line == f"HostsLost: {POD} removed from discover_hosts.sh: node gpu-7 is gone"
+    assert (
+        note(looked(lost())).line
+        == f"HostsLost: {POD} removed from discover_hosts.sh: node gpu-7 is gone"
+    )
 
 
 def test_it_is_deleted_right_after_the_list_without_waiting_for_the_launcher() -> None:
@@ -256,9 +299,13 @@ def test_twice_the_lost_nodes_take_twice_the_work() -> None:
     counts = []
     for size in (100, 200):
         gone = tuple(worker(index, **NODE) for index in range(1, size))
-        execs = tuple(Exec(pid=index, pod=one.name, started_at=LONG_AGO) for index, one in enumerate(gone))
+        execs = tuple(
+            Exec(pid=index, pod=one.name, started_at=LONG_AGO) for index, one in enumerate(gone)
+        )
         listed = config(pods(*range(size)), memory=Memory(elders=pods(0)))
-        view = looked(job(size, workers=(worker(0), *gone), config=listed), suspects=execs, frozen=execs)
+        view = looked(
+            job(size, workers=(worker(0), *gone), config=listed), suspects=execs, frozen=execs
+        )
         with calls() as counted:
             plan = decide(view, now=NOW)
         assert not any(isinstance(action, WriteConfig) for action in plan.actions)
@@ -270,10 +317,16 @@ def test_thirty_of_32_workers_lost_at_once_cost_two_changes_and_one_wait() -> No
     lost = range(2, 32)
     view = but(job(32), workers=(worker(0), worker(1), *map(failed, lost)))
     gone, done, _ = run(view, now=NOW)
-    assert [list(one.removed) for one in done if isinstance(one, WriteConfig) and one.removed] == [[*pods(*lost)]]
+    assert [list(one.removed) for one in done if isinstance(one, WriteConfig) and one.removed] == [
+        [*pods(*lost)]
+    ]
     assert [len(one.removals) for one in done if isinstance(one, DeleteWorkers)] == [len(lost)]
-    back = [worker(index, uid=f"new-{index}", created_at=NOW + 5, ready_at=NOW + 15) for index in lost]
+    back = [
+        worker(index, uid=f"new-{index}", created_at=NOW + 5, ready_at=NOW + 15) for index in lost
+    ]
     whole, done, _ = run(but(gone, workers=(worker(0), worker(1), *back)), now=NOW + 15)
-    assert [len(one.added) for one in done if isinstance(one, WriteConfig) and one.added] == [len(lost)]
+    assert [len(one.added) for one in done if isinstance(one, WriteConfig) and one.added] == [
+        len(lost)
+    ]
     assert len(whole.host_of) == 32
     assert whole.memory.added_at == NOW + 5 + lost_ranks.REFORM

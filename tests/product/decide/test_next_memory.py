@@ -10,7 +10,15 @@ from mpijob_elastic.decide import drain, next_memory
 from mpijob_elastic.decide.state import Drain, Standing
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import Config, JobView
-from mpijob_elastic.model.memory import Left, Memory, Scale, Tries, parse_memory, pod_fingerprint, render_memory
+from mpijob_elastic.model.memory import (
+    Left,
+    Memory,
+    Scale,
+    Tries,
+    parse_memory,
+    pod_fingerprint,
+    render_memory,
+)
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
 from tests.builders import (
@@ -46,13 +54,17 @@ def test_a_removal_is_written_with_its_history() -> None:
     assert found.hostfile == names.hostfile(list(pods(0, 1)), slots=1)
     hosts = {pod: named(pod) for pod in pods(0, 1, 2)}
     scale = Scale(before=0, after=2, at=NOW)
-    expected = Memory(left={POD: left(POD, ago=0)}, removed_at=NOW, scale=scale, hosts=hosts, elders=pods(0, 1, 2))
+    expected = Memory(
+        left={POD: left(POD, ago=0)}, removed_at=NOW, scale=scale, hosts=hosts, elders=pods(0, 1, 2)
+    )
     assert found.memory == next_memory.signed(expected, script=found.script)
 
 
 SEEN_EARLIER = config(pods(0, 1, 2), memory=Memory(scale=Scale(before=1, after=3, at=LONG_AGO)))
 THEIRS = config(pods(0, 1, 2))
-BESIDE_A_FAILURE = job(2, workers=(worker(0), failed(1), worker(2)), config=config(pods(0, 1), memory=SHRUNK.memory))
+BESIDE_A_FAILURE = job(
+    2, workers=(worker(0), failed(1), worker(2)), config=config(pods(0, 1), memory=SHRUNK.memory)
+)
 LOST = job(3, replicas=1, config=but(config(pods(0)), memory=None))
 
 
@@ -60,13 +72,24 @@ LOST = job(3, replicas=1, config=but(config(pods(0)), memory=None))
     ("view", "remembered"),
     [
         pytest.param(
-            SHRUNK.but(replicas=3), {"left": {}, "added_at": NOW, "removed_at": NOW - 10}, id="an addition forgets"
+            SHRUNK.but(replicas=3),
+            {"left": {}, "added_at": NOW, "removed_at": NOW - 10},
+            id="an addition forgets",
         ),
-        pytest.param(job(3).without(1), {"left": {"j-worker-1": Left(pod="", at=NOW)}}, id="a pod that is gone"),
+        pytest.param(
+            job(3).without(1),
+            {"left": {"j-worker-1": Left(pod="", at=NOW)}},
+            id="a pod that is gone",
+        ),
         # Since when the launcher knew is written down before it is shown something else.
         pytest.param(
             BESIDE_A_FAILURE.shown(at=NOW - 5),
-            {"left": {POD: Left(pod=LEFT.pod, at=LEFT.at, known_at=NOW - 5), "j-worker-1": left("j-worker-1", ago=0)}},
+            {
+                "left": {
+                    POD: Left(pod=LEFT.pod, at=LEFT.at, known_at=NOW - 5),
+                    "j-worker-1": left("j-worker-1", ago=0),
+                }
+            },
             id="since when the launcher knew",
         ),
         pytest.param(
@@ -74,11 +97,22 @@ LOST = job(3, replicas=1, config=but(config(pods(0)), memory=None))
             {"left": {POD: LEFT, "j-worker-1": left("j-worker-1", ago=0)}},
             id="the launcher does not know",
         ),
-        pytest.param(job(replicas=2, launcher=DELIVERING), {"dropped_at": NOW}, id="a name dropped before the start"),
+        pytest.param(
+            job(replicas=2, launcher=DELIVERING),
+            {"dropped_at": NOW},
+            id="a name dropped before the start",
+        ),
         pytest.param(job(replicas=2), {"dropped_at": 0.0}, id="a name dropped while it trains"),
-        pytest.param(job(replicas=4, launcher=DELIVERING), {"dropped_at": 0.0}, id="a name added before the start"),
-        # Without a history everybody who is not in the list has left now; another pod may come under a name.
-        pytest.param(LOST, {"left": {pod: left(pod, ago=0) for pod in pods(1, 2)}}, id="no history"),
+        pytest.param(
+            job(replicas=4, launcher=DELIVERING),
+            {"dropped_at": 0.0},
+            id="a name added before the start",
+        ),
+        # Without a history everybody who is not in the list has left now; another pod may come
+        # under a name.
+        pytest.param(
+            LOST, {"left": {pod: left(pod, ago=0) for pod in pods(1, 2)}}, id="no history"
+        ),
         pytest.param(
             LOST.without(2),
             {"left": {"j-worker-1": left("j-worker-1", ago=0), POD: Left(pod="", at=NOW)}},
@@ -94,9 +128,15 @@ LOST = job(3, replicas=1, config=but(config(pods(0)), memory=None))
             {"replaced": {POD: tries(1, uid=f"uid-of-{POD}")}},
             id="a failure is counted although the list stays",
         ),
-        pytest.param(job(launcher=MISSED), {"launchers": tries(1)}, id="a launcher without the mount is counted"),
         pytest.param(
-            job(replicas=2, config=SEEN_EARLIER), {"scale": Scale(before=3, after=2, at=NOW)}, id="from size to size"
+            job(launcher=MISSED),
+            {"launchers": tries(1)},
+            id="a launcher without the mount is counted",
+        ),
+        pytest.param(
+            job(replicas=2, config=SEEN_EARLIER),
+            {"scale": Scale(before=3, after=2, at=NOW)},
+            id="from size to size",
         ),
         pytest.param(
             job(config=SEEN_EARLIER, workers=(worker(0), worker(1), pending(2))),
@@ -105,7 +145,9 @@ LOST = job(3, replicas=1, config=but(config(pods(0)), memory=None))
         ),
         # After the clock was set back the future becomes now.
         *(
-            pytest.param(SHRUNK.remembering(**{field: NOW + 60}), {field: NOW}, id=f"{field} from the future")
+            pytest.param(
+                SHRUNK.remembering(**{field: NOW + 60}), {field: NOW}, id=f"{field} from the future"
+            )
             for field in ("added_at", "removed_at", "dropped_at")
         ),
         pytest.param(
@@ -134,7 +176,9 @@ def test_a_pod_that_is_gone_is_remembered_for_a_while(ago: float, kept: bool) ->
         pytest.param(job().configured(memory=Memory()), True, id="unsigned"),
         pytest.param(job(elastic=False).configured(memory=None), False, id="not elastic"),
         pytest.param(
-            job(3, launcher=None, workers=(), config=config([], hostfile=pods(0, 1, 2))).configured(memory=None),
+            job(3, launcher=None, workers=(), config=config([], hostfile=pods(0, 1, 2))).configured(
+                memory=None
+            ),
             False,
             id="never needed",
         ),
@@ -153,7 +197,10 @@ def test_a_pod_that_is_gone_is_remembered_for_a_while(ago: float, kept: bool) ->
 def test_a_list_without_a_history_gets_one(view: Story, remembers: bool) -> None:
     found = written(view)
     assert (found is not None) is remembers
-    assert found is None or state(view.configured(script=found.script, memory=found.memory)).memory_known
+    assert (
+        found is None
+        or state(view.configured(script=found.script, memory=found.memory)).memory_known
+    )
 
 
 def test_what_is_written_can_be_read_whatever_the_role_names() -> None:
@@ -179,7 +226,9 @@ OURS = config(pods(0, 1))
         pytest.param(but(OURS, script=config(pods(0)).facts.script), False, id="edited by hand"),
     ],
 )
-def test_the_memory_is_believed_for_the_script_it_was_written_with(seen: Config | None, known: bool) -> None:
+def test_the_memory_is_believed_for_the_script_it_was_written_with(
+    seen: Config | None, known: bool
+) -> None:
     assert state(job(config=seen)).memory_known is known
 
 
@@ -209,14 +258,20 @@ def test_a_pod_may_be_taken_for_the_one_before_it_until_the_driver_has_read_the_
 
 
 TRAINS = Probe(busy_seen=True, asked_at=NOW - 1, busy_at=NOW - 1)
-IDLE = Probe(busy_seen=True, asked_at=NOW - 1, busy_at=NOW - 60, idle_since=NOW - 40, idle_at=NOW - 1)
-TOO_OFTEN = config(pods(0, 1), memory=Memory(replaced={POD: Tries(count=8, at=NOW, uid=f"uid-of-{POD}")}))
+IDLE = Probe(
+    busy_seen=True, asked_at=NOW - 1, busy_at=NOW - 60, idle_since=NOW - 40, idle_at=NOW - 1
+)
+TOO_OFTEN = config(
+    pods(0, 1), memory=Memory(replaced={POD: Tries(count=8, at=NOW, uid=f"uid-of-{POD}")})
+)
 THREATENED = worker(2, disruption="taint", node="n")
 
 
 def third(last: Worker | None = None, **facts: Any) -> JobView:
     """A job of three whose third worker is `last`."""
-    return job(3, workers=(worker(0, probe=TRAINS), worker(1, probe=TRAINS), last or worker(2)), **facts)
+    return job(
+        3, workers=(worker(0, probe=TRAINS), worker(1, probe=TRAINS), last or worker(2)), **facts
+    )
 
 
 @pytest.mark.parametrize(
@@ -247,11 +302,16 @@ DRAINS = job(2).shrunk(from_=3, told=5)
     [
         (DRAINS, Drain(since=NOW - 20, began=NOW - 15, deadline=NOW + 45)),
         (DRAINS.unshown(), Drain(since=NOW - 20)),
-        (DRAINS.drained(2, after=10), Drain(since=NOW - 20, began=NOW - 15, deadline=NOW + 45, drained=True)),
+        (
+            DRAINS.drained(2, after=10),
+            Drain(since=NOW - 20, began=NOW - 15, deadline=NOW + 45, drained=True),
+        ),
         (job(3), None),
     ],
 )
-def test_a_drain_counts_from_when_the_launcher_was_shown_the_list(view: JobView, found: Drain | None) -> None:
+def test_a_drain_counts_from_when_the_launcher_was_shown_the_list(
+    view: JobView, found: Drain | None
+) -> None:
     assert state(view).by_name[POD].drain == found
 
 

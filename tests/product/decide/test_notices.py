@@ -10,7 +10,18 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase, Refusal
 from mpijob_elastic.model.policy import Problem
-from tests.builders import LONG_AGO, NOW, Story, config, failed, job, launcher, pending, pods, worker
+from tests.builders import (
+    LONG_AGO,
+    NOW,
+    Story,
+    config,
+    failed,
+    job,
+    launcher,
+    pending,
+    pods,
+    worker,
+)
 from tests.product.decide.plans import does, notes
 
 
@@ -44,15 +55,24 @@ def told(view: JobView) -> TellUser:
         # Made smaller as a plain job; then an annotation, or the template, asked for elasticity.
         (job(launcher=PLAIN, replicas=2), ["LauncherWithoutDiscovery"]),
         (job(launcher=PLAIN, replicas=2, spec_elastic=False), ["NotElastic"]),
-        # The other way round: a new template for the next launcher, while the driver that runs is elastic.
+        # The other way round: a new template for the next launcher, while the driver that runs is
+        # elastic.
         (job(replicas=2, spec_elastic=False), []),
         (job(launcher=launcher(LauncherPhase.WAITING, mounts_discovery=False)), []),
-        (job(launcher=launcher(LauncherPhase.WAITING, mounts_discovery=False), config=GAVE_UP), ["AdmissionMissed"]),
+        (
+            job(launcher=launcher(LauncherPhase.WAITING, mounts_discovery=False), config=GAVE_UP),
+            ["AdmissionMissed"],
+        ),
         (job(launcher=BLIND, config=GAVE_UP), ["LauncherWithoutDiscovery"]),
         # Somebody mended the webhook, and the launcher that waits now is well.
         (job(launcher=launcher(LauncherPhase.WAITING), config=GAVE_UP), []),
         (job(elastic=False, replicas=2), ["NotElastic"]),
-        (job(elastic=False, replicas=2, workers=(worker(0), worker(1), worker(2, deleting=True))), []),
+        (
+            job(
+                elastic=False, replicas=2, workers=(worker(0), worker(1), worker(2, deleting=True))
+            ),
+            [],
+        ),
         (job(known=False, launcher=launcher(refused=refusal(1))), []),
         (job(known=False, launcher=launcher(refused=refusal(2))), ["RefreshRefused"]),
         (job(launcher=launcher(refused=refusal(2))), []),
@@ -82,11 +102,15 @@ def test_a_value_of_several_lines_is_still_one_line_that_is_said_once() -> None:
     view = job(problems=(Problem(field="f", value="a\nb\u2028c", allowed="x"),))
     text = told(view).text
     assert len(text.splitlines()) == 1
-    assert [note.reason for note in told(view.but(notices=text, slots=4)).notes] == ["SlotsUnchanged"]
+    assert [note.reason for note in told(view.but(notices=text, slots=4)).notes] == [
+        "SlotsUnchanged"
+    ]
 
 
 def test_when_what_may_be_worth_a_word_wakes_us() -> None:
-    late = job(workers=(worker(0), pending(1, created_at=NOW - 20), pending(2, created_at=NOW - 10)))
+    late = job(
+        workers=(worker(0), pending(1, created_at=NOW - 20), pending(2, created_at=NOW - 10))
+    )
     assert notices.tell(derive(late, now=NOW)) == (None, NOW + 100)
     going = job().pod(1, created_at=NOW, deleting=True, ends_at=NOW - 59)
     assert notices.tell(derive(going, now=NOW)) == (None, NOW + 1)
@@ -98,7 +122,12 @@ def test_when_what_may_be_worth_a_word_wakes_us() -> None:
 UNLISTED = config(pods(0, 2), memory=Memory(replaced={pods(1)[0]: FAILED_OFTEN}))
 EVICTED = (worker(0), failed(1, last_state="Failed; Evicted"), worker(2))
 RENAMED = config(pods(0, 1, 2), memory=Memory(renamed={pods(1)[0]: LOST_OFTEN}))
-LOST_NODE: dict[str, Any] = {"created_at": NOW, "deleting": True, "ends_at": NOW - 70, "node": "gpu-7"}
+LOST_NODE: dict[str, Any] = {
+    "created_at": NOW,
+    "deleting": True,
+    "ends_at": NOW - 70,
+    "node": "gpu-7",
+}
 LOST = tuple(worker(index, **LOST_NODE) for index in range(2, 20))
 DENIED = refusal(2, reason="admission webhook denied:\n" + "x" * 5000)
 DELETE = "kubectl -n default delete pod j-worker-1"
@@ -125,7 +154,11 @@ KEPT = "not deleted on a scale-in"
                 "`kubectl delete node gpu-7` frees all its pods",
             ),
         ),
-        (job(workers=EVICTED, config=UNLISTED), "WorkerGivenUp", ("failed 8 times (last: Failed; Evicted)", DELETE)),
+        (
+            job(workers=EVICTED, config=UNLISTED),
+            "WorkerGivenUp",
+            ("failed 8 times (last: Failed; Evicted)", DELETE),
+        ),
         (job(config=RENAMED), "WorkerGivenUp", ("lost its rank 6 times", DELETE)),
         # No edit is recommended that the driver cannot follow.
         (
@@ -133,12 +166,23 @@ KEPT = "not deleted on a scale-in"
             "NotElastic",
             (f"edit the job, then type `mpijob-elastic {ADOPT}",),
         ),
-        (job(replicas=2, elastic=False), "NotElastic", ('remove its annotation mpijob-elastic/enabled="false"',)),
-        (job(replicas=2, launcher=PLAIN), "LauncherWithoutDiscovery", (f"new launcher: `mpijob-elastic {ADOPT}", KEPT)),
+        (
+            job(replicas=2, elastic=False),
+            "NotElastic",
+            ('remove its annotation mpijob-elastic/enabled="false"',),
+        ),
+        (
+            job(replicas=2, launcher=PLAIN),
+            "LauncherWithoutDiscovery",
+            (f"new launcher: `mpijob-elastic {ADOPT}", KEPT),
+        ),
         (
             job(known=False, launcher=launcher(refused=DENIED)),
             "RefreshRefused",
-            ("(admission webhook denied: xxx", "system:serviceaccount:mpijob-elastic:mpijob-elastic-controller"),
+            (
+                "(admission webhook denied: xxx",
+                "system:serviceaccount:mpijob-elastic:mpijob-elastic-controller",
+            ),
         ),
     ],
 )
@@ -164,10 +208,14 @@ FEW = job(4, workers=(worker(0), worker(1)), config=config(pods(0, 1)))
     [
         (seen_for(29, FEW), ""),
         (seen_for(30, FEW), "j-worker-2, j-worker-3"),
-        # Before the operator has written a status: its first sync was refused, maybe for the first of all pods.
+        # Before the operator has written a status: its first sync was refused, maybe for the first
+        # of all pods.
         (seen_for(30, FEW.but(reported=False)), "j-worker-2, j-worker-3"),
         (seen_for(30, job(1, workers=(), launcher=None, reported=False)), "j-worker-0, j-launcher"),
-        (seen_for(30, job(1, workers=(), launcher=None, config=None, reported=False)), "j-worker-0, j-launcher"),
+        (
+            seen_for(30, job(1, workers=(), launcher=None, config=None, reported=False)),
+            "j-worker-0, j-launcher",
+        ),
         (seen_for(30, job(2, launcher=None)), "j-launcher"),
         (seen_for(30, FEW.but(spec_elastic=False, launcher=PLAIN)), "j-worker-2, j-worker-3"),
         # It is at work.
@@ -178,13 +226,16 @@ FEW = job(4, workers=(worker(0), worker(1)), config=config(pods(0, 1)))
 )
 def test_pods_that_the_operator_does_not_create_are_told(view: JobView, missing: str) -> None:
     refused = [note.message for note in notes(view) if note.reason == "WorkersRefused"]
-    assert [said.partition(":")[0] for said in refused] == [f"the operator has not created {missing}"] * bool(missing)
+    assert [said.partition(":")[0] for said in refused] == [
+        f"the operator has not created {missing}"
+    ] * bool(missing)
 
 
 def test_pods_that_are_missing_are_told_in_time_once_and_no_longer_than_they_are() -> None:
     assert does(seen_for(10, FEW)) == "wake 20"
     text = told(seen_for(30, FEW)).text
-    # Who measures nothing, like the command line, or begins to, like another leader, changes nothing.
+    # Who measures nothing, like the command line, or begins to, like another leader, changes
+    # nothing.
     for seen in (FEW.but(notices=text), seen_for(0, FEW.but(notices=text))):
         assert notices.tell(derive(seen, now=NOW))[0] is None
     assert does(job(4, notices=text)) == "say nothing more"
@@ -201,7 +252,9 @@ def test_a_worker_whose_pod_cannot_be_read_is_not_lost() -> None:
     assert TOO_LARGE in told(unread).notes[0].message
     again = unread.but(notices=told(unread).text)
     assert does(again) == "nothing"
-    assert does(again.shrunk(from_=3, ago=60.0).but(replicas=1)) == "nothing", "nobody is deleted either"
+    assert does(again.shrunk(from_=3, ago=60.0).but(replicas=1)) == "nothing", (
+        "nobody is deleted either"
+    )
 
 
 def test_no_quota_is_free_while_a_pod_cannot_be_read() -> None:
@@ -209,7 +262,9 @@ def test_no_quota_is_free_while_a_pod_cannot_be_read() -> None:
     assert does(ended) == "nothing"
 
 
-@pytest.mark.parametrize(("absent", "name"), [("config", "ConfigMap j-config"), ("role", "Role j-launcher")])
+@pytest.mark.parametrize(
+    ("absent", "name"), [("config", "ConfigMap j-config"), ("role", "Role j-launcher")]
+)
 def test_a_job_without_a_readable_config_map_or_role_says_so_once(absent: str, name: str) -> None:
     view = job(3).but(**{absent: None})
     assert does(view) == "nothing"

@@ -51,7 +51,10 @@ WORDS: list[tuple[Any, str]] = [
         actions.Ungate(pods=(actions.Gated(ref=ref("j-worker-1")),), note=NOTE),
         "take the scheduling gate off j-worker-1",
     ),
-    (actions.WriteSelector(ref=ref("j"), selector="a=b"), "restore the selector of the workers in the job's status"),
+    (
+        actions.WriteSelector(ref=ref("j"), selector="a=b"),
+        "restore the selector of the workers in the job's status",
+    ),
     (
         of_kueue.CreateWorkload(name="j-launcher", queue="team", pods=()),
         "ask queue team for quota with the Workload j-launcher",
@@ -75,8 +78,12 @@ SAY_THEIR_REASON: list[Any] = [
     actions.ReleaseWorker(ref=ref("j-worker-2"), key="a", text="released", note=NOTE),
     actions.DeleteLauncher(launcher=launcher(), note=NOTE),
     of_gangs.LowerPodGroup(resource=VOLCANO_POD_GROUPS, ref=ref("g"), before=5, after=3, note=NOTE),
-    of_gangs.MakePodGroup(resource=VOLCANO_POD_GROUPS, job=ref("j"), min_member=3, gang=VOLCANO, note=NOTE),
-    of_gangs.TunePodGroup(resource=VOLCANO_POD_GROUPS, ref=ref("g"), queue="team", annotations={}, note=NOTE),
+    of_gangs.MakePodGroup(
+        resource=VOLCANO_POD_GROUPS, job=ref("j"), min_member=3, gang=VOLCANO, note=NOTE
+    ),
+    of_gangs.TunePodGroup(
+        resource=VOLCANO_POD_GROUPS, ref=ref("g"), queue="team", annotations={}, note=NOTE
+    ),
     size.Fill(ref=ref("j"), before=2, after=3, note=NOTE),
     size.RollBack(ref=ref("j"), before=4, after=2, note=NOTE),
     autoscaler.DeleteAutoscaler(ref=ref("h"), note=NOTE),
@@ -107,7 +114,10 @@ def test_every_look_has_its_words() -> None:
     ]
     draining = "check by exec whether ranks still run in j-worker-2, j-worker-1"
     assert in_words(derive(job(), now=NOW), Plan(looks=(leaving, *routine))) == [draining, *checks]
-    assert in_words(derive(job(), now=NOW), Plan(looks=routine)) == ["nothing: the job is as desired", *checks]
+    assert in_words(derive(job(), now=NOW), Plan(looks=routine)) == [
+        "nothing: the job is as desired",
+        *checks,
+    ]
     told = ProbeWorkers(workers=leaving.workers[:1], drained=True)
     words = "tell the main process of j-worker-2 by exec that its worker has drained"
     assert in_words(derive(job(), now=NOW), Plan(looks=(told,))) == [words]
@@ -125,7 +135,11 @@ WAITING = launcher(LauncherPhase.WAITING)
         (job(role=None), Plan(), "the operator has not created the job's ConfigMap and Role yet"),
         (job(finished=True), Plan(), "the job has ended"),
         (job(deleting=True, finished=True), Plan(), "the job is being deleted"),
-        (job(3, workers=(worker(0),)), Plan(), "the operator has not created j-worker-1, j-worker-2"),
+        (
+            job(3, workers=(worker(0),)),
+            Plan(),
+            "the operator has not created j-worker-1, j-worker-2",
+        ),
         (job(1, launcher=None), Plan(wake_at=1.0), "the operator has not created j-launcher"),
         (job(launcher=WAITING), Plan(), "j-launcher has not started"),
         (

@@ -9,7 +9,20 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
-from tests.builders import LONG_AGO, NOW, Story, but, config, job, launcher, named, pending, pods, role, worker
+from tests.builders import (
+    LONG_AGO,
+    NOW,
+    Story,
+    but,
+    config,
+    job,
+    launcher,
+    named,
+    pending,
+    pods,
+    role,
+    worker,
+)
 from tests.product.decide.plans import does, state
 
 POD = pods(1)[0]
@@ -24,7 +37,11 @@ DELIVERING = launcher(LauncherPhase.DELIVERING)
 
 
 def lost(
-    successor: Worker = SUCCESSOR, *, last: Host | None = None, listed: tuple[int, ...] = (0, 2), **facts: Any
+    successor: Worker = SUCCESSOR,
+    *,
+    last: Host | None = None,
+    listed: tuple[int, ...] = (0, 2),
+    **facts: Any,
 ) -> Story:
     """A job of four whose worker 1 was lost and is there again, and whose worker 3 is new."""
     known = {**{pod: named(pod) for pod in pods(0, 2)}, POD: last or named(POD)}
@@ -60,7 +77,8 @@ LATER = worker(3, uid="newer", created_at=NOW)
         (lost(listed=(0,)), 0.0),
         (lost(min_np_workers=3), 0.0),
         (lost(min_np_workers=2), REFORMED),
-        # It was before the last host that left was deleted: the rank may have died as late as at the end of the drain,
+        # It was before the last host that left was deleted: the rank may have died as late as at
+        # the end of the drain,
         (lost().remembering(removed_at=NOW - 1), REFORMED),
         (lost().remembering(removed_at=YOUNG - DRAIN_TIMEOUT + 1), REFORMED),
         # but nobody who is asked for again an hour later is waited for.
@@ -89,7 +107,12 @@ def test_ranks_that_are_left_get_time_to_form_anew(view: JobView, at: float) -> 
     ("view", "now", "plan"),
     [
         pytest.param(lost(), NOW, f"wake {REFORMED - NOW:g}", id="every addition waits"),
-        pytest.param(lost(), REFORMED, "publish 0 1.r1 2 3 (HostsPublished HostRenamed)", id="until they have formed"),
+        pytest.param(
+            lost(),
+            REFORMED,
+            "publish 0 1.r1 2 3 (HostsPublished HostRenamed)",
+            id="until they have formed",
+        ),
         pytest.param(lost(replicas=2), NOW, "publish 0 (Draining)", id="a removal does not"),
         pytest.param(
             lost(listed=(0,)),
@@ -113,7 +136,8 @@ MANY = tuple(range(next_memory.MOST_ELDERS + 1))
 @pytest.mark.parametrize(
     ("view", "added", "removed", "elders"),
     [
-        # All came before the driver, who knows them in an order of its own; later hosts are younger.
+        # All came before the driver, who knows them in an order of its own; later hosts are
+        # younger.
         (knowing(), (3,), (), (0, 1, 2)),
         (knowing(0, 2), (3,), (), (0, 2)),
         # Who leaves may still have rank 0, for as long as nobody else comes.
@@ -133,4 +157,6 @@ MANY = tuple(range(next_memory.MOST_ELDERS + 1))
 def test_who_may_have_rank_0(
     view: JobView, added: tuple[int, ...], removed: tuple[int, ...], elders: tuple[int, ...]
 ) -> None:
-    assert next_memory.elders(state(view), added=pods(*added), removed=pods(*removed)) == tuple(sorted(pods(*elders)))
+    assert next_memory.elders(state(view), added=pods(*added), removed=pods(*removed)) == tuple(
+        sorted(pods(*elders))
+    )

@@ -21,17 +21,24 @@ WAITING, DELIVERING = LauncherPhase.WAITING, LauncherPhase.DELIVERING
 def edited(memory: Memory) -> JobView:
     view = job(config=config(pods(0, 1, 2), memory=memory))
     assert view.config is not None
-    return but(view, config=but(view.config, script="garbage", published=None, writer="kubectl-edit"))
+    return but(
+        view, config=but(view.config, script="garbage", published=None, writer="kubectl-edit")
+    )
 
 
 def forgotten(view: JobView) -> JobView:
     """The job after somebody removed our memory."""
     assert view.config is not None
-    return but(view, config=but(view.config, memory=None, writer="mpijob-elastic", written_at=LONG_AGO))
+    return but(
+        view, config=but(view.config, memory=None, writer="mpijob-elastic", written_at=LONG_AGO)
+    )
 
 
 def ended_after_resize() -> JobView:
-    resized = config(pods(0, 1, 2), memory=Memory(added_at=NOW - 42.0, scale=Scale(before=2, after=3, at=NOW - 42.0)))
+    resized = config(
+        pods(0, 1, 2),
+        memory=Memory(added_at=NOW - 42.0, scale=Scale(before=2, after=3, at=NOW - 42.0)),
+    )
     return job(config=resized, finished=True, succeeded_at=NOW - 30.0)
 
 
@@ -40,7 +47,11 @@ def ended_after_resize() -> JobView:
     [
         (job(), {}, []),
         (forgotten(job(elastic=False)), {}, ["not-elastic"]),  # nothing is put right there
-        (job(slots=4, config=config(pods(0, 1, 2), slots=4)), {"launch": Launch(program="horovodrun", min_np=12)}, []),
+        (
+            job(slots=4, config=config(pods(0, 1, 2), slots=4)),
+            {"launch": Launch(program="horovodrun", min_np=12)},
+            [],
+        ),
         (job(), {"controller": "away"}, ["no-controller"]),
     ],
 )
@@ -63,7 +74,9 @@ def test_nothing_else_is_said_and_all_train_only_where_nothing_is_wrong(
         (ended_after_resize(), "ended-after-resize", "succeeded 12s after its host list changed"),
     ],
 )
-def test_a_job_that_is_over_or_not_ours_has_no_workers_to_explain(view: JobView, cause: str, words: str) -> None:
+def test_a_job_that_is_over_or_not_ours_has_no_workers_to_explain(
+    view: JobView, cause: str, words: str
+) -> None:
     explanation = explain(view, Facts(state="Succeeded"), now=NOW)
     [found] = explanation.job
     assert found.cause == cause
@@ -83,21 +96,48 @@ def test_nobody_is_told_that_a_job_is_taken_back_that_never_was_ours() -> None:
 @pytest.mark.parametrize(
     ("view", "facts", "told"),
     [
-        (job(reported=False), {"created_at": NOW - 5.0}, "no-operator waiting: j was created 5s ago"),
+        (
+            job(reported=False),
+            {"created_at": NOW - 5.0},
+            "no-operator waiting: j was created 5s ago",
+        ),
         (job(reported=False), {"created_at": NOW - 60.0}, "no-operator wrong: created 1m ago"),
         (
-            job(known=False, notices="NotElastic: x\nRefreshRefused: j-launcher cannot be told (a policy says no)"),
+            job(
+                known=False,
+                notices="NotElastic: x\nRefreshRefused: j-launcher cannot be told (a policy says no)",
+            ),
             {},
             "refresh-refused wrong: j-launcher cannot be told (a policy says no)",
         ),
-        (job(), {"controller": "no controller leads"}, "no-controller wrong: so j keeps its present size"),
+        (
+            job(),
+            {"controller": "no controller leads"},
+            "no-controller wrong: so j keeps its present size",
+        ),
         (job(), {"webhook": "no replica is ready"}, "no-webhook wrong: no replica is ready"),
         (job(elastic=False), {}, "not-elastic fine: --host-discovery-script"),
-        (edited(Memory()), {}, "edited waiting: changed by kubectl-edit; the controller puts it right at once"),
-        (forgotten(job()), {}, "edited waiting: annotation mpijob-elastic/memory of ConfigMap j-config was"),
-        (edited(Memory(mended=LATELY)), {}, "host-list-contested wrong: kubectl-edit keeps changing discover_hosts.sh"),
+        (
+            edited(Memory()),
+            {},
+            "edited waiting: changed by kubectl-edit; the controller puts it right at once",
+        ),
+        (
+            forgotten(job()),
+            {},
+            "edited waiting: annotation mpijob-elastic/memory of ConfigMap j-config was",
+        ),
+        (
+            edited(Memory(mended=LATELY)),
+            {},
+            "host-list-contested wrong: kubectl-edit keeps changing discover_hosts.sh",
+        ),
         (job(launcher=None), {}, "no-launcher waiting: j-launcher does not exist yet"),
-        (job(launcher=launcher(WAITING)), {}, "launcher-starting waiting: j-launcher has not started"),
+        (
+            job(launcher=launcher(WAITING)),
+            {},
+            "launcher-starting waiting: j-launcher has not started",
+        ),
         (job(launcher=launcher(LauncherPhase.FINISHED)), {}, "launcher-ended waiting: has ended"),
         (
             job(launcher=launcher(mounts_discovery=False)),
@@ -121,10 +161,17 @@ def test_nobody_is_told_that_a_job_is_taken_back_that_never_was_ours() -> None:
         ),
         (
             job(),
-            {"resized_at": NOW - 20.0, "surplus": {"j-worker-40": NOW - 1.0, "j-worker-3": NOW - 60.0}},
+            {
+                "resized_at": NOW - 20.0,
+                "surplus": {"j-worker-40": NOW - 1.0, "j-worker-3": NOW - 60.0},
+            },
             "former-size wrong: j-worker-40 was created 19s after the size became 3",
         ),
-        (job(), {"launch": Launch(program="horovodrun", min_np=4)}, "below-min-np wrong: waits for 4 slots"),
+        (
+            job(),
+            {"launch": Launch(program="horovodrun", min_np=4)},
+            "below-min-np wrong: waits for 4 slots",
+        ),
     ],
 )
 def test_what_holds_for_all_workers(view: JobView, facts: dict[str, Any], told: str) -> None:
@@ -139,16 +186,25 @@ def test_what_holds_for_all_workers(view: JobView, facts: dict[str, Any], told: 
 
 @pytest.mark.parametrize(
     ("resized_at", "created_at"),
-    [(0.0, NOW - 1.0), (NOW - 20.0, NOW - 30.0), (NOW - 20.0, NOW - 16.0), (NOW - 300.0, NOW - 100.0)],
+    [
+        (0.0, NOW - 1.0),
+        (NOW - 20.0, NOW - 30.0),
+        (NOW - 20.0, NOW - 16.0),
+        (NOW - 300.0, NOW - 100.0),
+    ],
     ids=["nobody knows when", "of the former size", "was under way", "it has ended"],
 )
-def test_surplus_workers_are_no_sign_of_an_operator_that_goes_on(resized_at: float, created_at: float) -> None:
+def test_surplus_workers_are_no_sign_of_an_operator_that_goes_on(
+    resized_at: float, created_at: float
+) -> None:
     assert not of_job(job(), resized_at=resized_at, surplus={"j-worker-3": created_at})
 
 
 def test_a_launcher_in_its_init_container_names_the_pods_it_waits_for() -> None:
     waits = launcher(DELIVERING, delivering_since=NOW - 90.0)
-    view = job(launcher=waits, workers=(worker(0), pending(1)), config=config([], hostfile=pods(0, 1, 2)))
+    view = job(
+        launcher=waits, workers=(worker(0), pending(1)), config=config([], hostfile=pods(0, 1, 2))
+    )
     found = of_job(view)["launcher-init"]
     assert "for 1m30s until these pods run: j-worker-1, j-worker-2" in found.says
     assert found.next_step == "kubectl -n default describe pod j-worker-1"
@@ -159,7 +215,10 @@ def test_of_frozen_execs_it_is_said_who_ends_them_and_by_which_command() -> None
     frozen = tuple(Exec(pid=pid, pod="j-worker-2", started_at=LONG_AGO) for pid in (41, 44))
     holding = launcher(held=Held(frozen=frozen))
     gone = job(2, workers=(worker(0), worker(1)), launcher=holding)
-    lost_node = job(launcher=holding, workers=(worker(0), worker(1), worker(2, deleting=True, ends_at=NOW - 90.0)))
+    lost_node = job(
+        launcher=holding,
+        workers=(worker(0), worker(1), worker(2, deleting=True, ends_at=NOW - 90.0)),
+    )
     by_itself, by_hand = "; a controller that runs ends it within a minute", ". To end it: `kubectl"
     assert of_job(gone)["frozen-exec"].says.endswith(by_itself)
     found = of_job(lost_node)["frozen-exec"]
@@ -174,9 +233,13 @@ def test_one_worker_can_be_asked_about_alone() -> None:
     seen = Facts(looks=dict.fromkeys(pods(0, 1), BUSY))
     assert not explain(view, seen, now=NOW).all_train
     assert explain(view, seen, now=NOW, worker="j-worker-1").all_train
-    assert [found.name for found in explain(view, Facts(), now=NOW, worker="j-worker-2").workers] == ["j-worker-2"]
+    assert [
+        found.name for found in explain(view, Facts(), now=NOW, worker="j-worker-2").workers
+    ] == ["j-worker-2"]
 
 
 def test_a_drain_beside_workers_that_train_is_nothing_wrong() -> None:
     assert of_worker(job(3, replicas=2), 2).cause == "leaving"
-    assert explain(job(3, replicas=2), Facts(looks=dict.fromkeys(pods(0, 1), BUSY)), now=NOW).all_train
+    assert explain(
+        job(3, replicas=2), Facts(looks=dict.fromkeys(pods(0, 1), BUSY)), now=NOW
+    ).all_train

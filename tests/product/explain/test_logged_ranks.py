@@ -8,7 +8,10 @@ from mpijob_elastic.explain.logged_ranks import stall as read
 from tests.builders import NOW, but, job, worker
 from tests.product.explain.said import STALLED, of_job
 
-STALL = Stall(seconds=60, missing={1: "allreduce.conv1, allreduce.conv2, allreduce.fc ...", 2: "allreduce.conv1"})
+STALL = Stall(
+    seconds=60,
+    missing={1: "allreduce.conv1, allreduce.conv2, allreduce.fc ...", 2: "allreduce.conv1"},
+)
 
 
 def spawn(rank: int, pod: str, *, at: float) -> Spawn:
@@ -77,20 +80,27 @@ def test_the_last_block_is_read() -> None:
     )
 
 
-@pytest.mark.parametrize("text", [b"", b"[0]<stdout>:1: [2, 3]", b"Missing ranks:\n1: [allreduce]", STALLED[:300]])
+@pytest.mark.parametrize(
+    "text", [b"", b"[0]<stdout>:1: [2, 3]", b"Missing ranks:\n1: [allreduce]", STALLED[:300]]
+)
 def test_other_lines_tell_of_no_stall(text: bytes) -> None:
     assert read(text.split(b"\n")) is None
 
 
 def spawned(*pods: tuple[int, str], later: float = 0.0) -> Spawned:
     starts = (NOW - 60.0, *(NOW - 60.0 + later for _ in pods[1:]))
-    found = (Spawn(pid=7, rank=rank, pod=pod, started_at=at) for (rank, pod), at in zip(pods, starts, strict=True))
+    found = (
+        Spawn(pid=7, rank=rank, pod=pod, started_at=at)
+        for (rank, pod), at in zip(pods, starts, strict=True)
+    )
     return Spawned(at=NOW, spawns=frozenset(found))
 
 
 def missing(known: Spawned | None) -> Finding:
     view = job(workers=(worker(0), but(worker(1), node="gpu-7"), worker(2)))
-    return of_job(view, stall=Stall(seconds=60, missing={1: "allreduce.fc"}), spawned=known)["missing-ranks"]
+    return of_job(view, stall=Stall(seconds=60, missing={1: "allreduce.fc"}), spawned=known)[
+        "missing-ranks"
+    ]
 
 
 def test_worker_and_node_of_a_missing_rank_are_named() -> None:
@@ -105,7 +115,10 @@ def test_worker_and_node_of_a_missing_rank_are_named() -> None:
 
 def test_what_cannot_be_told_of_it_is_said() -> None:
     dealt_again = missing(spawned((0, "j-worker-0"), (1, "j-worker-1"), later=30.0))
-    assert "rank 1 (j-worker-1 on node gpu-7, if ranks are as they were at the start of each)" in dealt_again.says
+    assert (
+        "rank 1 (j-worker-1 on node gpu-7, if ranks are as they were at the start of each)"
+        in dealt_again.says
+    )
     both = missing(spawned((1, "j-worker-1"), (1, "j-worker-2"), later=30.0))
     assert "rank 1 (j-worker-1 on node gpu-7 or j-worker-2 on node " in both.says
     for known in (None, spawned((0, "j-worker-0"))):

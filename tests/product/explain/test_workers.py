@@ -17,7 +17,21 @@ from mpijob_elastic.model.kubexec import Exec, Held
 from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
-from tests.builders import LONG_AGO, NOW, but, config, failed, job, launcher, named, pending, pods, role, shown, worker
+from tests.builders import (
+    LONG_AGO,
+    NOW,
+    but,
+    config,
+    failed,
+    job,
+    launcher,
+    named,
+    pending,
+    pods,
+    role,
+    shown,
+    worker,
+)
 from tests.product.explain.said import BUSY, IDLE, of_job, of_worker
 from tests.queues import granted, preempted, training, waiting, workload
 
@@ -37,7 +51,11 @@ def last(pod: Worker | None, **facts: Any) -> JobView:
 
 
 def stuck(reason: str, message: str = "", *ended: str) -> dict[str, Any]:
-    return {"pods": {LAST: Pod(stuck=Stuck(container="main", reason=reason, message=message), ended=ended)}}
+    return {
+        "pods": {
+            LAST: Pod(stuck=Stuck(container="main", reason=reason, message=message), ended=ended)
+        }
+    }
 
 
 def failures(count: int) -> JobView:
@@ -53,8 +71,16 @@ PODS: list[Row] = [
         {"events": {"j": "MPIJobFailed: exceeded quota: gpus"}},
         "missing wrong: Its last warning: MPIJobFailed: exceeded quota: gpus*1,000 s*describe mpijob j",
     ),
-    (last(pending(2)), {"pods": {LAST: Pod(unscheduled=SCHEDULER)}}, f"not-scheduled wrong: {SCHEDULER}"),
-    (last(pending(2)), stuck("ImagePullBackOff", "not found"), "image wrong: ImagePullBackOff: not found"),
+    (
+        last(pending(2)),
+        {"pods": {LAST: Pod(unscheduled=SCHEDULER)}},
+        f"not-scheduled wrong: {SCHEDULER}",
+    ),
+    (
+        last(pending(2)),
+        stuck("ImagePullBackOff", "not found"),
+        "image wrong: ImagePullBackOff: not found",
+    ),
     (
         last(pending(2)),
         stuck("CrashLoopBackOff", "", "main: Error"),
@@ -83,7 +109,11 @@ PODS: list[Row] = [
     ),
     (last(worker(2, ready_at=None)), {}, "not-ready wrong: its node does not respond"),
     *(
-        (last(worker(2, deleting=True, disruption="preempted", ends_at=at)), {}, "terminating waiting: preempted")
+        (
+            last(worker(2, deleting=True, disruption="preempted", ends_at=at)),
+            {},
+            "terminating waiting: preempted",
+        )
         for at in (None, NOW + 20.0, NOW, NOW - 59.0)
     ),
     (
@@ -118,7 +148,10 @@ PODS: list[Row] = [
 
 def leaving(*, refreshed: bool = True, **change: Any) -> JobView:
     """3→2: out of the list for ten seconds, the launcher refreshed a second later."""
-    memory = Memory(left={LAST: Left(pod=pod_fingerprint(f"uid-of-{LAST}"), at=NOW - 10.0)}, removed_at=NOW - 10.0)
+    memory = Memory(
+        left={LAST: Left(pod=pod_fingerprint(f"uid-of-{LAST}"), at=NOW - 10.0)},
+        removed_at=NOW - 10.0,
+    )
     view = job(3, replicas=2, config=config(pods(0, 1), memory=memory), known=False)
     return but(shown(view, at=NOW - 9.0) if refreshed else view, **change)
 
@@ -134,9 +167,17 @@ SURPLUS: list[Row] = [
     (leaving(), {"looks": {LAST: IDLE}}, f"draining waiting: {STILL}; no process is left in it"),
     (leaving(), {"looks": {LAST: Look(error="no rights")}}, f"draining waiting: {STILL} >"),
     (leaving(), {}, f"draining waiting: {STILL} >"),
-    (leaving(refreshed=False), {}, "draining waiting: its drain-timeout starts once the launcher is refreshed"),
+    (
+        leaving(refreshed=False),
+        {},
+        "draining waiting: its drain-timeout starts once the launcher is refreshed",
+    ),
     (too_many(elastic=False), {}, "kept fine: not elastic"),
-    (too_many(workers=(worker(0), worker(1), worker(2, deleting=True))), {}, "leaving waiting: being deleted"),
+    (
+        too_many(workers=(worker(0), worker(1), worker(2, deleting=True))),
+        {},
+        "leaving waiting: being deleted",
+    ),
     (too_many(), {}, "leaving waiting: it leaves discover_hosts.sh next"),
     (too_many(config=TWO, role=role(0, 1)), {}, "leaving waiting: never trained"),
     (leaving(workers=(worker(0), worker(1), pending(2))), {}, "leaving waiting: never trained"),
@@ -153,11 +194,17 @@ SURPLUS: list[Row] = [
 ]
 
 SETTLING = job(config=config(pods(0, 1), memory=Memory(removed_at=NOW - 1.0)), known=False)
-BLIND = job(launcher=launcher(mounts_discovery=False), config=config(pods(0, 1, 2), hostfile=pods(0, 1)))
+BLIND = job(
+    launcher=launcher(mounts_discovery=False), config=config(pods(0, 1, 2), hostfile=pods(0, 1))
+)
 GOING = (worker(0), worker(1), worker(2, disruption="taint karpenter.sh/disrupted"))
 PUBLICATION: list[Row] = [
     (job(role=None), {"role_readable": False}, "not-known unknown"),
-    (job(role=None, config=TWO), {"role_readable": False}, "not-published waiting: the right to read Roles"),
+    (
+        job(role=None, config=TWO),
+        {"role_readable": False},
+        "not-published waiting: the right to read Roles",
+    ),
     (
         shown(SETTLING, at=NOW - 1.0),
         {},
@@ -166,7 +213,11 @@ PUBLICATION: list[Row] = [
     (job(config=TWO, sizes=(2, 4)), {}, "size-incomplete waiting: the next is not complete"),
     (job(workers=GOING, config=TWO), {}, "disrupted waiting: karpenter.sh/disrupted"),
     *(
-        (job(launcher=launcher(phase) if phase else None, elastic=elastic), {}, "no-launcher waiting")
+        (
+            job(launcher=launcher(phase) if phase else None, elastic=elastic),
+            {},
+            "no-launcher waiting",
+        )
         for phase in (None, LauncherPhase.WAITING, LauncherPhase.DELIVERING, LauncherPhase.FINISHED)
         for elastic in (True, False)
     ),
@@ -193,7 +244,11 @@ RANKS: list[Row] = [
         {"looks": {LAST: Look(processes=("python3 (x2)", "sh"))}},
         "trains fine: j-worker-2 is training: python3 (x2), sh",
     ),
-    (job(), {}, f"not-known unknown: {NOT_KNOWN}only exec can show that, and --no-exec was given >"),
+    (
+        job(),
+        {},
+        f"not-known unknown: {NOT_KNOWN}only exec can show that, and --no-exec was given >",
+    ),
     (
         job(),
         {"looks": dict.fromkeys(pods(0, 1), BUSY)},
@@ -243,7 +298,9 @@ def test_the_last_worker(view: JobView, facts: dict[str, Any], told: str) -> Non
     found = of_worker(view, 2, **facts)
     kind, _, words = told.partition(": ")
     assert f"{found.cause} {found.level.value}" == kind
-    assert re.search(".*".join(map(re.escape, words.split("*"))), f"{found.says} > {found.next_step}")
+    assert re.search(
+        ".*".join(map(re.escape, words.split("*"))), f"{found.says} > {found.next_step}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -268,14 +325,21 @@ def test_the_next_step_needs_a_controller_that_leads(view: JobView, cause: str, 
 def test_a_worker_that_waits_for_ranks_after_a_loss_says_what_decides_how_long() -> None:
     [pod] = pods(1)
     memory = Memory(
-        left={pod: Left(pod=pod_fingerprint(f"uid-of-{pod}"), at=LONG_AGO + 10, known_at=LONG_AGO + 10)},
+        left={
+            pod: Left(
+                pod=pod_fingerprint(f"uid-of-{pod}"), at=LONG_AGO + 10, known_at=LONG_AGO + 10
+            )
+        },
         hosts={name: named(name) for name in pods(0, 1, 2)},
     )
     successor = worker(1, uid="new", created_at=NOW - 10, ready_at=NOW - 5)
     view = job(workers=(worker(0), successor, worker(2)), config=config(pods(0, 2), memory=memory))
     found = of_worker(view, 1)
     assert found.cause == "settling"
-    assert "in 30s: the controller waits for the other ranks to get over a loss: Gloo's timeout" in found.says
+    assert (
+        "in 30s: the controller waits for the other ranks to get over a loss: Gloo's timeout"
+        in found.says
+    )
 
 
 @pytest.mark.parametrize(
@@ -301,7 +365,14 @@ def test_a_pod_at_a_gate_names_it_and_a_worker_of_a_stopped_job_is_about_to_go()
     gates = (names.GATE_SUSPENDED,)
     held = launcher(LauncherPhase.WAITING, gates=gates)
     workers = (worker(0), pending(1, gates=gates))
-    view = job(2, workers=workers, launcher=held, config=config([]), known=False, suspended_by="annotation x")
+    view = job(
+        2,
+        workers=workers,
+        launcher=held,
+        config=config([]),
+        known=False,
+        suspended_by="annotation x",
+    )
     assert of_worker(view, 0).cause == "suspending"
     found = of_worker(view, 1)
     assert (found.cause, found.level, found.next_step) == ("job-waits", Level.WAITING, "")
@@ -313,7 +384,9 @@ def test_a_pod_at_a_gate_names_it_and_a_worker_of_a_stopped_job_is_about_to_go()
 
 
 def test_a_job_that_waits_for_quota_says_where_and_why() -> None:
-    view = waiting(3, granted(), workload(LAST, said="insufficient\n quota"), policy=Policy(min_replicas=2))
+    view = waiting(
+        3, granted(), workload(LAST, said="insufficient\n quota"), policy=Policy(min_replicas=2)
+    )
     kueue = view.of(Kueue)
     assert kueue
     assert kueue.queue
@@ -333,7 +406,10 @@ def test_a_job_that_waits_for_quota_says_where_and_why() -> None:
 
 def test_a_launcher_that_is_held_back_for_a_reason_nobody_has_told_is_told_of() -> None:
     [found] = of_job(waiting(2, workload())).values()
-    assert (found.cause, found.says) == ("launcher-held", "j-launcher is held back: it waits in queue team")
+    assert (found.cause, found.says) == (
+        "launcher-held",
+        "j-launcher is held back: it waits in queue team",
+    )
     held = launcher(LauncherPhase.WAITING, gates=(names.GATE_SUSPENDED,))
     [found] = of_job(job(2, launcher=held, config=config([]), known=False)).values()
     assert found.says == "j-launcher is held back: ranks of the launcher before may still run"

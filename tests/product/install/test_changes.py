@@ -20,21 +20,32 @@ ONE = Identity(api_version="v1", kind="Service", namespace="a", name="b")
 
 
 def live(**fields: Any) -> dict[str, Any]:
-    return {"kind": "Service", "metadata": {"name": "b", "resourceVersion": "1", "uid": "u"}, **fields}
+    return {
+        "kind": "Service",
+        "metadata": {"name": "b", "resourceVersion": "1", "uid": "u"},
+        **fields,
+    }
 
 
 def test_a_change_shows_what_differs_and_what_the_api_server_writes_is_none() -> None:
     assert changed(ONE, None, live()).outcome is Outcome.CREATED
-    after = {**live(status={"x": 1}), "metadata": {"name": "b", "resourceVersion": "2", "managedFields": [{}]}}
+    after = {
+        **live(status={"x": 1}),
+        "metadata": {"name": "b", "resourceVersion": "2", "managedFields": [{}]},
+    }
     assert changed(ONE, live(), after).outcome is Outcome.UNCHANGED
     change = changed(ONE, live(spec={"replicas": 3}), live(spec={"replicas": 2}))
     assert change.outcome is Outcome.CONFIGURED
     assert change.difference.splitlines()[-3:] == [" spec:", "-  replicas: 3", "+  replicas: 2"]
 
 
-async def test_pods_that_came_to_a_gate_while_it_was_removed_are_told(api: TinyApi, client: ApiWriter) -> None:
+async def test_pods_that_came_to_a_gate_while_it_was_removed_are_told(
+    api: TinyApi, client: ApiWriter
+) -> None:
     assert await removal.left_waiting(client) == []
-    await api.create(PODS.path("ml"), "train-launcher", spec={"schedulingGates": [{"name": names.GATE_QUEUED}]})
+    await api.create(
+        PODS.path("ml"), "train-launcher", spec={"schedulingGates": [{"name": names.GATE_QUEUED}]}
+    )
     [said] = await removal.left_waiting(client)
     assert "nobody takes off: ml/train-launcher. Delete them" in said
 
@@ -43,7 +54,8 @@ CONFIG_MAPS = "/api/v1/namespaces/n/configmaps"
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"), [(Reset(), "GET http"), (Answer(status=503), "503"), (Answer(status=500), "500")]
+    ("fault", "said"),
+    [(Reset(), "GET http"), (Answer(status=503), "503"), (Answer(status=500), "500")],
 )
 async def test_only_trouble_of_the_api_server_is_waited_for(
     api: TinyApi, proxy: FaultProxy, client: ApiWriter, fault: Fault, said: str
@@ -55,7 +67,9 @@ async def test_only_trouble_of_the_api_server_is_waited_for(
         return ""
 
     async def until(seconds: float) -> str:
-        return await rollout.until(missing, seconds=seconds, say=lambda news: told.append(str(news)))
+        return await rollout.until(
+            missing, seconds=seconds, say=lambda news: told.append(str(news))
+        )
 
     with pytest.raises(errors.NotFound):
         await until(60)
@@ -79,7 +93,11 @@ HOOKS: list[dict[str, Any]] = [*MUTATING["webhooks"], *VALIDATING["webhooks"]]
 def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str, Any]) -> None:
     seconds = 1 if hook in (STATUS, SIZES, WORKERS, EVICTIONS) else 2
     effects = "NoneOnDryRun" if hook == EVICTIONS else "None"
-    assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == ("Ignore", seconds, effects)
+    assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == (
+        "Ignore",
+        seconds,
+        effects,
+    )
     assert hook["matchPolicy"] == "Equivalent"
     assert "caBundle" not in hook["clientConfig"]
     assert hook["namespaceSelector"]["matchExpressions"] == [

@@ -23,14 +23,18 @@ def test_hooks_come_last_and_rights_before_what_runs_under_them() -> None:
     kinds = [one["kind"] for one in Plan().manifests()]
     assert kinds[0] == "Namespace"
     assert kinds[-2:] == ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
-    for before, after in pairwise(["ServiceAccount", "ClusterRole", "RoleBinding", "NetworkPolicy", "Deployment"]):
+    for before, after in pairwise(
+        ["ServiceAccount", "ClusterRole", "RoleBinding", "NetworkPolicy", "Deployment"]
+    ):
         assert last(kinds, before) < kinds.index(after)
 
 
 def test_every_object_has_our_label_and_is_there_once() -> None:
     manifests = Plan(overlays=(Overlay.CERT_MANAGER, Overlay.PROMETHEUS)).manifests()
     assert len({identity(one) for one in manifests}) == len(manifests)
-    assert all(one["metadata"]["labels"]["app.kubernetes.io/name"] == "mpijob-elastic" for one in manifests)
+    assert all(
+        one["metadata"]["labels"]["app.kubernetes.io/name"] == "mpijob-elastic" for one in manifests
+    )
 
 
 def test_the_order_of_overlays_does_not_matter() -> None:
@@ -45,7 +49,11 @@ def test_the_order_of_overlays_does_not_matter() -> None:
 
 def test_overlays_that_change_one_container_are_both_in_it() -> None:
     manifests = Plan(overlays=(Overlay.CERT_MANAGER,), jobs_namespaces=("a", "b")).manifests()
-    [webhook] = [one for one in manifests if identity(one).name == names.WEBHOOK and one["kind"] == "Deployment"]
+    [webhook] = [
+        one
+        for one in manifests
+        if identity(one).name == names.WEBHOOK and one["kind"] == "Deployment"
+    ]
     [container] = webhook["spec"]["template"]["spec"]["containers"]
     assert "--certificate-directory=/certificates" in container["args"]
     assert container["env"] == [{"name": "MPIJOB_ELASTIC_JOBS_NAMESPACE", "value": "a b"}]
@@ -70,7 +78,9 @@ def test_the_namespaces_of_the_jobs_are_named_everywhere() -> None:
     assert "your-namespace" not in str(manifests)
     for deployment in of_kind(manifests, "Deployment"):
         [container] = deployment["spec"]["template"]["spec"]["containers"]
-        assert container["env"] == [{"name": "MPIJOB_ELASTIC_JOBS_NAMESPACE", "value": "team-a team-b"}]
+        assert container["env"] == [
+            {"name": "MPIJOB_ELASTIC_JOBS_NAMESPACE", "value": "team-a team-b"}
+        ]
     rights = [one for kind in ("Role", "RoleBinding") for one in of_kind(manifests, kind)]
     names_in = {
         team: [one["metadata"]["name"] for one in rights if one["metadata"]["namespace"] == team]
@@ -78,8 +88,17 @@ def test_the_namespaces_of_the_jobs_are_named_everywhere() -> None:
     }
     assert names_in["team-a"] == names_in["team-b"]
     assert set(names_in["team-a"]) == {names.CONTROLLER, names.WEBHOOK, "mpijob-elastic-evictions"}
-    assert {one["metadata"].get("namespace", "") for one in manifests} == {"", names.NAMESPACE, "team-a", "team-b"}
-    hooks = [hook for kind in ("Mutating", "Validating") for hook in configuration(manifests, kind)["webhooks"]]
+    assert {one["metadata"].get("namespace", "") for one in manifests} == {
+        "",
+        names.NAMESPACE,
+        "team-a",
+        "team-b",
+    }
+    hooks = [
+        hook
+        for kind in ("Mutating", "Validating")
+        for hook in configuration(manifests, kind)["webhooks"]
+    ]
     for hook in hooks:
         assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["team-a", "team-b"]
 
@@ -95,11 +114,16 @@ def test_before_admission_policies_the_webhook_may_not_mark_pods(overlay: str) -
     manifests = overlays.rendered(overlay)
     gone = [one for one in manifests if one not in for_version(manifests, 29)]
     roles = [one for one in gone if one["kind"] in ("Role", "ClusterRole")]
-    assert [rule["resources"] for one in roles for rule in one["rules"]] == [["pods"], ["pods/eviction"]]
+    assert [rule["resources"] for one in roles for rule in one["rules"]] == [
+        ["pods"],
+        ["pods/eviction"],
+    ]
     rest = [one for one in for_version(manifests, 29) if one["kind"] in ("Role", "ClusterRole")]
     assert names.EVICTIONS_HOOK in str(configuration(manifests, "Validating"))
     assert names.EVICTIONS_HOOK not in str(configuration(for_version(manifests, 29), "Validating"))
-    assert not [one for one in rest if "webhook" in one["metadata"]["name"] and "pods" in str(one["rules"])]
+    assert not [
+        one for one in rest if "webhook" in one["metadata"]["name"] and "pods" in str(one["rules"])
+    ]
 
 
 def configuration(manifests: list[Manifest], kind: str) -> Any:
@@ -111,12 +135,20 @@ VERSION = {"major": "1", "minor": "29+", "gitVersion": "v1.29.16-provider.1"}
 KINDS = {
     "/api/v1": ["Namespace", "ServiceAccount", "Service", "ConfigMap"],
     "/apis/apps/v1": ["Deployment"],
-    "/apis/rbac.authorization.k8s.io/v1": ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
+    "/apis/rbac.authorization.k8s.io/v1": [
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Role",
+        "RoleBinding",
+    ],
     "/apis/policy/v1": ["PodDisruptionBudget"],
     "/apis/networking.k8s.io/v1": ["NetworkPolicy"],
     "/apis/coordination.k8s.io/v1": ["Lease"],
     "/apis/scheduling.k8s.io/v1": ["PriorityClass"],
-    "/apis/admissionregistration.k8s.io/v1": ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"],
+    "/apis/admissionregistration.k8s.io/v1": [
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+    ],
 }
 
 
@@ -125,7 +157,9 @@ def older(api: TinyApi, client: ApiWriter) -> ApiWriter:
     api.objects["/version"] = VERSION
     for path, kinds in KINDS.items():
         plurals = [(f"{kind.lower()}s{part}", kind) for kind in kinds for part in ("", "/status")]
-        api.objects[path] = {"resources": [{"name": plural, "kind": kind} for plural, kind in plurals]}
+        api.objects[path] = {
+            "resources": [{"name": plural, "kind": kind} for plural, kind in plurals]
+        }
     return client
 
 
@@ -136,7 +170,10 @@ async def server(older: ApiWriter) -> Server:
 
 async def test_it_is_known_by_version_and_kinds(server: Server) -> None:
     assert (server.version, server.minor) == ("v1.29.16-provider.1", 29)
-    assert server.served["apps/v1", "Deployment"].path("a", "b") == "/apis/apps/v1/namespaces/a/deployments/b"
+    assert (
+        server.served["apps/v1", "Deployment"].path("a", "b")
+        == "/apis/apps/v1/namespaces/a/deployments/b"
+    )
     wanted = {(one["apiVersion"], one["kind"]) for one in Plan().manifests()}
     assert {kind for _, kind in wanted - server.served.keys()} == OPTIONAL_KINDS.keys()
 
@@ -145,12 +182,22 @@ async def test_it_is_known_by_version_and_kinds(server: Server) -> None:
     ("version", "minor", "overlays", "words"),
     [
         ("v1.27.16", 27, (), r"Kubernetes v1\.27\.16 is too old: 1\.28 is the oldest"),
-        ("v1.29", 29, (Overlay.PROMETHEUS,), r"v1\.29 does not serve PodMonitor .*, PrometheusRule"),
+        (
+            "v1.29",
+            29,
+            (Overlay.PROMETHEUS,),
+            r"v1\.29 does not serve PodMonitor .*, PrometheusRule",
+        ),
         ("v1.29", 29, (), "with its CustomResourceDefinition first"),
     ],
 )
 async def test_a_server_that_lacks_what_is_needed_is_refused(
-    older: ApiWriter, server: Server, version: str, minor: int, overlays: tuple[Overlay, ...], words: str
+    older: ApiWriter,
+    server: Server,
+    version: str,
+    minor: int,
+    overlays: tuple[Overlay, ...],
+    words: str,
 ) -> None:
     found = replace(server, version=version, minor=minor)
     with pytest.raises(Refused, match=words):
@@ -161,7 +208,10 @@ async def test_kinds_that_only_help_are_skipped(older: ApiWriter, server: Server
     for manifest in Plan().manifests():
         if manifest["kind"] in OPTIONAL_KINDS:
             change = await Applier(client=older, server=server).apply(manifest)
-            assert (change.outcome, change.note) == (Outcome.SKIPPED, "not served by v1.29.16-provider.1")
+            assert (change.outcome, change.note) == (
+                Outcome.SKIPPED,
+                "not served by v1.29.16-provider.1",
+            )
 
 
 MANIFEST = {
@@ -170,7 +220,9 @@ MANIFEST = {
     "metadata": {"name": "a", "namespace": "n"},
     "data": {"key": "value"},
 }
-SERVER = Server(version="v1.34.4", minor=34, served={(CONFIG_MAPS.api_version, CONFIG_MAPS.kind): CONFIG_MAPS})
+SERVER = Server(
+    version="v1.34.4", minor=34, served={(CONFIG_MAPS.api_version, CONFIG_MAPS.kind): CONFIG_MAPS}
+)
 
 
 def patches(request: Request) -> bool:
@@ -191,7 +243,9 @@ async def test_what_somebody_else_creates_at_that_moment_is_applied_to(
     assert api.objects[CONFIG_MAPS.path("n", "a")]["data"] == {"key": "value"}
 
 
-async def test_fields_of_others_are_a_conflict(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
+async def test_fields_of_others_are_a_conflict(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
+) -> None:
     await api.create(CONFIG_MAPS.path("n"), "a", apiVersion="v1", kind="ConfigMap")
     with (
         proxy.inject(Answer(status=409, reason="Conflict"), on=patches),

@@ -25,14 +25,24 @@ FINISHED = {"conditions": [{"type": "Finished", "status": "True"}]}
 
 
 def owner(job: str) -> Mapping[str, Any]:
-    of_job = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": job, "uid": f"uid-of-{job}"}
+    of_job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "name": job,
+        "uid": f"uid-of-{job}",
+    }
     return {"ownerReferences": [{**of_job, "controller": True}]}
 
 
-async def held(api: TinyApi, job: str, *, resource: Resource = WORKLOADS, name: str = "", **content: Any) -> None:
+async def held(
+    api: TinyApi, job: str, *, resource: Resource = WORKLOADS, name: str = "", **content: Any
+) -> None:
     labels = {names.LABEL_MANAGED_BY: names.PROGRAM}
     await api.create(
-        resource.path("ml"), name or f"{job}-launcher", metadata={**owner(job), "labels": labels}, **content
+        resource.path("ml"),
+        name or f"{job}-launcher",
+        metadata={**owner(job), "labels": labels},
+        **content,
     )
 
 
@@ -57,13 +67,18 @@ async def four(api: TinyApi) -> TinyApi:
     return api
 
 
-async def test_only_quota_of_jobs_of_which_nothing_runs_is_given_back(four: TinyApi, client: ApiWriter) -> None:
+async def test_only_quota_of_jobs_of_which_nothing_runs_is_given_back(
+    four: TinyApi, client: ApiWriter
+) -> None:
     given, stays = (await removal.quota(client)).lines()
     assert "given back, because nothing of them runs: ml/ended, ml/gone, ml/waits." in given
     assert "because their pods run: ml/runs. It is free when the job is deleted" in stays
     told: list[str] = []
     for _ in range(2):  # an interrupted removal is repeated
-        assert await removal.give_back(client, seconds=60, say=lambda news: told.append(str(news))) == []
+        assert (
+            await removal.give_back(client, seconds=60, say=lambda news: told.append(str(news)))
+            == []
+        )
     assert workloads(four) == {"runs-launcher", "runs-worker-2"}
     assert len(told) == 3
     assert all(options["preconditions"]["uid"] for options in four.deletions)
@@ -84,7 +99,9 @@ async def test_what_any_queue_has_given_is_quota_and_finished_workloads_are_none
     await held(api, "train", resource=resource, name="held")
     await held(api, "over", status=FINISHED)
     await api.create(WORKLOADS.path("ml"), "stranger-launcher")
-    assert [str(one.identity) for one in (await removal.quota(client)).unused] == [f"{resource.kind} ml/held"]
+    assert [str(one.identity) for one in (await removal.quota(client)).unused] == [
+        f"{resource.kind} ml/held"
+    ]
 
 
 async def test_without_a_queue_nothing_is_said(api: TinyApi, client: ApiWriter) -> None:
@@ -117,7 +134,9 @@ async def test_it_ends_in_time(four: TinyApi, client: ApiWriter) -> None:
     assert four.deletions == []
 
 
-async def test_who_may_not_give_it_back_is_told_before_anything_goes(four: TinyApi, client: ApiWriter) -> None:
+async def test_who_may_not_give_it_back_is_told_before_anything_goes(
+    four: TinyApi, client: ApiWriter
+) -> None:
     found = await removal.quota(client)
     await check_deletions(client, found.unused)
     four.allows = lambda spec: spec["resourceAttributes"]["resource"] != WORKLOADS.plural
@@ -126,7 +145,9 @@ async def test_who_may_not_give_it_back_is_told_before_anything_goes(four: TinyA
 
 
 @pytest.mark.parametrize("is_allowed", [True, False])
-async def test_the_command_ends_otherwise_if_quota_could_not_be_given_back(four: TinyApi, *, is_allowed: bool) -> None:
+async def test_the_command_ends_otherwise_if_quota_could_not_be_given_back(
+    four: TinyApi, *, is_allowed: bool
+) -> None:
     await four.delete(PODS.path("ml"), "waits-launcher")  # it would be left to do, too
 
     def answer(sent: Sent) -> object | None:
@@ -163,7 +184,9 @@ async def test_who_may_not_even_list_it_is_told_which_right_lacks_and_what_stays
         return {"minor": "34", "gitVersion": "v1.34.4"} if sent.path == "/version" else None
 
     four.hook = answer
-    monkeypatch.setattr(sys, "argv", ["mpijob-elastic", "uninstall", "--yes", f"--kubeconfig={four.kubeconfig}"])
+    monkeypatch.setattr(
+        sys, "argv", ["mpijob-elastic", "uninstall", "--yes", f"--kubeconfig={four.kubeconfig}"]
+    )
     with pytest.raises(SystemExit) as ended:
         await asyncio.to_thread(main)
     assert ended.value.code == (Exit.REFUSED if is_served else Exit.DONE)

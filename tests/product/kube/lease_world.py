@@ -65,7 +65,10 @@ class Server(TinyApi):
 
 
 class Wire(DirectClient):
-    """A way to the server; `mode` is what is wrong with it. A request given up by its sender still arrives."""
+    """A way to the server; `mode` is what is wrong with it.
+
+    A request given up by its sender still arrives.
+    """
 
     def __init__(self, *, server: Server, random: Random) -> None:
         super().__init__(self._send)
@@ -89,7 +92,9 @@ class Wire(DirectClient):
             case "refused":
                 raise errors.Unreachable("refused")
             case "503" | "429":
-                raise errors.from_response(int(self.mode), b"{}", "4" if self.mode == "429" else None)
+                raise errors.from_response(
+                    int(self.mode), b"{}", "4" if self.mode == "429" else None
+                )
             case "slow":
                 await asyncio.sleep(self.random.uniform(0, 8))
         await self._delay()

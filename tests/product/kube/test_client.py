@@ -68,7 +68,10 @@ async def test_an_error_status_is_typed(
 async def test_a_lost_answer_is_unreachable_though_the_write_took_place(
     api: TinyApi, proxy: FaultProxy, client: ApiWriter
 ) -> None:
-    with proxy.inject(Reset(after=True), on=writes), pytest.raises(errors.Unreachable, match=f"POST .*{PODS}"):
+    with (
+        proxy.inject(Reset(after=True), on=writes),
+        pytest.raises(errors.Unreachable, match=f"POST .*{PODS}"),
+    ):
         await client.create_object(PODS, body={"metadata": {"name": "a"}})
     assert list(api.objects) == [f"{PODS}/a"]
 
@@ -106,7 +109,9 @@ async def test_silence_and_refusal_are_unreachable(proxy: FaultProxy, client: Ap
 
 async def test_a_line_may_be_longer_than_any_buffer(api: TinyApi, client: ApiWriter) -> None:
     await api.create(PODS, "a", data="x" * 9_000_000)
-    async with client.stream(PODS, query={"watch": "true", "resourceVersion": "100"}, silence=10) as lines:
+    async with client.stream(
+        PODS, query={"watch": "true", "resourceVersion": "100"}, silence=10
+    ) as lines:
         assert len(await anext(lines)) > 9_000_000
 
 

@@ -29,7 +29,11 @@ def kubeconfig(folder: Path, *, lasts: timedelta) -> Path:
     file = folder / "kubeconfig"
     write_plain(file, "http://127.0.0.1:1")
     content = json.loads(file.read_text())
-    run = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin), "interactiveMode": "Never"}
+    run = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": str(plugin),
+        "interactiveMode": "Never",
+    }
     content["users"][0]["user"] = {"exec": run}
     file.write_text(json.dumps(content))
     return file
@@ -45,12 +49,18 @@ def kubeconfig(folder: Path, *, lasts: timedelta) -> Path:
 async def test_a_token_is_renewed_when_it_is_about_to_expire(
     tmp_path: Path, lasts: timedelta, tokens: list[str]
 ) -> None:
-    async with await connect(user_agent="test", kubeconfig=kubeconfig(tmp_path, lasts=lasts)) as client:
+    async with await connect(
+        user_agent="test", kubeconfig=kubeconfig(tmp_path, lasts=lasts)
+    ) as client:
         found = [(await client.credentials())["Authorization"] for _ in tokens]
     assert found == [f"Bearer {token}" for token in tokens]
 
 
 async def test_requests_at_once_ask_the_plugin_one_after_another(tmp_path: Path) -> None:
-    async with await connect(user_agent="test", kubeconfig=kubeconfig(tmp_path, lasts=timedelta(minutes=1))) as client:
+    async with await connect(
+        user_agent="test", kubeconfig=kubeconfig(tmp_path, lasts=timedelta(minutes=1))
+    ) as client:
         found = await asyncio.gather(*(client.credentials() for _ in range(3)))
-    assert sorted(one["Authorization"] for one in found) == [f"Bearer token-{number}" for number in (2, 3, 4)]
+    assert sorted(one["Authorization"] for one in found) == [
+        f"Bearer token-{number}" for number in (2, 3, 4)
+    ]

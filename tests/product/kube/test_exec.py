@@ -7,23 +7,50 @@ import pytest
 
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import ExecFailed, ExecResult, exec_in_pod
-from tests.doubles.shells import STATUS, STDERR, STDOUT, SUCCESS, Asked, Message, Shells, connected, failure, says
+from tests.doubles.shells import (
+    STATUS,
+    STDERR,
+    STDOUT,
+    SUCCESS,
+    Asked,
+    Message,
+    Shells,
+    connected,
+    failure,
+    says,
+)
 
 
 async def run(shells: Shells, *, seconds: float = 30, limit: int = 100) -> ExecResult:
     async with connected(shells) as client:
-        return await exec_in_pod(client, "n", "p", container="c", command=["ls", "-l"], timeout=seconds, limit=limit)
+        return await exec_in_pod(
+            client, "n", "p", container="c", command=["ls", "-l"], timeout=seconds, limit=limit
+        )
 
 
-LATE = (STDOUT, ""), (STDERR, ""), (STDOUT, "a"), (STDERR, "x"), (STATUS, ""), (STATUS, SUCCESS), (STDOUT, "b")
+LATE = (
+    (STDOUT, ""),
+    (STDERR, ""),
+    (STDOUT, "a"),
+    (STDERR, "x"),
+    (STATUS, ""),
+    (STATUS, SUCCESS),
+    (STDOUT, "b"),
+)
 EXIT_7 = failure("NonZeroExitCode", "command terminated with exit code 7", "7")
 
 
 @pytest.mark.parametrize(
     ("messages", "result"),
     [
-        pytest.param(LATE, ExecResult(stdout="ab", stderr="x", exit_code=0), id="in parts, some after the status"),
-        pytest.param([(STATUS, EXIT_7)], ExecResult(stdout="", stderr="", exit_code=7), id="an exit code"),
+        pytest.param(
+            LATE,
+            ExecResult(stdout="ab", stderr="x", exit_code=0),
+            id="in parts, some after the status",
+        ),
+        pytest.param(
+            [(STATUS, EXIT_7)], ExecResult(stdout="", stderr="", exit_code=7), id="an exit code"
+        ),
         pytest.param(
             [(STDOUT, "a" * 60), (STDERR, "b" * 40), (STATUS, SUCCESS)],
             ExecResult(stdout="a" * 60, stderr="b" * 40, exit_code=0),
@@ -48,13 +75,24 @@ async def test_a_result(protocol: str, messages: list[Message], result: ExecResu
             "InternalError: executable file not found",
             id="it did not run",
         ),
-        pytest.param([(STATUS, failure("NonZeroExitCode", "no code", "?"))], ExecFailed, "no code", id="no exit code"),
+        pytest.param(
+            [(STATUS, failure("NonZeroExitCode", "no code", "?"))],
+            ExecFailed,
+            "no code",
+            id="no exit code",
+        ),
         pytest.param([(STATUS, "not JSON")], ExecFailed, "not JSON", id="no Status"),
         pytest.param(
-            [(STDOUT, "a" * 60), (STDERR, "b" * 41), (STATUS, SUCCESS)], ExecFailed, "limit", id="too much output"
+            [(STDOUT, "a" * 60), (STDERR, "b" * 41), (STATUS, SUCCESS)],
+            ExecFailed,
+            "limit",
+            id="too much output",
         ),
         pytest.param(
-            [(STDOUT, "a"), (STATUS, "")], errors.Unreachable, "before the command did", id="the connection ends first"
+            [(STDOUT, "a"), (STATUS, "")],
+            errors.Unreachable,
+            "before the command did",
+            id="the connection ends first",
         ),
     ],
 )

@@ -22,7 +22,12 @@ async def test_the_lease_tells_who_leads_since_when_and_how_often_that_changed(
     assert now() < 0.2, "a fresh one is taken at once"
     taken = server.last.spec
     times = dict.fromkeys(("acquireTime", "renewTime"), taken["renewTime"])
-    assert taken == {"holderIdentity": "a", "leaseDurationSeconds": 15, "leaseTransitions": 0, **times}
+    assert taken == {
+        "holderIdentity": "a",
+        "leaseDurationSeconds": 15,
+        "leaseTransitions": 0,
+        **times,
+    }
     await asyncio.sleep(60)
     renewed = server.last.spec
     assert renewed == {**taken, "renewTime": renewed["renewTime"]}
@@ -56,7 +61,9 @@ async def test_a_clean_stop_waits_for_the_work_releases_and_hands_over_within_a_
 
 
 @led
-async def test_after_a_crash_another_leads_when_the_lease_has_run_out(server: Server, first: Candidate) -> None:
+async def test_after_a_crash_another_leads_when_the_lease_has_run_out(
+    server: Server, first: Candidate
+) -> None:
     second = Candidate(server, "b")
     await asyncio.sleep(30)
     await first.kill()
@@ -76,7 +83,9 @@ def test_a_holder_that_cannot_renew_stops_in_time_and_leads_again_later(mode: st
         assert now() - last <= TIMES.renew_deadline
         assert first.lease.time_left() == 0
         asked = [at for at, _ in first.wire.requests if last < at < last + 9]
-        assert mode != "429" or all(later - earlier >= 4 for earlier, later in pairwise(asked)), "as the server says"
+        assert mode != "429" or all(later - earlier >= 4 for earlier, later in pairwise(asked)), (
+            "as the server says"
+        )
         await until(lambda: first.times("ends"))
         assert now() - last <= TIMES.renew_deadline + 0.1
         first.wire.mode = "fine"
@@ -136,7 +145,9 @@ def test_work_that_ends_ends_the_run_and_its_failure_is_told(broken: bool) -> No
 
 
 @led
-async def test_a_write_may_take_no_longer_than_until_another_may_lead(server: Server, first: Candidate) -> None:
+async def test_a_write_may_take_no_longer_than_until_another_may_lead(
+    server: Server, first: Candidate
+) -> None:
     second = Candidate(server, "b")
     await asyncio.sleep(20)
     first.wire.mode = "refused"
@@ -150,7 +161,9 @@ async def test_a_write_may_take_no_longer_than_until_another_may_lead(server: Se
 
 
 @led
-async def test_a_lease_taken_by_force_is_lost_as_soon_as_that_is_seen(server: Server, first: Candidate) -> None:
+async def test_a_lease_taken_by_force_is_lost_as_soon_as_that_is_seen(
+    server: Server, first: Candidate
+) -> None:
     server.edit(spec={"holderIdentity": "thief", "leaseDurationSeconds": 15})
     assert await until(lambda: not first.leads) <= 6
     await until(lambda: first.times("ends"))
@@ -192,7 +205,9 @@ async def scenario(troubles: list[tuple[int, str, float]], seed: int) -> None:
     def only_the_holder_holds(write: Write) -> None:
         """Check the server's record at the moment of each write."""
         others = [one.identity for one in candidates if one.leads and one.identity != write.holder]
-        assert not (write.holder and others), f"{write.holder} takes the Lease while {others} may write"
+        assert not (write.holder and others), (
+            f"{write.holder} takes the Lease while {others} may write"
+        )
 
     server.on_write = only_the_holder_holds
     watcher = asyncio.create_task(watch(server, candidates))
@@ -206,7 +221,9 @@ async def scenario(troubles: list[tuple[int, str, float]], seed: int) -> None:
     for one in candidates:
         await one.stop()
     watcher.cancel()
-    assert [len(one.times("starts")) for one in candidates] == [len(one.times("ends")) for one in candidates]
+    assert [len(one.times("starts")) for one in candidates] == [
+        len(one.times("ends")) for one in candidates
+    ]
 
 
 async def watch(server: Server, candidates: list[Candidate]) -> None:

@@ -16,7 +16,9 @@ OURS = LeaseSpec(holder_identity="us", lease_duration_seconds=15, lease_transiti
 
 
 def lease(spec: LeaseSpec, *, uid: str = "u", version: int = 1) -> LeaseObject:
-    return LeaseObject(metadata=ObjectMeta(name="l", uid=uid, resource_version=str(version)), spec=spec)
+    return LeaseObject(
+        metadata=ObjectMeta(name="l", uid=uid, resource_version=str(version)), spec=spec
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,7 +38,9 @@ def lease(spec: LeaseSpec, *, uid: str = "u", version: int = 1) -> LeaseObject:
         ([(0, lease(MADE_ANEW)), (7, lease(MADE_ANEW, version=2))], 15),
     ],
 )
-def test_a_lease_is_free_from_when_nobody_can_hold_it(seen: list[tuple[float, LeaseObject]], free_at: float) -> None:
+def test_a_lease_is_free_from_when_nobody_can_hold_it(
+    seen: list[tuple[float, LeaseObject]], free_at: float
+) -> None:
     rivals = Rivals(identity="us", seconds=15)
     assert [rivals.free_at(found, now) for now, found in seen][-1] == free_at
 
@@ -58,5 +62,9 @@ def test_a_claim_counts_a_change_of_hands_and_a_renewal_does_not() -> None:
 
 def test_a_release_names_nobody_keeps_the_count_and_is_dated_in_utc() -> None:
     released = release(OURS, now=NOON.astimezone(timezone(timedelta(hours=5))))
-    assert (released.holder_identity, released.lease_duration_seconds, released.lease_transitions) == ("", 1, 3)
+    assert (
+        released.holder_identity,
+        released.lease_duration_seconds,
+        released.lease_transitions,
+    ) == ("", 1, 3)
     assert released.renew_time == "2026-01-02T12:00:00.000000Z"

@@ -30,7 +30,9 @@ PROXY = "http://proxy.example:3128"
         ("https://api.example", ",:443,", False),
     ],
 )
-def test_no_proxy_is_read_as_client_go_reads_it(server: str, no_proxy: str, goes_direct: bool) -> None:
+def test_no_proxy_is_read_as_client_go_reads_it(
+    server: str, no_proxy: str, goes_direct: bool
+) -> None:
     found = client.proxy_to(server, {"HTTPS_PROXY": PROXY, "NO_PROXY": no_proxy})
     assert found == (None if goes_direct else PROXY)
 
@@ -52,4 +54,7 @@ def test_the_variables(environment: dict[str, str], expected: str | None) -> Non
 
 def test_plain_http_has_its_own_variable() -> None:
     assert client.proxy_to("http://api.example", {"HTTPS_PROXY": PROXY}) is None
-    assert client.proxy_to("http://api.example", {"HTTP_PROXY": PROXY, "NO_PROXY": "example:443"}) == PROXY
+    assert (
+        client.proxy_to("http://api.example", {"HTTP_PROXY": PROXY, "NO_PROXY": "example:443"})
+        == PROXY
+    )

@@ -90,15 +90,23 @@ async def lived(story: str) -> str:
             "a@0 a@5",
             id="a delay that ended before the worker looked again holds up no later one",
         ),
-        pytest.param("put a in 10, put a, take, wait 20, done a, take", "a@0 nothing", id="taking clears a delay"),
-        pytest.param("put a, take, put a in 1, done a, take", "a@0 a@1", id="but not one asked for meanwhile"),
+        pytest.param(
+            "put a in 10, put a, take, wait 20, done a, take",
+            "a@0 nothing",
+            id="taking clears a delay",
+        ),
+        pytest.param(
+            "put a, take, put a in 1, done a, take", "a@0 a@1", id="but not one asked for meanwhile"
+        ),
         pytest.param(
             "put a, take, put a, failed a, take, failed a, put a, take",
             "a@0 a@0 a@0",
             id="news of a failed key does not wait",
         ),
         pytest.param(
-            "put c, put a, put b, put a, take, take, take", "c@0 a@0 b@0", id="in the order in which they became ready"
+            "put c, put a, put b, put a, take, take, take",
+            "c@0 a@0 b@0",
+            id="in the order in which they became ready",
         ),
         pytest.param(
             "waiting, put a, wait 5, waiting, put b, take, done a, wait 1, waiting",
@@ -144,7 +152,11 @@ async def worker(
     for key in keys:
         queue.put(key)
     task = asyncio.create_task(
-        work(queue, handle, on_failure=lambda key, error, delay: told.append((key, str(error), delay)))
+        work(
+            queue,
+            handle,
+            on_failure=lambda key, error, delay: told.append((key, str(error), delay)),
+        )
     )
     yield queue
     task.cancel()
@@ -179,7 +191,10 @@ async def test_a_worker_tells_of_a_failure_and_goes_on_after_as_long_as_the_serv
         assert seen == ["a", "b", "a"]
         await asyncio.sleep(0.2)
     assert seen == ["a", "b", "a", "b"]
-    assert [(key, delay if delay > 1 else error) for key, error, delay in told] == [("a", "first"), ("b", 7)]
+    assert [(key, delay if delay > 1 else error) for key, error, delay in told] == [
+        ("a", "first"),
+        ("b", 7),
+    ]
 
 
 @in_no_time
@@ -197,7 +212,9 @@ async def test_however_many_keys_wait_everything_else_has_its_turn_between_two_o
         assert handled
 
 
-steps = st.lists(st.tuples(st.sampled_from(["put", "after", "pause"]), st.sampled_from("abc")), max_size=40)
+steps = st.lists(
+    st.tuples(st.sampled_from(["put", "after", "pause"]), st.sampled_from("abc")), max_size=40
+)
 
 
 @given(steps=steps, workers=st.integers(1, 3), seed=st.integers(0, 2**32))
@@ -235,7 +252,9 @@ async def scenario(steps: list[tuple[str, str]], workers: int, random: Random) -
         assert isinstance(error, RuntimeError), error
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(work(queue, handle, on_failure=no_mistake)) for _ in range(workers)]
+        tasks = [
+            group.create_task(work(queue, handle, on_failure=no_mistake)) for _ in range(workers)
+        ]
         for verb, key in steps:
             if verb == "pause":
                 await asyncio.sleep(0)

@@ -31,7 +31,12 @@ class Followed:
     def __init__(self, client: ApiWriter, *, every: float = 0.02) -> None:
         self.told: list[bool | None] = []
         self.cache: WatchCache[PodGroup] = WatchCache(
-            client, VOLCANO_POD_GROUPS, decode=read, on_change=lambda _old, _new: None, random=Random(1), namespace="n"
+            client,
+            VOLCANO_POD_GROUPS,
+            decode=read,
+            on_change=lambda _old, _new: None,
+            random=Random(1),
+            namespace="n",
         )
         self.served = WhileServed(
             client,
@@ -121,7 +126,9 @@ async def test_a_watch_that_fails_is_not_left_unseen(api: TinyApi, client: ApiWr
     def faulty(_old: PodGroup | None, _new: PodGroup | None) -> None:
         raise ZeroDivisionError
 
-    cache = WatchCache(client, VOLCANO_POD_GROUPS, decode=read, on_change=faulty, random=Random(1), namespace="n")
+    cache = WatchCache(
+        client, VOLCANO_POD_GROUPS, decode=read, on_change=faulty, random=Random(1), namespace="n"
+    )
     with pytest.raises(ZeroDivisionError):
         await asyncio.wait_for(WhileServed(client, VOLCANO_POD_GROUPS, cache).run(), PATIENCE)
 
@@ -129,7 +136,9 @@ async def test_a_watch_that_fails_is_not_left_unseen(api: TinyApi, client: ApiWr
 def of(client: ApiWriter, *namespaces: str) -> WatchCache[Item] | Watches[Item]:
     decode = msgspec.json.Decoder(Item).decode
     unheard = partial(WatchCache[Item], on_change=lambda _old, _new: None)
-    return watches(partial(unheard, client, PODS, decode=decode, random=Random(1), times=TIMES), namespaces)
+    return watches(
+        partial(unheard, client, PODS, decode=decode, random=Random(1), times=TIMES), namespaces
+    )
 
 
 def known(found: WatchCache[Item] | Watches[Item]) -> set[str]:
@@ -159,7 +168,9 @@ async def test_exactly_these_namespaces_are_seen(api: TinyApi, client: ApiWriter
         assert found.unreadable == 0
 
 
-async def test_it_is_synced_once_each_namespace_is(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
+async def test_it_is_synced_once_each_namespace_is(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
+) -> None:
     await api.create(PODS.path("a"), "train")
 
     def of_b(request: Request) -> bool:

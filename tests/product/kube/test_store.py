@@ -145,16 +145,26 @@ class Histories(RuleBasedStateMachine):
         assert not {one.metadata.uid for one in self.store.values()} & self.deleted_by_us
         for name, written in self.answered.items():
             seen = self.mirror.get(name)
-            deleted_later = any(gone and one.metadata.name == name for one, gone in self.events[written:])
-            assert deleted_later or (seen is not None and int(seen.metadata.resource_version) >= written)
+            deleted_later = any(
+                gone and one.metadata.name == name for one, gone in self.events[written:]
+            )
+            assert deleted_later or (
+                seen is not None and int(seen.metadata.resource_version) >= written
+            )
 
     @invariant()
     def is_at_least_as_new_as_the_stream(self) -> None:
         for name, one in self.snapshots[self.heard].items():
             seen = self.mirror.get(name)
             if seen is None:
-                later = [event for event in self.events[self.heard :] if event[0].metadata.uid == one.metadata.uid]
-                assert any(deleted for _, deleted in later), "absent though it is there for all we may know"
+                later = [
+                    event
+                    for event in self.events[self.heard :]
+                    if event[0].metadata.uid == one.metadata.uid
+                ]
+                assert any(deleted for _, deleted in later), (
+                    "absent though it is there for all we may know"
+                )
             else:
                 assert int(seen.metadata.resource_version) >= int(one.metadata.resource_version)
 
@@ -191,7 +201,9 @@ def test_a_forgotten_object_stays_away_until_its_deletion_is_seen() -> None:
     assert not store._forgotten, "nothing is remembered of what was seen to go"
 
 
-def test_a_list_begun_before_forgetting_does_not_bring_an_object_back_but_one_begun_after_does() -> None:
+def test_a_list_begun_before_forgetting_does_not_bring_an_object_back_but_one_begun_after_does() -> (
+    None
+):
     store: Store[Item] = Store(lambda _old, _new: None)
     store.put(item("a", 5))
     listing = store.begin_list()

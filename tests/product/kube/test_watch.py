@@ -13,7 +13,17 @@ from mpijob_elastic.kube import meta
 from mpijob_elastic.kube.queue import Backoff
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import DEEP, TinyApi
-from tests.faults.faults import Answer, EventError, Fault, Freeze, LoseEvents, Request, StaleAnswers, lists, watches
+from tests.faults.faults import (
+    Answer,
+    EventError,
+    Fault,
+    Freeze,
+    LoseEvents,
+    Request,
+    StaleAnswers,
+    lists,
+    watches,
+)
 from tests.faults.proxy import FaultProxy
 from tests.faults.waiting import eventually
 from tests.product.kube.watched import PATH, RETRY, TIMES, Item, fill, watching
@@ -50,7 +60,9 @@ async def test_the_first_list_is_read_page_by_page_and_then_the_watch_is_followe
         assert int(proxy.requests[-1].query["resourceVersion"]) >= reached
 
 
-@pytest.mark.parametrize("fault", [EventError(status=410, reason="Expired"), Answer(status=410), Answer(status=400)])
+@pytest.mark.parametrize(
+    "fault", [EventError(status=410, reason="Expired"), Answer(status=410), Answer(status=400)]
+)
 async def test_a_version_that_is_too_old_makes_it_list_and_tell_of_what_is_gone(
     api: TinyApi, proxy: FaultProxy, client: ApiWriter, fault: Fault
 ) -> None:
@@ -58,7 +70,9 @@ async def test_a_version_that_is_too_old_makes_it_list_and_tell_of_what_is_gone(
     async with watching(client) as watched:
         freeze = Freeze()
         with proxy.inject(freeze, on=lists):
-            with proxy.inject(LoseEvents(chosen=lambda line: line["type"] == "DELETED"), on=watches):
+            with proxy.inject(
+                LoseEvents(chosen=lambda line: line["type"] == "DELETED"), on=watches
+            ):
                 await api.delete(PATH, "a")
                 await api.update(PATH, "b", value=1)
                 await eventually(lambda: watched.last[1] and watched.last[1].value == 1)
@@ -84,7 +98,9 @@ async def test_retry_after_is_obeyed(
     assert second - first >= 1
 
 
-async def test_an_outage_is_asked_about_less_and_less_often(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
+async def test_an_outage_is_asked_about_less_and_less_often(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
+) -> None:
     never_healthy = replace(TIMES, healthy=3600)
     async with watching(client, never_healthy) as watched:
         with proxy.inject(Answer(status=503), on=watches):
@@ -100,7 +116,9 @@ async def test_an_outage_is_asked_about_less_and_less_often(api: TinyApi, proxy:
         assert proxy.count(lists) == 1
 
 
-async def test_a_healthy_stream_ends_the_backoff(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
+async def test_a_healthy_stream_ends_the_backoff(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
+) -> None:
     patient = replace(TIMES, retry=Backoff(first=3600, longest=3600))
     async with watching(client, patient):
         await eventually(lambda: proxy.count(watches) == 1)
@@ -109,7 +127,9 @@ async def test_a_healthy_stream_ends_the_backoff(api: TinyApi, proxy: FaultProxy
         await eventually(lambda: proxy.count(watches) == 2)
 
 
-async def test_a_silent_connection_is_given_up(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
+async def test_a_silent_connection_is_given_up(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
+) -> None:
     async with watching(client, replace(TIMES, silence=0.5)) as watched:
         await eventually(lambda: proxy.count(watches) == 1)
         with proxy.inject(Freeze(), on=lambda request: request.number <= 2):
@@ -138,7 +158,15 @@ async def test_a_watch_that_ends_at_once_again_and_again_makes_it_list(
             await fill(api, "a")
             await eventually(lambda: watched.agrees_with(api))
             await eventually(lambda: proxy.count(watches) == 5)
-    assert [lists(request) for request in proxy.requests] == [True, False, False, False, True, False, False]
+    assert [lists(request) for request in proxy.requests] == [
+        True,
+        False,
+        False,
+        False,
+        True,
+        False,
+        False,
+    ]
 
 
 async def test_a_list_from_a_server_that_lags_behind_is_refused(

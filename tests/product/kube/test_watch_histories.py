@@ -15,13 +15,27 @@ from mpijob_elastic.kube.watch import WatchCache, WatchTimes
 from tests.doubles.api import TinyApi
 from tests.examples import share
 from tests.faults import faults
-from tests.faults.faults import Answer, EventError, Fault, Freeze, Request, everything, lists, watches
+from tests.faults.faults import (
+    Answer,
+    EventError,
+    Fault,
+    Freeze,
+    Request,
+    everything,
+    lists,
+    watches,
+)
 from tests.faults.proxy import FaultProxy
 from tests.faults.waiting import eventually
 from tests.product.kube.watched import PATH, Item, Watched, running, state
 
 TIMES = WatchTimes(
-    silence=0.15, opening=0.15, healthy=0.1, list_timeout=0.15, retry=Backoff(first=0.002, longest=0.01), page=2
+    silence=0.15,
+    opening=0.15,
+    healthy=0.1,
+    list_timeout=0.15,
+    retry=Backoff(first=0.002, longest=0.01),
+    page=2,
 )
 
 FAULTS: dict[str, tuple[Callable[[], Fault], Callable[[Request], bool]]] = {
@@ -39,9 +53,15 @@ FAULTS: dict[str, tuple[Callable[[], Fault], Callable[[Request], bool]]] = {
 
 # A verb, what it is done to, and how many requests a fault strikes.
 steps = st.one_of(
-    st.tuples(st.sampled_from(["write", "our write", "delete", "our delete"]), st.sampled_from("abc"), st.just(0)),
+    st.tuples(
+        st.sampled_from(["write", "our write", "delete", "our delete"]),
+        st.sampled_from("abc"),
+        st.just(0),
+    ),
     st.tuples(st.just("break"), st.sampled_from(sorted(FAULTS)), st.integers(1, 3)),
-    st.tuples(st.sampled_from(["end streams", "cut", "compact", "heal", "pause"]), st.just(""), st.just(0)),
+    st.tuples(
+        st.sampled_from(["end streams", "cut", "compact", "heal", "pause"]), st.just(""), st.just(0)
+    ),
 )
 
 
@@ -85,7 +105,9 @@ class World:
     async def change(self, verb: str, name: str) -> None:
         there = f"{PATH}/{name}" in self.api.objects
         if verb in {"write", "our write"}:
-            item = await (self.api.update(PATH, name, value=1) if there else self.api.create(PATH, name))
+            item = await (
+                self.api.update(PATH, name, value=1) if there else self.api.create(PATH, name)
+            )
             if verb == "our write":
                 self.cache.store.written(msgspec.convert(item, Item))
         elif there:
@@ -109,7 +131,9 @@ async def live(history: Iterable[tuple[str, str, int]], seed: int) -> None:
         assert one is not None
         assert told.pop(one.metadata.name, None) == old
         if new is not None:
-            assert old is None or int(old.metadata.resource_version) < int(new.metadata.resource_version)
+            assert old is None or int(old.metadata.resource_version) < int(
+                new.metadata.resource_version
+            )
             told[new.metadata.name] = new
 
     async with (
@@ -124,6 +148,8 @@ async def live(history: Iterable[tuple[str, str, int]], seed: int) -> None:
             for step in history:
                 await world.step(*step)
             await world.heal()
-            await eventually(lambda: task.done() or (watched.cache.synced.is_set() and watched.agrees_with(api)))
+            await eventually(
+                lambda: task.done() or (watched.cache.synced.is_set() and watched.agrees_with(api))
+            )
             assert not task.done(), task.exception()
         assert state(told.values()) == state(watched.cache.store.values())

@@ -10,7 +10,8 @@ OBJECT = b'{"metadata":{"name":"a","resourceVersion":"7"}}'
 
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"])
 @pytest.mark.parametrize(
-    "form", [b'{"type":"%s","object":%s}', b'{"type":"%s","object":%s}\r', b'{"type": "%s", "object": %s}']
+    "form",
+    [b'{"type":"%s","object":%s}', b'{"type":"%s","object":%s}\r', b'{"type": "%s", "object": %s}'],
 )
 def test_an_envelope_is_read_in_any_form(kind: str, form: bytes) -> None:
     line = wire.read_line(form % (kind.encode(), OBJECT))
@@ -20,18 +21,31 @@ def test_an_envelope_is_read_in_any_form(kind: str, form: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"{}", b"no JSON", b'{"type":"MODIFIED","object":{"metadata"}', b'{"type":"ADDED","object":}']
+    "text",
+    [
+        b"",
+        b"{}",
+        b"no JSON",
+        b'{"type":"MODIFIED","object":{"metadata"}',
+        b'{"type":"ADDED","object":}',
+    ],
 )
 def test_what_is_no_line_is_refused_before_anything_is_made_of_it(text: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         wire.read_stub(wire.read_line(text).object)
 
 
-DEEP = b'{"metadata":{"name":"deep\\"]}","uid":"u","managedFields":' + b"[" * 9_000 + b"]" * 9_000 + b'},"spec":{}}'
+DEEP = (
+    b'{"metadata":{"name":"deep\\"]}","uid":"u","managedFields":'
+    + b"[" * 9_000
+    + b"]" * 9_000
+    + b'},"spec":{}}'
+)
 
 
 @pytest.mark.parametrize(
-    "page", [b'{"metadata":{"continue":"x"},"items":[%s]}', b'{"items":[%s],"metadata":{"continue":"x"}}']
+    "page",
+    [b'{"metadata":{"continue":"x"},"items":[%s]}', b'{"items":[%s],"metadata":{"continue":"x"}}'],
 )
 async def test_a_page_with_a_deep_object_gives_its_items(page: bytes) -> None:
     found = await wire.read_page(page % b",".join([OBJECT, DEEP, OBJECT]))
@@ -50,7 +64,8 @@ async def test_a_page_with_a_deep_object_gives_its_items(page: bytes) -> None:
             id="without what follows it",
         ),
         pytest.param(
-            b'{"a\\"metadata":{"name":"b"},"b,":{},"metadata":{"name":"a","x":[[]]},"spec":' + b"[" * 20_000,
+            b'{"a\\"metadata":{"name":"b"},"b,":{},"metadata":{"name":"a","x":[[]]},"spec":'
+            + b"[" * 20_000,
             ("a", ""),
             id="not from a field of a similar name",
         ),

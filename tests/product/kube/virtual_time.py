@@ -1,6 +1,7 @@
 """An event loop whose clock jumps to the next timer, so that minutes of waiting pass at once and in a fixed order.
 
-Only for code that waits on timers and on other coroutines; there is nothing in it that reads sockets.
+Only for code that waits on timers and on other coroutines; there is nothing in it that reads
+sockets.
 """
 
 import asyncio

@@ -43,7 +43,12 @@ class Watched:
     """A cache and every change that it told."""
 
     def __init__(
-        self, client: ApiWriter, times: WatchTimes = TIMES, *, seed: int = 1, on_change: Change | None = None
+        self,
+        client: ApiWriter,
+        times: WatchTimes = TIMES,
+        *,
+        seed: int = 1,
+        on_change: Change | None = None,
     ) -> None:
         self.changes: list[tuple[Item | None, Item | None]] = []
         self.cache: WatchCache[Item] = WatchCache(
@@ -57,7 +62,9 @@ class Watched:
         )
 
     def agrees_with(self, api: TinyApi) -> bool:
-        return state(self.cache.store.values()) == state(msgspec.convert(one, Item) for one in api.objects.values())
+        return state(self.cache.store.values()) == state(
+            msgspec.convert(one, Item) for one in api.objects.values()
+        )
 
     @property
     def last(self) -> tuple[Item | None, Item | None]:

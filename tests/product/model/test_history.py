@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic.model import history
-from mpijob_elastic.model.history import LARGEST, LONGEST_MANAGER, LONGEST_NOTE, MOST, Change, entries, merged, short
+from mpijob_elastic.model.history import (
+    LARGEST,
+    LONGEST_MANAGER,
+    LONGEST_NOTE,
+    MOST,
+    Change,
+    entries,
+    merged,
+    short,
+)
 
 TEXTS = st.text(max_size=200) | st.text(alphabet='"\\\u2028\x00é€', max_size=200)
 CHANGES = st.lists(
@@ -23,15 +32,21 @@ CHANGES = st.lists(
     ),
     max_size=3,
 )
-GARBAGE = st.text(max_size=50) | st.sampled_from(["[]", "null", "[[" * 1000, '[{"at":1}]', '{"at":1}', "[1]"])
+GARBAGE = st.text(max_size=50) | st.sampled_from(
+    ["[]", "null", "[[" * 1000, '[{"at":1}]', '{"at":1}', "[1]"]
+)
 
 
 def change(at: float, *, after: int = 3, **facts: object) -> Change:
-    return msgspec.structs.replace(Change(at=at, cause="user", by="kubectl", before=2, after=after), **facts)
+    return msgspec.structs.replace(
+        Change(at=at, cause="user", by="kubectl", before=2, after=after), **facts
+    )
 
 
 @given(st.lists(CHANGES, max_size=60), GARBAGE)
-def test_whatever_is_written_keeps_the_latest_within_both_bounds(writes: list[list[Change]], before: str) -> None:
+def test_whatever_is_written_keeps_the_latest_within_both_bounds(
+    writes: list[list[Change]], before: str
+) -> None:
     text = before
     for changes in writes:
         text = merged(text, changes)
@@ -58,7 +73,10 @@ def test_a_second_write_completes_a_change_in_its_place() -> None:
 def test_the_latest_fifty_stay_and_fewer_where_they_are_long() -> None:
     text = merged("", [change(float(at)) for at in range(60)])
     assert [one.at for one in entries(text)] == [float(at) for at in range(10, 60)]
-    text = merged("", [change(float(at), note="n" * LONGEST_NOTE, by="b" * LONGEST_MANAGER) for at in range(60)])
+    text = merged(
+        "",
+        [change(float(at), note="n" * LONGEST_NOTE, by="b" * LONGEST_MANAGER) for at in range(60)],
+    )
     assert 25 < len(entries(text)) < MOST
     assert entries(text)[-1].at == 59.0
 
@@ -66,5 +84,8 @@ def test_the_latest_fifty_stay_and_fewer_where_they_are_long() -> None:
 def test_what_the_mpijob_says_is_added_once() -> None:
     text = merged("", [change(1.0, listed=5.0)])
     assert entries(text, change(1.0)) == [change(1.0, listed=5.0)]
-    assert entries(text, change(2.0, after=4), None) == [change(1.0, listed=5.0), change(2.0, after=4)]
+    assert entries(text, change(2.0, after=4), None) == [
+        change(1.0, listed=5.0),
+        change(2.0, after=4),
+    ]
     assert history.read_change("{") is None

@@ -21,8 +21,12 @@ LINE = f"horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script {SCRIPT}
 
 
 WORDS_OF_IT = LINE.split()
-WITH_EQUALS = f"horovodrun --num-proc=2 --min-num-proc=1 --max-num-proc=4 --host-discovery-script={SCRIPT} x"
-CONTINUED = f"# horovodrun -np 9\nexport A=1\nA=b {LINE.replace('--max', chr(92) + chr(10) + '--max')}"
+WITH_EQUALS = (
+    f"horovodrun --num-proc=2 --min-num-proc=1 --max-num-proc=4 --host-discovery-script={SCRIPT} x"
+)
+CONTINUED = (
+    f"# horovodrun -np 9\nexport A=1\nA=b {LINE.replace('--max', chr(92) + chr(10) + '--max')}"
+)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +53,10 @@ OTHERS = "--slots-per-host 4 --blacklist-cooldown-range 60 300 --reset-limit 9 -
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (f"{OTHERS} python x", {"np": 8, "reset_limit": 9, "cooldown": (60, 300), "gloo_timeout": 15}),
+        (
+            f"{OTHERS} python x",
+            {"np": 8, "reset_limit": 9, "cooldown": (60, 300), "gloo_timeout": 15},
+        ),
         # What is only known when it runs is unread.
         ("-np $N --min-np 2 python x", {"min_np": 2, "unread": True}),
         ("--max-np=$(MAX) -np 2 python x", {"np": 2, "unread": True}),
@@ -60,8 +67,12 @@ OTHERS = "--slots-per-host 4 --blacklist-cooldown-range 60 300 --reset-limit 9 -
         ("-np 2 python x --lr $LR", {"np": 2}),
     ],
 )
-def test_the_other_options_and_what_is_only_known_later(options: str, expected: dict[str, Any]) -> None:
-    assert horovodrun.parse(["horovodrun", *options.split()]) == Launch(program="horovodrun", **expected)
+def test_the_other_options_and_what_is_only_known_later(
+    options: str, expected: dict[str, Any]
+) -> None:
+    assert horovodrun.parse(["horovodrun", *options.split()]) == Launch(
+        program="horovodrun", **expected
+    )
 
 
 @pytest.mark.parametrize("program", ["/opt/openmpi/bin/mpirun", "mpiexec"])
@@ -103,21 +114,33 @@ def test_a_script_is_split_as_a_shell_does(script: str) -> None:
 
 
 def test_quotations_are_taken_off() -> None:
-    found = horovodrun.parse(["sh", "-c", """horovodrun --host-discovery-script "/a \\"b\\" 'c'"'/d'\\ e -np 2"""])
+    found = horovodrun.parse(
+        ["sh", "-c", """horovodrun --host-discovery-script "/a \\"b\\" 'c'"'/d'\\ e -np 2"""]
+    )
     assert found == Launch(program="horovodrun", np=2, discovery_script="/a \"b\" 'c'/d e")
 
 
 def test_only_the_first_thousand_words_are_read() -> None:
-    assert horovodrun.parse(["horovodrun", *["-v"] * 500, "-np", "2"]) == Launch(program="horovodrun", np=2)
-    assert horovodrun.parse(["horovodrun", *["-v"] * 500_000, "-np", "2"]) == Launch(program="horovodrun")
+    assert horovodrun.parse(["horovodrun", *["-v"] * 500, "-np", "2"]) == Launch(
+        program="horovodrun", np=2
+    )
+    assert horovodrun.parse(["horovodrun", *["-v"] * 500_000, "-np", "2"]) == Launch(
+        program="horovodrun"
+    )
 
 
-@pytest.mark.parametrize(("facts", "least"), [({}, 4), ({"min_np": 2}, 2), ({"unread": True}, None)])
-def test_training_waits_below_np_unless_told_otherwise(facts: dict[str, Any], least: int | None) -> None:
+@pytest.mark.parametrize(
+    ("facts", "least"), [({}, 4), ({"min_np": 2}, 2), ({"unread": True}, None)]
+)
+def test_training_waits_below_np_unless_told_otherwise(
+    facts: dict[str, Any], least: int | None
+) -> None:
     assert Launch(program="horovodrun", np=4, **facts).effective_min_np == least
 
 
-WORDS = st.sampled_from([*"'\";\n#2(", "sh", "-c", "horovodrun", "-np", "--min-np=", "$A", "a\\", "9" * 20])
+WORDS = st.sampled_from(
+    [*"'\";\n#2(", "sh", "-c", "horovodrun", "-np", "--min-np=", "$A", "a\\", "9" * 20]
+)
 
 
 @given(st.lists(WORDS | st.text(max_size=12), max_size=12))
@@ -127,9 +150,13 @@ def test_nothing_makes_it_fail(words: list[str]) -> None:
         assert found is None or found.program == "horovodrun" or found.program in horovodrun.MPIRUN
 
 
-OPERATORS = '#!/bin/sh\nset -x\nPOD_NAME=$1\nshift\n/opt/kube/kubectl exec ${POD_NAME} -- /bin/sh -c "$*"'
+OPERATORS = (
+    '#!/bin/sh\nset -x\nPOD_NAME=$1\nshift\n/opt/kube/kubectl exec ${POD_NAME} -- /bin/sh -c "$*"'
+)
 WITH_MAIN = OPERATORS.replace("${POD_NAME} --", "${POD_NAME} --container main-1 --")
-SHELLS = [shell for shell in ("/bin/sh", "/bin/dash", "/bin/bash", "/bin/busybox") if Path(shell).exists()]
+SHELLS = [
+    shell for shell in ("/bin/sh", "/bin/dash", "/bin/bash", "/bin/busybox") if Path(shell).exists()
+]
 
 
 WRITTEN = [
@@ -185,12 +212,24 @@ def test_every_host_name_leads_to_its_pod(job: str, program: str, tmp_path: Path
         pod = names.worker(job, index)
         host = names.host(pod, incarnation)
         called = reached(edited, host, "echo", "a b", "$HOME", program=program, tmp_path=tmp_path)
-        assert called == ["exec", pod, "--container", "main-1", "--", "/bin/sh", "-c", "echo a b $HOME"]
+        assert called == [
+            "exec",
+            pod,
+            "--container",
+            "main-1",
+            "--",
+            "/bin/sh",
+            "-c",
+            "echo a b $HOME",
+        ]
         assert names.pod_of(host) == pod
 
 
 def test_without_the_edit_a_numbered_name_would_reach_nobody(tmp_path: Path) -> None:
-    assert reached(OPERATORS, "j-worker-1.r1", "true", program="/bin/sh", tmp_path=tmp_path)[1] == "j-worker-1.r1"
+    assert (
+        reached(OPERATORS, "j-worker-1.r1", "true", program="/bin/sh", tmp_path=tmp_path)[1]
+        == "j-worker-1.r1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -201,7 +240,11 @@ def test_without_the_edit_a_numbered_name_would_reach_nobody(tmp_path: Path) -> 
         # Scripts that a user changed.
         (OPERATORS.replace("${POD_NAME}", "-c gpu-0 ${POD_NAME}"), "gpu-0"),
         (OPERATORS.replace("${POD_NAME}", "${POD_NAME} --container=main"), "main"),
-        (OPERATORS.replace("${POD_NAME}", "-c a ${POD_NAME}") + "\n/opt/kube/kubectl exec -c a x -- true", "a"),
+        (
+            OPERATORS.replace("${POD_NAME}", "-c a ${POD_NAME}")
+            + "\n/opt/kube/kubectl exec -c a x -- true",
+            "a",
+        ),
     ],
 )
 def test_the_container_that_it_names(script: str, container: str) -> None:
@@ -217,7 +260,8 @@ def test_the_container_that_it_names(script: str, container: str) -> None:
         OPERATORS.replace('"$*"', "echo"),
         OPERATORS.replace("${POD_NAME}", "$OPTIONS ${POD_NAME}"),
         f"# kubectl exec x -c side\n{OPERATORS}",
-        OPERATORS.replace("${POD_NAME}", "-c a ${POD_NAME}") + "\n/opt/kube/kubectl exec -c b x -- true",
+        OPERATORS.replace("${POD_NAME}", "-c a ${POD_NAME}")
+        + "\n/opt/kube/kubectl exec -c b x -- true",
         WITH_MAIN + "\n" + "#" * LONGEST_KUBEXEC,
     ],
 )

@@ -22,7 +22,9 @@ from tests.builders import but, config, failed, job, launcher, pending, pods, wo
         (LauncherPhase.FINISHED, False, False),
     ],
 )
-def test_when_the_driver_runs_or_may_run(phase: LauncherPhase | None, running: bool, may_run: bool) -> None:
+def test_when_the_driver_runs_or_may_run(
+    phase: LauncherPhase | None, running: bool, may_run: bool
+) -> None:
     view = job(launcher=launcher(phase) if phase else None)
     assert (view.driver_running, view.driver_may_run) == (running, may_run)
 
@@ -72,7 +74,12 @@ STARTED, WAITING, FINISHED = LauncherPhase.STARTED, LauncherPhase.WAITING, Launc
     ],
 )
 def test_the_launcher_decides_once_its_driver_has_started(
-    asked: bool, policy: Policy, phase: LauncherPhase | None, mounts: bool, elastic: bool, blind: bool
+    asked: bool,
+    policy: Policy,
+    phase: LauncherPhase | None,
+    mounts: bool,
+    elastic: bool,
+    blind: bool,
 ) -> None:
     pod = launcher(phase, mounts_discovery=mounts, names_discovery=False) if phase else None
     view = job(spec_elastic=asked, policy=policy, launcher=pod)
@@ -116,7 +123,19 @@ ONE_LINE = ("a:1\x0cecho b:1", "a:1\u2028echo b:1")
 
 
 @pytest.mark.parametrize(
-    "host", [*REPEATED, *ONE_LINE, "a:1 ", "a", "a:0", "a:01", "A:1", "-n:1", "a:" + "9" * 5000, "a" * 254 + ":1"]
+    "host",
+    [
+        *REPEATED,
+        *ONE_LINE,
+        "a:1 ",
+        "a",
+        "a:0",
+        "a:01",
+        "A:1",
+        "-n:1",
+        "a:" + "9" * 5000,
+        "a" * 254 + ":1",
+    ],
 )
 def test_a_script_with_any_other_line_is_not_ours(host: str) -> None:
     assert parse_script(f"#!/bin/sh\necho {host}\n") is None

@@ -17,7 +17,9 @@ from mpijob_elastic.model.wire import is_news
 
 def job(**parts: Any) -> job_facts.JobFacts:
     """The facts of a job with these parts."""
-    return capabilities.read(msgspec.json.encode({"metadata": {"name": "j", "namespace": "n"}, **parts}))
+    return capabilities.read(
+        msgspec.json.encode({"metadata": {"name": "j", "namespace": "n"}, **parts})
+    )
 
 
 def annotated(annotations: dict[str, str], **parts: Any) -> job_facts.JobFacts:
@@ -26,7 +28,10 @@ def annotated(annotations: dict[str, str], **parts: Any) -> job_facts.JobFacts:
 
 def launched(*containers: object, slots: int = 1, workers: Any = None) -> job_facts.JobFacts:
     """A job whose launcher has these containers."""
-    replicas = {"Launcher": {"template": {"spec": {"containers": [*containers]}}}, "Worker": workers}
+    replicas = {
+        "Launcher": {"template": {"spec": {"containers": [*containers]}}},
+        "Worker": workers,
+    }
     return job(spec={"slotsPerWorker": slots, "mpiReplicaSpecs": replicas})
 
 
@@ -47,16 +52,28 @@ SUCCEEDED, FAILED = ("Succeeded", "True", "MPIJobSucceeded"), ("Failed", "True",
     ],
 )
 def test_when_a_job_is_over(
-    condition: tuple[str, str, str], completed: float | None, finished: bool, succeeded_at: object, ended_at: object
+    condition: tuple[str, str, str],
+    completed: float | None,
+    finished: bool,
+    succeeded_at: object,
+    ended_at: object,
 ) -> None:
     said = dict(zip(("type", "status", "reason"), condition, strict=True))
     time = {"completionTime": "1970-01-01T00:00:09Z"} if completed else {}
     found = job(status={"conditions": [said], **time})
-    assert (found.finished, found.succeeded_at, found.ended_at) == (finished, succeeded_at, ended_at)
+    assert (found.finished, found.succeeded_at, found.ended_at) == (
+        finished,
+        succeeded_at,
+        ended_at,
+    )
 
 
-@pytest.mark.parametrize(("value", "gates"), [(MULTIKUEUE, (names.GATE_QUEUED,)), ("x", ()), (1, ()), (None, ())])
-def test_pods_of_a_job_that_another_cluster_runs_wait(value: object, gates: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("value", "gates"), [(MULTIKUEUE, (names.GATE_QUEUED,)), ("x", ()), (1, ()), (None, ())]
+)
+def test_pods_of_a_job_that_another_cluster_runs_wait(
+    value: object, gates: tuple[str, ...]
+) -> None:
     assert job(spec={"managedBy": value}).gates == gates
 
 
@@ -76,7 +93,9 @@ def test_a_copy_of_multikueue_names_its_workload() -> None:
         ({RUN_POLICY: "true"}, {"runPolicy": {"suspend": None}}, ""),
     ],
 )
-def test_what_suspends_an_elastic_job(annotations: dict[str, str], spec: dict[str, Any], by: str) -> None:
+def test_what_suspends_an_elastic_job(
+    annotations: dict[str, str], spec: dict[str, Any], by: str
+) -> None:
     for enabled in ("true", "false"):
         found = annotated({**annotations, names.ENABLED: enabled}, spec=spec)
         assert found.suspended is (by != "" and enabled == "true")
@@ -138,7 +157,12 @@ PLAIN = ["horovodrun", "-np", "2", "python"]
 def says(value: str | None) -> dict[str, object]:
     """A container's environment with the timeout, after a variable that comes from elsewhere."""
     elsewhere = {"name": "OTHER", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
-    return {"env": [elsewhere, *([{"name": "HOROVOD_GLOO_TIMEOUT_SECONDS", "value": value}] if value else [])]}
+    return {
+        "env": [
+            elsewhere,
+            *([{"name": "HOROVOD_GLOO_TIMEOUT_SECONDS", "value": value}] if value else []),
+        ]
+    }
 
 
 @pytest.mark.parametrize(
@@ -154,7 +178,9 @@ def says(value: str | None) -> dict[str, object]:
         (["/train.sh"], "20", None, 20),
     ],
 )
-def test_when_gloo_gives_up_a_peer(command: list[str], launcher: str | None, worker: str | None, timeout: int) -> None:
+def test_when_gloo_gives_up_a_peer(
+    command: list[str], launcher: str | None, worker: str | None, timeout: int
+) -> None:
     workers = {"template": {"spec": {"containers": [says(worker)]}}}
     assert launched({"command": command, **says(launcher)}, workers=workers).gloo_timeout == timeout
 
@@ -162,7 +188,11 @@ def test_when_gloo_gives_up_a_peer(command: list[str], launcher: str | None, wor
 def at_version(version: str, *, active: int = 0, replicas: int = 3) -> job_facts.JobFacts:
     status = {"replicaStatuses": {"Worker": {"active": active, "selector": "s"}}}
     spec = {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}
-    return job(metadata={"name": "j", "namespace": "n", "resourceVersion": version}, spec=spec, status=status)
+    return job(
+        metadata={"name": "j", "namespace": "n", "resourceVersion": version},
+        spec=spec,
+        status=status,
+    )
 
 
 def test_a_status_that_only_counts_pods_is_no_news() -> None:
@@ -185,8 +215,21 @@ NO_CONDITION = dict.fromkeys(("type", "status", "reason"))
         ({"spec": NO_SPEC, "status": NO_STATUS}, {}),
         ({"status": {"replicaStatuses": {"Worker": None}}}, {}),
         ({"spec": {"mpiReplicaSpecs": {"Launcher": None, "Worker": None}}}, {}),
-        ({"spec": {"mpiReplicaSpecs": {"Launcher": {"template": None}, "Worker": {"replicas": None}}}}, BARE),
-        ({"spec": {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": None}}, "Worker": {}}}}, BARE),
+        (
+            {
+                "spec": {
+                    "mpiReplicaSpecs": {
+                        "Launcher": {"template": None},
+                        "Worker": {"replicas": None},
+                    }
+                }
+            },
+            BARE,
+        ),
+        (
+            {"spec": {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": None}}, "Worker": {}}}},
+            BARE,
+        ),
     ],
 )
 def test_null_is_as_good_as_nothing(raw: dict[str, Any], like: dict[str, Any]) -> None:
@@ -212,7 +255,10 @@ def test_a_launcher_of_nulls_starts_nothing(containers: tuple[Any, ...]) -> None
 
 def test_ranks_are_started_by_the_first_container_but_any_may_read_the_host_list() -> None:
     """[operator] Only the first container of a launcher gets kubectl and the hostfile."""
-    first, other = ["horovodrun", "-np", "2", "train"], ["horovodrun", "-np", "8", "--host-discovery-script", "x", "y"]
+    first, other = (
+        ["horovodrun", "-np", "2", "train"],
+        ["horovodrun", "-np", "8", "--host-discovery-script", "x", "y"],
+    )
     facts = launched({"command": first}, {"command": other})
     assert (facts.np_workers, facts.elastic) == (2, True)
     assert launched({"command": ["proxy"]}, {"command": other}).np_workers == 0
@@ -243,4 +289,6 @@ def test_a_job_is_elastic_where_it_says_so_or_its_launcher_discovers_hosts(
     annotations: dict[str, str], texts: list[str], elastic: bool
 ) -> None:
     launcher = {"template": {"spec": {"containers": [{"command": texts}]}}}
-    assert annotated(annotations, spec={"mpiReplicaSpecs": {"Launcher": launcher}}).elastic is elastic
+    assert (
+        annotated(annotations, spec={"mpiReplicaSpecs": {"Launcher": launcher}}).elastic is elastic
+    )

@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic.model.bounds import LARGEST_MEMORY, MOST_INT32, MOST_WORKERS
-from mpijob_elastic.model.memory import COMPRESSED, PLAIN, Host, Left, Memory, Scale, Tries, parse_memory, render_memory
+from mpijob_elastic.model.memory import (
+    COMPRESSED,
+    PLAIN,
+    Host,
+    Left,
+    Memory,
+    Scale,
+    Tries,
+    parse_memory,
+    render_memory,
+)
 from tests.examples import share
 
 TIMES = st.floats(0.0, 1e10)
@@ -42,7 +52,9 @@ def test_what_is_written_is_read_back_and_the_same_memory_gives_the_same_text(ke
 
 
 def test_what_somebody_else_remembers_is_kept_as_it_is() -> None:
-    assert parse_memory('{"added_at": 1.0, "colour": ["red"]}') == Memory(added_at=1.0, own={"colour": b'["red"]'})
+    assert parse_memory('{"added_at": 1.0, "colour": ["red"]}') == Memory(
+        added_at=1.0, own={"colour": b'["red"]'}
+    )
     assert render_memory(Memory()) == "{}"
     small = Memory(left={"j-worker-1": Left(pod="u", at=1.0)})
     assert json.loads(render_memory(small)) == {"left": {"j-worker-1": {"pod": "u", "at": 1.0}}}
@@ -52,7 +64,10 @@ def test_what_somebody_else_remembers_is_kept_as_it_is() -> None:
     "text",
     [
         *(None, "", "null", "[]", "{", '{"left": []}', "\ud800"),
-        *(f'{{"added_at": {value}}}' for value in ('"now"', "null", "NaN", "Infinity", "1e999", "1e300", "-1")),
+        *(
+            f'{{"added_at": {value}}}'
+            for value in ('"now"', "null", "NaN", "Infinity", "1e999", "1e300", "-1")
+        ),
         '{"left": {"j-worker-0": {"at": 1}}}',
         '{"left": {"j-worker-0": {"pod": "u", "at": -1e300}}}',
         '{"scale": {"before": -1, "after": 1, "at": 1}}',
@@ -70,7 +85,10 @@ def test_hostile_text_is_no_memory(text: str | None) -> None:
     assert parse_memory(text) is None
 
 
-@given(st.text() | st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists).map(json.dumps))
+@given(
+    st.text()
+    | st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists).map(json.dumps)
+)
 def test_any_text_is_read_without_an_error(text: str) -> None:
     parse_memory(text)
 
@@ -80,7 +98,8 @@ WANTED = 240 * 1024
 # A pod's name is a label's value too: 63 characters.
 JOB = "j" * (63 - len("-worker-9999"))
 MOST = 10_000
-# Lists follow one another after 3 s at the earliest, and pods that are gone are forgotten after 600 s.
+# Lists follow one another after 3 s at the earliest, and pods that are gone are forgotten after 600
+# s.
 MOST_TIMES = 200
 DAY = 86_400.0
 SEEDS = st.integers(0, 2**32)
@@ -93,7 +112,11 @@ def everybody_left(seed: int, *, waves: int) -> Memory:
     known = [round(time + 60 * random.random(), 3) for time in times]
     left, hosts = {}, {}
     for index in range(MOST):
-        wave, name, uid = random.randrange(waves), f"{JOB}-worker-{index}", f"{random.getrandbits(32):08x}"
+        wave, name, uid = (
+            random.randrange(waves),
+            f"{JOB}-worker-{index}",
+            f"{random.getrandbits(32):08x}",
+        )
         left[name] = Left(pod=uid, at=times[wave], known_at=known[wave])
         if index < 2000:
             hosts[name] = Host(pod=f"{random.getrandbits(32):08x}", incarnation=random.randrange(5))
@@ -123,7 +146,9 @@ def compressed(plain: bytes) -> str:
 
 def test_the_hostile_texts_are_wrong_in_one_place_only() -> None:
     assert parse_memory(compressed(b'{"added_at": 1.0}')) == Memory(added_at=1.0)
-    assert parse_memory(compressed(b'{"added_at": 1.0}'.ljust(LARGEST_MEMORY))) == Memory(added_at=1.0)
+    assert parse_memory(compressed(b'{"added_at": 1.0}'.ljust(LARGEST_MEMORY))) == Memory(
+        added_at=1.0
+    )
 
 
 @pytest.mark.parametrize(

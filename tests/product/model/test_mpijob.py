@@ -39,22 +39,34 @@ def test_slots_and_clean_pod_policy_have_the_operators_defaults() -> None:
 
 
 def test_the_launchers_texts_are_commands_arguments_and_environment_values() -> None:
-    main = {"command": ["sh", "-c"], "args": ["train"], "env": [{"name": "A", "value": "b"}, {"name": "C"}]}
+    main = {
+        "command": ["sh", "-c"],
+        "args": ["train"],
+        "env": [{"name": "A", "value": "b"}, {"name": "C"}],
+    }
     template = {"spec": {"containers": [main, {"name": "side-car"}]}}
-    found = read(spec={"mpiReplicaSpecs": {"Launcher": {"template": template}}}).containers("launcher")
+    found = read(spec={"mpiReplicaSpecs": {"Launcher": {"template": template}}}).containers(
+        "launcher"
+    )
     assert [text for container in found for text in container.texts()] == ["sh", "-c", "train", "b"]
     assert read().containers("launcher") == []
 
 
 def test_only_a_condition_that_is_true_counts() -> None:
-    failed, running = {"type": "Failed", "status": "False"}, {"type": "Running", "status": "True", "reason": "R"}
+    failed, running = (
+        {"type": "Failed", "status": "False"},
+        {"type": "Running", "status": "True", "reason": "R"},
+    )
     job = read(status={"conditions": [failed, running]})
     assert (job.condition("Failed"), job.condition("Running").reason) == (None, "R")
 
 
 def test_a_job_of_thousands_of_containers_is_refused_and_commas_in_a_short_one_are_not() -> None:
     launcher = '{"metadata":{},"spec":{"mpiReplicaSpecs":{"Launcher":{"template":{"spec":{"containers":[%s]}}}}}}'
-    assert len(mpijob.decode((launcher % ",".join(["{}"] * 1000)).encode()).containers("launcher")) == 1000
+    assert (
+        len(mpijob.decode((launcher % ",".join(["{}"] * 1000)).encode()).containers("launcher"))
+        == 1000
+    )
     for container in ("{}", "null"):
         with pytest.raises(msgspec.DecodeError, match="more than 5,000 fields"):
             mpijob.decode((launcher % ",".join([container] * 6000)).encode())
@@ -89,7 +101,9 @@ def test_a_gitops_tool_that_was_the_last_to_set_the_size_is_named(
     assert read(metadata={"managedFields": None}).size_manager == ""
 
 
-@pytest.mark.parametrize(("size", "known"), [(2**31 - 1, 2**31 - 1), (2**31, None), (-(10**30), None)])
+@pytest.mark.parametrize(
+    ("size", "known"), [(2**31 - 1, 2**31 - 1), (2**31, None), (-(10**30), None)]
+)
 def test_a_size_that_the_operator_cannot_read_is_not_known(size: int, known: int | None) -> None:
     """It would make our own memory of the job unreadable."""
     assert read(spec={"mpiReplicaSpecs": {"Worker": {"replicas": size}}}).replicas == known
@@ -110,14 +124,27 @@ def test_the_size_is_as_old_as_the_last_write_of_a_manager_that_has_it() -> None
     ("others", "last"),
     [
         ([], "kubectl-annotate"),
-        ([managed("mpijob-elastic", "2026-01-01T00:00:09Z", {"f:metadata": {}})], "kubectl-annotate"),
-        ([managed("mpi-operator", "2026-01-01T00:00:09Z", {"f:status": {"f:startTime": {}}})], "kubectl-annotate"),
-        ([managed("argocd-controller", "2026-01-01T00:00:09Z", {"f:spec": {}})], "argocd-controller"),
+        (
+            [managed("mpijob-elastic", "2026-01-01T00:00:09Z", {"f:metadata": {}})],
+            "kubectl-annotate",
+        ),
+        (
+            [managed("mpi-operator", "2026-01-01T00:00:09Z", {"f:status": {"f:startTime": {}}})],
+            "kubectl-annotate",
+        ),
+        (
+            [managed("argocd-controller", "2026-01-01T00:00:09Z", {"f:spec": {}})],
+            "argocd-controller",
+        ),
     ],
     ids=["alone", "before the controller", "before the operator", "before somebody else"],
 )
-def test_who_edited_it_last_is_neither_the_controller_nor_who_sets_the_status(others: list[Any], last: str) -> None:
-    annotated = managed("kubectl-annotate", "2026-01-01T00:00:05Z", {"f:metadata": {"f:annotations": {}}})
+def test_who_edited_it_last_is_neither_the_controller_nor_who_sets_the_status(
+    others: list[Any], last: str
+) -> None:
+    annotated = managed(
+        "kubectl-annotate", "2026-01-01T00:00:05Z", {"f:metadata": {"f:annotations": {}}}
+    )
     created = managed("kubectl-create", "2026-01-01T00:00:01Z", {"f:spec": {}})
     assert read(metadata={"managedFields": [created, annotated, *others]}).edited_by == last
     assert read().edited_by == ""
@@ -134,20 +161,31 @@ def with_profile(profile: Any, **more: Any) -> Any:
 
 
 def test_of_the_pod_and_of_containers_by_name() -> None:
-    default, unconfined, own = {"type": "RuntimeDefault"}, {"type": "Unconfined"}, {"type": "Localhost"}
+    default, unconfined, own = (
+        {"type": "RuntimeDefault"},
+        {"type": "Unconfined"},
+        {"type": "Localhost"},
+    )
     own["localhostProfile"] = "profiles/ours.json"
     containers = [with_profile(unconfined, name="worker"), {"name": "sidecar"}, None]
-    spec = with_profile(default, containers=containers, initContainers=[with_profile(own, name="prepare")])
+    spec = with_profile(
+        default, containers=containers, initContainers=[with_profile(own, name="prepare")]
+    )
     assert profiles(spec) == {"": default, "worker": unconfined, "prepare": own}
 
 
-@pytest.mark.parametrize("spec", [{}, {"containers": None, "initContainers": None, "securityContext": None}])
+@pytest.mark.parametrize(
+    "spec", [{}, {"containers": None, "initContainers": None, "securityContext": None}]
+)
 def test_of_a_template_without_any(spec: Any) -> None:
     assert profiles(spec) == {}
 
 
 PATHS = (1, "/etc/ours.json", "a/../../ours.json", "x" * 254)
-OF_NODES = [{"type": "Localhost"}, *({"type": "Localhost", "localhostProfile": path} for path in PATHS)]
+OF_NODES = [
+    {"type": "Localhost"},
+    *({"type": "Localhost", "localhostProfile": path} for path in PATHS),
+]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ from mpijob_elastic.model.operator_types import Dropped, Fault
 from tests.product.webhook.objects import Object, mpi_job
 
 needs_go = pytest.mark.skipif(shutil.which("go") is None, reason="Go is missing")
-NOBODY_ELSE = "mpi-operator v0.2.3 cannot read such a job, and creates no pods for any job while it exists"
+NOBODY_ELSE = (
+    "mpi-operator v0.2.3 cannot read such a job, and creates no pods for any job while it exists"
+)
 CRASHES = "mpi-operator v0.2.3 crashes on such a job, and again at each restart, for all jobs"
 WORKER = "spec.mpiReplicaSpecs.Worker"
 # Of every kind that somebody may write, or that the types of another release have.
@@ -48,16 +50,26 @@ PORT = {"ports": [{"containerPort": 2**31}]}
 @pytest.mark.parametrize(
     ("container", "field", "says"),
     [
-        ({"env": [{"name": "A"}, {"name": "B", "value": 1}]}, "env[1].value", "1 is not a string; put it in quotes"),
+        (
+            {"env": [{"name": "A"}, {"name": "B", "value": 1}]},
+            "env[1].value",
+            "1 is not a string; put it in quotes",
+        ),
         (asking(cpu=2, memory="1GB"), "resources.limits.memory", f'"1GB" is {QUANTITY}'),
-        (asking(**{"nvidia.com/gpu": True}), "resources.limits[nvidia.com/gpu]", f"true is {QUANTITY}"),
+        (
+            asking(**{"nvidia.com/gpu": True}),
+            "resources.limits[nvidia.com/gpu]",
+            f"true is {QUANTITY}",
+        ),
         ({"tty": "yes"}, "tty", '"yes" is not a boolean; write true or false, without quotes'),
         ({"command": "python"}, "command", '"python" is not a list; begin each item with a dash'),
         ({"resources": []}, "resources", "[] is not an object; write its fields below it"),
         (PORT, "ports[0].containerPort", "2147483648 is not a whole number of 32 bits"),
     ],
 )
-def test_a_value_that_it_cannot_decode_is_named_with_the_remedy(container: Object, field: str, says: str) -> None:
+def test_a_value_that_it_cannot_decode_is_named_with_the_remedy(
+    container: Object, field: str, says: str
+) -> None:
     [fault], _ = judged(worker(**container))
     assert fault.field == f"{WORKER}.template.spec.containers[0].{field}"
     assert fault.message.startswith(says)
@@ -70,22 +82,42 @@ def test_a_value_that_it_cannot_decode_is_named_with_the_remedy(container: Objec
         ({"Launcher": None, "Worker": None}, ["Launcher"]),
         ({"launcher": {}}, ["Launcher"]),
         ({"Launcher": {}}, ["Launcher.template.spec.containers"]),
-        ({"Launcher": {"template": {"spec": {"containers": []}}}}, ["Launcher.template.spec.containers"]),
+        (
+            {"Launcher": {"template": {"spec": {"containers": []}}}},
+            ["Launcher.template.spec.containers"],
+        ),
         ({"Launcher": {"template": {"spec": {"containers": [None]}}}, "Worker": None}, []),
-        ({"Launcher": {"template": {"spec": {"containers": [{}]}}}, "Worker": {}}, ["Worker.replicas"]),
-        ({"Launcher": {"template": {"spec": {"containers": [{}]}}}, "Worker": {"replicas": None}}, ["Worker.replicas"]),
+        (
+            {"Launcher": {"template": {"spec": {"containers": [{}]}}}, "Worker": {}},
+            ["Worker.replicas"],
+        ),
+        (
+            {
+                "Launcher": {"template": {"spec": {"containers": [{}]}}},
+                "Worker": {"replicas": None},
+            },
+            ["Worker.replicas"],
+        ),
         ({"Launcher": {"template": {"spec": {"containers": [{}]}}}, "Worker": {"replicas": 0}}, []),
     ],
 )
 def test_what_it_uses_without_a_look_must_be_there(specs: Object, missing: list[str]) -> None:
     job = {**mpi_job(), "spec": {"mpiReplicaSpecs": specs}}
     faults, _ = judged(job)
-    assert [fault.field for fault in faults] == [f"spec.mpiReplicaSpecs.{field}" for field in missing]
-    assert all("is missing; " in fault.message and fault.message.endswith(CRASHES) for fault in faults)
+    assert [fault.field for fault in faults] == [
+        f"spec.mpiReplicaSpecs.{field}" for field in missing
+    ]
+    assert all(
+        "is missing; " in fault.message and fault.message.endswith(CRASHES) for fault in faults
+    )
 
 
 def test_fields_that_it_does_not_know_are_dropped_at_any_depth() -> None:
-    job = worker(startupProbe={"httpGet": {"port": 1}}, livenessProbe={"grpc": {"port": 1}}, resizePolicy=None)
+    job = worker(
+        startupProbe={"httpGet": {"port": 1}},
+        livenessProbe={"grpc": {"port": 1}},
+        resizePolicy=None,
+    )
     assert [tuple(one) for one in judged(job)[1]] == [
         (f"{WORKER}.template.spec.containers[0].startupProbe", "Container.startupProbe"),
         (f"{WORKER}.template.spec.containers[0].livenessProbe.grpc", "Probe.grpc"),
@@ -114,7 +146,15 @@ def test_a_hostile_job_yields_few_and_short_findings(container: Object) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [[1] * 20_000, [[]] * 20_000, [{}] * 20_000, ["x"] * 20_000, [{"name": "a"}] * 8_000, [[1]] * 8_000]
+    "values",
+    [
+        [1] * 20_000,
+        [[]] * 20_000,
+        [{}] * 20_000,
+        ["x"] * 20_000,
+        [{"name": "a"}] * 8_000,
+        [[1]] * 8_000,
+    ],
 )
 def test_a_job_of_very_many_values_is_not_judged(values: list[object]) -> None:
     with pytest.raises(meta.TooLarge):
@@ -137,9 +177,23 @@ def test_its_decoder_and_the_table_agree_on_every_field() -> None:
     table = json.loads(types.TABLE.read_text())
     jobs = [with_value(path, value) for path in paths(table) for value in VALUES]
     random = Random(20200514)
-    quantity = ("spec", "mpiReplicaSpecs", "W", "template", "spec", "containers", "[]", "resources", "limits", "cpu")
+    quantity = (
+        "spec",
+        "mpiReplicaSpecs",
+        "W",
+        "template",
+        "spec",
+        "containers",
+        "[]",
+        "resources",
+        "limits",
+        "cpu",
+    )
     jobs += [
-        with_value(quantity, f"{start}{random.randint(0, 9)}{''.join(random.choices('0159.+-eEinumkKMGTP ', k=4))}")
+        with_value(
+            quantity,
+            f"{start}{random.randint(0, 9)}{''.join(random.choices('0159.+-eEinumkKMGTP ', k=4))}",
+        )
         for start in ("", "+", "-", " ", ".", "0.")
         for _ in range(1000)
     ]
@@ -147,7 +201,8 @@ def test_its_decoder_and_the_table_agree_on_every_field() -> None:
     differing = [
         (job, error)
         for job, error in zip(sent, types.errors(sent), strict=True)
-        if bool(error) != any(NOBODY_ELSE in fault.message for fault in operator_types.judge(job)[0])
+        if bool(error)
+        != any(NOBODY_ELSE in fault.message for fault in operator_types.judge(job)[0])
     ]
     assert differing == []
     assert len(jobs) > 10_000
@@ -155,7 +210,10 @@ def test_its_decoder_and_the_table_agree_on_every_field() -> None:
 
 def paths(table: dict[str, dict[str, str]]) -> Iterator[tuple[str, ...]]:
     """Yield a path to each field of each struct; `[]` stands for the first item of a list."""
-    todo: list[tuple[tuple[str, ...], str]] = [(("spec",), "MPIJobSpec"), (("status",), "JobStatus")]
+    todo: list[tuple[tuple[str, ...], str]] = [
+        (("spec",), "MPIJobSpec"),
+        (("status",), "JobStatus"),
+    ]
     seen = set[str]()
     while todo:
         path, kind = todo.pop()
@@ -165,7 +223,9 @@ def paths(table: dict[str, dict[str, str]]) -> Iterator[tuple[str, ...]]:
             yield path
         if kind in table and kind not in seen:
             seen.add(kind)
-            todo += [((*path, field), inner) for field, inner in table[kind].items() if inner != "any"]
+            todo += [
+                ((*path, field), inner) for field, inner in table[kind].items() if inner != "any"
+            ]
 
 
 def with_value(path: tuple[str, ...], value: object) -> Object:

@@ -52,11 +52,15 @@ def test_an_annotation_sets_its_part_of_the_policy(key: str, value: str, expecte
     ],
 )
 def test_a_bad_value_leaves_the_default_and_is_named(key: str, value: str) -> None:
-    job = capabilities.read(msgspec.json.encode({"metadata": {"name": "j", "annotations": {key: value}}}))
+    job = capabilities.read(
+        msgspec.json.encode({"metadata": {"name": "j", "annotations": {key: value}}})
+    )
     [problem] = job.problems
     assert (job.policy, job.asked) == (DEFAULTS, ())
     assert (problem.field, problem.value) == (f"metadata.annotations[{key}]", value[:64])
-    assert f'{problem.field}: "{problem.value}" is not allowed; use {problem.allowed}' == str(problem)
+    assert f'{problem.field}: "{problem.value}" is not allowed; use {problem.allowed}' == str(
+        problem
+    )
 
 
 def test_a_minimum_above_the_maximum_is_dropped_with_it() -> None:
@@ -66,7 +70,9 @@ def test_a_minimum_above_the_maximum_is_dropped_with_it() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(sorted(policy.KEYS)) | st.text(), st.text()))
-def test_no_text_is_too_strange_and_every_problem_names_field_value_and_what_is_allowed(given: dict[str, str]) -> None:
+def test_no_text_is_too_strange_and_every_problem_names_field_value_and_what_is_allowed(
+    given: dict[str, str],
+) -> None:
     parsed, problems = policy.parse(given)
     assert 0.0 <= parsed.drain_timeout <= policy.LONGEST_DRAIN_TIMEOUT
     for problem in problems:
@@ -129,7 +135,9 @@ def test_a_run_policy_that_is_no_object(given: object) -> None:
 
 def facts(asked: str, policy: object) -> job_facts.JobFacts:
     metadata = {"name": "j", "namespace": "n", "annotations": {RUN_POLICY: asked}}
-    return capabilities.read(msgspec.json.encode({"metadata": metadata, "spec": {"runPolicy": policy}}))
+    return capabilities.read(
+        msgspec.json.encode({"metadata": metadata, "spec": {"runPolicy": policy}})
+    )
 
 
 def test_a_run_policy_and_its_problems_are_those_of_a_job_that_asks_for_it() -> None:
@@ -159,8 +167,25 @@ def test_it_reads(text: str, expected: Autoscale) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "cpu", "cpu=0", "cpu=70%", "cpu=\uff17", "memory=70", "cpu=70,cpu=80", "external:=1", "external:q"),
-        *("external:q=0", "external:q{}=1", "external:q{a}=1", "external:q{a=1=1", "external:q=1\n", "external:q/..=1"),
+        *(
+            "",
+            "cpu",
+            "cpu=0",
+            "cpu=70%",
+            "cpu=\uff17",
+            "memory=70",
+            "cpu=70,cpu=80",
+            "external:=1",
+            "external:q",
+        ),
+        *(
+            "external:q=0",
+            "external:q{}=1",
+            "external:q{a}=1",
+            "external:q{a=1=1",
+            "external:q=1\n",
+            "external:q/..=1",
+        ),
     ],
 )
 def test_it_does_not_read(text: str) -> None:
@@ -169,7 +194,9 @@ def test_it_does_not_read(text: str) -> None:
 
 def scaled(annotations: dict[str, str]) -> tuple[Autoscale | None, tuple[Problem, ...]]:
     """What a job is scaled by, and what is wrong with its annotations."""
-    job = capabilities.read(msgspec.json.encode({"metadata": {"name": "j", "annotations": annotations}}))
+    job = capabilities.read(
+        msgspec.json.encode({"metadata": {"name": "j", "annotations": annotations}})
+    )
     return (job.of(Scaling) or Scaling()).autoscale, job.problems
 
 
@@ -177,7 +204,12 @@ def test_both_bounds_are_needed() -> None:
     asked = {AUTOSCALE: "cpu=70"}
     found, problems = scaled(asked | BOUNDS)
     assert (found, problems) == (Autoscale(value=70), ())
-    for bounds in ({}, {names.MIN_REPLICAS: "2"}, {names.MAX_REPLICAS: "8"}, {**BOUNDS, names.MIN_REPLICAS: "9"}):
+    for bounds in (
+        {},
+        {names.MIN_REPLICAS: "2"},
+        {names.MAX_REPLICAS: "8"},
+        {**BOUNDS, names.MIN_REPLICAS: "9"},
+    ):
         found, problems = scaled(asked | bounds)
         assert found is None
         assert str(problems[-1]) == (
@@ -189,7 +221,11 @@ def test_both_bounds_are_needed() -> None:
 def test_the_spec_of_an_external_metric() -> None:
     found = autoscale.spec(QUEUE, "j", least=2, most=8, paused=False)
     assert (found["minReplicas"], found["maxReplicas"]) == (2, 8)
-    assert found["scaleTargetRef"] == {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "j"}
+    assert found["scaleTargetRef"] == {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "name": "j",
+    }
     metric = {"name": "s0:queue", "selector": {"matchLabels": {"a": "1", "b/c": "d"}}}
     assert found["metrics"][0]["external"]["metric"] == metric
     paused = autoscale.spec(QUEUE, "j", least=2, most=8, paused=True)["behavior"]

@@ -17,13 +17,31 @@ from mpijob_elastic.model.wire import shared
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("0", 0.0), ("90s", 90.0), ("1.5m", 90.0), ("500ms", 0.5), ("1h1m1s1ms", 3661.001)]
+    ("text", "seconds"),
+    [("0", 0.0), ("90s", 90.0), ("1.5m", 90.0), ("500ms", 0.5), ("1h1m1s1ms", 3661.001)],
 )
 def test_a_duration_is_read_as_seconds(text: str, seconds: float) -> None:
     assert phrases.parse_duration(text) == pytest.approx(seconds)
 
 
-NOT_READ_BY_GO = ("", " ", "90", "s", "-1s", "+1s", "1 s", "1s ", "1s\n", "1d", "1S", "1.s", ".5s", "1e3s", "NaN", "٣s")
+NOT_READ_BY_GO = (
+    "",
+    " ",
+    "90",
+    "s",
+    "-1s",
+    "+1s",
+    "1 s",
+    "1s ",
+    "1s\n",
+    "1d",
+    "1S",
+    "1.s",
+    ".5s",
+    "1e3s",
+    "NaN",
+    "٣s",
+)
 
 
 @pytest.mark.parametrize("text", [*NOT_READ_BY_GO, "9" * 10_000 + "h"])
@@ -37,7 +55,15 @@ def test_any_text_gives_a_finite_duration_or_none(text: str) -> None:
     assert seconds is None or (seconds >= 0 and math.isfinite(seconds))
 
 
-SHOWN = [(0.0, "0s"), (4.2, "4.2s"), (59.94, "59.9s"), (59.96, "1m"), (90.4, "1m30s"), (3599.7, "1h"), (7500.0, "2h5m")]
+SHOWN = [
+    (0.0, "0s"),
+    (4.2, "4.2s"),
+    (59.94, "59.9s"),
+    (59.96, "1m"),
+    (90.4, "1m30s"),
+    (3599.7, "1h"),
+    (7500.0, "2h5m"),
+]
 
 
 @pytest.mark.parametrize(("seconds", "text"), SHOWN)
@@ -59,7 +85,9 @@ def test_what_is_written_is_read(released: bool, at: int, kept: int) -> None:
     assert eviction.parse(eviction.text(asked)) == asked
 
 
-@pytest.mark.parametrize("text", [None, "", "requested", "requested 2026-13-01T00:00:00", "later 2026-11-23T00:00:00Z"])
+@pytest.mark.parametrize(
+    "text", [None, "", "requested", "requested 2026-13-01T00:00:00", "later 2026-11-23T00:00:00Z"]
+)
 def test_bad_marks_do_not_count(text: str | None) -> None:
     assert eviction.parse(text) is None
 
@@ -75,7 +103,9 @@ def test_bad_marks_do_not_count(text: str | None) -> None:
         (False, -6, False),
     ],
 )
-def test_a_mark_ends_by_its_time_and_one_from_the_future_does_not_count(released: bool, age: float, live: bool) -> None:
+def test_a_mark_ends_by_its_time_and_one_from_the_future_does_not_count(
+    released: bool, age: float, live: bool
+) -> None:
     assert Eviction(released=released, at=NOW - age).is_live(drain_timeout=30.0, now=NOW) is live
 
 
@@ -93,9 +123,13 @@ def test_a_sign_is_read(text: str, sign: Sign) -> None:
     assert disruption_signs.parse(text) == sign
 
 
-@pytest.mark.parametrize("text", ["", "a b", "a:Soon", "=x", "/a", "a:", "condition:", "condition:A=b", "a=b=c", "x\n"])
+@pytest.mark.parametrize(
+    "text", ["", "a b", "a:Soon", "=x", "/a", "a:", "condition:", "condition:A=b", "a=b=c", "x\n"]
+)
 def test_what_is_no_sign_is_refused_with_what_is_allowed(text: str) -> None:
-    with pytest.raises(BadSign, match=r"use KEY\[=VALUE\]\[:EFFECT\] of a taint, or condition:TYPE"):
+    with pytest.raises(
+        BadSign, match=r"use KEY\[=VALUE\]\[:EFFECT\] of a taint, or condition:TYPE"
+    ):
         disruption_signs.parse(text)
 
 
@@ -113,12 +147,17 @@ def test_what_is_no_sign_is_refused_with_what_is_allowed(text: str) -> None:
     ],
 )
 def test_named_taints(key: str, value: str, effect: str, named: bool) -> None:
-    wanted = disruption_signs.signs(more=["mine=yes:NoSchedule"], ignored=["karpenter.sh/disruption"])
+    wanted = disruption_signs.signs(
+        more=["mine=yes:NoSchedule"], ignored=["karpenter.sh/disruption"]
+    )
     assert wanted.names_taint(key, value, effect) is named
 
 
 def test_named_conditions() -> None:
-    wanted, ignoring = disruption_signs.signs(), disruption_signs.signs(ignored=["condition:InstanceExpired"])
+    wanted, ignoring = (
+        disruption_signs.signs(),
+        disruption_signs.signs(ignored=["condition:InstanceExpired"]),
+    )
     assert [wanted.names_condition(kind) for kind in ("InstanceExpired", "Ready")] == [True, False]
     assert not ignoring.names_condition("InstanceExpired")
 
@@ -156,14 +195,20 @@ SIDECAR = {**CPU, "restartPolicy": "Always"}
     ("spec", "expected"),
     [
         ({}, {}),
-        (pod({}, container(cpu="500m"), container(cpu="1", memory="1Gi")), {"cpu": "1500m", "memory": "1073741824"}),
+        (
+            pod({}, container(cpu="500m"), container(cpu="1", memory="1Gi")),
+            {"cpu": "1500m", "memory": "1073741824"},
+        ),
         (pod(CPU, initContainers=[container(cpu="3"), container(cpu="2")]), {"cpu": "3"}),
         # A sidecar runs beside what comes after it, and beside the main containers.
         (pod(CPU, initContainers=[SIDECAR]), {"cpu": "2"}),
         (pod(CPU, initContainers=[SIDECAR, container(cpu="4")]), {"cpu": "5"}),
         (pod(CPU, initContainers=[container(cpu="4"), SIDECAR]), {"cpu": "4"}),
         (pod(CPU, overhead={"cpu": "250m", "memory": "1M"}), {"cpu": "1250m", "memory": "1000000"}),
-        (pod(container(cpu="1", gpu="2"), resources={"requests": {"cpu": "6"}}), {"cpu": "6", "gpu": "2"}),
+        (
+            pod(container(cpu="1", gpu="2"), resources={"requests": {"cpu": "6"}}),
+            {"cpu": "6", "gpu": "2"},
+        ),
         (pod(container(memory="1e3"), container(memory="2E3")), {"memory": "3000"}),
         (pod(container(memory="1E")), {"memory": str(10**18)}),
         (pod(container(cpu="1n")), {"cpu": "1m"}),
@@ -187,7 +232,16 @@ def test_what_is_no_quantity_is_refused(text: str) -> None:
 
 def test_what_anybody_writes_is_read_as_far_as_it_can_be() -> None:
     assert requests.readable(None) == {}
-    texts = {"a": "1", "b": 2, "c": "much", "d": "1.2.3", "e": ".", "f": {}, "g": "9" * 33, "h" * 300: "1n"}
+    texts = {
+        "a": "1",
+        "b": 2,
+        "c": "much",
+        "d": "1.2.3",
+        "e": ".",
+        "f": {},
+        "g": "9" * 33,
+        "h" * 300: "1n",
+    }
     assert requests.readable(texts) == {"a": 10**9, "b": 2 * 10**9, "h" * 253: 1}
     assert len(requests.readable({str(number): "1" for number in range(100)})) == requests.MOST
 

@@ -32,7 +32,9 @@ async def running(client: ApiWriter, *, node_watch: bool = True) -> AsyncIterato
         yield caches
 
 
-def view_of(caches: Caches, job: str = "train", probes: views.Probes = views.never_asked) -> JobView:
+def view_of(
+    caches: Caches, job: str = "train", probes: views.Probes = views.never_asked
+) -> JobView:
     view = caches.view(JobKey("n", job), probes=probes)
     assert view is not None
     return view
@@ -49,6 +51,13 @@ def job_of(
     identity = {"name": name, "namespace": "n", "uid": "job", "resourceVersion": "1"}
     metadata = {**identity, "annotations": ours, "labels": labels or {}}
     resources = {"limits": {"nvidia.com/gpu": "1"}} if gpus else {}
-    template = {"spec": {"nodeSelector": {"pool": "a"}, "containers": [{"name": "w", "resources": resources}]}}
+    template = {
+        "spec": {
+            "nodeSelector": {"pool": "a"},
+            "containers": [{"name": "w", "resources": resources}],
+        }
+    }
     worker = {"replicas": 1, "template": template}
-    return msgspec.json.encode({"metadata": metadata, "spec": {"mpiReplicaSpecs": {"Worker": worker}}})
+    return msgspec.json.encode(
+        {"metadata": metadata, "spec": {"mpiReplicaSpecs": {"Worker": worker}}}
+    )

@@ -18,7 +18,9 @@ def created(sample: str = "two-workers") -> World:
     text = json.dumps(objects.sample(sample))
     world: World = json.loads(text.replace(objects.UID, UID))
     for name, thing in world.items():
-        thing["metadata"].update(uid=UID if name.startswith("MPIJob/") else f"uid of {name}", resourceVersion="7")
+        thing["metadata"].update(
+            uid=UID if name.startswith("MPIJob/") else f"uid of {name}", resourceVersion="7"
+        )
         thing["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
     for pod in pods_of(world):
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:05Z"}

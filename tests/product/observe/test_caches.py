@@ -64,16 +64,28 @@ async def test_nodes_that_may_not_be_read_make_nobody_unhealthy(
             assert caches.ages().keys() == NEEDED
 
 
-def metadata(name: str, *, uid: str, job: str = "train", version: int = 1, **others: Any) -> dict[str, Any]:
-    owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": job, "uid": "job", "controller": True}
+def metadata(
+    name: str, *, uid: str, job: str = "train", version: int = 1, **others: Any
+) -> dict[str, Any]:
+    owner = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "name": job,
+        "uid": "job",
+        "controller": True,
+    }
     identity = {"name": name, "namespace": "n", "uid": uid, "resourceVersion": str(version)}
     return {**identity, "ownerReferences": [owner], **others}
 
 
-def pod_of(job: str = "train", *, version: int, index: int = 0, deleted: str | None = None, **status: Any) -> bytes:
+def pod_of(
+    job: str = "train", *, version: int, index: int = 0, deleted: str | None = None, **status: Any
+) -> bytes:
     labels = {names.LABEL_JOB_ROLE: names.ROLE_WORKER}
     name = f"{job}-worker-{index}"
-    found = metadata(name, uid="pod", job=job, version=version, labels=labels, deletionTimestamp=deleted)
+    found = metadata(
+        name, uid="pod", job=job, version=version, labels=labels, deletionTimestamp=deleted
+    )
     return msgspec.json.encode({"metadata": found, "status": status})
 
 
@@ -101,16 +113,23 @@ def see_the_end(caches: Caches, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "left"), [(names.RANKS_LEFT, True), (names.NO_RANK_SEEN, False), ("Killed", None), ("", None)]
+    ("words", "left"),
+    [(names.RANKS_LEFT, True), (names.NO_RANK_SEEN, False), ("Killed", None), ("", None)],
 )
-async def test_what_a_worker_said_at_its_end_outlives_its_pod(client: ApiWriter, words: str, left: bool | None) -> None:
+async def test_what_a_worker_said_at_its_end_outlives_its_pod(
+    client: ApiWriter, words: str, left: bool | None
+) -> None:
     caches = unwatched(client)
     caches.see(MPI_JOBS, train_of())
     caches.see(CONFIG_MAPS, msgspec.json.encode({"metadata": CONFIG, "data": {}}))
     see_the_end(caches, words)
     view = view_of(caches)
     assert view.workers == ()
-    seen = Probe() if left is None else Probe(busy_seen=left, left=left, idle_at=7.0, asked_at=7.0, idle_since=7.0)
+    seen = (
+        Probe()
+        if left is None
+        else Probe(busy_seen=left, left=left, idle_at=7.0, asked_at=7.0, idle_since=7.0)
+    )
     assert view.former == {"train-worker-0": seen}
 
 
@@ -129,24 +148,37 @@ async def test_a_job_has_a_queue_where_kueue_serves_the_version_that_is_used(
 ) -> None:
     if served:
         api.objects[f"/apis/kueue.x-k8s.io/{served}"] = {"resources": [{"name": "workloads"}]}
-    api.objects[MPI_JOBS.path(name="train")] = msgspec.json.decode(job_of("train", labels={LABEL_QUEUE: "team"}))
+    api.objects[MPI_JOBS.path(name="train")] = msgspec.json.decode(
+        job_of("train", labels={LABEL_QUEUE: "team"})
+    )
     async with running(client) as caches:
         await eventually(lambda: (view_of(caches).of(Kueue) or Kueue(None)).queue is not None)
         found = view_of(caches).of(Kueue).queue
         assert (found.name, found.ignored) == (known, "" if known else "team")
-        assert (WORKLOADS.plural in caches.ages()) is bool(known), "its age counts while it is served"
+        assert (WORKLOADS.plural in caches.ages()) is bool(known), (
+            "its age counts while it is served"
+        )
 
 
-@pytest.mark.parametrize("hostile", [{"status": {"clusterName": "x" * 65_536}}, {"spec": {"queueName": "x" * 65_536}}])
+@pytest.mark.parametrize(
+    "hostile", [{"status": {"clusterName": "x" * 65_536}}, {"spec": {"queueName": "x" * 65_536}}]
+)
 async def test_an_object_of_a_capability_with_more_text_than_may_be_kept_is_not_read(
     client: ApiWriter, hostile: dict[str, Any]
 ) -> None:
     with pytest.raises(TooLarge, match="65,536 bytes"):
-        unwatched(client).see(WORKLOADS, msgspec.json.encode({"metadata": {"name": "train-launcher"}, **hostile}))
+        unwatched(client).see(
+            WORKLOADS, msgspec.json.encode({"metadata": {"name": "train-launcher"}, **hostile})
+        )
 
 
 FILLS = {"autoscale": "fill", "min-replicas": "1", "max-replicas": "4"}
-UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no GPU"}
+UNSCHEDULABLE = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "no GPU",
+}
 
 
 @pytest.mark.parametrize(
@@ -192,7 +224,13 @@ async def test_a_job_that_fills_looks_at_no_pod_that_does_not_wait(client: ApiWr
 
 
 def train_of(uid: str = "job", *, deleted: str | None = None, **status: Any) -> bytes:
-    found = {"name": "train", "namespace": "n", "uid": uid, "resourceVersion": "9", "deletionTimestamp": deleted}
+    found = {
+        "name": "train",
+        "namespace": "n",
+        "uid": uid,
+        "resourceVersion": "9",
+        "deletionTimestamp": deleted,
+    }
     return msgspec.json.encode({"metadata": found, "status": status})
 
 
@@ -207,7 +245,11 @@ FAILED: dict[str, Any] = {
     [
         (None, None, True),
         (train_of(), "Running", False),
-        (train_of("another"), "Running", True),  # created anew under its name, while its workers take their time
+        (
+            train_of("another"),
+            "Running",
+            True,
+        ),  # created anew under its name, while its workers take their time
         (train_of(deleted=LATER), "Running", True),
         (train_of(**FAILED), None, True),
         (train_of(**FAILED), "Failed", True),

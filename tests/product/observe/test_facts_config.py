@@ -16,7 +16,8 @@ from mpijob_elastic.model.memory import Host, Left, Memory, Tries, parse_memory,
 from mpijob_elastic.observe.facts_config import packed, read_config, read_role, unpacked
 from tests.builders import NOW
 
-# As long as the label `mpi-job-name` may be, and for 10,000 workers as long as list and hostfile fit into 1 MiB.
+# As long as the label `mpi-job-name` may be, and for 10,000 workers as long as list and hostfile
+# fit into 1 MiB.
 LONG_NAME, LESS_LONG = "j" * 63, "j" * 30
 LARGEST = 2**20 - 2**10
 LARGEST_ANNOTATION = 2**18
@@ -35,7 +36,13 @@ def garbage(size: int, *, names_of: str = "") -> str:
 
 
 def config_map(texts: dict[str, str], *, of: str = "train") -> bytes:
-    owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": of, "uid": "u", "controller": True}
+    owner = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "name": of,
+        "uid": "u",
+        "controller": True,
+    }
     memory = {names.MEMORY: texts[names.MEMORY]} if names.MEMORY in texts else {}
     metadata = {"name": names.config_map(of), "namespace": "n", "uid": "c", "annotations": memory}
     data = {key: text for key, text in texts.items() if key != names.MEMORY}
@@ -43,9 +50,20 @@ def config_map(texts: dict[str, str], *, of: str = "train") -> bytes:
 
 
 def role(pods: list[str], *, of: str = "train") -> bytes:
-    owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": of, "uid": "u", "controller": True}
+    owner = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "name": of,
+        "uid": "u",
+        "controller": True,
+    }
     rules = [{"resources": ["pods/exec"], "resourceNames": pods}]
-    metadata = {"name": names.launcher(of), "namespace": "n", "uid": "r", "ownerReferences": [owner]}
+    metadata = {
+        "name": names.launcher(of),
+        "namespace": "n",
+        "uid": "r",
+        "ownerReferences": [owner],
+    }
     return msgspec.json.encode({"metadata": metadata, "rules": rules})
 
 
@@ -64,11 +82,19 @@ def ours(of: str, workers: int) -> dict[str, str]:
     """The texts of a job of which each worker is listed, has a second host name, was moved, and is leaving."""
     random, pods = Random(workers), [names.worker(of, index) for index in range(workers)]
     memory = Memory(
-        left={pod: Left(pod=f"{random.getrandbits(32):08x}", at=NOW, known_at=NOW + random.random()) for pod in pods}
+        left={
+            pod: Left(pod=f"{random.getrandbits(32):08x}", at=NOW, known_at=NOW + random.random())
+            for pod in pods
+        }
     )
     if workers <= 1_000:
-        hosts = {pod: Host(pod=f"{random.getrandbits(32):08x}", incarnation=random.randrange(1, 9)) for pod in pods}
-        moved = {pod: Tries(count=3, at=NOW, uid=str(UUID(int=random.getrandbits(128)))) for pod in pods}
+        hosts = {
+            pod: Host(pod=f"{random.getrandbits(32):08x}", incarnation=random.randrange(1, 9))
+            for pod in pods
+        }
+        moved = {
+            pod: Tries(count=3, at=NOW, uid=str(UUID(int=random.getrandbits(128)))) for pod in pods
+        }
         memory = msgspec.structs.replace(memory, hosts=hosts, moved=moved)
     listed = [names.host(pod, random.randrange(1, 9)) for pod in pods]
     return {
@@ -79,8 +105,12 @@ def ours(of: str, workers: int) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(("of", "workers"), [("j", 1), (LONG_NAME, 100), (LONG_NAME, 1_000), (LESS_LONG, 10_000)])
-def test_all_that_we_write_is_kept_in_a_hundred_kib_for_each_thousand_workers(of: str, workers: int) -> None:
+@pytest.mark.parametrize(
+    ("of", "workers"), [("j", 1), (LONG_NAME, 100), (LONG_NAME, 1_000), (LESS_LONG, 10_000)]
+)
+def test_all_that_we_write_is_kept_in_a_hundred_kib_for_each_thousand_workers(
+    of: str, workers: int
+) -> None:
     texts = ours(of, workers)
     facts = read_config(config_map(texts, of=of))
     assert {
@@ -150,7 +180,9 @@ def test_of_a_role_with_too_many_names_those_of_the_job_are_kept() -> None:
 
 def test_a_text_that_is_cut_is_none_of_ours() -> None:
     """Each line of a list may be where it is cut."""
-    lines = names.discover_hosts([f"train-worker-{index}" for index in range(30)], slots=4).splitlines(keepends=True)
+    lines = names.discover_hosts(
+        [f"train-worker-{index}" for index in range(30)], slots=4
+    ).splitlines(keepends=True)
     for count in range(len(lines)):
         script = "".join(lines[:count])
         assert parse_script(bounds.cut(script)) is None

@@ -12,19 +12,29 @@ from mpijob_elastic.observe import facts_pod
 
 LAUNCHER = {"group-name": "kubeflow.org", "mpi-job-name": "j", "mpi-job-role": "launcher"}
 WAITING = {"state": {"waiting": {"reason": "PodInitializing"}}}
-DELIVERING = {"name": "kubectl-delivery", "state": {"running": {"startedAt": "1970-01-01T00:01:40Z"}}}
+DELIVERING = {
+    "name": "kubectl-delivery",
+    "state": {"running": {"startedAt": "1970-01-01T00:01:40Z"}},
+}
 DRIVER = {"name": "main", "volumeMounts": [{"name": "mpi-job-config", "mountPath": "/etc/mpi"}]}
 ENDED = {"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
 
 
 def finished(at: str) -> dict[str, Any]:
     """The status of a container that has ended."""
-    return {"name": "main", "state": {"terminated": {"exitCode": 0, "finishedAt": f"1970-01-01T{at}Z"}}}
+    return {
+        "name": "main",
+        "state": {"terminated": {"exitCode": 0, "finishedAt": f"1970-01-01T{at}Z"}},
+    }
 
 
-def pod(status: dict[str, Any] | None = None, spec: dict[str, Any] | None = None, **metadata: Any) -> PodFacts:
+def pod(
+    status: dict[str, Any] | None = None, spec: dict[str, Any] | None = None, **metadata: Any
+) -> PodFacts:
     meta = {"name": "j-launcher", "namespace": "n", "uid": "u", "labels": LAUNCHER, **metadata}
-    return facts_pod.read(json.dumps({"metadata": meta, "spec": spec or {}, "status": status or {}}).encode())
+    return facts_pod.read(
+        json.dumps({"metadata": meta, "spec": spec or {}, "status": status or {}}).encode()
+    )
 
 
 def conditions(*found: dict[str, str]) -> PodFacts:
@@ -47,7 +57,9 @@ def mounting(volume: Any, name: str = "mpi-job-config", **runs: Any) -> PodFacts
         (False, {}),
     ],
 )
-def test_a_pod_starts_with_others_by_the_marks_that_schedulers_know(grouped: bool, said: dict[str, Any]) -> None:
+def test_a_pod_starts_with_others_by_the_marks_that_schedulers_know(
+    grouped: bool, said: dict[str, Any]
+) -> None:
     meta = {"name": "j-launcher", "labels": LAUNCHER, **said}
     raw = json.dumps({"metadata": meta, "spec": said.get("spec", {})}).encode()
     assert READ.pod(raw).grouped is grouped
@@ -69,17 +81,36 @@ WORKER = {**LAUNCHER, "mpi-job-role": "worker"}
 LIST = listed("discover_hosts.sh", "discover_hosts.sh")
 READY = {"type": "Ready", "status": "True", "lastTransitionTime": "1970-01-01T00:00:09Z"}
 KILLED = {"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "Error"}}}
-NO_GPU = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
+NO_GPU = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "0/3 nodes",
+}
 OVER = {"type": "DisruptionTarget", "status": "False", "reason": "Over"}
 EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
-BY_KUEUE = {"type": "TerminationTarget", "status": "True", "reason": "WorkloadEvictedDueToPreempted"}
-UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 300}
+BY_KUEUE = {
+    "type": "TerminationTarget",
+    "status": "True",
+    "reason": "WorkloadEvictedDueToPreempted",
+}
+UNREACHABLE = {
+    "key": "node.kubernetes.io/unreachable",
+    "operator": "Exists",
+    "tolerationSeconds": 300,
+}
 TRIES: list[tuple[dict[str, Any], bool]] = [
     ({}, False),
     ({"command": None, "args": None, "env": None}, False),
     ({"command": ["mpirun", "x"], "env": [{"name": "A", "value": "b"}]}, False),
     ({"command": ["sh", "-c"], "args": ["horovodrun --host-discovery-script /x"]}, True),
-    ({"command": ["/train.sh"], "env": [{"name": "HOSTS", "value": "/etc/mpi/discover_hosts.sh"}]}, True),
+    (
+        {
+            "command": ["/train.sh"],
+            "env": [{"name": "HOSTS", "value": "/etc/mpi/discover_hosts.sh"}],
+        },
+        True,
+    ),
 ]
 
 
@@ -88,7 +119,10 @@ TRIES: list[tuple[dict[str, Any], bool]] = [
     [
         # How far a launcher is.
         (pod(), {"launcher_phase": LauncherPhase.WAITING}),
-        (pod({"phase": "Pending", "containerStatuses": [WAITING]}), {"launcher_phase": LauncherPhase.WAITING}),
+        (
+            pod({"phase": "Pending", "containerStatuses": [WAITING]}),
+            {"launcher_phase": LauncherPhase.WAITING},
+        ),
         (
             pod({"phase": "Pending", "initContainerStatuses": [DELIVERING]}),
             {"launcher_phase": LauncherPhase.DELIVERING, "delivering_since": 100.0},
@@ -97,9 +131,17 @@ TRIES: list[tuple[dict[str, Any], bool]] = [
             pod({"phase": "Pending", "initContainerStatuses": [{"name": "other", **RUNS}]}),
             {"launcher_phase": LauncherPhase.WAITING},
         ),
-        (pod({"phase": "Pending", "containerStatuses": [RUNS]}), {"launcher_phase": LauncherPhase.STARTED}),
         (
-            pod({"phase": "Pending", "containerStatuses": [{**WAITING, "lastState": {"terminated": {}}}]}),
+            pod({"phase": "Pending", "containerStatuses": [RUNS]}),
+            {"launcher_phase": LauncherPhase.STARTED},
+        ),
+        (
+            pod(
+                {
+                    "phase": "Pending",
+                    "containerStatuses": [{**WAITING, "lastState": {"terminated": {}}}],
+                }
+            ),
             {"launcher_phase": LauncherPhase.STARTED},
         ),
         (pod({"phase": "Running"}), {"launcher_phase": LauncherPhase.STARTED}),
@@ -122,7 +164,10 @@ TRIES: list[tuple[dict[str, Any], bool]] = [
         ),
         # How and where it ended, and whether for want of memory.
         (
-            pod({"phase": "Failed", "reason": "Evicted", "containerStatuses": [ENDED]}, {"nodeName": "gpu-1"}),
+            pod(
+                {"phase": "Failed", "reason": "Evicted", "containerStatuses": [ENDED]},
+                {"nodeName": "gpu-1"},
+            ),
             {
                 "last_state": "Failed; Evicted; main exited with 137 (OOMKilled) on node gpu-1",
                 "out_of_memory": True,
@@ -130,15 +175,24 @@ TRIES: list[tuple[dict[str, Any], bool]] = [
             },
         ),
         (pod({"phase": "Failed", "containerStatuses": [KILLED]}), {"out_of_memory": False}),
-        (pod({"phase": "Pending"}), {"last_state": "", "node": "", "tolerations": (), "ends_at": None}),
+        (
+            pod({"phase": "Pending"}),
+            {"last_state": "", "node": "", "tolerations": (), "ends_at": None},
+        ),
         # Since when it is ready, why it is not scheduled, and whether it is about to go.
         (conditions(READY), {"ready_at": 9.0}),
         (conditions({**READY, "status": "False"}), {"ready_at": None}),
         (conditions(), {"ready_at": None, "obstacle": "", "disruption": ""}),
         (conditions(NO_GPU), {"obstacle": "Unschedulable: 0/3 nodes", "disruption": ""}),
-        (conditions(EVICTED), {"obstacle": "", "disruption": "condition DisruptionTarget (EvictionByEvictionAPI)"}),
+        (
+            conditions(EVICTED),
+            {"obstacle": "", "disruption": "condition DisruptionTarget (EvictionByEvictionAPI)"},
+        ),
         (conditions(OVER), {"disruption": ""}),
-        (conditions(OVER, BY_KUEUE), {"disruption": "condition TerminationTarget (WorkloadEvictedDueToPreempted)"}),
+        (
+            conditions(OVER, BY_KUEUE),
+            {"disruption": "condition TerminationTarget (WorkloadEvictedDueToPreempted)"},
+        ),
         (
             pod(spec={"tolerations": [UNREACHABLE, {"operator": "Exists"}]}),
             {"tolerations": (Toleration(operator="Exists"),)},
@@ -156,10 +210,19 @@ TRIES: list[tuple[dict[str, Any], bool]] = [
         (pod(deletionGracePeriodSeconds=0), {"forced": True}),
         # A preStop hook in any container.
         (pod(), {"pre_stop": False}),
-        (pod(spec={"containers": with_hook(postStart={"sleep": {"seconds": 1}})}), {"pre_stop": False}),
-        (pod(spec={"containers": with_hook(preStop={"exec": {"command": ["x"]}})}), {"pre_stop": True}),
+        (
+            pod(spec={"containers": with_hook(postStart={"sleep": {"seconds": 1}})}),
+            {"pre_stop": False},
+        ),
+        (
+            pod(spec={"containers": with_hook(preStop={"exec": {"command": ["x"]}})}),
+            {"pre_stop": True},
+        ),
         (pod(spec={"containers": with_hook(preStop={})}), {"pre_stop": True}),
-        (pod(spec={"initContainers": with_hook(preStop={"sleep": {"seconds": 1}})}), {"pre_stop": True}),
+        (
+            pod(spec={"initContainers": with_hook(preStop={"sleep": {"seconds": 1}})}),
+            {"pre_stop": True},
+        ),
     ],
     ids=lambda found: ", ".join(found) if isinstance(found, dict) else "",
 )
@@ -172,10 +235,21 @@ SHARED = ("role", "phase", "node", "last_state")
 
 def test_pods_of_a_job_share_their_texts() -> None:
     """A cache of 100,000 pods holds each text once."""
-    owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "j", "uid": "job", "controller": True}
+    owner = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "name": "j",
+        "uid": "job",
+        "controller": True,
+    }
     spec = {"nodeName": "node-1", "containers": [{"name": "main"}]}
-    first, second = (pod(status={"phase": "Running"}, spec=spec, name=f"j-{i}", ownerReferences=[owner]) for i in "01")
-    texts = attrgetter("metadata.namespace", "metadata.job", "metadata.job_uid", "metadata.api_version", *SHARED)
+    first, second = (
+        pod(status={"phase": "Running"}, spec=spec, name=f"j-{i}", ownerReferences=[owner])
+        for i in "01"
+    )
+    texts = attrgetter(
+        "metadata.namespace", "metadata.job", "metadata.job_uid", "metadata.api_version", *SHARED
+    )
     for of_first, of_second in zip(texts(first), texts(second), strict=True):
         assert of_first
         assert of_first is of_second
@@ -195,7 +269,17 @@ LOOPS = {"waiting": {"reason": "CrashLoopBackOff"}}
         ([{"name": "main", "state": CRASHED, "restartCount": 0}], 1),
         ([{"name": "main", "state": CRASHED, "lastState": CRASHED, "restartCount": 2}], 3),
         ([{"name": "main", "state": LOOPS, "lastState": CRASHED, "restartCount": 2}], 3),
-        ([{"name": "main", "state": {"terminated": {"exitCode": 0}}, "lastState": CRASHED, "restartCount": 2}], 0),
+        (
+            [
+                {
+                    "name": "main",
+                    "state": {"terminated": {"exitCode": 0}},
+                    "lastState": CRASHED,
+                    "restartCount": 2,
+                }
+            ],
+            0,
+        ),
         ([{"name": "sidecar", "state": CRASHED, "restartCount": 9}], 0),
     ],
 )
@@ -204,7 +288,13 @@ LOOPS = {"waiting": {"reason": "CrashLoopBackOff"}}
     [
         [{"name": "main"}, {"name": "sidecar"}],
         [{"name": "sidecar"}, DRIVER],
-        [{"name": "sidecar", "volumeMounts": [{"name": "x", "mountPath": "/etc/mpi-job-config"}]}, DRIVER],
+        [
+            {
+                "name": "sidecar",
+                "volumeMounts": [{"name": "x", "mountPath": "/etc/mpi-job-config"}],
+            },
+            DRIVER,
+        ],
     ],
 )
 def test_how_often_a_launcher_has_failed(
@@ -213,7 +303,11 @@ def test_how_often_a_launcher_has_failed(
     spec = {"containers": containers, "activeDeadlineSeconds": 60}
     launcher = pod(status={"containerStatuses": statuses}, spec=spec)
     assert (launcher.failures, launcher.deadline) == (failures, 60)
-    worker = pod(status={"containerStatuses": statuses}, spec=spec, labels={**LAUNCHER, "mpi-job-role": "worker"})
+    worker = pod(
+        status={"containerStatuses": statuses},
+        spec=spec,
+        labels={**LAUNCHER, "mpi-job-role": "worker"},
+    )
     assert (worker.failures, worker.deadline) == (0, None)
 
 
@@ -221,16 +315,34 @@ def test_how_often_a_launcher_has_failed(
     ("status", "at"),
     [
         ({"phase": "Running"}, None),
-        ({"phase": "Succeeded", "containerStatuses": [finished("00:05:00"), finished("00:02:00")]}, 300.0),
+        (
+            {
+                "phase": "Succeeded",
+                "containerStatuses": [finished("00:05:00"), finished("00:02:00")],
+            },
+            300.0,
+        ),
         ({"phase": "Failed", "containerStatuses": [finished("00:05:00")]}, 300.0),
         # The operator makes another.
-        ({"phase": "Failed", "reason": "Evicted", "containerStatuses": [finished("00:05:00")]}, None),
+        (
+            {"phase": "Failed", "reason": "Evicted", "containerStatuses": [finished("00:05:00")]},
+            None,
+        ),
         # It was refused by its node, or nobody knows of its container.
-        ({"phase": "Failed", "conditions": [{"type": "Ready", "lastTransitionTime": "1970-01-01T00:03:00Z"}]}, 180.0),
+        (
+            {
+                "phase": "Failed",
+                "conditions": [{"type": "Ready", "lastTransitionTime": "1970-01-01T00:03:00Z"}],
+            },
+            180.0,
+        ),
         ({"phase": "Failed", "containerStatuses": [ENDED]}, 60.0),
     ],
 )
 def test_when_a_launcher_ended(status: dict[str, Any], at: float | None) -> None:
     created: dict[str, Any] = {"creationTimestamp": "1970-01-01T00:01:00Z"}
     assert pod(status=status, **created).ended_at == at
-    assert pod(status=status, **created, labels={**LAUNCHER, "mpi-job-role": "worker"}).ended_at is None
+    assert (
+        pod(status=status, **created, labels={**LAUNCHER, "mpi-job-role": "worker"}).ended_at
+        is None
+    )

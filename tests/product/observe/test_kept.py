@@ -17,16 +17,30 @@ from webhook.rules import size
 LONG = "x" * 2**20
 LAUNCHER = {names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER}
 MANY = {f"{names.PREFIX}{index}": "x" * 60 for index in range(2_000)}
-OWNER = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "train", "uid": "u", "controller": True}
+OWNER = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "MPIJob",
+    "name": "train",
+    "uid": "u",
+    "controller": True,
+}
 
 
 def raw(name: str = "train", **parts: Any) -> bytes:
-    metadata = {"name": name, "namespace": "n", "uid": "u", "ownerReferences": [OWNER], **parts.pop("metadata", {})}
+    metadata = {
+        "name": name,
+        "namespace": "n",
+        "uid": "u",
+        "ownerReferences": [OWNER],
+        **parts.pop("metadata", {}),
+    }
     return msgspec.json.encode({"metadata": metadata, **parts})
 
 
 def templated(**metadata: Any) -> bytes:
-    return raw(spec={"mpiReplicaSpecs": {"Worker": {"replicas": 1, "template": {"metadata": metadata}}}})
+    return raw(
+        spec={"mpiReplicaSpecs": {"Worker": {"replicas": 1, "template": {"metadata": metadata}}}}
+    )
 
 
 def kept(facts: object) -> int:
@@ -59,7 +73,9 @@ def test_notices_that_somebody_makes_longer_than_ours_are_cut(character: str) ->
 @pytest.mark.parametrize(
     "hostile",
     [
-        raw(metadata={"annotations": {names.DEFAULT_CONTAINER: LONG}}, spec={"containers": [{}, {}]}),
+        raw(
+            metadata={"annotations": {names.DEFAULT_CONTAINER: LONG}}, spec={"containers": [{}, {}]}
+        ),
         raw(spec={"nodeName": LONG}),
         raw(status={"phase": LONG}),
         raw(spec={"containers": [{"name": LONG}]}),
@@ -94,7 +110,9 @@ def test_of_other_objects_that_a_job_owns_only_the_identity_is_kept(
 ) -> None:
     for parts in (hostile, same):
         assert kept(read(raw("another", **parts))) < 1_000
-        assert kept(read(raw(own, **parts))) > 500_000, "the one that the operator made is read whole"
+        assert kept(read(raw(own, **parts))) > 500_000, (
+            "the one that the operator made is read whole"
+        )
 
 
 def test_of_a_quota_little_is_kept() -> None:
@@ -104,8 +122,14 @@ def test_of_a_quota_little_is_kept() -> None:
 
 
 def test_an_object_of_the_largest_size_that_may_be_kept_is_read() -> None:
-    room = bounds.LARGEST_FACTS - bounds.LONGEST_NOTICES - kept(capabilities.read(templated(labels={"a": ""})))
-    assert capabilities.read(templated(labels={"a": "x" * room})).pod_labels["worker"] == {"a": "x" * room}
+    room = (
+        bounds.LARGEST_FACTS
+        - bounds.LONGEST_NOTICES
+        - kept(capabilities.read(templated(labels={"a": ""})))
+    )
+    assert capabilities.read(templated(labels={"a": "x" * room})).pod_labels["worker"] == {
+        "a": "x" * room
+    }
     with pytest.raises(TooLarge):
         capabilities.read(templated(labels={"a": "x" * (room + 1)}))
 
@@ -114,7 +138,9 @@ def test_a_further_container_of_a_launcher_costs_few_calls() -> None:
     """A pod of 100 KiB may have 8,000, and is not kept after it was read."""
 
     def cost_of(count: int) -> int:
-        found = facts_pod.decode(raw(metadata={"labels": LAUNCHER}, spec={"containers": [{"name": "a"}] * count}))
+        found = facts_pod.decode(
+            raw(metadata={"labels": LAUNCHER}, spec={"containers": [{"name": "a"}] * count})
+        )
         with calls() as counted:
             facts_pod.of(found)
         return counted.total()

@@ -29,7 +29,9 @@ class Watched(Nodes):
 
     def __init__(self, client: ApiWriter) -> None:
         self.told: list[str] = []
-        super().__init__(client, signs=signs(), on_change=self.told.append, random=Random(1), now=lambda: NOW)
+        super().__init__(
+            client, signs=signs(), on_change=self.told.append, random=Random(1), now=lambda: NOW
+        )
 
 
 @pytest.fixture
@@ -43,7 +45,11 @@ async def watched(api: TinyApi, client: ApiWriter) -> AsyncIterator[Watched]:
 
 
 def pod(node: str, *conditions: dict[str, str]) -> PodFacts:
-    body: dict[str, Any] = {"metadata": {"name": "p"}, "spec": {"nodeName": node}, "status": {"conditions": conditions}}
+    body: dict[str, Any] = {
+        "metadata": {"name": "p"},
+        "spec": {"nodeName": node},
+        "status": {"conditions": conditions},
+    }
     return facts_pod.read(json.dumps(body).encode())
 
 
@@ -52,7 +58,9 @@ def threats(found: Nodes, *pods: PodFacts) -> list[str]:
 
 
 async def test_pods_are_told_what_their_foundsay(watched: Watched) -> None:
-    evicted = pod("a", {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"})
+    evicted = pod(
+        "a", {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    )
     assert threats(watched, pod("a"), pod("b"), pod(""), evicted) == [
         "taint karpenter.sh/disruption",
         "",
@@ -80,7 +88,9 @@ def gone(found: Nodes, *names: str) -> list[bool]:
     return [one.node_gone_at == NOW for one in found.judge(map(pod, names))]
 
 
-async def test_a_node_is_gone_once_it_was_seen_and_deleted(api: TinyApi, client: ApiWriter, watched: Watched) -> None:
+async def test_a_node_is_gone_once_it_was_seen_and_deleted(
+    api: TinyApi, client: ApiWriter, watched: Watched
+) -> None:
     assert gone(watched, "a", "b", "") == [False, False, False]
     await api.delete(PATH, "b")
     await eventually(lambda: gone(watched, "a", "b", "") == [False, True, False])
@@ -90,7 +100,9 @@ async def test_a_node_is_gone_once_it_was_seen_and_deleted(api: TinyApi, client:
     await eventually(lambda: gone(watched, "b") == [False])
 
 
-async def test_a_node_that_was_never_seen_is_not_gone(api: TinyApi, proxy: FaultProxy, watched: Watched) -> None:
+async def test_a_node_that_was_never_seen_is_not_gone(
+    api: TinyApi, proxy: FaultProxy, watched: Watched
+) -> None:
     """Its watch hangs, or the right to it was taken away: a node that joins meanwhile is not in the cache."""
     with proxy.inject(Freeze(), on=watches):
         await api.create(PATH, "c", spec={})
@@ -115,8 +127,14 @@ def node(*taints: tuple[str, str], conditions: dict[str, str] | None = None) -> 
     """A node with these taints, as key and effect, and these conditions."""
     body: dict[str, Any] = {
         "metadata": {"name": "n", "uid": "u", "resourceVersion": "7"},
-        "spec": {"taints": [{"key": key, "effect": effect, "timeAdded": None} for key, effect in taints]},
-        "status": {"conditions": [{"type": key, "status": value} for key, value in (conditions or {}).items()]},
+        "spec": {
+            "taints": [{"key": key, "effect": effect, "timeAdded": None} for key, effect in taints]
+        },
+        "status": {
+            "conditions": [
+                {"type": key, "status": value} for key, value in (conditions or {}).items()
+            ]
+        },
     }
     return nodes.reading(signs())(json.dumps(body).encode())
 
@@ -135,7 +153,10 @@ NAMED = ("karpenter.sh/disruption", "NoSchedule")
         (node(EVICTING), "taint maintenance:NoExecute"),
         (node(EVICTING, NAMED), "taint karpenter.sh/disruption"),
         (nodes.reading(signs())(b'{"metadata": {"name": "n"}}'), ""),
-        (node(conditions={"Ready": "True", "InstanceExpired": "True"}), "condition InstanceExpired"),
+        (
+            node(conditions={"Ready": "True", "InstanceExpired": "True"}),
+            "condition InstanceExpired",
+        ),
         (node(conditions={"Ready": "True", "InstanceExpired": "False"}), ""),
     ],
 )
@@ -166,4 +187,6 @@ def test_who_tolerates_a_taint_for_ever_stays(toleration: Toleration, stays: boo
 
 def test_one_taint_of_two_is_enough() -> None:
     facts = node(EVICTING, ("other", "NoExecute"))
-    assert facts.threat([Toleration(key="maintenance", operator="Exists")]) == "taint other:NoExecute"
+    assert (
+        facts.threat([Toleration(key="maintenance", operator="Exists")]) == "taint other:NoExecute"
+    )

@@ -31,7 +31,13 @@ def written(script: str | None, *, manager: str, memory: str | None = None) -> W
 
 def managed(manager: str, time: str, keys: dict[str, Any]) -> dict[str, Any]:
     fields = {"f:data": {".": {}, **keys}, "f:metadata": {"f:labels": {".": {}, "f:app": {}}}}
-    return {"manager": manager, "operation": "Update", "apiVersion": "v1", "time": time, "fieldsV1": fields}
+    return {
+        "manager": manager,
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": time,
+        "fieldsV1": fields,
+    }
 
 
 def memory_of(script: str) -> str:
@@ -43,13 +49,23 @@ def memory_of(script: str) -> str:
     [
         (THEIRS, "mpi-operator.v1", None, True),
         ("#!/bin/sh", "mpi-operator.v1", None, True),  # no worker runs yet
-        ("#!/bin/sh\necho scale-launcher:1\n\necho scale-worker-0:1", "mpi-operator.v1", None, True),  # with GPUs
+        (
+            "#!/bin/sh\necho scale-launcher:1\n\necho scale-worker-0:1",
+            "mpi-operator.v1",
+            None,
+            True,
+        ),  # with GPUs
         (THEIRS, "renamed", None, True),  # nobody writes this by hand and drops our annotation too
         (THEIRS, "training-operator", memory_of(OURS), True),
         (THEIRS, "kubectl-edit", memory_of(OURS), False),
         ("garbage", "mpi-operator.v1", None, False),
         ("#!/bin/sh\necho other-worker-0:1", "mpi-operator.v1", None, False),
-        ("#!/bin/sh\n", "mpi-operator.v1", None, False),  # v0.2.3 created it, the webhook added the key
+        (
+            "#!/bin/sh\n",
+            "mpi-operator.v1",
+            None,
+            False,
+        ),  # v0.2.3 created it, the webhook added the key
         (OURS, "kubectl-edit", None, False),  # our annotation was deleted
         (OURS, "mpijob-elastic", memory_of(OURS), False),
     ],
@@ -114,7 +130,9 @@ def test_labels_of_training_operator_last_as_long_as_its_pods() -> None:
 
 
 def test_a_list_of_somebody_else_that_names_strangers_is_garbage() -> None:
-    view = look(written("#!/bin/sh\necho stranger:1\n", manager="kubectl-edit", memory=memory_of(OURS)))
+    view = look(
+        written("#!/bin/sh\necho stranger:1\n", manager="kubectl-edit", memory=memory_of(OURS))
+    )
     assert view.config is not None
     assert view.config.published is None
     view = look(written(OURS, manager="kubectl-edit", memory=memory_of(THEIRS)))

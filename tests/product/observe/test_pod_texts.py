@@ -17,8 +17,15 @@ from mpijob_elastic.model import bounds
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe.caches import Caches
 
-OWNER = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "train", "uid": "u", "controller": True}
-# As long as the API server lets a name be, and much longer than a node or a container says anything.
+OWNER = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "MPIJob",
+    "name": "train",
+    "uid": "u",
+    "controller": True,
+}
+# As long as the API server lets a name be, and much longer than a node or a container says
+# anything.
 NAME, LONG = "x" * 253, "y" * 2**20
 
 
@@ -42,7 +49,12 @@ def raw(
 
 
 def templated(*texts: str) -> dict[str, Any]:
-    return {"spec": {"containers": [{"name": text} for text in texts], "tolerations": [{"key": texts[0]}]}}
+    return {
+        "spec": {
+            "containers": [{"name": text} for text in texts],
+            "tolerations": [{"key": texts[0]}],
+        }
+    }
 
 
 def caches() -> Caches:
@@ -51,7 +63,9 @@ def caches() -> Caches:
 
 def texts_of(pods: list[PodFacts]) -> int:
     """The bytes of the texts that are kept: each object once."""
-    kept = {id(part): part for pod in pods for part in (pod.containers, pod.tolerations, pod.mounting)}
+    kept = {
+        id(part): part for pod in pods for part in (pod.containers, pod.tolerations, pod.mounting)
+    }
     return sum(len(msgspec.json.encode(part)) for part in kept.values())
 
 
@@ -70,7 +84,11 @@ def test_workers_that_differ_keep_little_together() -> None:
     """1,000 workers of 3 KiB each kept 6 MiB."""
     seen = caches()
     refused = see(
-        seen, *(raw(index, **templated(*(f"{index}-{one}" * 10 for one in range(40)))) for index in range(1000))
+        seen,
+        *(
+            raw(index, **templated(*(f"{index}-{one}" * 10 for one in range(40))))
+            for index in range(1000)
+        ),
     )
     assert 900 < refused < 1000, "those before the bound are there"
     assert texts_of([*seen.pods.store.values()]) <= bounds.LARGEST_FACTS
@@ -88,7 +106,9 @@ def test_a_text_that_others_have_is_kept_once_beside_one_that_none_has() -> None
     seen = caches()
     long = {"containers": [{"name": "a" * 3000}, {"name": "b" * 3000}]}
     defaults = [{names.DEFAULT_CONTAINER: f"c{index}"} for index in range(100)]
-    assert not see(seen, *(raw(index, annotations=one, spec=long) for index, one in enumerate(defaults)))
+    assert not see(
+        seen, *(raw(index, annotations=one, spec=long) for index, one in enumerate(defaults))
+    )
     assert texts_of([*seen.pods.store.values()]) < bounds.LARGEST_POD
 
 
@@ -131,14 +151,27 @@ def test_room_is_free_again_once_a_pod_is_gone() -> None:
     [
         {"annotations": {f"{names.PREFIX}{index}": "x" * 60 for index in range(500)}},
         {"annotations": {EVICTION_MARK: LONG}},
-        {"status": {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": LONG}]}},
+        {
+            "status": {
+                "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": LONG}]
+            }
+        },
         {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": LONG}]}},
         {"spec": {"nodeName": NAME}, "status": {"reason": LONG}},
         {"owner": {"uid": LONG}},
         {"owner": {"name": LONG}},
         {"owner": {"apiVersion": f"kubeflow.org/{LONG}"}},
     ],
-    ids=["marks", "an eviction", "a reason", "an obstacle", "an end", "an owner's uid", "its name", "its version"],
+    ids=[
+        "marks",
+        "an eviction",
+        "a reason",
+        "an obstacle",
+        "an end",
+        "an owner's uid",
+        "its name",
+        "its version",
+    ],
 )
 def test_a_pod_keeps_little_of_its_own(parts: dict[str, Any]) -> None:
     assert bounds.size(live.READ.pod(raw(0, **parts))) <= bounds.LARGEST_POD / 4
@@ -151,14 +184,35 @@ def test_of_a_workers_annotations_those_that_a_capability_reads_are_kept() -> No
 
 def test_a_pod_with_long_gates_is_not_read() -> None:
     with pytest.raises(TooLarge, match="512 bytes"):
-        live.READ.pod(raw(0, spec={"schedulingGates": [{"name": f"{index}.example.com/gate"} for index in range(50)]}))
+        live.READ.pod(
+            raw(
+                0,
+                spec={
+                    "schedulingGates": [
+                        {"name": f"{index}.example.com/gate"} for index in range(50)
+                    ]
+                },
+            )
+        )
 
 
-TEMPLATES = [templated("main"), templated("a" * 3000), templated("b" * 7000), templated("c" * 5000, "d")]
+TEMPLATES = [
+    templated("main"),
+    templated("a" * 3000),
+    templated("b" * 7000),
+    templated("c" * 5000, "d"),
+]
 
 
-@given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from([*TEMPLATES, None]), st.integers(0, 9)), max_size=80))
-def test_pods_that_come_and_go_keep_little_together(changes: list[tuple[int, dict[str, Any] | None, int]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 30), st.sampled_from([*TEMPLATES, None]), st.integers(0, 9)),
+        max_size=80,
+    )
+)
+def test_pods_that_come_and_go_keep_little_together(
+    changes: list[tuple[int, dict[str, Any] | None, int]],
+) -> None:
     seen = caches()
     for version, (index, parts, salt) in enumerate(changes, start=2):
         if parts is None:
@@ -166,6 +220,8 @@ def test_pods_that_come_and_go_keep_little_together(changes: list[tuple[int, dic
             if known is not None:
                 seen.see_gone(PODS, "n", known.metadata)
         else:
-            salted = msgspec.json.decode(msgspec.json.encode(parts).replace(b'"name":"', b'"name":"%d' % salt))
+            salted = msgspec.json.decode(
+                msgspec.json.encode(parts).replace(b'"name":"', b'"name":"%d' % salt)
+            )
             see(seen, raw(index, version=version, **salted).replace(b"0" * 20, b"%020d" % version))
         assert texts_of([*seen.pods.store.values()]) <= bounds.LARGEST_FACTS

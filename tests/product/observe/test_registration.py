@@ -38,7 +38,9 @@ def slices(*ready: bool | None) -> list[dict[str, Any]]:
         ({"mpijob-elastic": forbidden("mutatingwebhookconfigurations")}, ""),
     ],
 )
-async def test_whether_the_webhook_can_be_asked(tmp_path: Path, served: Answers, words: str) -> None:
+async def test_whether_the_webhook_can_be_asked(
+    tmp_path: Path, served: Answers, words: str
+) -> None:
     async with reaching(tmp_path, served) as (client, _):
         said = await registration.trouble(client, await registration.read(client))
     assert words in said
@@ -55,7 +57,9 @@ async def test_whether_the_webhook_can_be_asked(tmp_path: Path, served: Answers,
         (status(404, "NotFound"), "mpijob-elastic"),
     ],
 )
-async def test_where_it_is_installed(tmp_path: Path, configuration: web.Response, namespace: str) -> None:
+async def test_where_it_is_installed(
+    tmp_path: Path, configuration: web.Response, namespace: str
+) -> None:
     async with reaching(tmp_path, {"mpijob-elastic": configuration}) as (client, _):
         assert registration.home(await registration.read(client)) == namespace
 
@@ -75,10 +79,20 @@ def nested(leaf: dict[str, Any], *names: str) -> dict[str, Any]:
 def keeps(schema: dict[str, Any] | None, *, selector: str | None = PATH, **spec: Any) -> bool:
     subresources: dict[str, Any] = {"status": {}}
     if selector is not None:
-        subresources["scale"] = {"specReplicasPath": ".x", "statusReplicasPath": ".y", "labelSelectorPath": selector}
-    version = {"name": "v1", "subresources": subresources, "schema": {"openAPIV3Schema": schema or {}}}
+        subresources["scale"] = {
+            "specReplicasPath": ".x",
+            "statusReplicasPath": ".y",
+            "labelSelectorPath": selector,
+        }
+    version = {
+        "name": "v1",
+        "subresources": subresources,
+        "schema": {"openAPIV3Schema": schema or {}},
+    }
     older = {"name": "v1alpha2"}
-    return registration.keeps_selector(msgspec.json.encode({"spec": {"versions": [older, version], **spec}}))
+    return registration.keeps_selector(
+        msgspec.json.encode({"spec": {"versions": [older, version], **spec}})
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,9 +101,23 @@ def keeps(schema: dict[str, Any] | None, *, selector: str | None = PATH, **spec:
         (PRESERVE, True),
         (nested(PRESERVE, "status"), True),
         (nested(STRING, "status", "replicaStatuses", "Worker", "selector"), True),
-        (nested({"additionalProperties": {"properties": {"selector": STRING}}}, "status", "replicaStatuses"), True),
+        (
+            nested(
+                {"additionalProperties": {"properties": {"selector": STRING}}},
+                "status",
+                "replicaStatuses",
+            ),
+            True,
+        ),
         (nested({"additionalProperties": True}, "status", "replicaStatuses"), True),
-        (nested({"additionalProperties": {"properties": {"active": {}}}}, "status", "replicaStatuses"), False),
+        (
+            nested(
+                {"additionalProperties": {"properties": {"active": {}}}},
+                "status",
+                "replicaStatuses",
+            ),
+            False,
+        ),
         (nested({"type": "object"}, "status"), False),
         (nested(STRING, "status", "replicaStatuses", "Worker", "active"), False),
         (nested({"type": "object", **PRESERVE}, "spec"), False),
@@ -106,4 +134,7 @@ def test_a_scale_that_reads_it_is_needed_and_what_is_missing_means_no() -> None:
         assert not keeps(PRESERVE, selector=selector)
         assert not keeps(None, selector=selector, preserveUnknownFields=True)
     for spec in ({}, {"versions": [{"name": "v1alpha2"}]}, {"versions": [{"name": "v1"}]}):
-        assert registration.keeps_selector(msgspec.json.encode({"spec": spec} if spec else {})) is False
+        assert (
+            registration.keeps_selector(msgspec.json.encode({"spec": spec} if spec else {}))
+            is False
+        )

@@ -22,7 +22,13 @@ LONG = {names.DEFAULT_CONTAINER: "x" * bounds.LARGEST_POD}
 
 
 def metadata(*, uid: str = "job", **more: Any) -> dict[str, Any]:
-    owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "train", "uid": uid, "controller": True}
+    owner = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "name": "train",
+        "uid": uid,
+        "controller": True,
+    }
     labels = {names.LABEL_APP: "train", names.LABEL_JOB_ROLE: names.ROLE_WORKER}
     return {"namespace": "n", "uid": "u", "labels": labels, "ownerReferences": [owner], **more}
 
@@ -37,15 +43,25 @@ def metadata(*, uid: str = "job", **more: Any) -> dict[str, Any]:
     ],
 )
 async def test_a_job_knows_its_objects_that_cannot_be_read(
-    api: TinyApi, client: ApiWriter, resource: Resource, name: str, hostile: dict[str, Any], why: str
+    api: TinyApi,
+    client: ApiWriter,
+    resource: Resource,
+    name: str,
+    hostile: dict[str, Any],
+    why: str,
 ) -> None:
     api.objects[MPI_JOBS.path(name="train")] = msgspec.json.decode(job_of("train"))
     path = resource.path("n", name)
-    api.objects[path] = {"metadata": metadata(name=name, **hostile), "spec": {"containers": [{}, {}]}}
+    api.objects[path] = {
+        "metadata": metadata(name=name, **hostile),
+        "spec": {"containers": [{}, {}]},
+    }
     async with running(client) as caches:
         [(what, said)] = view_of(caches).unread.items()
         assert (what, why in said) == (f"{resource.kind} {name}", True)
-        await api.update(resource.path("n"), name, metadata=metadata(name=name, uid="another job", **hostile))
+        await api.update(
+            resource.path("n"), name, metadata=metadata(name=name, uid="another job", **hostile)
+        )
         await eventually(lambda: not view_of(caches).unread)
         await api.update(resource.path("n"), name, metadata=metadata(name=name, **hostile))
         await eventually(lambda: what in view_of(caches).unread)
@@ -55,9 +71,15 @@ async def test_a_job_knows_its_objects_that_cannot_be_read(
 
 def identity(*, owner: str, version: str = "1") -> OwnedIdentity:
     reference = OwnerReference(
-        api_version="kubeflow.org/v1", kind="MPIJob", name=owner, uid=f"uid-of-{owner[:9]}", controller=True
+        api_version="kubeflow.org/v1",
+        kind="MPIJob",
+        name=owner,
+        uid=f"uid-of-{owner[:9]}",
+        controller=True,
     )
-    return OwnedIdentity(namespace="n", name="p", uid="u", resource_version=version, owner_references=(reference,))
+    return OwnedIdentity(
+        namespace="n", name="p", uid="u", resource_version=version, owner_references=(reference,)
+    )
 
 
 def test_each_job_that_is_concerned_is_woken() -> None:

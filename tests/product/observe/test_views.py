@@ -17,8 +17,17 @@ def test_a_job_of_the_operator_is_seen_whole() -> None:
     with calls() as counted:
         view = look(created())
     assert counted["container"] == 1, "kubexec.sh is read once for all workers"
-    assert (view.namespace, view.name, view.replicas, view.facts.slots) == ("default", "scale", 2, 1)
-    assert (view.facts.elastic, view.blind, view.elastic) == (True, True, True)  # no webhook was asked
+    assert (view.namespace, view.name, view.replicas, view.facts.slots) == (
+        "default",
+        "scale",
+        2,
+        1,
+    )
+    assert (view.facts.elastic, view.blind, view.elastic) == (
+        True,
+        True,
+        True,
+    )  # no webhook was asked
     assert not view.foreign
     assert view.facts.clean_pod_policy == "Running"
     assert [worker.name for worker in view.workers] == ["scale-worker-0", "scale-worker-1"]
@@ -35,7 +44,9 @@ def test_a_job_of_the_operator_is_seen_whole() -> None:
     assert view.launcher.phase is LauncherPhase.STARTED
     assert not view.launcher.facts.mounts_discovery
     view = look(created("main-container"), "side")
-    assert [(worker.name, worker.containers) for worker in view.workers] == [("side-worker-0", ("worker",))]
+    assert [(worker.name, worker.containers) for worker in view.workers] == [
+        ("side-worker-0", ("worker",))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +60,9 @@ def test_a_job_of_the_operator_is_seen_whole() -> None:
         ("Running", None, False),
     ],
 )
-def test_whether_the_end_of_a_launcher_ends_its_job(phase: str, condition: str | None, *, ends: bool) -> None:
+def test_whether_the_end_of_a_launcher_ends_its_job(
+    phase: str, condition: str | None, *, ends: bool
+) -> None:
     world = created()
     world["Pod/scale-launcher"]["status"]["phase"] = phase
     failed = [{"type": "Failed", "status": "True", "reason": condition}] if condition else []
@@ -84,7 +97,8 @@ def test_a_pod_with_the_operators_labels_but_another_owner_is_not_seen() -> None
     stranger["metadata"].update(name="scale-worker-7", uid="x", ownerReferences=[])
     earlier = json.loads(json.dumps(stranger))
     earlier["metadata"].update(
-        name="scale-worker-8", ownerReferences=world["Pod/scale-worker-1"]["metadata"]["ownerReferences"]
+        name="scale-worker-8",
+        ownerReferences=world["Pod/scale-worker-1"]["metadata"]["ownerReferences"],
     )
     earlier["metadata"]["ownerReferences"][0]["uid"] = "uid of a deleted job of this name"
     world |= {"Pod/scale-worker-7": stranger, "Pod/scale-worker-8": earlier}
@@ -96,7 +110,9 @@ def test_objects_of_a_newer_operator_are_foreign() -> None:
     world["Pod/scale-worker-1"]["metadata"]["labels"]["replica-index"] = "1"
     assert "newer than v0.2.3" in look(world).foreign
     world = created()
-    world["ConfigMap/scale-config"]["metadata"]["ownerReferences"][0]["apiVersion"] = "kubeflow.org/v2beta1"
+    world["ConfigMap/scale-config"]["metadata"]["ownerReferences"][0]["apiVersion"] = (
+        "kubeflow.org/v2beta1"
+    )
     assert "v2beta1" in look(world).foreign
 
 
@@ -110,7 +126,10 @@ def test_what_exec_has_shown_belongs_to_one_pod_and_one_leave_of_its_name() -> N
     asked: list[tuple[str, str]] = []
 
     older = pod_key("scale-worker-0", former.pod)
-    there = [pod_key(name, pod_fingerprint(f"uid of Pod/{name}")) for name in ("scale-worker-0", "scale-worker-1")]
+    there = [
+        pod_key(name, pod_fingerprint(f"uid of Pod/{name}"))
+        for name in ("scale-worker-0", "scale-worker-1")
+    ]
 
     def probes(pod: str, occasion: str) -> Probe:
         asked.append((pod, occasion))
@@ -118,7 +137,11 @@ def test_what_exec_has_shown_belongs_to_one_pod_and_one_leave_of_its_name() -> N
 
     view = look(world, probes=probes)
     # A recreated pod may be taken for the pod that left, so it is asked about too, by its own uid.
-    assert set(asked) == {(older, "left at 90.0"), (there[0], "left at 90.0"), (there[1], "left at 100.0")}
+    assert set(asked) == {
+        (older, "left at 90.0"),
+        (there[0], "left at 90.0"),
+        (there[1], "left at 100.0"),
+    }
     assert [worker.probe.busy_seen for worker in view.workers] == [False, True]
     assert view.former == {"scale-worker-0": Probe(idle_at=7.0)}
 
@@ -136,7 +159,10 @@ def test_what_exec_has_shown_of_a_host_belongs_to_its_name() -> None:
 
     view = look(world, probes=probes)
     assert asked == ["scale-worker-0", "scale-worker-1.r2"]
-    assert view.host_of == {"scale-worker-0": "scale-worker-0", "scale-worker-1": "scale-worker-1.r2"}
+    assert view.host_of == {
+        "scale-worker-0": "scale-worker-0",
+        "scale-worker-1": "scale-worker-1.r2",
+    }
     assert view.published_pods == ("scale-worker-0", "scale-worker-1")
 
 
@@ -171,12 +197,18 @@ def test_a_look_goes_where_kubexec_may_go(
 ) -> None:
     world = created()
     pod = world["Pod/scale-worker-0"]
-    pod["spec"]["containers"] = [container("worker", mounts=True), container("side-car"), container("log")]
+    pod["spec"]["containers"] = [
+        container("worker", mounts=True),
+        container("side-car"),
+        container("log"),
+    ]
     pod["metadata"]["annotations"] = {DEFAULT: default} if default else {}
     world["MPIJob/scale"]["spec"]["mainContainer"] = main
     data = world["ConfigMap/scale-config"]["data"]
     if named:
-        data["kubexec.sh"] = data["kubexec.sh"].replace("${POD_NAME}", f"${{POD_NAME}} --container {named}")
+        data["kubexec.sh"] = data["kubexec.sh"].replace(
+            "${POD_NAME}", f"${{POD_NAME}} --container {named}"
+        )
     assert look(world).workers[0].containers == containers
 
 

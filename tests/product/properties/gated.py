@@ -20,4 +20,6 @@ def _gated(one: Worker, random: Random, gate: str) -> Worker:
     if random.random() < 0.6:
         return one
     gates = tuple({*one.facts.gates, gate})
-    return but(one, gates=gates, running=False, ready_at=None, terminated=False, node="", node_gone_at=0.0)
+    return but(
+        one, gates=gates, running=False, ready_at=None, terminated=False, node="", node_gone_at=0.0
+    )

@@ -38,7 +38,11 @@ def kueue(view: JobView, random: Random) -> JobView:
 
 
 def gangs(view: JobView, random: Random) -> JobView:
-    group = PodGroup(metadata=ref(JOB), min_member=random.randint(0, MOST)) if random.random() < 0.6 else None
+    group = (
+        PodGroup(metadata=ref(JOB), min_member=random.randint(0, MOST))
+        if random.random() < 0.6
+        else None
+    )
     gang = Gang(scheduler="volcano", queue=random.choice(["", "team"]))
     return but(view, gang=gang, serves_gangs=random.choice([None, False, True]), pod_group=group)
 
@@ -67,7 +71,12 @@ def _threatened(one: Worker, random: Random) -> Worker:
 
 def run_policy(view: JobView, random: Random) -> JobView:
     launcher = view.launcher and but(view.launcher, failures=random.choice([0, 2, 9]))
-    return but(view, launcher=launcher, ttl=random.choice([None, 0, 60]), backoff_limit=random.choice([None, 1, 3]))
+    return but(
+        view,
+        launcher=launcher,
+        ttl=random.choice([None, 0, 60]),
+        backoff_limit=random.choice([None, 1, 3]),
+    )
 
 
 def suspension(view: JobView, random: Random) -> JobView:
@@ -77,7 +86,8 @@ def suspension(view: JobView, random: Random) -> JobView:
 
 OF_WORDS = tuple(words.draw for words in room_words.rooms() if words.draw)
 DRAWS: Mapping[str, Draw] = {
-    each.__name__: each for each in (suspension, run_policy, *OF_WORDS, kueue, gangs, autoscaling, disruption)
+    each.__name__: each
+    for each in (suspension, run_policy, *OF_WORDS, kueue, gangs, autoscaling, disruption)
 }
 PAIRS = tuple(combinations(DRAWS, 2))
 

@@ -42,7 +42,10 @@ KEPT = job(
 SLOW = job(
     2,
     workers=(worker(0), worker(1, deleting=True, ends_at=NOW + 3600)),
-    config=config(pods(0), memory=Memory(left={"j-worker-1": Left(pod=pod_fingerprint("uid-of-j-worker-1"), at=NOW)})),
+    config=config(
+        pods(0),
+        memory=Memory(left={"j-worker-1": Left(pod=pod_fingerprint("uid-of-j-worker-1"), at=NOW)}),
+    ),
     launcher=None,
 )
 
@@ -52,7 +55,9 @@ AHEAD = job(
     2,
     workers=(
         worker(0, probe=Probe(busy_seen=True, asked_at=NOW, busy_at=NOW + 47)),
-        worker(1, probe=Probe(busy_seen=True, asked_at=NOW, idle_at=NOW + 42, idle_since=NOW - 658)),
+        worker(
+            1, probe=Probe(busy_seen=True, asked_at=NOW, idle_at=NOW + 42, idle_since=NOW - 658)
+        ),
     ),
 )
 
@@ -81,10 +86,17 @@ def test_at_rest_everything_is_as_the_size_asks(view: JobView) -> None:
         ready = {one.name for one in view.workers if one.ready and one.index in view.wanted}
         wanted = ready - moved(view, now=now) - lost(view)
         assert set(view.published_pods) == wanted or (not wanted and len(view.published_pods) <= 1)
-        surplus = [one for one in view.surplus if not one.facts.deleting and one.name not in view.published_pods]
-        if derive(view, now=NOW).wishes.stop:  # what waits at the gate is sorted out when the launcher has gone
+        surplus = [
+            one
+            for one in view.surplus
+            if not one.facts.deleting and one.name not in view.published_pods
+        ]
+        if derive(
+            view, now=NOW
+        ).wishes.stop:  # what waits at the gate is sorted out when the launcher has gone
             surplus = [one for one in surplus if not one.facts.gates]
-        # A driver whose list got lost was told of nobody's leaving, so nobody goes before there is a list again.
+        # A driver whose list got lost was told of nobody's leaving, so nobody goes before there is
+        # a list again.
         list_lost = view.driver_running and not view.published_pods
         assert surplus == [] or list_lost or not derive(view, now=NOW).launcher.sees_hosts
         needed = {*derive(view, now=NOW).view.wanted_names, *(one.name for one in view.workers)}
@@ -113,15 +125,23 @@ def _honest(one: Worker) -> Worker:
 def lost(view: JobView) -> set[str]:
     """The workers on nodes that are gone, but for those that the driver has yet to be freed from."""
     gone = [one for one in view.workers if one.facts.node_gone_at]
-    return {one.name for one in gone if one.name not in view.host_of or frozen_execs.is_over(view, one)}
+    return {
+        one.name for one in gone if one.name not in view.host_of or frozen_execs.is_over(view, one)
+    }
 
 
 def is_at_work(view: JobView) -> bool:
     """Tell whether the job is ours to bring to its size, and can be."""
-    ended = view.facts.finished or (view.launcher is not None and view.launcher.phase is LauncherPhase.FINISHED)
-    readable = view.config is not None and view.config.published is not None and view.role is not None
+    ended = view.facts.finished or (
+        view.launcher is not None and view.launcher.phase is LauncherPhase.FINISHED
+    )
+    readable = (
+        view.config is not None and view.config.published is not None and view.role is not None
+    )
     begun = bool(view.workers or view.launcher)
-    return view.elastic and readable and begun and not (view.facts.deleting or view.foreign or ended)
+    return (
+        view.elastic and readable and begun and not (view.facts.deleting or view.foreign or ended)
+    )
 
 
 def exec_names(view: JobView) -> set[str]:
@@ -131,7 +151,9 @@ def exec_names(view: JobView) -> set[str]:
 
 
 @given(before=st.integers(1, 13), after=st.integers(1, 13))
-def test_a_scale_takes_two_writes_one_for_new_names_and_one_for_each_worker_that_goes(before: int, after: int) -> None:
+def test_a_scale_takes_two_writes_one_for_new_names_and_one_for_each_worker_that_goes(
+    before: int, after: int
+) -> None:
     size = max(before, after)
     view = job(
         size,

@@ -71,14 +71,22 @@ def who_leaves_is_not_freed(_: JobView, plan: Plan) -> None:
 
 def others_are_left_alone(view: JobView, plan: Plan) -> None:
     # Nobody else would take our gates off and make their gang fit, or answer a queue.
-    own = (Ungate, MakePodGroup, LowerPodGroup, TunePodGroup, *OF_QUEUES) if of(Ungate, plan) else OF_QUEUES
-    plan = but(plan, actions=tuple(action for action in plan.actions if not isinstance(action, own)))
+    own = (
+        (Ungate, MakePodGroup, LowerPodGroup, TunePodGroup, *OF_QUEUES)
+        if of(Ungate, plan)
+        else OF_QUEUES
+    )
+    plan = but(
+        plan, actions=tuple(action for action in plan.actions if not isinstance(action, own))
+    )
     if view.facts.deleting:
         assert plan == Plan()
     elif derive(view, now=NOW).foreign and view.handed_over:
         assert not plan.actions
         assert not plan.looks
-    elif view.foreign and view.handed_over and not (view.config and view.config.facts.script is None):
+    elif (
+        view.foreign and view.handed_over and not (view.config and view.config.facts.script is None)
+    ):
         assert silent_for_ten_minutes(view)
         assert {type(action) for action in plan.actions} <= {TellUser, WriteConfig, DeleteWorkers}
     elif view.foreign and not view.handed_over:
@@ -135,7 +143,10 @@ def a_change_of_the_list_keeps_the_rules(view: JobView, plan: Plan) -> None:
             ready=ready,
             role={*view.role.exec_names} if view.role else set(),
         )
-        published, text = published_by(change), change.kubexec or (view.config.facts.kubexec if view.config else None)
+        published, text = (
+            published_by(change),
+            change.kubexec or (view.config.facts.kubexec if view.config else None),
+        )
         write = rules.Listing(
             hosts={*published.values()},
             finds_numbered=text == kubexec.mapped(KUBEXEC) or not view.elastic,
@@ -178,15 +189,24 @@ def no_name_is_given_to_another_pod_in_doubt(view: JobView, plan: Plan) -> None:
                 continue
             is_same = last.pod in ("", worker.fingerprint)
             may_have_drained = worker.name in view.memory.left
-            assert number == last.incarnation + (not is_same) or (may_have_drained and number == last.incarnation)
+            assert number == last.incarnation + (not is_same) or (
+                may_have_drained and number == last.incarnation
+            )
 
 
 def is_known_to_a_driver(view: JobView) -> bool:
     """Tell whether a driver runs that may have blacklisted a name, and whose launcher can learn other names."""
-    return view.elastic and view.driver_running and view.config is not None and view.config.facts.kubexec in OURS
+    return (
+        view.elastic
+        and view.driver_running
+        and view.config is not None
+        and view.config.facts.kubexec in OURS
+    )
 
 
-def only_the_operators_kubexec_is_edited_and_only_for_a_numbered_name(view: JobView, plan: Plan) -> None:
+def only_the_operators_kubexec_is_edited_and_only_for_a_numbered_name(
+    view: JobView, plan: Plan
+) -> None:
     for change in of(WriteConfig, plan):
         numbered = any(names.incarnation_of(host) for host in published_by(change).values())
         if change.kubexec is not None:
@@ -206,7 +226,11 @@ def published_by(change: WriteConfig) -> Mapping[str, str]:
 def a_driver_gets_time_to_follow(view: JobView, plan: Plan) -> None:
     for change in of(WriteConfig, plan):
         readable = view.config is not None and view.config.published is not None
-        gone = [host for host in change.removed if is_gone(view.worker(host)) or host in dead_names(view)]
+        gone = [
+            host
+            for host in change.removed
+            if is_gone(view.worker(host)) or host in dead_names(view)
+        ]
         if view.driver_may_run and readable and (change.added or change.removed) and not gone:
             changes = (view.memory.added_at, view.memory.removed_at)
             assert not derive(view, now=NOW).launcher.refresh_due
@@ -214,7 +238,12 @@ def a_driver_gets_time_to_follow(view: JobView, plan: Plan) -> None:
 
 
 def is_gone(worker: Worker | None) -> bool:
-    return worker is None or worker.facts.deleting or worker.terminated or worker.facts.node_gone_at > 0.0
+    return (
+        worker is None
+        or worker.facts.deleting
+        or worker.terminated
+        or worker.facts.node_gone_at > 0.0
+    )
 
 
 def whoever_leaves_is_remembered(view: JobView, plan: Plan) -> None:
@@ -236,7 +265,9 @@ def a_worker_goes_for_a_reason_and_after_its_rank(view: JobView, plan: Plan) -> 
         assert not worker.facts.deleting or (outcome == "lost" and not worker.facts.forced)
         assert (outcome == "lost") == (removal.grace == 0)
         assert outcome != "lost" or worker.facts.node_gone_at
-        is_over = is_over_for(view, 30.0) or (view.facts.finished and worker.index not in view.wanted)
+        is_over = is_over_for(view, 30.0) or (
+            view.facts.finished and worker.index not in view.wanted
+        )
         before = rules.Job(
             elastic=view.elastic,
             hosts={*view.host_of.values()},
@@ -257,7 +288,9 @@ def a_worker_goes_for_a_reason_and_after_its_rank(view: JobView, plan: Plan) -> 
         if outcome == "suspended":
             assert derive(view, now=NOW).stopped
             assert names.GATE_SUSPENDED not in worker.facts.gates
-            assert stops(view) or (view.launcher and worker.facts.created_at <= view.launcher.facts.created_at)
+            assert stops(view) or (
+                view.launcher and worker.facts.created_at <= view.launcher.facts.created_at
+            )
         elif outcome != "finished" and before.asks_for(worker.name):
             assert view.policy.replace_failed_workers is not False or derive(view, now=NOW).stopped
         if outcome != "finished" and view.driver_running:
@@ -282,7 +315,9 @@ def size(view: JobView) -> int:
 
 
 def asks_for(view: JobView, worker: Worker) -> bool:
-    return rules.Job(elastic=True, hosts=set(), size=size(view), skips=view.skips).asks_for(worker.name)
+    return rules.Job(elastic=True, hosts=set(), size=size(view), skips=view.skips).asks_for(
+        worker.name
+    )
 
 
 def may_be_used(view: JobView, worker: Worker) -> bool:
@@ -296,7 +331,9 @@ def may_be_used(view: JobView, worker: Worker) -> bool:
 
 def is_nowhere(worker: Worker) -> bool:
     """No container can ever have run in it, or none runs any more."""
-    return worker.facts.node_gone_at > 0.0 or not (worker.facts.node or worker.running or worker.terminated)
+    return worker.facts.node_gone_at > 0.0 or not (
+        worker.facts.node or worker.running or worker.terminated
+    )
 
 
 def is_drained(view: JobView, worker: Worker, left: Left) -> bool:
@@ -309,17 +346,31 @@ def is_drained(view: JobView, worker: Worker, left: Left) -> bool:
 
 def is_moved(view: JobView, worker: Worker) -> bool:
     renamed = worker.name in dead_names(view)  # it comes back, and is judged then
-    threatened = bool(worker.facts.disruption) and not worker.facts.node_gone_at  # else it is lost already
+    threatened = (
+        bool(worker.facts.disruption) and not worker.facts.node_gone_at
+    )  # else it is lost already
     return worker.ready and asks_for(view, worker) and threatened and not renamed
 
 
-def the_list_waits_for_a_driver_that_would_call_a_node_that_is_gone(view: JobView, plan: Plan) -> None:
+def the_list_waits_for_a_driver_that_would_call_a_node_that_is_gone(
+    view: JobView, plan: Plan
+) -> None:
     for change in of(WriteConfig, plan) if view.driver_running and view.elastic else ():
         gone = [view.worker(pod) for pod in change.removed]
-        for worker in (worker for worker in gone if worker and worker.facts.node_gone_at and is_well(view, worker)):
-            assert not any(found.pod == worker.name for found in view.launcher.held.frozen) if view.launcher else True
+        for worker in (
+            worker
+            for worker in gone
+            if worker and worker.facts.node_gone_at and is_well(view, worker)
+        ):
+            assert (
+                not any(found.pod == worker.name for found in view.launcher.held.frozen)
+                if view.launcher
+                else True
+            )
             survivors = [pod for pod in view.published_pods if not is_cut_off(view.worker(pod))]
-            if NOW - 20.0 < worker.facts.node_gone_at <= NOW and len(survivors) >= max(1, view.facts.min_np_workers):
+            if NOW - 20.0 < worker.facts.node_gone_at <= NOW and len(survivors) >= max(
+                1, view.facts.min_np_workers
+            ):
                 assert view.memory.elders
                 assert worker.name not in view.memory.elders
 
@@ -338,14 +389,19 @@ def is_well(view: JobView, worker: Worker) -> bool:
 def dead_names(view: JobView) -> frozenset[str]:
     """Published pods that leave because of the host name they have."""
     workers = derive(view, now=NOW).workers
-    return frozenset(one.name for one in workers if one.rank_lost or one.published not in ("", one.host))
+    return frozenset(
+        one.name for one in workers if one.rank_lost or one.published not in ("", one.host)
+    )
 
 
 def a_launcher_that_waits_is_given_its_least_size(view: JobView, plan: Plan) -> None:
     for change in of(WriteConfig, plan):
         if view.elastic and not view.driver_running:
             named = [line.split(" ")[0] for line in change.hostfile.splitlines()]
-            least = min(max(view.policy.min_replicas or view.replicas, view.facts.np_workers), may_start(view))
+            least = min(
+                max(view.policy.min_replicas or view.replicas, view.facts.np_workers),
+                may_start(view),
+            )
             assert len(named) >= least
             assert set(named) <= set(view.wanted_names)
             ready = {one.name for one in view.workers if one.ready}
@@ -366,7 +422,9 @@ def a_gang_is_only_made_smaller(view: JobView, plan: Plan) -> None:
         assert gang_of(view).group is not None
         assert action.before == gang_of(view).group.min_member > action.after
         awaited = 0 if view.driver_running else view.facts.np_workers
-        assert action.after - 1 == min(max(view.policy.min_replicas or view.replicas, awaited), view.replicas)
+        assert action.after - 1 == min(
+            max(view.policy.min_replicas or view.replicas, awaited), view.replicas
+        )
         assert view.elastic
 
 
@@ -390,7 +448,9 @@ def a_size_is_taken_back_to_one_that_works(view: JobView, plan: Plan) -> None:
         assert view.elastic
         assert view.driver_running
         assert scaling(view).scale_timeout is not None
-        assert max(1, view.policy.min_replicas or 1) <= action.after < action.before == view.replicas
+        assert (
+            max(1, view.policy.min_replicas or 1) <= action.after < action.before == view.replicas
+        )
         growth = sizing.remembered(view)
         assert growth is not None
         assert growth.at + (scaling(view).scale_timeout or 0.0) <= NOW
@@ -408,7 +468,11 @@ def a_job_fills_within_its_bounds_and_with_pauses(view: JobView, plan: Plan) -> 
         assert view.elastic
         assert view.driver_running
         assert not any((view.facts.finished, stops(view), derive(view, now=NOW).foreign))
-        least, most, growth = view.policy.min_replicas, view.policy.max_replicas, sizing.remembered(view)
+        least, most, growth = (
+            view.policy.min_replicas,
+            view.policy.max_replicas,
+            sizing.remembered(view),
+        )
         assert least is not None
         assert most is not None
         assert growth is not None
@@ -420,7 +484,9 @@ def a_job_fills_within_its_bounds_and_with_pauses(view: JobView, plan: Plan) -> 
             assert max(min(at, NOW) for at in changes if at <= NOW + SKEW) + sizing.COOLDOWN <= NOW
             assert action.after <= (view.facts.size_at_least(action.before + 1) or action.before)
             ready = {one.name for one in view.workers if one.ready}
-            waiting = sizing.helped((view.of(Autoscaling) or Autoscaling()).others_wait or (), now=NOW)
+            waiting = sizing.helped(
+                (view.of(Autoscaling) or Autoscaling()).others_wait or (), now=NOW
+            )
             assert action.after < action.before or (ready >= {*view.wanted_names} and not waiting)
 
 
@@ -432,13 +498,20 @@ def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:
     if plain and not (view.ended or stops(view) or view.gated):
         asked = (WriteConfig, TellUser, MakePodGroup, TunePodGroup, EndLauncher, *OF_QUEUES)
         assert all(isinstance(action, asked) for action in plan.actions)
-        assert all(view.config and change.hostfile == view.config.facts.hostfile for change in of(WriteConfig, plan))
+        assert all(
+            view.config and change.hostfile == view.config.facts.hostfile
+            for change in of(WriteConfig, plan)
+        )
 
 
 def plain_facts(view: JobView) -> rules.Job:
     """What writes other than of the list depend on."""
     return rules.Job(
-        elastic=view.elastic, hosts=set(), size=view.replicas, skips=view.skips, suspended=bool(stops(view))
+        elastic=view.elastic,
+        hosts=set(),
+        size=view.replicas,
+        skips=view.skips,
+        suspended=bool(stops(view)),
     )
 
 
@@ -450,9 +523,18 @@ def a_launcher_that_started_is_deleted_only_to_suspend_its_job(view: JobView, pl
         started = action.launcher.phase is LauncherPhase.STARTED
         assert not rules.launcher_deleted(plain_facts(view), started=started)
         if started:
-            assert action.launcher.facts.created_at + 5.0 <= NOW or action.launcher.facts.created_at > NOW + SKEW
-            there = [one for one in view.workers if not (one.terminated or one.facts.deleting or one.facts.gates)]
-            undrained = () if view.host_of else view.memory.left  # no drain begins while the list is empty
+            assert (
+                action.launcher.facts.created_at + 5.0 <= NOW
+                or action.launcher.facts.created_at > NOW + SKEW
+            )
+            there = [
+                one
+                for one in view.workers
+                if not (one.terminated or one.facts.deleting or one.facts.gates)
+            ]
+            undrained = (
+                () if view.host_of else view.memory.left
+            )  # no drain begins while the list is empty
             gone = [one for one in there if not asks_for(view, one) and one.name not in undrained]
             may_go = derive(view, now=NOW).launcher.sees_hosts and view.elastic
             assert not may_go or all(one.name in view.published_pods for one in gone)
@@ -473,7 +555,11 @@ def a_job_is_deleted_only_when_it_has_ended_and_expired(view: JobView, plan: Pla
     for _ in of(DeleteJob, plan):
         assert view.facts.finished
         assert not view.foreign
-        assert view.launcher is None or view.launcher.phase is LauncherPhase.FINISHED or view.launcher.facts.gates
+        assert (
+            view.launcher is None
+            or view.launcher.phase is LauncherPhase.FINISHED
+            or view.launcher.facts.gates
+        )
         assert view.facts.ended_at is not None
         asked = view.facts.of(RunPolicy)
         assert asked is not None
@@ -482,7 +568,9 @@ def a_job_is_deleted_only_when_it_has_ended_and_expired(view: JobView, plan: Pla
         assert len([action for action in plan.actions if not isinstance(action, OF_QUEUES)]) == 1
 
 
-def a_launcher_is_ended_only_beyond_its_backoff_limit_while_it_does_not_run(view: JobView, plan: Plan) -> None:
+def a_launcher_is_ended_only_beyond_its_backoff_limit_while_it_does_not_run(
+    view: JobView, plan: Plan
+) -> None:
     for action in of(EndLauncher, plan):
         asked = view.facts.of(RunPolicy)
         assert asked is not None
@@ -511,7 +599,9 @@ def an_exec_is_ended_where_no_rank_can_be_at_its_other_end(view: JobView, plan: 
         for found in action.execs:
             worker = view.worker(found.pod)
             gone = worker is None or worker.terminated or worker.facts.node_gone_at
-            assert gone or (worker is not None and found.started_at + SKEW < worker.facts.created_at)
+            assert gone or (
+                worker is not None and found.started_at + SKEW < worker.facts.created_at
+            )
 
 
 def nobody_who_is_evicted_is_deleted_by_us(view: JobView, plan: Plan) -> None:
@@ -521,7 +611,11 @@ def nobody_who_is_evicted_is_deleted_by_us(view: JobView, plan: Plan) -> None:
         # A stopped job's next workers wait at the gate, and nothing evicts what no node has.
         going = [removal for removal in removals(plan) if removal.outcome != "suspended"]
         deleted = [removal.worker for removal in going if removal.worker.index in wanted]
-        assert all(one.terminated or one.facts.deleting or one.facts.node_gone_at for one in deleted if one.facts.marks)
+        assert all(
+            one.terminated or one.facts.deleting or one.facts.node_gone_at
+            for one in deleted
+            if one.facts.marks
+        )
     for release in of(ReleaseWorker, plan):
         released = view.worker(release.ref.name)
         assert released is not None
@@ -587,7 +681,9 @@ def test_every_plan_keeps_the_rules_while_a_job_fills(view: JobView) -> None:
 
 def who_has_no_quota_is_not_started(view: JobView, plan: Plan) -> None:
     held = derive(view, now=NOW).wishes.held
-    freed = {one.ref.name for write in plan.actions if isinstance(write, Ungate) for one in write.pods}
+    freed = {
+        one.ref.name for write in plan.actions if isinstance(write, Ungate) for one in write.pods
+    }
     assert freed.isdisjoint(held)
 
 
@@ -601,7 +697,9 @@ def who_left_for_quota_does_not_join(view: JobView, plan: Plan) -> None:
     wishes = derive(view, now=NOW).wishes
     for write in plan.actions:
         if isinstance(write, WriteConfig) and view.elastic:
-            assert not any(wishes.leaves[pod].how is How.END for pod in write.added if pod in wishes.leaves)
+            assert not any(
+                wishes.leaves[pod].how is How.END for pod in write.added if pod in wishes.leaves
+            )
 
 
 # The rules where a job may wait for quota or be held.
@@ -611,8 +709,8 @@ PAIR_RULES: list[Callable[[JobView, Plan], None]] = [
     all_gates_come_off_in_one_write,
     who_left_for_quota_does_not_join,
 ]
-# These know no quota: who has none is not awaited, and whose quota is wanted back is deleted although the size asks for
-# it, and although it is evicted, for its successor waits at the gate.
+# These know no quota: who has none is not awaited, and whose quota is wanted back is deleted
+# although the size asks for it, and although it is evicted, for its successor waits at the gate.
 WITHOUT_QUOTA = (
     a_launcher_that_waits_is_given_its_least_size,
     a_worker_goes_for_a_reason_and_after_its_rank,
@@ -628,7 +726,9 @@ def settled(view: JobView) -> JobView:
     """The view where whoever ends moves no more."""
     leaves = derive(view, now=NOW).wishes.leaves
     ends = {pod for pod, leave in leaves.items() if leave.how is How.END}
-    return but(view, workers=tuple(_settled(one) if one.name in ends else one for one in view.workers))
+    return but(
+        view, workers=tuple(_settled(one) if one.name in ends else one for one in view.workers)
+    )
 
 
 def _settled(one: Worker) -> Worker:
@@ -646,7 +746,9 @@ def test_two_capabilities_on_one_job_keep_the_rules(pair: tuple[str, str], seed:
 
 
 @given(jobs, st.sampled_from([0.0, 0.9, 1.0, 59.9, 60.0, 1e9]))
-def test_no_drain_ends_before_this_process_has_seen_enough_of_it(view: JobView, seen: float) -> None:
+def test_no_drain_ends_before_this_process_has_seen_enough_of_it(
+    view: JobView, seen: float
+) -> None:
     timed = but(view, drains_seen=dict.fromkeys(drain.begun(derive(view, now=NOW)), seen))
     for removal in removals(decide(timed, now=NOW)):
         assert removal.outcome != "timeout" or seen >= view.policy.drain_timeout
@@ -671,16 +773,22 @@ def moves(outcome: str) -> Shows:
 
 
 def says(reason: str) -> Shows:
-    return lambda view, plan: any(note.reason == reason for change in of(WriteConfig, plan) for note in change.notes)
+    return lambda view, plan: any(
+        note.reason == reason for change in of(WriteConfig, plan) for note in change.notes
+    )
 
 
 def resizes(way: int) -> Shows:
-    return lambda view, plan: any((found.after - found.before) * way > 0 for found in of(Fill, plan))
+    return lambda view, plan: any(
+        (found.after - found.before) * way > 0 for found in of(Fill, plan)
+    )
 
 
 def stops_training(view: JobView, plan: Plan) -> bool:
     found = of(DeleteLauncher, plan)
-    return any(one.launcher.phase is LauncherPhase.STARTED and len(view.workers) > 1 for one in found)
+    return any(
+        one.launcher.phase is LauncherPhase.STARTED and len(view.workers) > 1 for one in found
+    )
 
 
 def leaves_at_once_with_its_node(view: JobView, plan: Plan) -> bool:
@@ -689,7 +797,17 @@ def leaves_at_once_with_its_node(view: JobView, plan: Plan) -> bool:
     return any(one and one.facts.node_gone_at == NOW - 1 and is_well(view, one) for one in removed)
 
 
-OUTCOMES = ("finished", "idle", "unused", "unscheduled", "drained", "timeout", "failed", "lost", "suspended")
+OUTCOMES = (
+    "finished",
+    "idle",
+    "unused",
+    "unscheduled",
+    "drained",
+    "timeout",
+    "failed",
+    "lost",
+    "suspended",
+)
 
 
 # What these views do not lead to.
@@ -698,8 +816,14 @@ OWN = {Fill, *OF_QUEUES, *kinds_of(autoscaler)} - {RollBack}
 AMONG: dict[str, tuple[Callable[[Random], JobView], Shows]] = {
     **{kind.__name__: (lived, acts(kind)) for kind in kinds() if kind not in OWN},
     **{f"deletes, {outcome}": (lived, deletes(outcome)) for outcome in OUTCOMES},
-    **{f"moves, {outcome}": (lived, moves(outcome)) for outcome in ("unused", "drained", "timeout", "idle")},
-    **{f"says {reason}": (lived, says(reason)) for reason in ("HostRenamed", "RankLost", "HostNameKept")},
+    **{
+        f"moves, {outcome}": (lived, moves(outcome))
+        for outcome in ("unused", "drained", "timeout", "idle")
+    },
+    **{
+        f"says {reason}": (lived, says(reason))
+        for reason in ("HostRenamed", "RankLost", "HostNameKept")
+    },
     "stops a job that trains": (lived, stops_training),
     "fills, and grows": (filling, resizes(1)),
     "fills, and shrinks": (filling, resizes(-1)),
@@ -754,7 +878,9 @@ def is_shown(what: str, seed: int) -> bool:
 
 def first_seed(what: str) -> int | None:
     """Search; once plans change, other views than the remembered show it."""
-    return next((seed for seed in (SEEDS.get(what, 0), *range(50_000)) if is_shown(what, seed)), None)
+    return next(
+        (seed for seed in (SEEDS.get(what, 0), *range(50_000)) if is_shown(what, seed)), None
+    )
 
 
 @pytest.mark.parametrize("what", AMONG)

@@ -31,7 +31,9 @@ def test_each_worker_has_one_cause_unless_the_job_is_over(view: JobView, facts: 
     said = [*explanation.job, *(worker.cause for worker in explanation.workers)]
     assert all(finding.says for finding in said)
     assert all(
-        finding.next_step for finding in said if finding.level is Level.WRONG and "(see above)" not in finding.says
+        finding.next_step
+        for finding in said
+        if finding.level is Level.WRONG and "(see above)" not in finding.says
     )
     assert text(explanation)
 

@@ -13,14 +13,22 @@ from tests.builders import NOW, but, job
 from tests.simulated_writes import apply, run
 
 SCRIPTS = st.sampled_from(
-    ["#!/bin/sh\necho j-worker-0:1", "#!/bin/sh\necho j-worker-1.j:1\n\n", "#!/bin/sh\nexit 1\n", "", "garbage"]
+    [
+        "#!/bin/sh\necho j-worker-0:1",
+        "#!/bin/sh\necho j-worker-1.j:1\n\n",
+        "#!/bin/sh\nexit 1\n",
+        "",
+        "garbage",
+    ]
 )
 PAUSES = st.sampled_from([0.0, 0.1, 1.0, 5.0, 30.0, 59.0, 61.0, 300.0]) | st.floats(0.0, 700.0)
 MOVES = st.lists(st.tuples(PAUSES, SCRIPTS, st.integers(1, 4)), min_size=1, max_size=40)
 
 
 @given(moves=MOVES)
-def test_every_edit_is_put_right_and_many_ever_more_seldom(moves: list[tuple[float, str, int]]) -> None:
+def test_every_edit_is_put_right_and_many_ever_more_seldom(
+    moves: list[tuple[float, str, int]],
+) -> None:
     view: JobView = job()
     now = NOW
     mended: list[float] = []
@@ -28,12 +36,18 @@ def test_every_edit_is_put_right_and_many_ever_more_seldom(moves: list[tuple[flo
         now += pause
         view = but(_written(view, script), replicas=replicas)
         view, done = _settle(view, now=now)
-        mended += [now for write in done if isinstance(write, WriteConfig) and _is_mended(write, now=now)]
-        assert not any(isinstance(action, TellUser) and "HandedOver" in action.text for action in done)
+        mended += [
+            now for write in done if isinstance(write, WriteConfig) and _is_mended(write, now=now)
+        ]
+        assert not any(
+            isinstance(action, TellUser) and "HandedOver" in action.text for action in done
+        )
     view, _, now = run(view, now=now)
     assert view.config is not None
     assert view.config.signed
-    assert set(view.published_pods) == {worker.name for worker in view.workers if worker.index in view.wanted}
+    assert set(view.published_pods) == {
+        worker.name for worker in view.workers if worker.index in view.wanted
+    }
     count = 1
     for earlier, later in pairwise(mended):
         assert later - earlier >= MENDED.delays[min(count, len(MENDED.delays)) - 1] - 1e-3
@@ -58,19 +72,32 @@ def test_nothing_is_written_beside_an_operator_that_lives_but_a_try_at_last(
         if any(isinstance(action, WriteConfig) for action in done):
             assert now >= lived_at + handover.SILENT_FOR
             tries.append(now)
-    silences = [min(handover.SILENT_FOR * 2**count, handover.LONGEST_SILENCE) for count in range(len(tries))]
-    assert all(later - earlier >= wait for (earlier, later), wait in zip(pairwise(tries), silences, strict=False))
+    silences = [
+        min(handover.SILENT_FOR * 2**count, handover.LONGEST_SILENCE) for count in range(len(tries))
+    ]
+    assert all(
+        later - earlier >= wait
+        for (earlier, later), wait in zip(pairwise(tries), silences, strict=False)
+    )
 
 
 def _taken_over(view: JobView, *, at: float) -> JobView:
     assert view.config is not None
-    return but(view, config=but(view.config, memory=None, written_at=at), foreign="it is theirs", foreign_at=at)
+    return but(
+        view,
+        config=but(view.config, memory=None, written_at=at),
+        foreign="it is theirs",
+        foreign_at=at,
+    )
 
 
 def _written(view: JobView, script: str) -> JobView:
     """Return the job after a program wrote the data of the ConfigMap and left its annotations."""
     assert view.config is not None
-    return but(view, config=but(view.config, script=script, published=parse_script(script), writer="kubectl"))
+    return but(
+        view,
+        config=but(view.config, script=script, published=parse_script(script), writer="kubectl"),
+    )
 
 
 def _is_mended(write: WriteConfig, *, now: float) -> bool:

@@ -29,8 +29,29 @@ from tests.room_words import rooms
 from webhook.rules import handlers, review
 
 # What users write, also what none can use: that came while the webhook was away.
-VALUES = ("true", "false", "0", "1", "2", "4", "7", "90s", "1s", "fill", "cpu", "volcano", "x" * 3_000, "\n")
-COMMANDS = (ELASTIC, ELASTIC, ELASTIC, PLAIN, [*ELASTIC[:1], "-np", "3", "--max-np", "2", *ELASTIC[1:]])
+VALUES = (
+    "true",
+    "false",
+    "0",
+    "1",
+    "2",
+    "4",
+    "7",
+    "90s",
+    "1s",
+    "fill",
+    "cpu",
+    "volcano",
+    "x" * 3_000,
+    "\n",
+)
+COMMANDS = (
+    ELASTIC,
+    ELASTIC,
+    ELASTIC,
+    PLAIN,
+    [*ELASTIC[:1], "-np", "3", "--max-np", "2", *ELASTIC[1:]],
+)
 FINALIZERS = ["foregroundDeletion"]
 
 
@@ -39,15 +60,24 @@ def asking(view: JobView, random: Random) -> Object:
     keys = [key for key in sorted(capabilities.KEYS) if random.random() < 0.3]
     annotations = {key: random.choice(VALUES) for key in keys}
     if random.random() < 0.5:
-        annotations |= {names.MIN_REPLICAS: str(random.randint(1, 4)), names.MAX_REPLICAS: str(random.randint(1, 7))}
+        annotations |= {
+            names.MIN_REPLICAS: str(random.randint(1, 4)),
+            names.MAX_REPLICAS: str(random.randint(1, 7)),
+        }
     if random.random() < 0.5:
         annotations["mpijob-elastic/scale-timeout"] = "1s"
     if random.random() < 0.4:
         annotations["mpijob-elastic/autoscale"] = "fill"
     for words in rooms():
-        annotations |= {key: random.choice(said) for key, said in words.annotations.items() if random.random() < 0.2}
+        annotations |= {
+            key: random.choice(said)
+            for key, said in words.annotations.items()
+            if random.random() < 0.2
+        }
     if random.random() < 0.5:
-        annotations[names.STATUS] = random.choice([view.facts.notices, "Suspended: j is suspended", "x: y"])
+        annotations[names.STATUS] = random.choice(
+            [view.facts.notices, "Suspended: j is suspended", "x: y"]
+        )
     conditions = random.choice([["Created"], ["Created", "Running"], ["Created", "Running"], None])
     job = mpi_job(
         name=JOB,
@@ -81,7 +111,11 @@ def _set_by(random: Random) -> Object:
 
 def _as_large_as_can_be(job: Object) -> Object:
     """The job with as many labels of its pods as the controller keeps."""
-    labels = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"].setdefault("metadata", {}).setdefault("labels", {})
+    labels = (
+        job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
+        .setdefault("metadata", {})
+        .setdefault("labels", {})
+    )
     labels["own"] = ""
     facts = but(capabilities.read(json.dumps(job).encode()), notices="")
     most = bounds.LARGEST_FACTS - bounds.LONGEST_NOTICES - bounds.LATER
@@ -107,7 +141,9 @@ def written(job: Object, action: Action) -> Object | None:
     if not isinstance(action, Patch) or action.resource != MPI_JOBS or action.subresource:
         return None
     change = action.body()
-    changed: Object = merged(job, change) if isinstance(change, dict) else jsonpatch.apply_patch(job, [*change])
+    changed: Object = (
+        merged(job, change) if isinstance(change, dict) else jsonpatch.apply_patch(job, [*change])
+    )
     return changed
 
 
@@ -125,7 +161,9 @@ def check(after: Object, before: Object | None, **request: Any) -> Object:
 @example(seed=98, views=filling)
 @example(seed=92986, views=filling)
 @example(seed=245, views=lived)
-def test_no_write_of_the_controller_is_refused_nor_makes_its_job_unreadable(seed: int, views: Any) -> None:
+def test_no_write_of_the_controller_is_refused_nor_makes_its_job_unreadable(
+    seed: int, views: Any
+) -> None:
     random = Random(seed)
     view = views(random)
     job = asking(view, random)
@@ -146,10 +184,17 @@ def test_no_write_of_the_operator_or_of_a_finalizer_is_refused(seed: int) -> Non
     for made in (objects.config_map(job), objects.launcher(job), objects.worker(job, 0)):
         check(made, None)
     counts = {"Launcher": {"failed": 1}, "Worker": {"active": 10_000, "succeeded": 10_000}}
-    ended = [{"type": kind, "status": "True", "reason": f"MPIJob{kind}"} for kind in ("Created", "Running", "Failed")]
+    ended = [
+        {"type": kind, "status": "True", "reason": f"MPIJob{kind}"}
+        for kind in ("Created", "Running", "Failed")
+    ]
     times = {"startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T01:00:00Z"}
     reported = {**job, "status": {"conditions": ended, "replicaStatuses": counts, **times}}
     reported = check(reported, job, subResource="status")
     capabilities.read(json.dumps(reported).encode())
-    deleting = {**job["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": FINALIZERS}
+    deleting = {
+        **job["metadata"],
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "finalizers": FINALIZERS,
+    }
     check({**job, "metadata": {**deleting, "finalizers": []}}, {**job, "metadata": deleting})

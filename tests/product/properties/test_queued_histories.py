@@ -17,7 +17,9 @@ def quiet() -> None:
     logging.getLogger("mpijob_elastic").setLevel(logging.CRITICAL)
 
 
-SEEDS = pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.thorough) for first in (20, 40))])
+SEEDS = pytest.mark.parametrize(
+    "first", [0, *(pytest.param(first, marks=pytest.mark.thorough) for first in (20, 40))]
+)
 
 
 @SEEDS
@@ -42,9 +44,14 @@ async def test_pods_that_wait_start_once_their_job_has_left_its_queue() -> None:
         (5, [("size", 0, 542), ("finish", 0, 0), ("relaunch", 0, 545), ("forge", 0, 474)]),
         (6, [("forge", 0, 177), ("template", 0, 445), ("relaunch", 0, 368), ("forge", 0, 897)]),
     ],
-    ids=["it waited for ever for a Workload that had finished", "with a nodeName its pods started past the queue"],
+    ids=[
+        "it waited for ever for a Workload that had finished",
+        "with a nodeName its pods started past the queue",
+    ],
 )
-async def test_a_job_whose_end_is_taken_back_queues_again(quota: int, steps: list[queued_histories.Step]) -> None:
+async def test_a_job_whose_end_is_taken_back_queues_again(
+    quota: int, steps: list[queued_histories.Step]
+) -> None:
     assert await queued_histories.play(1, quota, steps) == []
 
 
@@ -53,11 +60,21 @@ async def test_a_job_whose_end_is_taken_back_queues_again(quota: int, steps: lis
     [
         (FreeHistory, 3, [("forge", 0, 814), ("size", 0, 620), ("forge", 0, 548)]),
         (queued_histories.History, 10, [("forge", 0, 606), ("park", 0, 699), ("forge", 0, 649)]),
-        (FreeHistory, 3, [("finish", 0, 185), ("queue", 0, 305), ("relaunch", 0, 598), ("forge", 0, 857)]),
         (
             FreeHistory,
             3,
-            [("finish", 0, 967), ("park", 0, 242), ("queue", 0, 964), ("relaunch", 0, 968), ("forge", 0, 5)],
+            [("finish", 0, 185), ("queue", 0, 305), ("relaunch", 0, 598), ("forge", 0, 857)],
+        ),
+        (
+            FreeHistory,
+            3,
+            [
+                ("finish", 0, 967),
+                ("park", 0, 242),
+                ("queue", 0, 964),
+                ("relaunch", 0, 968),
+                ("forge", 0, 5),
+            ],
         ),
     ],
     ids=["size", "park in a queue", "join a queue", "park and join a queue"],
@@ -86,7 +103,14 @@ async def test_one_who_waits_for_more_quota_than_there_is_keeps_its_last_host() 
         (4, [("lag", 0, 636), ("size", 0, 655), ("park", 0, 986), ("sizes", 0, 646)]),
         (
             3,
-            [("size", 0, 727), ("sizes", 0, 2), ("slow", 0, 654), ("park", 0, 812), ("slow", 0, 166), ("park", 0, 819)],
+            [
+                ("size", 0, 727),
+                ("sizes", 0, 2),
+                ("slow", 0, 654),
+                ("park", 0, 812),
+                ("slow", 0, 166),
+                ("park", 0, 819),
+            ],
         ),
     ],
     ids=["of two or four", "of one, two or four"],
@@ -103,7 +127,15 @@ async def test_a_worker_that_fails_before_any_is_ready_is_replaced() -> None:
     assert await queued_histories.play(3, 4, [("crash", 1, 939), ("fail", 0, 824)]) == []
 
 
-async def test_the_last_host_comes_back_under_another_name_where_its_job_has_certain_sizes() -> None:
+async def test_the_last_host_comes_back_under_another_name_where_its_job_has_certain_sizes() -> (
+    None
+):
     """Each waited for the other: the name to leave until another was listed, the other until the size was complete."""
-    steps = [("delete", 0, 492), ("finish", 0, 649), ("sizes", 0, 590), ("fail", 0, 271), ("lose", 0, 378)]
+    steps = [
+        ("delete", 0, 492),
+        ("finish", 0, 649),
+        ("sizes", 0, 590),
+        ("fail", 0, 271),
+        ("lose", 0, 378),
+    ]
     assert await queued_histories.play(1, 5, steps, kind=FreeHistory) == []

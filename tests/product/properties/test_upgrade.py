@@ -17,23 +17,33 @@ from upgrade import conversion, crd
 COUNTS = st.integers(1, 9)
 WORDS = st.text("abc", min_size=1, max_size=3)
 COMMANDS = st.lists(
-    st.sampled_from(["horovodrun", "--min-np", "2", "--max-np=8", "/etc/edl/discover_hosts.sh", "x"]), max_size=5
+    st.sampled_from(
+        ["horovodrun", "--min-np", "2", "--max-np=8", "/etc/edl/discover_hosts.sh", "x"]
+    ),
+    max_size=5,
 )
 CONTAINERS = st.lists(
-    st.fixed_dictionaries({"name": WORDS}, optional={"command": COMMANDS, "env": st.none()}), max_size=2
+    st.fixed_dictionaries({"name": WORDS}, optional={"command": COMMANDS, "env": st.none()}),
+    max_size=2,
 )
 TEMPLATES = st.fixed_dictionaries({"spec": st.fixed_dictionaries({"containers": CONTAINERS})})
 POLICIES = st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"])
 UNKNOWN = st.dictionaries(WORDS.map("x-".__add__), COUNTS, max_size=2)
 METADATA = st.fixed_dictionaries(
     {"name": WORDS},
-    optional={"annotations": st.none() | st.dictionaries(WORDS, WORDS), "labels": st.none(), "uid": WORDS},
+    optional={
+        "annotations": st.none() | st.dictionaries(WORDS, WORDS),
+        "labels": st.none(),
+        "uid": WORDS,
+    },
 )
 
 
 def replica(**more: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     known = {"replicas": COUNTS, "template": TEMPLATES, "restartPolicy": POLICIES, **more}
-    return st.builds(lambda one, extra: {**one, **extra}, st.fixed_dictionaries({}, optional=known), UNKNOWN)
+    return st.builds(
+        lambda one, extra: {**one, **extra}, st.fixed_dictionaries({}, optional=known), UNKNOWN
+    )
 
 
 TRAINING_JOBS = st.builds(
@@ -45,10 +55,17 @@ TRAINING_JOBS = st.builds(
     },
     METADATA,
     st.fixed_dictionaries(
-        {}, optional={"slotsPerWorker": COUNTS, "cleanPodPolicy": st.just("All"), "restartPolicy": POLICIES}
+        {},
+        optional={
+            "slotsPerWorker": COUNTS,
+            "cleanPodPolicy": st.just("All"),
+            "restartPolicy": POLICIES,
+        },
     ),
     UNKNOWN,
-    st.fixed_dictionaries({"launcher": replica(), "worker": replica(minReplicas=COUNTS, maxReplicas=COUNTS)}),
+    st.fixed_dictionaries(
+        {"launcher": replica(), "worker": replica(minReplicas=COUNTS, maxReplicas=COUNTS)}
+    ),
 )
 OLD_MPI_JOBS = st.builds(
     lambda metadata, spec, extra, roles: {
@@ -58,12 +75,16 @@ OLD_MPI_JOBS = st.builds(
         "spec": {**spec, **extra, "mpiReplicaSpecs": roles},
     },
     METADATA,
-    st.fixed_dictionaries({}, optional={"slotsPerWorker": COUNTS, "backoffLimit": COUNTS, "mainContainer": WORDS}),
+    st.fixed_dictionaries(
+        {}, optional={"slotsPerWorker": COUNTS, "backoffLimit": COUNTS, "mainContainer": WORDS}
+    ),
     UNKNOWN,
     st.fixed_dictionaries({}, optional={"Launcher": replica(), "Worker": replica()}),
 )
 JSON = st.recursive(
-    st.none() | st.booleans() | WORDS, lambda inner: st.lists(inner) | st.dictionaries(WORDS, inner), max_leaves=5
+    st.none() | st.booleans() | WORDS,
+    lambda inner: st.lists(inner) | st.dictionaries(WORDS, inner),
+    max_leaves=5,
 )
 
 
@@ -85,8 +106,12 @@ def test_nothing_is_dropped_in_silence(job: dict[str, Any]) -> None:
 def test_bounds_are_those_of_the_job(job: dict[str, Any]) -> None:
     worker = job["spec"]["etReplicaSpecs"]["worker"]
     annotations = conversion.convert(job).manifest["metadata"]["annotations"]
-    assert annotations[names.MIN_REPLICAS] == str(worker.get("minReplicas", worker.get("replicas", 1)))
-    assert annotations.get(names.MAX_REPLICAS) == (str(worker["maxReplicas"]) if "maxReplicas" in worker else None)
+    assert annotations[names.MIN_REPLICAS] == str(
+        worker.get("minReplicas", worker.get("replicas", 1))
+    )
+    assert annotations.get(names.MAX_REPLICAS) == (
+        str(worker["maxReplicas"]) if "maxReplicas" in worker else None
+    )
 
 
 @given(job=TRAINING_JOBS | OLD_MPI_JOBS)
@@ -101,8 +126,12 @@ def test_what_was_converted_stays_and_yaml_keeps_it(job: dict[str, Any]) -> None
     metadata=JSON,
     spec=JSON,
 )
-def test_whatever_is_not_as_its_kind_says_is_refused_in_words(kind: tuple[str, str], metadata: Any, spec: Any) -> None:
-    text = yaml.safe_dump({"apiVersion": kind[0], "kind": kind[1], "metadata": metadata, "spec": spec})
+def test_whatever_is_not_as_its_kind_says_is_refused_in_words(
+    kind: tuple[str, str], metadata: Any, spec: Any
+) -> None:
+    text = yaml.safe_dump(
+        {"apiVersion": kind[0], "kind": kind[1], "metadata": metadata, "spec": spec}
+    )
     with contextlib.suppress(Refused):
         conversion.convert_text(text, where="test")
 
@@ -110,7 +139,12 @@ def test_whatever_is_not_as_its_kind_says_is_refused_in_words(kind: tuple[str, s
 def test_the_refusal_says_what_is_wrong() -> None:
     with pytest.raises(Refused, match=r"MPIJob a is not a valid kubeflow\.org/v1alpha2 object"):
         conversion.convert(
-            {"apiVersion": "kubeflow.org/v1alpha2", "kind": "MPIJob", "metadata": {"name": "a"}, "spec": []}
+            {
+                "apiVersion": "kubeflow.org/v1alpha2",
+                "kind": "MPIJob",
+                "metadata": {"name": "a"},
+                "spec": [],
+            }
         )
 
 
@@ -118,7 +152,9 @@ KEYS = st.sampled_from(["a", "b/c", "d~e", "~1", "f"])
 NAMES = st.sampled_from(["State", "desired", "Age", "Team", "Queue"])
 COLUMNS = st.lists(
     st.builds(
-        lambda name, path: {"name": name, "type": "string", "jsonPath": path}, NAMES, st.sampled_from([".x", ".y"])
+        lambda name, path: {"name": name, "type": "string", "jsonPath": path},
+        NAMES,
+        st.sampled_from([".x", ".y"]),
     ),
     max_size=4,
     unique_by=lambda column: column["name"].lower(),

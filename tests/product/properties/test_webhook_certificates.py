@@ -1,8 +1,9 @@
 """Replicas that look in any interleaving, crash and meet vandals: a call that would have succeeded goes on succeeding.
 
-Certificates live for one minute here and CAs for three, so that a run of some minutes holds every kind of change. Two
-replicas end a look in every round of ten seconds; the third is so slow that what it read is many rounds old when it
-writes, and whatever it then does must not hurt the other two. And whatever stands in the Secret is put right.
+Certificates live for one minute here and CAs for three, so that a run of some minutes holds every
+kind of change. Two replicas end a look in every round of ten seconds; the third is so slow that
+what it read is many rounds old when it writes, and whatever it then does must not hurt the other
+two. And whatever stands in the Secret is put right.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,14 @@ from hypothesis import strategies as st
 
 from tests.examples import share
 from tests.product.webhook.certificates.material import NOON, POLICY, authority, healthy
-from tests.product.webhook.certificates.replicas import CONFIGURATIONS, SECRET, TIMING, Replica, World, configuration
+from tests.product.webhook.certificates.replicas import (
+    CONFIGURATIONS,
+    SECRET,
+    TIMING,
+    Replica,
+    World,
+    configuration,
+)
 from webhook.certificates import decision, pairs
 from webhook.certificates.decision import Content
 from webhook.certificates.serving import Serving
@@ -35,7 +43,9 @@ TURNS = st.lists(st.integers(0, SLOW), max_size=16)
 CALM = st.builds(Round, turns=TURNS)
 RESTARTS = st.builds(Round, turns=TURNS, restarted=st.sampled_from([None, None, *range(DILIGENT)]))
 # Spoiling retired-ca.crt takes trust away, which nothing can undo.
-VANDALS = st.builds(Round, turns=TURNS, broken=st.sampled_from([None] * 12 + ["deleted", *PARTS[:-1]]))
+VANDALS = st.builds(
+    Round, turns=TURNS, broken=st.sampled_from([None] * 12 + ["deleted", *PARTS[:-1]])
+)
 
 
 def damage(world: World, what: str | None) -> None:
@@ -70,7 +80,11 @@ def started() -> tuple[World, list[Replica]]:
 
 def believed(world: World, replicas: list[Replica]) -> set[int]:
     every = enumerate(replicas[:DILIGENT])
-    return {number for number, one in every if world.believes(one.serving.certificate, lag=TIMING.settled)}
+    return {
+        number
+        for number, one in every
+        if world.believes(one.serving.certificate, lag=TIMING.settled)
+    }
 
 
 @share(0.3)
@@ -85,14 +99,19 @@ def test_whoever_was_believed_stays_believed(rounds: list[Round]) -> None:
         before = now
 
 
-# In each round one replica looks, and the other starts anew just then: through the lives of two CAs.
-APART = [Round(turns=[number % DILIGENT] * 20, restarted=1 - number % DILIGENT) for number in range(45)]
+# In each round one replica looks, and the other starts anew just then: through the lives of two
+# CAs.
+APART = [
+    Round(turns=[number % DILIGENT] * 20, restarted=1 - number % DILIGENT) for number in range(45)
+]
 
 
 @share(0.3)
 @example([Round(turns=[])] * 2, APART)
 @given(st.lists(CALM, min_size=2, max_size=4), st.lists(RESTARTS, max_size=60))
-def test_once_all_is_well_a_replica_is_believed_from_its_first_look(start: list[Round], rounds: list[Round]) -> None:
+def test_once_all_is_well_a_replica_is_believed_from_its_first_look(
+    start: list[Round], rounds: list[Round]
+) -> None:
     world, replicas = started()
     for one in [*start, *rounds]:
         play(world, replicas, one)
@@ -103,7 +122,11 @@ def test_once_all_is_well_a_replica_is_believed_from_its_first_look(start: list[
 @share(0.2)
 @given(
     st.lists(
-        st.tuples(VANDALS, st.sampled_from(["", "", "restart", "blank", "jump", "retired"]), st.integers(-400, 400)),
+        st.tuples(
+            VANDALS,
+            st.sampled_from(["", "", "restart", "blank", "jump", "retired"]),
+            st.integers(-400, 400),
+        ),
         max_size=25,
     )
 )
@@ -158,7 +181,9 @@ def test_any_secret_is_put_right(data: dict[str, bytes]) -> None:
         step = decision.next_step(current, POLICY, now=NOON)
         wanted = decision.carry_out(step, current, POLICY, seen=(), now=NOON) if step else current
         rendered = wanted.render()
-        current = Content.parse({key: value for key, value in rendered.items() if value is not None})
+        current = Content.parse(
+            {key: value for key, value in rendered.items() if value is not None}
+        )
         assert current.render() == rendered
     assert decision.next_step(current, POLICY, now=NOON) is None
     assert current.leaf is not None

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from tests.json_places import places
 from tests.product.webhook.answers import NOTHING
-from tests.product.webhook.objects import ELASTIC, Object, body, config_map, launcher_pod, mpi_job, review, worker_pod
+from tests.product.webhook.objects import (
+    ELASTIC,
+    Object,
+    body,
+    config_map,
+    launcher_pod,
+    mpi_job,
+    review,
+    worker_pod,
+)
 from webhook.rules import handlers
 from webhook.rules import review as reviews
 from webhook.rules.review import Malformed
@@ -26,9 +35,17 @@ MUTATING, VALIDATING = handlers.mutating(NOTHING), handlers.validating(NOTHING)
 TABLES = st.sampled_from([MUTATING, VALIDATING])
 ALLOWED = re.compile(r"/spec/volumes/\d+/configMap/items/\d+|/data/discover_hosts\.sh")
 SELECTOR = "/status/replicaStatuses/Worker/selector"
-CREATED = [launcher_pod(), worker_pod(), config_map(), mpi_job(command=ELASTIC, annotations={"mpijob-elastic/x": "1"})]
+CREATED = [
+    launcher_pod(),
+    worker_pod(),
+    config_map(),
+    mpi_job(command=ELASTIC, annotations={"mpijob-elastic/x": "1"}),
+]
 JOB = mpi_job(replicas=3, conditions=["Created"])
-COUNTED = {**JOB, "status": {**JOB["status"], "replicaStatuses": {"Launcher": {}, "Worker": {"active": 3}}}}
+COUNTED = {
+    **JOB,
+    "status": {**JOB["status"], "replicaStatuses": {"Launcher": {}, "Worker": {"active": 3}}},
+}
 REVIEWS = [
     *map(review, CREATED),
     review(mpi_job(slots=2, conditions=["Created"]), old=JOB),
@@ -74,8 +91,14 @@ def check_patch(document: Object, answer: Object) -> None:
         value = f"group-name=kubeflow.org,mpi-job-name={name},mpi-job-role=worker"
         assert operations == [{"op": "add", "path": SELECTOR, "value": value}]
     else:
-        assert all(operation["op"] == "add" and ALLOWED.fullmatch(operation["path"]) for operation in operations)
-        assert any(owner["kind"] == "MPIJob" and owner["controller"] for owner in obj["metadata"]["ownerReferences"])
+        assert all(
+            operation["op"] == "add" and ALLOWED.fullmatch(operation["path"])
+            for operation in operations
+        )
+        assert any(
+            owner["kind"] == "MPIJob" and owner["controller"]
+            for owner in obj["metadata"]["ownerReferences"]
+        )
     patched = jsonpatch.apply_patch(obj, operations)
     changed = jsonpatch.make_patch(obj, patched).patch
     assert sorted(changed, key=str) == sorted(operations, key=str)
@@ -88,13 +111,23 @@ def test_any_bytes_get_an_answer(sent: bytes, table: Any) -> None:
     assert response(sent, table) == {}
 
 
-@given(JSON, JSON, st.sampled_from(["CREATE", "UPDATE", "DELETE", "CONNECT"]), TABLES, st.sampled_from(CREATED))
-def test_any_object_is_let_through_unpatched(obj: Any, old: Any, operation: str, table: Any, kind: Object) -> None:
+@given(
+    JSON,
+    JSON,
+    st.sampled_from(["CREATE", "UPDATE", "DELETE", "CONNECT"]),
+    TABLES,
+    st.sampled_from(CREATED),
+)
+def test_any_object_is_let_through_unpatched(
+    obj: Any, old: Any, operation: str, table: Any, kind: Object
+) -> None:
     sent = json.loads(body(kind, operation=operation))
     sent["request"] |= {"object": obj, "oldObject": old}
     answer = response(json.dumps(sent).encode(), table)
     assert "patch" not in answer
-    assert answer == {} or answer["allowed"] or "mpi-operator v0.2.3 c" in answer["status"]["message"]
+    assert (
+        answer == {} or answer["allowed"] or "mpi-operator v0.2.3 c" in answer["status"]["message"]
+    )
 
 
 @given(spoiled(), TABLES)
@@ -116,8 +149,12 @@ def test_any_depth_gets_an_answer(depth: int, where: str) -> None:
     response(body({**mpi_job(), "spec": "DEEP"}).replace(b'"DEEP"', deep), VALIDATING)
 
 
-@given(st.text(), st.text(), st.dictionaries(st.text(), st.text(), max_size=3), st.integers(0, 10**9))
-def test_any_annotations_and_sizes_are_judged(key: str, value: str, others: dict[str, str], replicas: int) -> None:
+@given(
+    st.text(), st.text(), st.dictionaries(st.text(), st.text(), max_size=3), st.integers(0, 10**9)
+)
+def test_any_annotations_and_sizes_are_judged(
+    key: str, value: str, others: dict[str, str], replicas: int
+) -> None:
     annotations = {f"mpijob-elastic/{key}": value, **others}
     job = mpi_job(replicas=replicas, annotations=annotations)
     answer = response(body(job), VALIDATING)

@@ -1,7 +1,8 @@
 """Wishes of two capabilities that do not exist, drawn at random: the core keeps its rules whoever wishes what.
 
-The rules for several wishes are the whole truth about two capabilities that meet. So no real capability takes part
-here, and each rule below is told from the wishes alone, as decide.wishes says it.
+The rules for several wishes are the whole truth about two capabilities that meet. So no real
+capability takes part here, and each rule below is told from the wishes alone, as decide.wishes says
+it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -66,7 +67,9 @@ class Drawn(Capability):
 
 def leave(pod: str, random: Random) -> Leave:
     how = random.choice(list(How))
-    release = Release(annotation=MARK, mark="released", done=False) if random.random() < 0.7 else None
+    release = (
+        Release(annotation=MARK, mark="released", done=False) if random.random() < 0.7 else None
+    )
     return Leave(
         pod=pod,
         how=how,
@@ -81,7 +84,11 @@ def drawn(view: JobView, random: Random) -> Drawn:
     wished: list[Wish] = [leave(one.name, random) for one in view.workers if random.random() < 0.4]
     pods = [pod.ref.name for pod in view.pods]
     wished += [Hold(pod=pod, why="it is drawn") for pod in pods if random.random() < 0.3]
-    wished += [Place(pod=pod, adds=("spot",), words="they are placed") for pod in pods if random.random() < 0.3]
+    wished += [
+        Place(pod=pod, adds=("spot",), words="they are placed")
+        for pod in pods
+        if random.random() < 0.3
+    ]
     if random.random() < 0.3:
         wished.append(Stop(why="a drawn wish"))
     if random.random() < 0.2:
@@ -91,7 +98,9 @@ def drawn(view: JobView, random: Random) -> Drawn:
     if random.random() < 0.05:
         wished.append(Manage(why="somebody else's", note=normal("Elsewhere", "it runs elsewhere")))
     random.shuffle(wished)
-    return Drawn(tuple(replace(wish, until=random.choice([None, None, NOW + 30])) for wish in wished))
+    return Drawn(
+        tuple(replace(wish, until=random.choice([None, None, NOW + 30])) for wish in wished)
+    )
 
 
 def wished(seed: int) -> JobView:
@@ -120,7 +129,12 @@ def stops(view: JobView) -> bool:
 
 
 def deleted(plan: Plan) -> dict[str, str]:
-    removals = [one for action in plan.actions if isinstance(action, DeleteWorkers) for one in action.removals]
+    removals = [
+        one
+        for action in plan.actions
+        if isinstance(action, DeleteWorkers)
+        for one in action.removals
+    ]
     return {one.worker.name: one.outcome for one in removals}
 
 
@@ -137,14 +151,21 @@ def nobody_is_freed_who_is_held_or_leaves(view: JobView, state: JobState, plan: 
             assert not freed & held
             assert not freed & deleted(plan).keys()
             assert not stops(view)
-            assert all(names.GATES.isdisjoint(gated.kept) for gated in action.pods), "all come off in one write"
+            assert all(names.GATES.isdisjoint(gated.kept) for gated in action.pods), (
+                "all come off in one write"
+            )
 
 
 def a_worker_goes_for_a_reason(view: JobView, state: JobState, plan: Plan) -> None:
     for pod, outcome in deleted(plan).items():
         worker = view.worker(pod)
         assert worker is not None
-        is_asked = worker.index >= view.replicas or pod in leaving(view, *How) or state.stopped or stops(view)
+        is_asked = (
+            worker.index >= view.replicas
+            or pod in leaving(view, *How)
+            or state.stopped
+            or stops(view)
+        )
         is_dead = worker.terminated or worker.facts.node_gone_at > 0.0
         assert is_asked or is_dead or outcome == "finished"
         if outcome not in ("finished", "lost", "failed", "suspended"):
@@ -195,7 +216,9 @@ def a_launcher_that_started_goes_only_to_stop(view: JobView, state: JobState, pl
 def the_job_is_seen_again_when_a_wish_ends(view: JobView, state: JobState, plan: Plan) -> None:
     heeded = [*all_of(view, Hold), *(all_of(view, Stop) if view.facts.elastic else ())]
     ends = [wish.until for wish in heeded if wish.until is not None]
-    assert not ends or view.facts.deleting or (plan.wake_at is not None and plan.wake_at <= min(ends))
+    assert (
+        not ends or view.facts.deleting or (plan.wake_at is not None and plan.wake_at <= min(ends))
+    )
 
 
 RULES = (
@@ -226,13 +249,27 @@ def shown(seed: int) -> set[str]:
 
 def test_what_the_rules_judge_is_among_the_plans() -> None:
     found = set[str]().union(*map(shown, range(1_500)))
-    assert found >= {"Ungate", "ReleaseWorker", "DeleteLauncher", "EndLauncher", "WriteConfig", "suspended", "unused"}
+    assert found >= {
+        "Ungate",
+        "ReleaseWorker",
+        "DeleteLauncher",
+        "EndLauncher",
+        "WriteConfig",
+        "suspended",
+        "unused",
+    }
 
 
 def still(view: JobView) -> JobView:
     """The job at a moment when no other clock is ahead, and with wishes that last."""
     lasting = [
-        Drawn(tuple(wish for wish in one.wished if not (isinstance(wish, Leave) and wish.how is How.REPLACE)))
+        Drawn(
+            tuple(
+                wish
+                for wish in one.wished
+                if not (isinstance(wish, Leave) and wish.how is How.REPLACE)
+            )
+        )
         for one in view.capabilities
         if isinstance(one, Drawn)
     ]
@@ -253,7 +290,9 @@ def ordered(first: Sequence[Wish], second: Sequence[Wish], view: JobView) -> Job
 def test_the_order_of_capabilities_decides_no_more_than_who_speaks_first(seed: int) -> None:
     view = wished(seed)
     first, second = (one.wished for one in view.capabilities if isinstance(one, Drawn))
-    one, other = (derive(ordered(*pair, view), now=NOW) for pair in ((first, second), (second, first)))
+    one, other = (
+        derive(ordered(*pair, view), now=NOW) for pair in ((first, second), (second, first))
+    )
     assert (one.stopped, one.view.replicas, one.wishes.held.keys()) == (
         other.stopped,
         other.view.replicas,

@@ -1,7 +1,8 @@
 """Any view of a job that the API server could show, and many that it should not: a hypothesis strategy.
 
-An example costs hypothesis one draw, the seed of a view, for a view of many draws would take it longer to make than all
-the rest of a test. Times lie around NOW on both sides, for every one of them is of another clock.
+An example costs hypothesis one draw, the seed of a view, for a view of many draws would take it
+longer to make than all the rest of a test. Times lie around NOW on both sides, for every one of
+them is of another clock.
 """
 
 import math
@@ -24,7 +25,20 @@ from mpijob_elastic.model.kubexec import Exec, Held
 from mpijob_elastic.model.memory import Host, Left, Memory, Mended, Tries, pod_fingerprint
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
-from tests.builders import FACTS, JOB, KUBEXEC, LONG_AGO, NOW, but, config, job, launcher, pods, ref, worker
+from tests.builders import (
+    FACTS,
+    JOB,
+    KUBEXEC,
+    LONG_AGO,
+    NOW,
+    but,
+    config,
+    job,
+    launcher,
+    pods,
+    ref,
+    worker,
+)
 from tests.rooms.autoscaling import grown
 from tests.simulated_writes import apply
 
@@ -34,7 +48,9 @@ NAMES = pods(*range(MOST))
 UIDS = ("a", "b")
 MARKS = tuple(map(pod_fingerprint, UIDS))
 TRAINING = Probe(busy_seen=True, asked_at=NOW - 1, busy_at=NOW - 1)
-LOST = Probe(busy_seen=True, asked_at=NOW - 1, busy_at=NOW - 90, idle_at=NOW - 1, idle_since=NOW - 60)
+LOST = Probe(
+    busy_seen=True, asked_at=NOW - 1, busy_at=NOW - 90, idle_at=NOW - 1, idle_since=NOW - 60
+)
 SCRIPTS = (None, "", "#!/bin/sh\nexit 1\n", "#!/bin/sh\necho stranger:1\n")
 
 
@@ -88,7 +104,10 @@ def _growth(random: Random) -> dict[str, bytes]:
 
 def _memory(random: Random) -> Memory:
     return Memory(
-        left={name: Left(pod=random.choice(MARKS), at=_time(random)) for name in _subset(NAMES, random)},
+        left={
+            name: Left(pod=random.choice(MARKS), at=_time(random))
+            for name in _subset(NAMES, random)
+        },
         added_at=_time(random),
         removed_at=_time(random),
         dropped_at=_time(random),
@@ -96,7 +115,9 @@ def _memory(random: Random) -> Memory:
         moved={name: _tries(random) for name in _subset(NAMES, random)},
         own=random.choice([{}, _growth(random)]),
         launchers=random.choice([None, _tries(random)]),
-        mended=random.choice([None, None, Mended(count=random.randint(1, 12), at=_time(random), writer="vi")]),
+        mended=random.choice(
+            [None, None, Mended(count=random.randint(1, 12), at=_time(random), writer="vi")]
+        ),
         hosts={name: _host(name, random) for name in _subset(NAMES, random)},
         renamed={name: _tries(random) for name in _subset(NAMES, random)},
     )
@@ -147,7 +168,9 @@ def _ended_at(pod: Launcher) -> float | None:
 
 
 def _held(random: Random) -> Held:
-    execs = tuple(Exec(pid=pid, pod=random.choice(NAMES), started_at=_time(random)) for pid in range(3))
+    execs = tuple(
+        Exec(pid=pid, pod=random.choice(NAMES), started_at=_time(random)) for pid in range(3)
+    )
     return Held(asked_at=_time(random), suspects=execs, frozen=tuple(_subset(execs, random)))
 
 
@@ -160,7 +183,10 @@ def _looked(view: JobView, random: Random) -> JobView:
 
 
 def _policy(random: Random) -> tuple[Policy, Scaling | None]:
-    least, timeout = random.choice([None, None, random.randint(1, MOST)]), random.choice([None, None, 1.0, 60.0])
+    least, timeout = (
+        random.choice([None, None, random.randint(1, MOST)]),
+        random.choice([None, None, 1.0, 60.0]),
+    )
     policy = Policy(
         min_replicas=least,
         drain_timeout=random.choice([0.0, 1.0, 60.0]),
@@ -171,7 +197,10 @@ def _policy(random: Random) -> tuple[Policy, Scaling | None]:
 
 
 def _config(random: Random) -> Config:
-    hosts, slots = [names.host(pod, _number(random)) for pod in _subset(NAMES, random)], random.randint(1, 2)
+    hosts, slots = (
+        [names.host(pod, _number(random)) for pod in _subset(NAMES, random)],
+        random.randint(1, 2),
+    )
     ours = names.discover_hosts(hosts, slots=slots)
     script = ours if random.random() < 0.8 else random.choice(SCRIPTS)
     memory = None if random.random() < 0.1 else _memory(random)
@@ -210,10 +239,16 @@ def _job(random: Random) -> JobView:
         former={pod: _probe(random) for pod in _subset(NAMES, random)},
         max_np_workers=random.choice([0, 0, random.randint(1, MOST)]),
         gloo_timeout=random.choice([0, 0, 10, 600]),
-        gang=random.choice([None, None, Gang(scheduler="volcano", queue=random.choice(["", "team"]))]),
+        gang=random.choice(
+            [None, None, Gang(scheduler="volcano", queue=random.choice(["", "team"]))]
+        ),
         serves_gangs=random.choice([None, False, True]),
-        pod_group=PodGroup(metadata=ref(JOB), min_member=random.randint(0, MOST)) if random.random() < 0.2 else None,
-        role=None if random.random() < 0.05 else Role(metadata=ref("j-launcher"), exec_rule=1, exec_names=exec_names),
+        pod_group=PodGroup(metadata=ref(JOB), min_member=random.randint(0, MOST))
+        if random.random() < 0.2
+        else None,
+        role=None
+        if random.random() < 0.05
+        else Role(metadata=ref("j-launcher"), exec_rule=1, exec_names=exec_names),
         ttl=random.choice([None, 0, 60]),
         backoff_limit=random.choice([None, None, 0, 1, 3]),
     )
@@ -253,7 +288,9 @@ def lived(random: Random) -> JobView:
 
 def _suspended(view: JobView, random: Random) -> JobView:
     """The view while the job is being suspended or resumed."""
-    gates = random.choice([(names.GATE_SUSPENDED,), (names.GATE_SUSPENDED,), ("theirs", names.GATE_SUSPENDED)])
+    gates = random.choice(
+        [(names.GATE_SUSPENDED,), (names.GATE_SUSPENDED,), ("theirs", names.GATE_SUSPENDED)]
+    )
     if (held := view.launcher) and random.random() < 0.5:
         held = but(held, phase=LauncherPhase.WAITING, gates=gates, delivering_since=None)
     waiting = [_held_back(one, gates) if random.random() < 0.5 else one for one in view.workers]
@@ -262,7 +299,9 @@ def _suspended(view: JobView, random: Random) -> JobView:
 
 
 def _held_back(one: Worker, gates: tuple[str, ...]) -> Worker:
-    return but(one, gates=gates, running=False, ready_at=None, terminated=False, node="", node_gone_at=0.0)
+    return but(
+        one, gates=gates, running=False, ready_at=None, terminated=False, node="", node_gone_at=0.0
+    )
 
 
 def cutting_off(random: Random) -> JobView:
@@ -279,14 +318,20 @@ def cutting_off(random: Random) -> JobView:
     view = job(
         size,
         replicas=random.choice([size, size, random.randint(0, MOST)]),
-        workers=tuple(but(one, node_gone_at=gone_at) if random.random() < 0.4 else one for one in found),
+        workers=tuple(
+            but(one, node_gone_at=gone_at) if random.random() < 0.4 else one for one in found
+        ),
         config=config(NAMES[:size], memory=memory),
         min_np_workers=random.choice([0, 1, 2]),
         gloo_timeout=random.choice([0, 10]),
     )
     held = random.choice([Held(), Held(), _held(random)])
     return _looked(
-        but(view, launcher=launcher(refreshed=view.launcher and view.launcher.facts.refreshed, held=held)), random
+        but(
+            view,
+            launcher=launcher(refreshed=view.launcher and view.launcher.facts.refreshed, held=held),
+        ),
+        random,
     )
 
 
@@ -299,7 +344,9 @@ def filling(random: Random) -> JobView:
         at = random.choice([LONG_AGO, NOW - 70, NOW - 10])
         memory = msgspec.structs.replace(memory, own=grown(0, asked=view.replicas, at=at))
         config = but(config, memory=memory)
-    waiting = [random.choice([LONG_AGO, NOW - 30, NOW - 5]) for _ in range(random.choice([0, 0, 1, 4]))]
+    waiting = [
+        random.choice([LONG_AGO, NOW - 30, NOW - 5]) for _ in range(random.choice([0, 0, 1, 4]))
+    ]
     return but(
         view,
         policy=bounded,

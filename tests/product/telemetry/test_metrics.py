@@ -6,7 +6,17 @@ from prometheus_client import CollectorRegistry
 from mpijob_elastic.telemetry.metrics import Metrics
 
 PHASES = ("role", "published", "settled")
-DELETED = ("drained", "timeout", "idle", "unused", "unscheduled", "failed", "lost", "finished", "suspended")
+DELETED = (
+    "drained",
+    "timeout",
+    "idle",
+    "unused",
+    "unscheduled",
+    "failed",
+    "lost",
+    "finished",
+    "suspended",
+)
 PROBED = {"draining": ("idle", "busy", "error", "told"), "published": ("idle", "busy", "error")}
 
 
@@ -16,7 +26,10 @@ PROBED = {"draining": ("idle", "busy", "error", "told"), "published": ("idle", "
         ("scale_seconds_count", [{"phase": phase} for phase in PHASES]),
         ("deleted_workers_total", [{"outcome": outcome} for outcome in DELETED]),
         ("ended_execs_total", [{"outcome": outcome} for outcome in ("ended", "gone", "error")]),
-        ("probes_total", [{"of": of, "outcome": outcome} for of, found in PROBED.items() for outcome in found]),
+        (
+            "probes_total",
+            [{"of": of, "outcome": outcome} for of, found in PROBED.items() for outcome in found],
+        ),
     ],
 )
 def test_what_may_happen_is_counted_from_zero(sample: str, labels: list[dict[str, str]]) -> None:

@@ -15,7 +15,8 @@ from mpijob_elastic.cli.jobs.show import Page
 from mpijob_elastic.telemetry.terminal import printable, say
 from tests.product.cli import worlds
 
-# Clears the screen; the same with one character; turns a line around; ends the line; a bell; half a character.
+# Clears the screen; the same with one character; turns a line around; ends the line; a bell; half a
+# character.
 HOSTILE = "\x1b[2J \x9b2J \u202e \r\n \x07 \x7f \ud800"
 
 
@@ -79,6 +80,10 @@ def test_logs_for_machines_are_an_object_a_line_with_named_arguments_as_fields(
     tell()
     reviewed, ignored, failed = map(json.loads, capsys.readouterr().err.splitlines())
     assert (reviewed["outcome"], reviewed["object"]) == ("warned", HOSTILE)
-    assert (reviewed["event"], reviewed["level"], reviewed["logger"]) == (f"warned: {HOSTILE}", "info", "x")
+    assert (reviewed["event"], reviewed["level"], reviewed["logger"]) == (
+        f"warned: {HOSTILE}",
+        "info",
+        "x",
+    )
     assert ignored.keys() == {"event", "level", "logger", "timestamp"}
     assert "ValueError" in failed["exception"]

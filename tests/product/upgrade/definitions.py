@@ -35,6 +35,15 @@ def applied(crd: Object, patch: list[Object]) -> Object:
 
 def recorded_by_upgrade_apply(before: dict[str, Any]) -> dict[str, str]:
     """The data of the Secret that `upgrade apply` of version 0.2.0 made."""
-    content = {"taken_at": "2026-01-01T00:00:00+00:00", "version": "0.2.0", "crd": before, "objects": [], "secrets": []}
+    content = {
+        "taken_at": "2026-01-01T00:00:00+00:00",
+        "version": "0.2.0",
+        "crd": before,
+        "objects": [],
+        "secrets": [],
+    }
     packed = gzip.compress(json.dumps(content).encode())
-    return {"before": base64.b64encode(packed).decode(), "sha256": base64.b64encode(b"0" * 64).decode()}
+    return {
+        "before": base64.b64encode(packed).decode(),
+        "sha256": base64.b64encode(b"0" * 64).decode(),
+    }

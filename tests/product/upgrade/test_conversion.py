@@ -66,10 +66,17 @@ def test_a_training_job() -> None:
     kept = {"name": "mnist", "namespace": "ml", "labels": {"team": "vision"}}
     annotations = {"keep": "1", names.MIN_REPLICAS: "1", names.MAX_REPLICAS: "9"}
     assert job["metadata"] == {**kept, "annotations": annotations}
-    assert (job["spec"]["slotsPerWorker"], job["spec"]["cleanPodPolicy"], "status" in job) == (4, "Running", False)
+    assert (job["spec"]["slotsPerWorker"], job["spec"]["cleanPodPolicy"], "status" in job) == (
+        4,
+        "Running",
+        False,
+    )
     [container] = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
     assert "/etc/mpi/discover_hosts.sh" in container["command"][2]
-    assert container["env"] == [{"name": "HOSTS", "value": "/etc/mpi/hostfile"}, {"name": "POD", "valueFrom": {}}]
+    assert container["env"] == [
+        {"name": "HOSTS", "value": "/etc/mpi/hostfile"},
+        {"name": "POD", "valueFrom": {}},
+    ]
     worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
     assert worker == {"replicas": 2, "restartPolicy": "Never", "template": worker["template"]}
     of_spec = ("launcherAttachMode", "restartPolicy", "backoffLimit")
@@ -102,7 +109,10 @@ def test_defaults_of_a_training_job() -> None:
 def test_an_old_mpi_job() -> None:
     job, notes = converted(OLD_MPI_JOB)
     # 3 to 9 processes are 2 to 4 workers of 2 slots.
-    assert job["metadata"] == {"name": "bench", "annotations": {names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "4"}}
+    assert job["metadata"] == {
+        "name": "bench",
+        "annotations": {names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "4"},
+    }
     assert (job["spec"]["runPolicy"], job["spec"]["mainContainer"]) == ({"backoffLimit": 6}, "main")
     assert job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 1
     assert notes.keys() == {"spec.gpus", "spec.runPolicy"}
@@ -112,7 +122,9 @@ def test_an_old_mpi_job() -> None:
 
 def test_a_job_that_reads_no_host_list_is_told_so() -> None:
     source = yaml.safe_load(OLD_MPI_JOB)
-    source["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"] = ["mpirun", "x"]
+    source["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0][
+        "command"
+    ] = ["mpirun", "x"]
     job, notes = converted(yaml.safe_dump(source))
     assert "annotations" not in job["metadata"]
     assert "--host-discovery-script" in notes["spec.mpiReplicaSpecs.Launcher.template"]
@@ -126,7 +138,11 @@ def test_every_note_is_a_comment_too() -> None:
 
 def test_lists_are_taken_apart_and_other_kinds_stay() -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
-    scale = {"apiVersion": "kai.alibabacloud.com/v1alpha1", "kind": "ScaleIn", "metadata": {"name": "in"}}
+    scale = {
+        "apiVersion": "kai.alibabacloud.com/v1alpha1",
+        "kind": "ScaleIn",
+        "metadata": {"name": "in"},
+    }
     old = {
         "apiVersion": "apiextensions.k8s.io/v1beta1",
         "kind": "CustomResourceDefinition",
@@ -155,13 +171,17 @@ def test_a_folder_is_converted_file_by_file(tmp_path: Path) -> None:
     (tmp_path / "old" / "deep" / "b.yml").write_text(OLD_MPI_JOB)
     (tmp_path / "old" / "notes.txt").write_text("not a manifest")
     said: list[str] = []
-    conversion_files.write(conversion_files.convert(tmp_path / "old"), tmp_path / "new", say=said.append)
+    conversion_files.write(
+        conversion_files.convert(tmp_path / "old"), tmp_path / "new", say=said.append
+    )
     first = list(yaml.safe_load_all((tmp_path / "new" / "a.yaml").read_text()))
     assert [one["metadata"]["name"] for one in first] == ["mnist", "bench"]
     assert (tmp_path / "new" / "deep" / "b.yaml").exists()
     assert any(line.startswith("a.yaml: TrainingJob ml/mnist: spec.backoffLimit:") for line in said)
     with pytest.raises(Refused, match="already exists"):
-        conversion_files.write(conversion_files.convert(tmp_path / "old"), tmp_path / "new", say=said.append)
+        conversion_files.write(
+            conversion_files.convert(tmp_path / "old"), tmp_path / "new", say=said.append
+        )
 
 
 def test_two_files_that_would_become_one_are_refused(tmp_path: Path) -> None:
@@ -175,6 +195,8 @@ def test_two_files_that_would_become_one_are_refused(tmp_path: Path) -> None:
 def test_the_name_of_a_field_stays_within_its_comment() -> None:
     hostile = "x\nkind: ClusterRoleBinding\n---\n\x1b[2J\u2028y"
     (job,) = conversion.convert_text(TRAINING_JOB, where="a file")
-    shown = conversion.render([conversion.convert({**yaml.safe_load(TRAINING_JOB), "spec": {hostile: 1}})])
+    shown = conversion.render(
+        [conversion.convert({**yaml.safe_load(TRAINING_JOB), "spec": {hostile: 1}})]
+    )
     assert [found["kind"] for found in yaml.safe_load_all(shown)] == [job.manifest["kind"]]
     assert "\x1b" not in shown

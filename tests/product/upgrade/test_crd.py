@@ -19,7 +19,9 @@ from upgrade.crd import Form
 
 def without_v1(one: dict[str, Any]) -> dict[str, Any]:
     rest = copy.deepcopy(one)
-    rest["spec"]["versions"] = [version for version in rest["spec"]["versions"] if version["name"] != "v1"]
+    rest["spec"]["versions"] = [
+        version for version in rest["spec"]["versions"] if version["name"] != "v1"
+    ]
     return rest
 
 
@@ -35,7 +37,8 @@ def test_scale_and_columns_are_added_and_nothing_else_changes(name: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "columns"), [("v0.2.3", "State Desired Active"), ("administrator", "Team Desired State Active")]
+    ("name", "columns"),
+    [("v0.2.3", "State Desired Active"), ("administrator", "Team Desired State Active")],
 )
 def test_an_administrators_columns_stay_and_age_is_last(name: str, columns: str) -> None:
     before = definition(name)
@@ -56,9 +59,13 @@ ELASTIC = {
 def test_the_column_of_an_earlier_version_gives_way_and_goes_on_the_way_back(name: str) -> None:
     before = definition(name)
     earlier = crd.upgraded(before)
-    phase = next(column for column in v1(earlier)["additionalPrinterColumns"] if column["name"] == "Phase")
+    phase = next(
+        column for column in v1(earlier)["additionalPrinterColumns"] if column["name"] == "Phase"
+    )
     columns = v1(earlier)["additionalPrinterColumns"]
-    v1(earlier)["additionalPrinterColumns"] = [ELASTIC if column == phase else column for column in columns]
+    v1(earlier)["additionalPrinterColumns"] = [
+        ELASTIC if column == phase else column for column in columns
+    ]
     assert (crd.is_scalable(earlier), crd.is_current(earlier)) == (True, False)
     assert crd.upgraded(earlier) == crd.upgraded(before)
     assert crd.is_current(crd.upgraded(earlier))
@@ -67,9 +74,12 @@ def test_the_column_of_an_earlier_version_gives_way_and_goes_on_the_way_back(nam
 
 def test_the_selector_is_given_a_place_where_it_would_be_pruned() -> None:
     schema = v1(crd.upgraded(definition("administrator")))["schema"]["openAPIV3Schema"]
-    workers = schema["properties"]["status"]["properties"]["replicaStatuses"]["additionalProperties"]
+    workers = schema["properties"]["status"]["properties"]["replicaStatuses"][
+        "additionalProperties"
+    ]
     assert (
-        workers["properties"] | {"selector": {"type": "string"}, "active": {"type": "integer"}} == workers["properties"]
+        workers["properties"] | {"selector": {"type": "string"}, "active": {"type": "integer"}}
+        == workers["properties"]
     )
 
 
@@ -77,7 +87,10 @@ def test_the_legacy_form_is_known_and_stays() -> None:
     assert [crd.form(definition(name)) for name in STAY] == [Form.LEGACY, Form.STRUCTURAL]
     before = definition("v0.2.3")
     after = crd.upgraded(before)
-    assert (after["spec"]["preserveUnknownFields"], v1(after)["schema"]) == (True, v1(before)["schema"])
+    assert (after["spec"]["preserveUnknownFields"], v1(after)["schema"]) == (
+        True,
+        v1(before)["schema"],
+    )
 
 
 def test_the_example_in_v1_is_scalable_and_has_the_checks_and_names_of_the_manifest() -> None:
@@ -87,7 +100,9 @@ def test_the_example_in_v1_is_scalable_and_has_the_checks_and_names_of_the_manif
     before = definition("v0.2.3")
     names = example["spec"]["names"]
     assert names.items() <= before["spec"]["names"].items()
-    assert checks(v1(example)["schema"]["openAPIV3Schema"]) == checks(v1(before)["schema"]["openAPIV3Schema"])
+    assert checks(v1(example)["schema"]["openAPIV3Schema"]) == checks(
+        v1(before)["schema"]["openAPIV3Schema"]
+    )
 
 
 def checks(schema: Any, at: str = "") -> dict[str, Object]:
@@ -112,8 +127,16 @@ def test_what_others_changed_since_stays_on_the_way_back() -> None:
     v1(live)["additionalPrinterColumns"] = [theirs, *v1(live)["additionalPrinterColumns"]]
     live["spec"]["names"]["categories"] = ["all"]
     back = crd.reverted(live, before)
-    assert [column["name"] for column in v1(back)["additionalPrinterColumns"]] == ["Queue", "Team", "Desired", "Age"]
-    assert (back["spec"]["names"]["categories"], "scale" in v1(back)["subresources"]) == (["all"], False)
+    assert [column["name"] for column in v1(back)["additionalPrinterColumns"]] == [
+        "Queue",
+        "Team",
+        "Desired",
+        "Age",
+    ]
+    assert (back["spec"]["names"]["categories"], "scale" in v1(back)["subresources"]) == (
+        ["all"],
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,7 +145,10 @@ def test_what_others_changed_since_stays_on_the_way_back() -> None:
         ({"name": "v1beta9"}, "has no version v1, only"),
         ({"served": False}, "does not serve version v1"),
         ({"subresources": {}}, "no status subresource"),
-        ({"subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size"}}}, "another scale subresource"),
+        (
+            {"subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size"}}},
+            "another scale subresource",
+        ),
     ],
 )
 def test_what_is_not_as_known_is_refused(change: dict[str, Any], message: str) -> None:
@@ -137,7 +163,9 @@ def test_definitions_of_others_are_refused() -> None:
         crd.upgraded(definition("v0.3.0"))
     one = definition("administrator")
     specs = {"type": "object", "additionalProperties": {"type": "object"}}
-    v1(one)["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["mpiReplicaSpecs"] = specs
+    v1(one)["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["mpiReplicaSpecs"] = (
+        specs
+    )
     with pytest.raises(Refused, match="training-operator"):
         crd.upgraded(one)
 
@@ -186,7 +214,10 @@ async def test_what_the_api_server_does_not_accept_is_said() -> None:
 
     api = Edited(edits=0)
     api.hook = refuse
-    with pytest.raises(Refused, match=r"does not accept the change of mpijobs\.kubeflow\.org: 422 Invalid: a column"):
+    with pytest.raises(
+        Refused,
+        match=r"does not accept the change of mpijobs\.kubeflow\.org: 422 Invalid: a column",
+    ):
         await api.change()
 
 
@@ -209,20 +240,30 @@ def scalable(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_writers_of_other_fields_ourselves_and_whoever_writes_once_do_not_count() -> None:
-    others = (("mpijob-elastic-cli", "Update", "versions"), ("kubectl-create", "Update", "versions"))
+    others = (
+        ("mpijob-elastic-cli", "Update", "versions"),
+        ("kubectl-create", "Update", "versions"),
+    )
     one = written(("flux", "Apply", "versions"), *others, ("a", "Update", "scope"))
     assert (crd.writers(one), crd.writers(definition("administrator"))) == (["flux"], [])
 
 
 def test_a_server_side_apply_of_what_is_there_declares_it() -> None:
-    declared = [crd.is_declared(scalable(written(("flux", way, "versions")))) for way in ("Apply", "Update")]
+    declared = [
+        crd.is_declared(scalable(written(("flux", way, "versions")))) for way in ("Apply", "Update")
+    ]
     assert declared == [True, False]
 
 
-WITH_SCALE, WITHOUT = json.dumps(scalable(definition("administrator"))), json.dumps(definition("administrator"))
+WITH_SCALE, WITHOUT = (
+    json.dumps(scalable(definition("administrator"))),
+    json.dumps(definition("administrator")),
+)
 
 
-@pytest.mark.parametrize("text", [WITH_SCALE, WITHOUT, "", "{", "[]", '{"spec": null}', '{"spec": {"versions": [{}]}}'])
+@pytest.mark.parametrize(
+    "text", [WITH_SCALE, WITHOUT, "", "{", "[]", '{"spec": null}', '{"spec": {"versions": [{}]}}']
+)
 def test_the_manifest_of_a_kubectl_apply_is_read(text: str) -> None:
     live = scalable(definition("administrator"))
     live["metadata"]["annotations"] = {LAST_APPLIED: text}
@@ -232,5 +273,7 @@ def test_the_manifest_of_a_kubectl_apply_is_read(text: str) -> None:
 def test_what_somebody_declares_is_not_reverted() -> None:
     live = crd.upgraded(definition("administrator"))
     assert crd.reverted(live, definition("administrator")) == definition("administrator")
-    live["metadata"]["managedFields"] = written(("flux", "Apply", "versions"))["metadata"]["managedFields"]
+    live["metadata"]["managedFields"] = written(("flux", "Apply", "versions"))["metadata"][
+        "managedFields"
+    ]
     assert crd.reverted(live, definition("administrator")) == live

@@ -17,7 +17,10 @@ from upgrade.operators import Kind, Operator
 
 
 def adoptions(*readiness: Readiness) -> list[Adoption]:
-    return [Adoption(namespace="ml", name=str(index), readiness=one, why="") for index, one in enumerate(readiness)]
+    return [
+        Adoption(namespace="ml", name=str(index), readiness=one, why="")
+        for index, one in enumerate(readiness)
+    ]
 
 
 def seen(tag: str) -> list[Operator]:
@@ -29,16 +32,28 @@ def seen(tag: str) -> list[Operator]:
     ("finding", "verdict", "text"),
     [
         (findings.kubernetes("v1.34.4", 34), Advice.GO, "serves everything"),
-        (findings.kubernetes("v1.29.0", 29), Advice.CARE, "v1.29.0 has no ValidatingAdmissionPolicy"),
+        (
+            findings.kubernetes("v1.29.0", 29),
+            Advice.CARE,
+            "v1.29.0 has no ValidatingAdmissionPolicy",
+        ),
         (findings.kubernetes("v1.28.0", 28), Advice.CARE, "v1.28.0 has no FlowSchema v1"),
         (findings.kubernetes("v1.27.0", 27), Advice.NO, "v1.27.0 is older than 1.28"),
         (findings.definition(None), Advice.NO, "install mpi-operator v0.2.3"),
-        (findings.definition(definition("v0.2.3")), Advice.GO, "legacy (from before apiextensions v1), stored as v1"),
+        (
+            findings.definition(definition("v0.2.3")),
+            Advice.GO,
+            "legacy (from before apiextensions v1), stored as v1",
+        ),
         (findings.definition(definition("administrator")), Advice.GO, "stored as v1, v1alpha2"),
         (findings.definition(definition("v0.3.0")), Advice.NO, "v2beta1"),
         (findings.jobs(None), Advice.CARE, "may not list"),
         (findings.jobs([]), Advice.GO, "none"),
-        (findings.jobs(adoptions(Readiness.FIXED, Readiness.LIVE, Readiness.LIVE)), Advice.GO, "2 live, 1 fixed"),
+        (
+            findings.jobs(adoptions(Readiness.FIXED, Readiness.LIVE, Readiness.LIVE)),
+            Advice.GO,
+            "2 live, 1 fixed",
+        ),
         (findings.jobs(adoptions(Readiness.RESTART)), Advice.CARE, "1 restart"),
         (findings.jobs(adoptions(Readiness.FOREIGN)), Advice.CARE, "1 foreign"),
         (findings.operators(seen("v0.2.3"))[0], Advice.GO, "v0.2.3"),
@@ -57,7 +72,10 @@ def test_findings(finding: Finding, verdict: Advice, text: str) -> None:
 
 
 def test_the_worst_finding_is_the_verdict() -> None:
-    care, job = findings.jobs(None), {"namespace": "ml", "name": "0", "readiness": "live", "why": ""}
+    care, job = (
+        findings.jobs(None),
+        {"namespace": "ml", "name": "0", "readiness": "live", "why": ""},
+    )
     data = Report(findings=(findings.jobs([]), care), jobs=tuple(adoptions(Readiness.LIVE))).data()
     assert (data["verdict"], data["jobs"]) == ("care", [job])
     assert Report(findings=(care, findings.definition(None)), jobs=()).verdict is Advice.NO
@@ -134,14 +152,18 @@ async def test_its_integration_for_pods_is_judged(
     api: TinyApi, client: ApiWriter, configuration: str | None, verdict: Advice, said: str
 ) -> None:
     if configuration is not None:
-        await api.create(PLACE, "kueue-manager-config", data={"controller_manager_config.yaml": configuration})
+        await api.create(
+            PLACE, "kueue-manager-config", data={"controller_manager_config.yaml": configuration}
+        )
     found = await preflight.kueue(client)
     assert (found.verdict, said in found.text) == (verdict, True), found.text
     assert ("add MPIJob.v1.kubeflow.org to" in found.text) is (verdict is Advice.CARE)
 
 
 @pytest.mark.usefixtures("installed")
-async def test_without_the_right_to_read_it_nothing_is_claimed(client: ApiWriter, proxy: FaultProxy) -> None:
+async def test_without_the_right_to_read_it_nothing_is_claimed(
+    client: ApiWriter, proxy: FaultProxy
+) -> None:
     with proxy.inject(Answer(status=403), on=lambda request: request.path.startswith(PLACE)):
         found = await preflight.kueue(client)
     assert (found.verdict, "cannot read" in found.text) == (Advice.CARE, True)

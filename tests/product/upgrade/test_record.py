@@ -30,7 +30,9 @@ async def test_what_was_recorded_first_stays(api: TinyApi, client: ApiWriter) ->
 
 
 async def test_somebody_who_is_faster_records_it(client: ApiWriter, proxy: FaultProxy) -> None:
-    with proxy.inject(Answer(status=409, reason="AlreadyExists"), on=lambda request: request.method == "POST"):
+    with proxy.inject(
+        Answer(status=409, reason="AlreadyExists"), on=lambda request: request.method == "POST"
+    ):
         await record.keep(client, BEFORE)
 
 
@@ -62,7 +64,9 @@ async def test_the_record_of_upgrade_apply_puts_the_definition_back(
     assert await record.read(client) is None
 
 
-async def test_where_both_are_the_definition_before_install_counts(api: TinyApi, client: ApiWriter) -> None:
+async def test_where_both_are_the_definition_before_install_counts(
+    api: TinyApi, client: ApiWriter
+) -> None:
     [_, former] = record.NAMES
     await record.keep(client, BEFORE)
     await api.create(HOME, former, data=recorded_by_upgrade_apply({"spec": {}}))

@@ -33,7 +33,9 @@ def job(annotations: dict[str, str] | None = None, **fields: Any) -> Object:
 def config_map(*, script: str | None = SCRIPT, managed: bool = True, owner: bool = True) -> Object:
     made = objects.stored(objects.config_map(job()))
     memory = {names.MEMORY: render_memory(Memory())} if managed else {}
-    made["metadata"] |= {"annotations": memory | {"theirs": "1"}} | ({} if owner else {"ownerReferences": []})
+    made["metadata"] |= {"annotations": memory | {"theirs": "1"}} | (
+        {} if owner else {"ownerReferences": []}
+    )
     made["data"] |= {names.KEY_DISCOVER_HOSTS: script} if script is not None else {}
     return made
 
@@ -42,7 +44,9 @@ def launcher(*, mounts: bool = True, phase: str = "Running", refreshed: bool = T
     made = objects.stored(objects.launcher(job()), phase=phase)
     made["metadata"]["annotations"] = {names.REFRESHED: "x"} if refreshed else {}
     if mounts:
-        objects.mounted(made).append({"key": names.KEY_DISCOVER_HOSTS, "path": names.KEY_DISCOVER_HOSTS})
+        objects.mounted(made).append(
+            {"key": names.KEY_DISCOVER_HOSTS, "path": names.KEY_DISCOVER_HOSTS}
+        )
     return made
 
 
@@ -50,7 +54,9 @@ def worker(index: int, *, phase: str = "Running") -> Object:
     return objects.stored(objects.worker(job(), index), phase=phase)
 
 
-def find(*, jobs: Iterable[Object] = (), config_maps: Iterable[Object] = (), pods: Iterable[Object] = ()) -> Traces:
+def find(
+    *, jobs: Iterable[Object] = (), config_maps: Iterable[Object] = (), pods: Iterable[Object] = ()
+) -> Traces:
     return traces.find(
         jobs=[mpijob.decode(msgspec.json.encode(one)) for one in jobs],
         configs=[facts_config.read_config(msgspec.json.encode(one)) for one in config_maps],
@@ -63,7 +69,9 @@ def without(config: Object) -> Object:
     return applied(copy.deepcopy(config), removal.patch)
 
 
-@pytest.mark.parametrize("config", [config_map(), config_map(script=EMPTY, managed=False)], ids=["our", "an empty"])
+@pytest.mark.parametrize(
+    "config", [config_map(), config_map(script=EMPTY, managed=False)], ids=["our", "an empty"]
+)
 def test_key_and_memory_go_from_a_job_without_a_launcher(config: Object) -> None:
     after = without(config)
     assert after["data"] == objects.config_map(job())["data"]
@@ -92,18 +100,26 @@ def test_what_others_wrote_stays(config: Object) -> None:
     ("pod", "kept", "removed"),
     [
         pytest.param(launcher(refreshed=False), ("ml/train",), set(), id="mounts it and lives"),
-        pytest.param(launcher(mounts=False), (), {"train-launcher", "train-config"}, id="does not mount it"),
-        pytest.param(launcher(phase="Succeeded"), (), {"train-launcher", "train-config"}, id="has succeeded"),
+        pytest.param(
+            launcher(mounts=False), (), {"train-launcher", "train-config"}, id="does not mount it"
+        ),
+        pytest.param(
+            launcher(phase="Succeeded"), (), {"train-launcher", "train-config"}, id="has succeeded"
+        ),
     ],
 )
-def test_a_live_launcher_keeps_what_it_mounts(pod: Object, kept: tuple[str, ...], removed: set[str]) -> None:
+def test_a_live_launcher_keeps_what_it_mounts(
+    pod: Object, kept: tuple[str, ...], removed: set[str]
+) -> None:
     found = find(config_maps=[config_map()], pods=[pod])
     assert (found.kept, {one.ref.name for one in found.removals}) == (kept, removed)
 
 
 @pytest.mark.parametrize("pods", [[], [launcher(refreshed=False)]])
 def test_the_key_of_a_job_that_was_handed_over_is_anothers(pods: list[Object]) -> None:
-    found = find(jobs=[job({names.STATUS: "HandedOver: to another"})], config_maps=[config_map()], pods=pods)
+    found = find(
+        jobs=[job({names.STATUS: "HandedOver: to another"})], config_maps=[config_map()], pods=pods
+    )
     first, last = found.removals
     assert applied(copy.deepcopy(config_map()), first.patch)["data"] == config_map()["data"]
     assert str(first).endswith(f": {names.MEMORY}, {names.HISTORY}")
@@ -112,18 +128,33 @@ def test_the_key_of_a_job_that_was_handed_over_is_anothers(pods: list[Object]) -
 
 
 def test_our_annotations_go_from_this_very_object_and_users_stay() -> None:
-    one = job({names.STATUS: "waiting", names.PHASE: "Scaling", names.CHANGE: "{}", names.MIN_REPLICAS: "1"})
+    one = job(
+        {
+            names.STATUS: "waiting",
+            names.PHASE: "Scaling",
+            names.CHANGE: "{}",
+            names.MIN_REPLICAS: "1",
+        }
+    )
     [removal] = find(jobs=[one]).removals
-    assert applied(copy.deepcopy(one), removal.patch)["metadata"]["annotations"] == {names.MIN_REPLICAS: "1"}
+    assert applied(copy.deepcopy(one), removal.patch)["metadata"]["annotations"] == {
+        names.MIN_REPLICAS: "1"
+    }
     assert str(removal) == f"MPIJob ml/train: {names.STATUS}, {names.PHASE}, {names.CHANGE}"
     assert {"op": "test", "path": "/metadata/uid", "value": one["metadata"]["uid"]} in removal.patch
 
 
 def test_our_selector_goes_from_the_status() -> None:
-    one = job(status={"replicaStatuses": {"Worker": {"active": 1, "selector": names.worker_selector("train")}}})
+    one = job(
+        status={
+            "replicaStatuses": {"Worker": {"active": 1, "selector": names.worker_selector("train")}}
+        }
+    )
     [removal] = find(jobs=[one]).removals
     assert removal.path.endswith("/namespaces/ml/mpijobs/train/status")
-    assert applied(copy.deepcopy(one), removal.patch)["status"] == {"replicaStatuses": {"Worker": {"active": 1}}}
+    assert applied(copy.deepcopy(one), removal.patch)["status"] == {
+        "replicaStatuses": {"Worker": {"active": 1}}
+    }
 
 
 THEIRS = {"replicaStatuses": {"Worker": {"active": 1, "selector": "theirs=1"}}}
@@ -150,10 +181,16 @@ SPEC = {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}
 async def shown(api: TinyApi) -> None:
     """A job with our annotation, as a list over all namespaces has it."""
     await api.create(MPI_JOBS.path(), "train", spec=SPEC)
-    await api.update(MPI_JOBS.path(), "train", metadata={"namespace": "ml", "annotations": {names.STATUS: "waiting"}})
+    await api.update(
+        MPI_JOBS.path(),
+        "train",
+        metadata={"namespace": "ml", "annotations": {names.STATUS: "waiting"}},
+    )
 
 
-async def test_what_changed_meanwhile_is_looked_at_again(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
+async def test_what_changed_meanwhile_is_looked_at_again(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
+) -> None:
     await shown(api)
     with (
         proxy.inject(Answer(status=409, reason="Conflict"), on=patches, times=1),
@@ -163,7 +200,9 @@ async def test_what_changed_meanwhile_is_looked_at_again(api: TinyApi, proxy: Fa
     assert proxy.count(patches) == 2
 
 
-async def test_whoever_writes_all_the_time_is_given_way_to(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
+async def test_whoever_writes_all_the_time_is_given_way_to(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
+) -> None:
     await shown(api)
     with proxy.inject(Answer(status=422, reason="Invalid"), on=patches):
         await traces.sweep(client, say=lambda _: None)

@@ -63,13 +63,23 @@ def running(**facts: Any) -> Object:
 
 
 def answer(
-    obj: Object | None, old: Object | None = None, *, context: ReviewContext = NOTHING, **request: Any
+    obj: Object | None,
+    old: Object | None = None,
+    *,
+    context: ReviewContext = NOTHING,
+    **request: Any,
 ) -> Answer:
     """The answer of /validate."""
-    return handlers.answer(review.parse(body(obj, old=old, **request)), handlers.validating(context))
+    return handlers.answer(
+        review.parse(body(obj, old=old, **request)), handlers.validating(context)
+    )
 
 
 def verdict(
-    obj: Object | None, old: Object | None = None, *, context: ReviewContext = NOTHING, **request: Any
+    obj: Object | None,
+    old: Object | None = None,
+    *,
+    context: ReviewContext = NOTHING,
+    **request: Any,
 ) -> Verdict:
     return answer(obj, old, context=context, **request).verdict

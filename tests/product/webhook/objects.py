@@ -6,7 +6,17 @@ from typing import Any
 from lab.operator import objects
 from lab.operator.objects import ELASTIC, PLAIN, Object, mpi_job
 
-__all__ = ["ELASTIC", "PLAIN", "Object", "body", "config_map", "launcher_pod", "mpi_job", "review", "worker_pod"]
+__all__ = [
+    "ELASTIC",
+    "PLAIN",
+    "Object",
+    "body",
+    "config_map",
+    "launcher_pod",
+    "mpi_job",
+    "review",
+    "worker_pod",
+]
 
 
 def launcher_pod(**job: Any) -> Object:

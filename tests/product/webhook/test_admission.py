@@ -77,7 +77,9 @@ async def serving(limits: Limits = LIMITS) -> AsyncIterator[Server]:
         listen(admission.application()) as port,
         aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client,
     ):
-        server = Server(client=client, port=port, metrics=metrics, draining=draining, admission=admission)
+        server = Server(
+            client=client, port=port, metrics=metrics, draining=draining, admission=admission
+        )
         try:
             yield server
         finally:
@@ -93,7 +95,10 @@ async def server() -> AsyncIterator[Server]:
 async def test_each_path_has_its_handlers(server: Server) -> None:
     bad = body(mpi_job(annotations={"mpijob-elastic/enabled": "yes"}))
     paths = ("/mutate", "/validate")
-    assert ["patch" in await server.reviewed(body(launcher_pod()), path) for path in paths] == [True, False]
+    assert ["patch" in await server.reviewed(body(launcher_pod()), path) for path in paths] == [
+        True,
+        False,
+    ]
     assert [(await server.reviewed(bad, path))["allowed"] for path in paths] == [True, False]
     assert server.counted("patched", kind="Pod", operation="CREATE") == 1
     assert server.counted("rejected", kind="MPIJob", operation="CREATE") == 1
@@ -122,7 +127,9 @@ async def chunked(sent: bytes) -> AsyncIterator[bytes]:
     yield sent
 
 
-async def test_seven_mebibytes_are_read_and_more_than_the_limit_is_refused_however_it_is_sent(server: Server) -> None:
+async def test_seven_mebibytes_are_read_and_more_than_the_limit_is_refused_however_it_is_sent(
+    server: Server,
+) -> None:
     assert "patch" in await server.reviewed(padded(7 * 2**20))
     assert "patch" in await server.reviewed(padded(8 * 2**20))
     expected = (413, "the body is larger than 8388608 bytes\n")
@@ -186,11 +193,15 @@ async def test_a_request_head_that_comes_too_slowly_ends_the_connection() -> Non
         reader, writer = await server.connect()
         for _ in range(2):
             writer.write(HEAD % 1 + b"x")
-            assert (await asyncio.wait_for(reader.readuntil(b"(byte 0)\n"), PATIENCE)).startswith(b"HTTP/1.1 400")
+            assert (await asyncio.wait_for(reader.readuntil(b"(byte 0)\n"), PATIENCE)).startswith(
+                b"HTTP/1.1 400"
+            )
             await asyncio.sleep(0.3)  # a caller that has asked may wait before it asks again
 
 
-async def test_a_connection_without_a_request_is_kept_as_long_as_one_that_waits_for_the_next() -> None:
+async def test_a_connection_without_a_request_is_kept_as_long_as_one_that_waits_for_the_next() -> (
+    None
+):
     """Go's clients open more connections than they use at once, and keep the rest for later."""
     async with serving(Limits(read_seconds=0.1)) as server:
         reader, writer = await server.connect()
@@ -247,7 +258,9 @@ async def test_with_too_many_connections_together_the_address_with_most_gives_on
 async def test_the_caller_that_holds_the_most_bytes_gives_one_body_up() -> None:
     async with serving(replace(LIMITS, bodies_bytes=3 * 2**20)) as server:
         for _ in range(2):
-            _, writer = await server.connect(HEAD % (2 * 2**20) + b" " * (3 * 2**19 - 2**18), address="127.0.0.2")
+            _, writer = await server.connect(
+                HEAD % (2 * 2**20) + b" " * (3 * 2**19 - 2**18), address="127.0.0.2"
+            )
             await writer.drain()
         await server.in_flight(2)
         assert "patch" in await asyncio.wait_for(server.reviewed(padded(2**20)), PATIENCE)

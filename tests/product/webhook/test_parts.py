@@ -23,7 +23,12 @@ class Setup:
         self.serving.load(PAIR.certificate_pem, PAIR.key_pem)
 
     async def asked(self, path: str) -> tuple[int, str]:
-        paths = health(serving=self.serving, draining=self.draining, metrics=self.metrics, wall=lambda: self.now)
+        paths = health(
+            serving=self.serving,
+            draining=self.draining,
+            metrics=self.metrics,
+            wall=lambda: self.now,
+        )
         async with TestClient(TestServer(paths)) as client, client.get(path) as response:
             return response.status, await response.text()
 
@@ -48,12 +53,23 @@ async def test_not_ready_while_draining_but_alive() -> None:
 async def test_metrics() -> None:
     setup = Setup()
     for kind in ("Pod", "x" * 1000, "y"):
-        setup.metrics.review(kind=kind, operation="CREATE" if kind == "Pod" else kind, outcome="unchanged")
+        setup.metrics.review(
+            kind=kind, operation="CREATE" if kind == "Pod" else kind, outcome="unchanged"
+        )
     status, text = await setup.asked("/metrics")
     assert status == 200
-    found = dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("mpijob_elastic_webhook"))
-    assert float(found["mpijob_elastic_webhook_certificate_expiry_timestamp_seconds"]) == (NOON + 6 * DAY).timestamp()
-    counts = {name.partition("{")[2]: value for name, value in found.items() if "reviews_total" in name}
+    found = dict(
+        line.rsplit(" ", 1)
+        for line in text.splitlines()
+        if line.startswith("mpijob_elastic_webhook")
+    )
+    assert (
+        float(found["mpijob_elastic_webhook_certificate_expiry_timestamp_seconds"])
+        == (NOON + 6 * DAY).timestamp()
+    )
+    counts = {
+        name.partition("{")[2]: value for name, value in found.items() if "reviews_total" in name
+    }
     assert counts == {
         'kind="Pod",operation="CREATE",outcome="unchanged"}': "1.0",
         'kind="other",operation="other",outcome="unchanged"}': "2.0",

@@ -35,9 +35,13 @@ def settings(tmp_path: Path) -> WebhookSettings:
     kubeconfig = tmp_path / "kubeconfig"
     server = Server(url=f"https://127.0.0.1:{nobodys}", ca=CA.certificate_pem)
     write_token_kubeconfig(kubeconfig, server, user="webhook", token="none", namespace="default")
-    here = WebhookSettings(host="127.0.0.1", port=port, health_port=health_port, certificate_directory=tmp_path)
+    here = WebhookSettings(
+        host="127.0.0.1", port=port, health_port=health_port, certificate_directory=tmp_path
+    )
     patient = Limits(read_seconds=60.0)
-    return replace(here, kubeconfig=kubeconfig, drain_seconds=60.0, finish_seconds=60.0, limits=patient)
+    return replace(
+        here, kubeconfig=kubeconfig, drain_seconds=60.0, finish_seconds=60.0, limits=patient
+    )
 
 
 @pytest.fixture
@@ -62,12 +66,16 @@ async def ready(client: aiohttp.ClientSession, settings: WebhookSettings) -> Non
 
 async def patched(client: aiohttp.ClientSession, settings: WebhookSettings) -> str | None:
     """The Connection header of an answer that patches a launcher."""
-    async with client.post(f"https://127.0.0.1:{settings.port}/mutate", data=body(launcher_pod())) as response:
+    async with client.post(
+        f"https://127.0.0.1:{settings.port}/mutate", data=body(launcher_pod())
+    ) as response:
         assert "patch" in json.loads(await response.read())["response"]
         return response.headers.get("Connection")
 
 
-async def test_from_start_to_a_drained_end(settings: WebhookSettings, client: aiohttp.ClientSession) -> None:
+async def test_from_start_to_a_drained_end(
+    settings: WebhookSettings, client: aiohttp.ClientSession
+) -> None:
     serving = asyncio.create_task(serve(settings))
     await ready(client, settings)
     assert await patched(client, settings) is None

@@ -18,7 +18,12 @@ def line(**more: Any) -> bytes:
         "verb": "delete",
         "user": {"username": "lab-admin", "groups": ["system:masters"]},
         "userAgent": "mpi-operator",
-        "objectRef": {"resource": "pods", "namespace": "n", "name": "train-worker-1", "apiVersion": "v1"},
+        "objectRef": {
+            "resource": "pods",
+            "namespace": "n",
+            "name": "train-worker-1",
+            "apiVersion": "v1",
+        },
         "responseStatus": {"metadata": {}, "code": 200},
         "requestReceivedTimestamp": "2026-11-21T08:30:56.525127Z",
         "stageTimestamp": "2026-11-21T08:30:56.527986Z",
@@ -36,10 +41,23 @@ def test_a_write_is_read_with_its_times() -> None:
 
 
 def test_of_a_lease_it_is_read_who_holds_it_and_of_a_deletion_which_pod_was_meant() -> None:
-    user = {"username": "a", "extra": {"authentication.kubernetes.io/credential-id": ["JTI=1"], "other": ["x"]}}
-    held, released = (line(user=user, requestObject={"spec": {"holderIdentity": holder}}) for holder in ("h", ""))
-    deleted = line(requestObject={"kind": "DeleteOptions", "preconditions": {"uid": "u", "resourceVersion": "7"}})
-    assert [(write.credential, write.holder, write.uid) for write in read([held, released, deleted, line()])] == [
+    user = {
+        "username": "a",
+        "extra": {"authentication.kubernetes.io/credential-id": ["JTI=1"], "other": ["x"]},
+    }
+    held, released = (
+        line(user=user, requestObject={"spec": {"holderIdentity": holder}}) for holder in ("h", "")
+    )
+    deleted = line(
+        requestObject={
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": "u", "resourceVersion": "7"},
+        }
+    )
+    assert [
+        (write.credential, write.holder, write.uid)
+        for write in read([held, released, deleted, line()])
+    ] == [
         ("JTI=1", "h", ""),
         ("JTI=1", "", ""),
         ("", None, "u"),

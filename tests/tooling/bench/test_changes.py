@@ -53,7 +53,10 @@ GROWN = [
     write(10.04, "create", "pods", "train-worker-2"),
     node(10.2, "patch", "pods", "train-worker-2"),
 ]
-OTHERS = [ours(12.0, "patch", "roles", "other-launcher"), ours(12.0, "patch", "configmaps", "other-config")]
+OTHERS = [
+    ours(12.0, "patch", "roles", "other-launcher"),
+    ours(12.0, "patch", "configmaps", "other-config"),
+]
 AGAIN = [edit(20.0), ours(20.03, "patch", "roles", "train-launcher")]
 SLOW = [replace(edit(10.0), at=10.5), ours(10.2, "patch", "configmaps", "train-config")]
 
@@ -64,8 +67,14 @@ SLOW = [replace(edit(10.0), at=10.5), ours(10.2, "patch", "configmaps", "train-c
         pytest.param(SHRUNK, (70, None, 10, 50, 60), id="the last writes after the edit"),
         pytest.param([*SHRUNK, *OTHERS], (70, None, 10, 50, 60), id="not of another job"),
         pytest.param(GROWN, (None, 40, None, None, None), id="the operator's last pod"),
-        pytest.param([*SHRUNK, *AGAIN], (30, None, None, None, None), id="only the last edit counts"),
-        pytest.param(SLOW, (None, None, 0, None, None), id="a write before the edit was answered took no time"),
+        pytest.param(
+            [*SHRUNK, *AGAIN], (30, None, None, None, None), id="only the last edit counts"
+        ),
+        pytest.param(
+            SLOW,
+            (None, None, 0, None, None),
+            id="a write before the edit was answered took no time",
+        ),
     ],
 )
 def test_times_of_a_change(writes: list[Write], times: tuple[float | None, ...]) -> None:
@@ -93,13 +102,21 @@ def test_without_an_edit_there_is_no_course() -> None:
     ("user", "agent", "writer"),
     [
         ("lab-admin", AGENT, Writer.BENCH),
-        ("system:serviceaccount:mpijob-elastic:c", "mpijob-elastic-controller/0.1.0", Writer.CONTROLLER),
+        (
+            "system:serviceaccount:mpijob-elastic:c",
+            "mpijob-elastic-controller/0.1.0",
+            Writer.CONTROLLER,
+        ),
         ("lab-kwok", "kwok/v0.8.0", Writer.CLUSTER),
         ("system:kube-scheduler", "kube-scheduler/v0.0.0", Writer.CLUSTER),
         ("lab-admin", "kubectl/v1.34.4", Writer.CLUSTER),
         ("lab-admin", "mpi-operator", Writer.OPERATOR),
         # What the Go clients of the operators call themselves where they were not told better.
-        ("lab-admin", "mpi-operator-v0.3.0/v0.0.0 (linux/amd64) kubernetes/$Format", Writer.OPERATOR),
+        (
+            "lab-admin",
+            "mpi-operator-v0.3.0/v0.0.0 (linux/amd64) kubernetes/$Format",
+            Writer.OPERATOR,
+        ),
     ],
 )
 def test_writers_are_told_apart(user: str, agent: str, writer: Writer) -> None:

@@ -69,7 +69,9 @@ async def test_one_job_is_edited_and_drained(bench_lab: Cluster, bench_client: A
     assert not any(identity.alive() for identity in identities)
 
 
-async def test_the_webhook_is_asked_and_not_asked_by_turns(bench_lab: Cluster, bench_client: ApiWriter) -> None:
+async def test_the_webhook_is_asked_and_not_asked_by_turns(
+    bench_lab: Cluster, bench_client: ApiWriter
+) -> None:
     installed = install_into(bench_lab)
     registration.unregister(bench_lab)
     namespace = namespaces.create(bench_lab, "webhook")
@@ -79,9 +81,18 @@ async def test_the_webhook_is_asked_and_not_asked_by_turns(bench_lab: Cluster, b
             await admission.make_evictable(bench_client, namespace, pods[names.ROLE_WORKER])
             pid = webhook.process.pid
             ground = Ground(
-                cluster=bench_lab, installed=installed, pid=pid, client=bench_client, namespace=namespace, pods=pods
+                cluster=bench_lab,
+                installed=installed,
+                pid=pid,
+                client=bench_client,
+                namespace=namespace,
+                pods=pods,
             )
-            for role, evicts in ((names.ROLE_LAUNCHER, False), (names.ROLE_WORKER, False), (names.ROLE_WORKER, True)):
+            for role, evicts in (
+                (names.ROLE_LAUNCHER, False),
+                (names.ROLE_WORKER, False),
+                (names.ROLE_WORKER, True),
+            ):
                 pattern = Pattern(callers=2, interval=0.01, creations=4, role=role, evicts=evicts)
                 found = await admission_overhead.run(ground, pattern)
                 assert found.p50_without > 0

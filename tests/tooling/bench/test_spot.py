@@ -17,9 +17,12 @@ COSTS = Costs(step=0.5, commit=4, checkpoint=30, elastic_timeout=20)
 WORKERS = [names.worker("train", index) for index in range(SIZE)]
 TICK = 0.25
 
-# For each worker whether its name is listed, whether its pod runs, and in which incarnation; and for how many ticks.
+# For each worker whether its name is listed, whether its pod runs, and in which incarnation; and
+# for how many ticks.
 MOMENTS = st.tuples(
-    st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 2)), min_size=SIZE, max_size=SIZE),
+    st.lists(
+        st.tuples(st.booleans(), st.booleans(), st.integers(0, 2)), min_size=SIZE, max_size=SIZE
+    ),
     st.booleans(),
     st.integers(1, 60),
 )
@@ -27,10 +30,14 @@ MOMENTS = st.tuples(
 
 def a_world(workers: list[tuple[bool, bool, int]], *, touch: str) -> World:
     listed = [
-        names.host(pod, number) for pod, (is_listed, _, number) in zip(WORKERS, workers, strict=True) if is_listed
+        names.host(pod, number)
+        for pod, (is_listed, _, number) in zip(WORKERS, workers, strict=True)
+        if is_listed
     ]
     running: Mapping[str, str] = {
-        pod: f"uid {number}" for pod, (_, runs, number) in zip(WORKERS, workers, strict=True) if runs
+        pod: f"uid {number}"
+        for pod, (_, runs, number) in zip(WORKERS, workers, strict=True)
+        if runs
     }
     return World(
         running=running,
@@ -71,7 +78,9 @@ def test_steps_are_counted_once(
 
 def test_what_counts_after_a_pause_a_broken_ring_and_the_end_of_a_job() -> None:
     """A step counts by the share of GPUs that train; a ring goes back to its last commit, a job to its checkpoint."""
-    paused, broken, ended = (Tally(costs=Costs(step=0.5, commit=10, checkpoint=100), size=4) for _ in range(3))
+    paused, broken, ended = (
+        Tally(costs=Costs(step=0.5, commit=10, checkpoint=100), size=4) for _ in range(3)
+    )
     paused.begin(5, 4)
     paused.pause(15)
     paused.begin(15, 1)

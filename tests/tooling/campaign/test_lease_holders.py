@@ -8,14 +8,23 @@ from tests.campaign.lease_holders import holder, strays, taken_at
 
 
 def claim(who: str, *times: float, released: bool = False) -> Write:
-    return _write(who, times[0], times[-1], "leases", names.LEASE, holder="" if released else f"identity-{who}")
+    return _write(
+        who,
+        times[0],
+        times[-1],
+        "leases",
+        names.LEASE,
+        holder="" if released else f"identity-{who}",
+    )
 
 
 def act(who: str, *times: float) -> Write:
     return _write(who, times[0], times[-1], "configmaps", "train-config")
 
 
-def _write(who: str, received: float, at: float, resource: str, name: str, holder: str | None = None) -> Write:
+def _write(
+    who: str, received: float, at: float, resource: str, name: str, holder: str | None = None
+) -> Write:
     return Write(
         received=received,
         at=at,
@@ -40,7 +49,13 @@ def _write(who: str, received: float, at: float, resource: str, name: str, holde
         [claim("a", 1), act("b", 21, 21.5), claim("b", 20, 22)],
         [claim("a", 1), claim("b", 20), act("b", 21), act("a", 2, 30)],
     ],
-    ids=["each in turn", "sent before", "the answer to the claim is late", "answered first", "a slow write"],
+    ids=[
+        "each in turn",
+        "sent before",
+        "the answer to the claim is late",
+        "answered first",
+        "a slow write",
+    ],
 )
 def test_writes_of_holders(writes: list[Write]) -> None:
     assert strays(writes) == []
@@ -63,7 +78,11 @@ def test_writes_without_the_lease(writes: list[Write]) -> None:
 
 def test_a_takeover_is_the_first_claim_of_another() -> None:
     writes = [claim("a", 1), claim("a", 9), claim("b", 24.5, 25), claim("b", 27)]
-    assert (holder(writes[:2]), taken_at(writes, before="a", since=8.0), taken_at(writes, before="b", since=26.0)) == (
+    assert (
+        holder(writes[:2]),
+        taken_at(writes, before="a", since=8.0),
+        taken_at(writes, before="b", since=26.0),
+    ) == (
         "a",
         25,
         None,

@@ -12,9 +12,23 @@ from tests.lab.job import HOROVODRUN, MPIRUN
 JOB, GONE = "j", "j-worker-1"
 
 
-def version(kind: str, name: str, number: int, at: float, *, uid: str = "u", **content: Any) -> Version:
-    metadata = {"name": name, "uid": uid, "resourceVersion": str(number), **content.pop("metadata", {})}
-    return Version(kind=kind, name=name, number=number, at=at, deleted=False, content={"metadata": metadata, **content})
+def version(
+    kind: str, name: str, number: int, at: float, *, uid: str = "u", **content: Any
+) -> Version:
+    metadata = {
+        "name": name,
+        "uid": uid,
+        "resourceVersion": str(number),
+        **content.pop("metadata", {}),
+    }
+    return Version(
+        kind=kind,
+        name=name,
+        number=number,
+        at=at,
+        deleted=False,
+        content={"metadata": metadata, **content},
+    )
 
 
 def listed(number: int, at: float, *indices: int) -> Version:
@@ -44,12 +58,26 @@ def pod(name: str, number: int, at: float, **metadata: Any) -> Version:
 
 
 def mpi_job(
-    number: int, at: float, *, replicas: int, command: list[str] = HOROVODRUN, enabled: str | None = None
+    number: int,
+    at: float,
+    *,
+    replicas: int,
+    command: list[str] = HOROVODRUN,
+    enabled: str | None = None,
 ) -> Version:
-    launcher = {"replicas": 1, "template": {"spec": {"containers": [{"name": "l", "image": "i", "command": command}]}}}
-    worker = {"replicas": replicas, "template": {"spec": {"containers": [{"name": "w", "image": "i"}]}}}
+    launcher = {
+        "replicas": 1,
+        "template": {"spec": {"containers": [{"name": "l", "image": "i", "command": command}]}},
+    }
+    worker = {
+        "replicas": replicas,
+        "template": {"spec": {"containers": [{"name": "w", "image": "i"}]}},
+    }
     spec = {"mpiReplicaSpecs": {"Launcher": launcher, "Worker": worker}}
-    metadata = {"namespace": "n", "annotations": {} if enabled is None else {names.ENABLED: enabled}}
+    metadata = {
+        "namespace": "n",
+        "annotations": {} if enabled is None else {names.ENABLED: enabled},
+    }
     return version("MPIJob", JOB, number, at, uid="job", metadata=metadata, spec=spec)
 
 
@@ -60,7 +88,10 @@ def history(*, deleted_at: float) -> list[Version]:
     return [
         mpi_job(1, 0.0, replicas=2),
         version("Role", names.launcher(JOB), 2, 0.0, rules=[exec_rule]),
-        *(pod(name, number, 0.0) for number, name in enumerate(("j-worker-0", GONE, names.launcher(JOB)), 3)),
+        *(
+            pod(name, number, 0.0)
+            for number, name in enumerate(("j-worker-0", GONE, names.launcher(JOB)), 3)
+        ),
         listed(6, 1.0, 0, 1),
         mpi_job(7, 9.0, replicas=1),
         listed(8, 10.0, 0),
@@ -105,7 +136,9 @@ def lost(*, enabled: str | None = None, then: str | None = None) -> list[Version
     ]
 
 
-AGAIN = [f"ConfigMap {JOB}-config@12: rule 8: {GONE} is published again, and a rank may have died under this name"]
+AGAIN = [
+    f"ConfigMap {JOB}-config@12: rule 8: {GONE} is published again, and a rank may have died under this name"
+]
 
 
 def test_a_name_under_which_a_rank_died_is_not_published_again() -> None:

@@ -11,7 +11,8 @@ from lab.programs import ALL, COMPARED
 
 ROOT = Path(__file__).parents[3]
 BUILT = sorted(program.package for program in (*ALL, *COMPARED))
-# Answers as Go does as far as it is asked; each build takes long enough for another process to come in between.
+# Answers as Go does as far as it is asked; each build takes long enough for another process to come
+# in between.
 GO = """#!/bin/sh
 echo "$PWD: $*" >> "$GO_LOG"
 case $1 in
@@ -46,7 +47,12 @@ class Machine:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "lab", "binaries", *arguments]
         return subprocess.Popen(
-            command, cwd=ROOT, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command,
+            cwd=ROOT,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
@@ -59,7 +65,9 @@ class Machine:
 
     def built(self) -> list[str]:
         """The packages, each as often as it was built."""
-        return [package for call in self.calls() for package in call.partition(" -o ")[2].split()[1:]]
+        return [
+            package for call in self.calls() for package in call.partition(" -o ")[2].split()[1:]
+        ]
 
 
 def test_where_the_pinned_go_cannot_be_had_an_error_says_what_to_install(tmp_path: Path) -> None:
@@ -68,19 +76,28 @@ def test_where_the_pinned_go_cannot_be_had_an_error_says_what_to_install(tmp_pat
     machine.environment["PIP_NO_INDEX"] = "1"
     code, _, errors = machine.run()
     assert code == 1
-    assert "\nerror: Go could not be installed; install Go 1.21 or newer (https://go.dev/doc/install):\n" in errors
+    assert (
+        "\nerror: Go could not be installed; install Go 1.21 or newer (https://go.dev/doc/install):\n"
+        in errors
+    )
 
 
-def test_everything_missing_is_built_once_and_again_when_its_module_has_changed(tmp_path: Path) -> None:
+def test_everything_missing_is_built_once_and_again_when_its_module_has_changed(
+    tmp_path: Path,
+) -> None:
     machine = Machine(tmp_path)
     code, output, errors = machine.run()
     assert code == 0, errors
     directory = machine.cache / "mpijob-elastic" / "lab" / "bin-v1.34.4"
     programs = [one.name for one in (*ALL, *COMPARED)]
-    assert [line.split() for line in output.splitlines()] == [[name, str(directory / name)] for name in programs]
+    assert [line.split() for line in output.splitlines()] == [
+        [name, str(directory / name)] for name in programs
+    ]
     assert all((directory / name).is_file() for name in programs)
     assert sorted(machine.built()) == BUILT
-    assert sum("k8s.io/kubernetes/cmd" in call for call in machine.calls()) == 1, "one call for all of Kubernetes"
+    assert sum("k8s.io/kubernetes/cmd" in call for call in machine.calls()) == 1, (
+        "one call for all of Kubernetes"
+    )
     assert machine.run()[0] == 0
     assert sorted(machine.built()) == BUILT
     (directory / ".etcd.built-from").write_text("an older go.mod")

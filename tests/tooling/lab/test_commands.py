@@ -30,11 +30,18 @@ class Shell:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*LAB, *arguments], cwd=ROOT, env=self._environment, capture_output=True, text=True, check=False
+            [*LAB, *arguments],
+            cwd=ROOT,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen([*LAB, *arguments], cwd=ROOT, env=self._environment, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            [*LAB, *arguments], cwd=ROOT, env=self._environment, stderr=subprocess.PIPE, text=True
+        )
 
     def state(self, name: str = "default") -> State:
         state = read_state(Layout(self.home / name))
@@ -80,7 +87,9 @@ def test_up_use_and_down(shell: Shell) -> None:
         check=True,
     )
     assert nodes.stdout.split() == [f"node/lab-{index}" for index in range(5)]
-    assert "Starting Kubernetes Scheduler" in shell.run("logs", "kube-scheduler", "-n", "100").stdout
+    assert (
+        "Starting Kubernetes Scheduler" in shell.run("logs", "kube-scheduler", "-n", "100").stdout
+    )
 
     again = shell.run("up")
     assert again.returncode == 1

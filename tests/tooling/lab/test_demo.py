@@ -50,7 +50,10 @@ class Demo:
             self.process.communicate(timeout=ENDS)
         except subprocess.TimeoutExpired:
             runs = subprocess.run(
-                ["ps", "-eo", "pid,ppid,stat,wchan:24,args"], capture_output=True, text=True, check=True
+                ["ps", "-eo", "pid,ppid,stat,wchan:24,args"],
+                capture_output=True,
+                text=True,
+                check=True,
             )
             pytest.fail(f"the demo does not end; what runs:\n{runs.stdout}")
         assert subprocess.run(["pgrep", "--full", str(self.home)], check=False).returncode == 1
@@ -84,7 +87,9 @@ def test_all_comes_true_and_what_is_kept_can_be_used(demo: Callable[..., Demo]) 
     assert "$ kubectl scale mpijob/train --replicas=2\nmpijob.kubeflow.org/train scaled" in said
     environment = {**os.environ, "KUBECONFIG": kubeconfig, "PATH": f"{path}:{os.environ['PATH']}"}
     command = [sys.executable, "-m", "mpijob_elastic", "get"]
-    table = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+    table = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    ).stdout
     assert table.splitlines()[1].split()[:7] == ["train", "Running", "-", "2", "2", "2", "0"]
     running.process.send_signal(signal.SIGINT)
     assert running.ended() == 0

@@ -21,12 +21,23 @@ def start(cluster: Cluster, namespace: str) -> Exec:
         spec = {"containers": [{"name": "main", "image": "none"}]}
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
         cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(body))
-    cluster.kubectl("wait", "-n", namespace, "pod/a", "pod/b", "--for=condition=Ready", "--timeout=240s")
-    kubectl = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
+    cluster.kubectl(
+        "wait", "-n", namespace, "pod/a", "pod/b", "--for=condition=Ready", "--timeout=240s"
+    )
+    kubectl = [
+        str(cluster.binaries.kubectl),
+        "--kubeconfig",
+        str(cluster.kubeconfig),
+        "-n",
+        namespace,
+    ]
 
     def start(pod: str, *command: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [*kubectl, "exec", pod, "--", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*kubectl, "exec", pod, "--", *command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
     return start
@@ -61,7 +72,9 @@ def test_a_command_outlives_its_client(start: Exec, rank: subprocess.Popen[str])
     assert "sleep 300" in seen(start, "a")
 
 
-def test_deleting_a_pod_kills_its_commands(cluster: Cluster, namespace: str, rank: subprocess.Popen[str]) -> None:
+def test_deleting_a_pod_kills_its_commands(
+    cluster: Cluster, namespace: str, rank: subprocess.Popen[str]
+) -> None:
     cluster.kubectl("delete", "-n", namespace, "pod/a", "--timeout=240s")
     assert rank.wait() == 128 + 9
 

@@ -1,10 +1,12 @@
 """A test double of a metrics adapter, with the values that a test sets.
 
-It is reached as a real one is, through the API server's aggregation layer. Like a real one it takes requests from there
-only (by its client certificate), but it asks nobody what the user behind a request may do.
+It is reached as a real one is, through the API server's aggregation layer. Like a real one it takes
+requests from there only (by its client certificate), but it asks nobody what the user behind a
+request may do.
 
-The real ones are in tests/peers/capabilities/autoscaling/test_hpa_prometheus.py and tests/real/test_hpa_cpu.py. They
-take minutes to build, and root; without this one `make test` would have no HPA.
+The real ones are in tests/peers/capabilities/autoscaling/test_hpa_prometheus.py and
+tests/real/test_hpa_cpu.py. They take minutes to build, and root; without this one `make test` would
+have no HPA.
 """
 
 import datetime as dt
@@ -85,7 +87,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         asked = _PATH.fullmatch(urlsplit(self.path).path)
         answer = self._answer(asked) if asked else None
-        body = json.dumps(answer or {"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 404}).encode()
+        body = json.dumps(
+            answer or {"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 404}
+        ).encode()
         self.send_response(200 if answer else 404)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))

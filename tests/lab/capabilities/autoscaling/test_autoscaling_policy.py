@@ -26,7 +26,10 @@ from tests.lab.versions import needs
 
 pytestmark = [pytest.mark.lab, needs("ValidatingAdmissionPolicy")]
 HPA, MANAGED = autoscaler_name(JOB), {names.LABEL_MANAGED_BY: names.PROGRAM}
-TARGET, DEPLOYMENT = {**typed(MPI_JOBS), "name": JOB}, {"apiVersion": "apps/v1", "kind": "Deployment", "name": JOB}
+TARGET, DEPLOYMENT = (
+    {**typed(MPI_JOBS), "name": JOB},
+    {"apiVersion": "apps/v1", "kind": "Deployment", "name": JOB},
+)
 
 
 def scaling(target: Object, metadata: Object) -> Object:
@@ -42,7 +45,9 @@ AUTOSCALERS_SENT = [
     *patched(True, AUTOSCALERS, HPA, {"spec": {"maxReplicas": 4}}),
     *patched(False, AUTOSCALERS, HPA, {"spec": {"scaleTargetRef": DEPLOYMENT}}, UNOWNED, HELD),
     *patched(False, AUTOSCALERS, HPA, {"metadata": {"labels": {names.LABEL_MANAGED_BY: None}}}),
-    *created(True, AUTOSCALERS, scaling(TARGET, {"metadata": {"name": "of-a-user"}}), by="administrator"),
+    *created(
+        True, AUTOSCALERS, scaling(TARGET, {"metadata": {"name": "of-a-user"}}), by="administrator"
+    ),
     deleted(False, AUTOSCALERS, "of-a-user"),
     deleted(True, AUTOSCALERS, HPA),
 ]
@@ -60,7 +65,12 @@ def sizes(*allowed: int, of: Object) -> list[Sent]:
 SIZES_SENT = [
     *sizes(of={}),
     *sizes(1, 2, 4, of=annotations({SCALE_TIMEOUT: "60s"})),
-    *sizes(2, 4, 6, of=annotations({AUTOSCALE: "fill", names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "6"})),
+    *sizes(
+        2,
+        4,
+        6,
+        of=annotations({AUTOSCALE: "fill", names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "6"}),
+    ),
     *patched(False, MPI_JOBS, JOB, {"spec": size(4)["spec"] | {"slotsPerWorker": 2}}),
     *sizes(of=annotations({names.MAX_REPLICAS: "many"})),
     *sizes(of=annotations({AUTOSCALE: "cpu=70", names.MAX_REPLICAS: "6", SCALE_TIMEOUT: None})),
@@ -70,9 +80,13 @@ SIZES_SENT = [
 @pytest.mark.parametrize(
     ("policy", "requests"),
     [
-        pytest.param("mpijob-elastic-autoscalers", AUTOSCALERS_SENT, id="HPAs of the job that controls them"),
+        pytest.param(
+            "mpijob-elastic-autoscalers", AUTOSCALERS_SENT, id="HPAs of the job that controls them"
+        ),
         pytest.param("mpijob-elastic-mpijobs", SIZES_SENT, id="sizes of jobs that ask for it"),
     ],
 )
-async def test_only_what_we_write_goes_through(accounts: Accounts, policy: str, requests: list[Sent]) -> None:
+async def test_only_what_we_write_goes_through(
+    accounts: Accounts, policy: str, requests: list[Sent]
+) -> None:
     await accounts.expect(policy, *requests)

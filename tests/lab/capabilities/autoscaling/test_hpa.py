@@ -47,10 +47,14 @@ def metrics(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 async def looked(metrics: Values, job: Job, times: int = 2) -> None:
     """Wait until the HPA has read the metric that often; what the last but one read led to is done then."""
     enough = metrics.reads[job.namespace, "queue"] + times
-    await job.until(lambda _: metrics.reads[job.namespace, "queue"] >= enough, f"it is read {times} times more")
+    await job.until(
+        lambda _: metrics.reads[job.namespace, "queue"] >= enough, f"it is read {times} times more"
+    )
 
 
-async def test_up_and_down_through_the_whole_path(job: Job, hpa: Autoscaler, metrics: Values, cluster: Cluster) -> None:
+async def test_up_and_down_through_the_whole_path(
+    job: Job, hpa: Autoscaler, metrics: Values, cluster: Cluster
+) -> None:
     """HPA, scale, operator, Role, host list; and down again only when the ranks have gone."""
     metrics.external["queue"] = 3
     await job.create(replicas=1, annotations={"mpijob-elastic/drain-timeout": "1h"})
@@ -60,21 +64,33 @@ async def test_up_and_down_through_the_whole_path(job: Job, hpa: Autoscaler, met
     leaving = job.workers(1, 2)
     ranks = [await asyncio.to_thread(start_rank, cluster, job, pod) for pod in leaving]
     metrics.external["queue"] = 1
-    await job.until(lambda state: state.hosts == [f"{job.workers(0)[0]}:1"], "two have left the list")
+    await job.until(
+        lambda state: state.hosts == [f"{job.workers(0)[0]}:1"], "two have left the list"
+    )
     await looked(metrics, job, 4)
     assert set(leaving) <= set((await job.state()).running)
     for pod, rank in zip(leaving, ranks, strict=True):
         await asyncio.to_thread(in_pod, cluster, job, pod, f"kill {rank}")
     await job.settled(1)
-    assert (await hpa.until(lambda seen: seen.desired == 1)).says("AbleToScale", "True", "ReadyForNewScale")
+    assert (await hpa.until(lambda seen: seen.desired == 1)).says(
+        "AbleToScale", "True", "ReadyForNewScale"
+    )
     told = await asyncio.to_thread(
         our_command, cluster.kubeconfig, "history", job.name, "-n", job.namespace, "-o", "json"
     )
-    changes = [(one["cause"], one["by"], one["from"], one["to"]) for one in json.loads(told.stdout)["changes"]]
-    assert changes == [("HPA", "kube-controller-manager", 1, 3), ("HPA", "kube-controller-manager", 3, 1)]
+    changes = [
+        (one["cause"], one["by"], one["from"], one["to"])
+        for one in json.loads(told.stdout)["changes"]
+    ]
+    assert changes == [
+        ("HPA", "kube-controller-manager", 1, 3),
+        ("HPA", "kube-controller-manager", 3, 1),
+    ]
 
 
-async def test_beyond_our_bounds_the_hpa_is_refused_and_says_why(job: Job, hpa: Autoscaler, metrics: Values) -> None:
+async def test_beyond_our_bounds_the_hpa_is_refused_and_says_why(
+    job: Job, hpa: Autoscaler, metrics: Values
+) -> None:
     metrics.external["queue"] = 4
     await job.create(replicas=2, annotations={**QUICK, "mpijob-elastic/max-replicas": "3"})
     await job.settled(2)
@@ -124,7 +140,9 @@ async def is_gone(job: Job) -> None:
 
 
 async def bounded(job: Job, most: int) -> None:
-    await seen(lambda: ours(job), lambda hpa: hpa["spec"]["maxReplicas"] == most, f"maxReplicas is {most}")
+    await seen(
+        lambda: ours(job), lambda hpa: hpa["spec"]["maxReplicas"] == most, f"maxReplicas is {most}"
+    )
 
 
 async def test_it_is_made_kept_and_deleted_with_its_job(job: Job, metrics: Values) -> None:
@@ -144,13 +162,19 @@ async def test_it_is_made_kept_and_deleted_with_its_job(job: Job, metrics: Value
     await asyncio.sleep(2)
     after = await ours(job)
     fields = [
-        [one["time"] for one in hpa["metadata"]["managedFields"] if one["manager"] == "mpijob-elastic"]
+        [
+            one["time"]
+            for one in hpa["metadata"]["managedFields"]
+            if one["manager"] == "mpijob-elastic"
+        ]
         for hpa in (before, after)
     ]
     assert fields[0] == fields[1]
     await job.annotate(autoscale=None)
     await is_gone(job)
     await job.annotate(autoscale="cpu=70")
-    assert (await is_there(job))["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 70
+    assert (await is_there(job))["spec"]["metrics"][0]["resource"]["target"][
+        "averageUtilization"
+    ] == 70
     await job.delete()
     await is_gone(job)

@@ -29,10 +29,20 @@ ANOTHER_PLUGIN: dict[str, str | None] = {"another.plugin/adds": "x"}
 EVICTIONS_SENT = [
     *patched(True, PODS, WORKER, REQUESTED, by="webhook"),
     *patched(True, PODS, WORKER, RELEASED),
-    *patched(True, PODS, WORKER, annotations(REQUESTED["metadata"]["annotations"] | ANOTHER_PLUGIN), by="webhook"),
-    *patched(False, PODS, WORKER, RELEASED, annotations({EVICTION_MARK: None}), TOUCHED, by="webhook"),
+    *patched(
+        True,
+        PODS,
+        WORKER,
+        annotations(REQUESTED["metadata"]["annotations"] | ANOTHER_PLUGIN),
+        by="webhook",
+    ),
+    *patched(
+        False, PODS, WORKER, RELEASED, annotations({EVICTION_MARK: None}), TOUCHED, by="webhook"
+    ),
     *patched(False, PODS, WORKER, annotations({"another.plugin/adds": "y"}), by="webhook"),
-    *patched(False, PODS, WORKER, in_role(names.ROLE_LAUNCHER), HELD, UNOWNED, EVIL_IMAGE, by="webhook"),
+    *patched(
+        False, PODS, WORKER, in_role(names.ROLE_LAUNCHER), HELD, UNOWNED, EVIL_IMAGE, by="webhook"
+    ),
     *patched(False, PODS, LAUNCHER, REQUESTED, by="webhook"),
     *patched(False, PODS, "foreign", REQUESTED, by="webhook"),
     *(

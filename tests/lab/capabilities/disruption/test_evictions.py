@@ -60,10 +60,14 @@ async def test_kubectl_drain_waits_until_the_rank_has_left_and_a_successor_keeps
     rank = start_rank(cluster, job, pod)
     cluster.kubectl("label", "pod", pod, "-n", job.namespace, "leaves=now")
     draining = asyncio.create_task(
-        asyncio.to_thread(cluster.kubectl, "drain", node, "--pod-selector=leaves=now", "--timeout=200s")
+        asyncio.to_thread(
+            cluster.kubectl, "drain", node, "--pod-selector=leaves=now", "--timeout=200s"
+        )
     )
     try:
-        state = await job.until(lambda now: now.hosts == [f"{one}:1" for one in job.workers(0, 1)], "two hosts")
+        state = await job.until(
+            lambda now: now.hosts == [f"{one}:1" for one in job.workers(0, 1)], "two hosts"
+        )
         assert "deletionTimestamp" not in state.workers[pod]["metadata"]
         assert (await mark(job, pod)).startswith("requested ")
         await asyncio.sleep(7)  # longer than a worker without a rank takes to drain
@@ -75,7 +79,9 @@ async def test_kubectl_drain_waits_until_the_rank_has_left_and_a_successor_keeps
         await draining
     finally:
         cluster.kubectl("uncordon", node)
-    await job.until(lambda now: pod in now.workers and uid(now.workers[pod]) != before, "a successor")
+    await job.until(
+        lambda now: pod in now.workers and uid(now.workers[pod]) != before, "a successor"
+    )
     state = await job.settled(3)
     assert state.hosts == [f"{one}:1" for one in job.workers(0, 1, 2)]
     assert 'kind="Eviction",operation="CREATE",outcome="postponed"' in webhook.metrics()
@@ -90,7 +96,9 @@ async def test_budgets_decide_first_and_a_dry_run_marks_nothing(job: Job, webhoo
     await evict(job, pod, query={"dryRun": "All"})
     await evict(job, pod, dryRun=["All"])
     assert reviews(webhook, EVICTIONS) == before
-    selector = {"matchLabels": {names.LABEL_JOB_NAME: job.name, names.LABEL_JOB_ROLE: names.ROLE_WORKER}}
+    selector = {
+        "matchLabels": {names.LABEL_JOB_NAME: job.name, names.LABEL_JOB_ROLE: names.ROLE_WORKER}
+    }
     budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "all"}}
     spec = {"minAvailable": 2, "selector": selector}
     await job.client.create_object(BUDGETS.path(job.namespace), body={**budget, "spec": spec})
@@ -101,7 +109,9 @@ async def test_budgets_decide_first_and_a_dry_run_marks_nothing(job: Job, webhoo
 
 
 @pytest.mark.usefixtures("operator")
-async def test_without_the_webhook_an_eviction_passes(cluster: Cluster, installed: Installed, job: Job) -> None:
+async def test_without_the_webhook_an_eviction_passes(
+    cluster: Cluster, installed: Installed, job: Job
+) -> None:
     with Webhook.start(cluster, installed) as webhook, Controller.start(cluster, installed):
         until(lambda: evictions_wait(cluster))
         await job.create(replicas=2)

@@ -36,7 +36,8 @@ pytestmark = [pytest.mark.lab, needs("ValidatingAdmissionPolicy")]
 NAME = "elastic-training"
 SOON = {"mpijob-elastic/drain-timeout": "1s"}
 DISCOVERY = "/etc/edl/discover_hosts.sh"
-# As in https://github.com/AliyunContainerService/et-operator/tree/master/examples, with other images.
+# As in https://github.com/AliyunContainerService/et-operator/tree/master/examples, with other
+# images.
 TRAINING_JOB = f"""
 apiVersion: {TRAINING_JOBS.api_version}
 kind: TrainingJob
@@ -80,7 +81,10 @@ def with_requests(cluster: Cluster) -> Iterator[Installed]:
     installed = install_into(cluster, also=(Overlay.ET_OPERATOR,))
     for resource in (SCALE_INS, SCALE_OUTS):
         established(cluster, f"crd/{resource.plural}.{resource.group}")
-    with Operator.start(cluster, qps=0, flags=["--threadiness=8"]), Webhook.start(cluster, installed):
+    with (
+        Operator.start(cluster, qps=0, flags=["--threadiness=8"]),
+        Webhook.start(cluster, installed),
+    ):
         until(lambda: called(cluster))
         yield installed
 
@@ -102,7 +106,12 @@ async def ask(job: Job, resource: Resource, of: str = "", **parts: Any) -> str:
     """Create a request, and return its name."""
     metadata = {key: parts.pop(key) for key in ("name", "generateName") if key in parts}
     spec = {"selector": {"name": of or job.name}, **parts}
-    body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
+    body = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": metadata,
+        "spec": spec,
+    }
     answer = await job.client.create_object(resource.path(job.namespace), body=body)
     name: str = msgspec.json.decode(answer)["metadata"]["name"]
     return name
@@ -120,7 +129,11 @@ async def ended(job: Job, resource: Resource, name: str) -> tuple[str, str]:
         found: Object = (await read(job, resource, name)).get("status", {})
         return found
 
-    status = await seen(look, lambda status: status.get("phase") in ("ScaleSucceeded", "ScaleFailed"), f"end of {name}")
+    status = await seen(
+        look,
+        lambda status: status.get("phase") in ("ScaleSucceeded", "ScaleFailed"),
+        f"end of {name}",
+    )
     last = status["conditions"][-1]
     assert last["type"] == status["phase"]
     return status["phase"], last["message"]
@@ -130,8 +143,13 @@ async def told(job: Job, name: str, event: tuple[str, str, str]) -> None:
     """Wait for an Event on a request."""
 
     async def look() -> list[tuple[str, str, str]]:
-        raw = await job.client.get(EVENTS.path(job.namespace), query={"fieldSelector": f"involvedObject.name={name}"})
-        return [(one["type"], one["reason"], one["message"]) for one in msgspec.json.decode(raw)["items"]]
+        raw = await job.client.get(
+            EVENTS.path(job.namespace), query={"fieldSelector": f"involvedObject.name={name}"}
+        )
+        return [
+            (one["type"], one["reason"], one["message"])
+            for one in msgspec.json.decode(raw)["items"]
+        ]
 
     await seen(look, lambda found: event in found, f"Event of {name}")
 
@@ -168,11 +186,16 @@ async def test_the_manifests_of_the_readme(job: Job, lab: CommandLine, tmp_path:
 
     name = await ask(job, SCALE_INS, **BY_POD)
     assert (await ended(job, SCALE_INS, name))[0] == "ScaleSucceeded"
-    state = await job.until(lambda state: [host.split(":")[0] for host in state.hosts] == job.workers(0, 2), "two")
+    state = await job.until(
+        lambda state: [host.split(":")[0] for host in state.hosts] == job.workers(0, 2), "two"
+    )
     for pod in job.workers(0, 2):
         assert state.workers[pod]["metadata"]["uid"] == before.workers[pod]["metadata"]["uid"]
     await job.told("SizeRequested", "3 → 2 workers")
-    assert lab.cluster.kubectl("get", "scalein", name, "-n", job.namespace).split()[4] == "ScaleSucceeded"
+    assert (
+        lab.cluster.kubectl("get", "scalein", name, "-n", job.namespace).split()[4]
+        == "ScaleSucceeded"
+    )
 
 
 @pytest.mark.thorough
@@ -194,7 +217,10 @@ async def test_one_after_the_other_and_a_reason_for_what_cannot_be(job: Job) -> 
     wrong: list[tuple[Object, str]] = [
         ({"script": "sh x", "toDelete": {"count": 1}}, "spec.script is not run"),
         ({"toDelete": {"podNames": [f"{NAME}-worker-7"]}}, f"{NAME} has no worker {NAME}-worker-7"),
-        ({"of": "nothing", "toDelete": {"count": 1}}, f"there is no MPIJob {job.namespace}/nothing"),
+        (
+            {"of": "nothing", "toDelete": {"count": 1}},
+            f"there is no MPIJob {job.namespace}/nothing",
+        ),
     ]
     for parts, why in wrong:
         name = await ask(job, SCALE_INS, generateName="in-", **parts)
@@ -218,7 +244,9 @@ async def test_workers_that_do_not_come_in_time_are_taken_back(job: Job) -> None
 
 
 @pytest.mark.thorough
-async def test_a_killed_controller_carries_on(job: Job, cluster: Cluster, with_requests: Installed) -> None:
+async def test_a_killed_controller_carries_on(
+    job: Job, cluster: Cluster, with_requests: Installed
+) -> None:
     await job.create(replicas=2, annotations=SOON)
     with Controller.start(cluster, with_requests, "--component=et-operator") as first:
         await job.settled(2)
@@ -284,11 +312,21 @@ async def test_the_controllers_token_can_do_no_more(job: Job, with_requests: Ins
         (False, MPI_JOBS, None, {"spec": {"slotsPerWorker": 2}}),
         (False, MPI_JOBS, None, {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 4}}}}),
     ]
-    async with await connect(user_agent="test", kubeconfig=with_requests.controller_kubeconfig) as client:
+    async with await connect(
+        user_agent="test", kubeconfig=with_requests.controller_kubeconfig
+    ) as client:
         for allowed, resource, subresource, body in tried:
-            path = resource.path(job.namespace, asked if resource is SCALE_INS else NAME, subresource)
-            with contextlib.nullcontext() if allowed else pytest.raises((errors.Forbidden, errors.Invalid)):
-                await client.patch_object(path, body=body, content_type=MERGE_PATCH, query={"dryRun": "All"})
+            path = resource.path(
+                job.namespace, asked if resource is SCALE_INS else NAME, subresource
+            )
+            with (
+                contextlib.nullcontext()
+                if allowed
+                else pytest.raises((errors.Forbidden, errors.Invalid))
+            ):
+                await client.patch_object(
+                    path, body=body, content_type=MERGE_PATCH, query={"dryRun": "All"}
+                )
         with pytest.raises(errors.Forbidden):
             await client.delete_object(SCALE_INS.path(job.namespace, asked))
 
@@ -297,5 +335,7 @@ async def test_the_controllers_token_can_do_no_more(job: Job, with_requests: Ins
 @pytest.mark.usefixtures("with_requests")
 async def test_uninstall_takes_the_rights_and_leaves_the_definitions(client: ApiWriter) -> None:
     _, found = await server.look(client)
-    assert ("ClusterRole", "mpijob-elastic-et-operator") in {(one.identity.kind, one.identity.name) for one in found}
+    assert ("ClusterRole", "mpijob-elastic-et-operator") in {
+        (one.identity.kind, one.identity.name) for one in found
+    }
     assert server.DEFINITION not in {one.identity.kind for one in found}

@@ -11,7 +11,8 @@ pytestmark = [pytest.mark.lab, needs("ValidatingAdmissionPolicy")]
 MATCH = "gang.scheduling.koordinator.sh/match-policy"
 GROUP: Object = {"spec": {"minMember": 5, "priorityClassName": "low"}}
 TUNED, RETUNED = (
-    {**annotations({"volcano.sh/task-topology-affinity": affinity}), "spec": {"queue": "team"}} for affinity in "ab"
+    {**annotations({"volcano.sh/task-topology-affinity": affinity}), "spec": {"queue": "team"}}
+    for affinity in "ab"
 )
 POD_GROUPS_SENT = [
     *created(False, VOLCANO_POD_GROUPS, GROUP | {"metadata": {"name": "other"}}),
@@ -38,7 +39,14 @@ POD_GROUPS_SENT = [
         {"spec": {"priorityClassName": "high"}},
         {"spec": {"minResources": {"cpu": "1"}}},
     ),
-    *patched(False, VOLCANO_POD_GROUPS, JOB, annotations({"kept": "no"}), annotations({"kept": None}), UNOWNED),
+    *patched(
+        False,
+        VOLCANO_POD_GROUPS,
+        JOB,
+        annotations({"kept": "no"}),
+        annotations({"kept": None}),
+        UNOWNED,
+    ),
 ]
 
 

@@ -16,11 +16,17 @@ from tests.lab.on_demand import OnDemand
 from tests.lab.refusing import DAY, Refused, asks, trains, withstands
 from tests.lab.waiting import seen
 
-pytestmark = [pytest.mark.lab, pytest.mark.thorough, pytest.mark.usefixtures("pod_groups", "elastic", "operator")]
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.thorough,
+    pytest.mark.usefixtures("pod_groups", "elastic", "operator"),
+]
 
 
 @pytest.fixture(scope="module")
-def pod_groups(cluster: Cluster, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def pod_groups(
+    cluster: Cluster, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
     """They are there before our controller looks, which it does once a minute."""
     programs.keep(())
     with served(cluster, SCHEDULER_PLUGINS, tmp_path_factory.mktemp("plugins")):
@@ -34,7 +40,8 @@ async def group(job: Job) -> bytes | None:
 
 async def in_a_gang(job: Job) -> None:
     await job.create(
-        replicas=3, annotations={"mpijob-elastic/drain-timeout": "1s", "mpijob-elastic/gang": COSCHEDULING}
+        replicas=3,
+        annotations={"mpijob-elastic/drain-timeout": "1s", "mpijob-elastic/gang": COSCHEDULING},
     )
     await trains(3)(job)
     await seen(lambda: group(job), lambda found: found is not None, "its PodGroup")
@@ -45,7 +52,10 @@ async def loses_its_group(job: Job) -> None:
 
 
 OF_GROUPS = partial(
-    Refused, group=COSCHEDULING_POD_GROUPS.group, resource=COSCHEDULING_POD_GROUPS.plural, create=in_a_gang
+    Refused,
+    group=COSCHEDULING_POD_GROUPS.group,
+    resource=COSCHEDULING_POD_GROUPS.plural,
+    create=in_a_gang,
 )
 REFUSED = {
     "MakePodGroup": OF_GROUPS(operation="CREATE", due=loses_its_group, then=DAY),

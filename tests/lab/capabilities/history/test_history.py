@@ -17,7 +17,11 @@ from tests.lab.test_cli import ours
 from tests.lab.waiting import seen
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("scale_served", "webhook", "operator")]
-HELD = {"spec": {"mpiReplicaSpecs": {"Worker": {"template": {"metadata": {"annotations": {HOLD: "yes"}}}}}}}
+HELD = {
+    "spec": {
+        "mpiReplicaSpecs": {"Worker": {"template": {"metadata": {"annotations": {HOLD: "yes"}}}}}
+    }
+}
 
 
 async def history(cluster: Cluster, job: Job, *options: str) -> subprocess.CompletedProcess[str]:
@@ -26,7 +30,9 @@ async def history(cluster: Cluster, job: Job, *options: str) -> subprocess.Compl
 
 
 async def changes(cluster: Cluster, job: Job) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((await history(cluster, job, "-o", "json")).stdout)["changes"]
+    found: list[dict[str, Any]] = json.loads((await history(cluster, job, "-o", "json")).stdout)[
+        "changes"
+    ]
     return found
 
 
@@ -59,19 +65,27 @@ async def test_who_changed_the_size_is_told_also_where_the_controller_was_killed
         await asyncio.to_thread(edit, cluster, job, 4)
         await seen(lambda: phase(cluster, job), lambda word: word == "Scaling", "it says Scaling")
         first.kill()
-    await asyncio.to_thread(cluster.kubectl, "-n", job.namespace, "scale", "mpijob", job.name, "--replicas=1")
+    await asyncio.to_thread(
+        cluster.kubectl, "-n", job.namespace, "scale", "mpijob", job.name, "--replicas=1"
+    )
     with Controller.start(cluster, installed):
         await job.settled(1)
         await seen(lambda: phase(cluster, job), lambda word: word == "", "it says nothing")
         found = await changes(cluster, job)
     told = [(one["cause"], one["by"], one["from"], one["to"]) for one in found]
-    assert told == [("user", "kubectl-edit", 2, 3), ("user", "kubectl-edit", 3, 4), ("user", "kubectl", 4, 1)]
+    assert told == [
+        ("user", "kubectl-edit", 2, 3),
+        ("user", "kubectl-edit", 3, 4),
+        ("user", "kubectl", 4, 1),
+    ]
     assert [one["listedAfter"] is not None for one in found] == [True, False, True]
     assert len((await history(cluster, job)).stdout.splitlines()) == 4
 
 
 @pytest.mark.thorough
-async def test_ranks_that_come_and_that_are_cut_are_told(job: Job, cluster: Cluster, installed: Installed) -> None:
+async def test_ranks_that_come_and_that_are_cut_are_told(
+    job: Job, cluster: Cluster, installed: Installed
+) -> None:
     await job.create(replicas=1, annotations={"mpijob-elastic/drain-timeout": "2s"})
     with Controller.start(cluster, installed):
         await job.settled(1)
@@ -80,12 +94,19 @@ async def test_ranks_that_come_and_that_are_cut_are_told(job: Job, cluster: Clus
         for pod in job.workers(0, 1):
             await asyncio.to_thread(start_rank, cluster, job, pod)
         found = await seen(
-            lambda: changes(cluster, job), lambda told: told[-1]["trainedAfter"] is not None, "a rank was seen in each"
+            lambda: changes(cluster, job),
+            lambda told: told[-1]["trainedAfter"] is not None,
+            "a rank was seen in each",
         )
         assert found[-1]["trainedAfter"] >= found[-1]["listedAfter"]
         await job.scale(1)
         await job.settled(1)
-        assert [(one["to"], one["ranksCut"]) for one in await changes(cluster, job)] == [(2, 0), (1, 1)]
-    unknown = await asyncio.to_thread(ours, cluster.kubeconfig, "history", "trian", "-n", job.namespace)
+        assert [(one["to"], one["ranksCut"]) for one in await changes(cluster, job)] == [
+            (2, 0),
+            (1, 1),
+        ]
+    unknown = await asyncio.to_thread(
+        ours, cluster.kubeconfig, "history", "trian", "-n", job.namespace
+    )
     assert unknown.returncode == 1
     assert f"did you mean {job.name}?" in unknown.stderr

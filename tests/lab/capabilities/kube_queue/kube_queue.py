@@ -1,8 +1,8 @@
 """A double of KubeQueue, whose controllers cannot be had here: its definitions, and what its scheduler does.
 
-Written by us from the public types, and no more of them than is used here: QueueUnit of kube-queue/api and
-koordinator-sh/koord-queue (pkg/apis/scheduling/v1alpha1), ElasticQuotaTree of the latter
-(pkg/framework/apis/elasticquota/scheduling/v1beta1).
+Written by us from the public types, and no more of them than is used here: QueueUnit of
+kube-queue/api and koordinator-sh/koord-queue (pkg/apis/scheduling/v1alpha1), ElasticQuotaTree of
+the latter (pkg/framework/apis/elasticquota/scheduling/v1beta1).
 """
 
 import asyncio
@@ -21,7 +21,12 @@ from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.definitions import definition
 from tests.lab.upgrades import established, gone
 
-TREES = Resource(group="scheduling.sigs.k8s.io", version="v1beta1", plural="elasticquotatrees", kind="ElasticQuotaTree")
+TREES = Resource(
+    group="scheduling.sigs.k8s.io",
+    version="v1beta1",
+    plural="elasticquotatrees",
+    kind="ElasticQuotaTree",
+)
 # Seconds between two looks at the queue.
 _PACE = 0.2
 
@@ -76,7 +81,9 @@ class Scheduler:
 
     async def say(self, name: str, phase: str, message: str = "") -> None:
         """Write the phase of a QueueUnit, wherever its definition keeps it."""
-        body = {"status": {"phase": phase, "message": message, "lastUpdateTime": "2026-01-01T00:00:00Z"}}
+        body = {
+            "status": {"phase": phase, "message": message, "lastUpdateTime": "2026-01-01T00:00:00Z"}
+        }
         for part in ("status", None):
             path = QUEUE_UNITS.path(self._namespace, name, part)
             try:
@@ -92,7 +99,11 @@ class Scheduler:
 
     async def _step(self) -> None:
         units, most = await self.units(), await self._most()
-        used = sum(_cpus(unit) for unit in units if unit.get("status", {}).get("phase") in ("Dequeued", "Running"))
+        used = sum(
+            _cpus(unit)
+            for unit in units
+            if unit.get("status", {}).get("phase") in ("Dequeued", "Running")
+        )
         for unit in units:
             name, phase = unit["metadata"]["name"], unit.get("status", {}).get("phase", "")
             if not phase:
@@ -106,7 +117,9 @@ class Scheduler:
     async def _most(self) -> float:
         trees = msgspec.json.decode(await self._client.get(TREES.path("kube-system")))["items"]
         leaves = [leaf for tree in trees for leaf in tree["spec"]["root"]["children"]]
-        return sum(float(leaf["max"]["cpu"]) for leaf in leaves if self._namespace in leaf["namespaces"])
+        return sum(
+            float(leaf["max"]["cpu"]) for leaf in leaves if self._namespace in leaf["namespaces"]
+        )
 
 
 def _cpus(unit: dict[str, Any]) -> float:

@@ -10,7 +10,11 @@ import pytest
 import yaml
 
 from lab.cluster import Cluster
-from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS
+from mpijob_elastic.capabilities.kube_queue.facts import (
+    KUBEQUEUE_SUSPEND,
+    QUEUE_UNITS,
+    UNIT_WORKERS,
+)
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Request
@@ -44,7 +48,9 @@ def kube_queue(cluster: Cluster, programs: OnDemand) -> Iterator[None]:
 
 
 @pytest.fixture
-async def scheduler(kube_queue: None, client: ApiWriter, namespace: str) -> AsyncIterator[Scheduler]:
+async def scheduler(
+    kube_queue: None, client: ApiWriter, namespace: str
+) -> AsyncIterator[Scheduler]:
     """The scheduler, which does nothing yet; the page's tree has a leaf for the namespace."""
     leaf = {**TREE["spec"]["root"]["children"][0], "namespaces": [namespace]}
     spec = {"root": {**TREE["spec"]["root"], "children": [leaf]}}
@@ -53,7 +59,9 @@ async def scheduler(kube_queue: None, client: ApiWriter, namespace: str) -> Asyn
     await client.delete_object(TREES.path("kube-system", TREE["metadata"]["name"]))
 
 
-async def submit(job: Job, *, labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None) -> None:
+async def submit(
+    job: Job, *, labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None
+) -> None:
     """Create the page's job."""
     metadata = {"name": job.name, "annotations": HOLD | (annotations or {}), "labels": labels or {}}
     await job.client.create_object(MPI_JOBS.path(job.namespace), body={**JOB, "metadata": metadata})
@@ -64,7 +72,9 @@ async def hold(job: Job) -> None:
 
 
 async def phase_of(scheduler: Scheduler, phase: str, name: str = UNIT) -> None:
-    await seen(lambda: scheduler.phase(name), lambda found: found == phase, f"{name} with phase {phase!r}")
+    await seen(
+        lambda: scheduler.phase(name), lambda found: found == phase, f"{name} with phase {phase!r}"
+    )
 
 
 async def only(scheduler: Scheduler, *names: str) -> list[dict[str, Any]]:
@@ -96,7 +106,9 @@ async def test_a_job_waits_for_its_turn_says_that_it_runs_and_gives_its_quota_ba
 ) -> None:
     await submit(job)
     [unit] = await only(scheduler, UNIT)
-    assert [owner["name"] for owner in unit["metadata"]["ownerReferences"] if owner.get("controller")] == ["train"]
+    assert [
+        owner["name"] for owner in unit["metadata"]["ownerReferences"] if owner.get("controller")
+    ] == ["train"]
     assert unit["spec"]["consumerRef"] == {
         "apiVersion": "kubeflow.org/v1",
         "kind": "MPIJob",
@@ -137,14 +149,19 @@ async def test_a_deleted_job_keeps_its_quota_until_its_pods_are_gone_also_others
         owners = {owner["uid"] for owner in unit["metadata"]["ownerReferences"]}
         for pod in ("train-launcher", "train-worker-0"):
             await job.client.delete_object(PODS.path(job.namespace, pod))
-        await job.until(lambda state: not owners & {pod["metadata"]["uid"] for pod in pods(state)}, "other pods")
+        await job.until(
+            lambda state: not owners & {pod["metadata"]["uid"] for pod in pods(state)}, "other pods"
+        )
         await job.settled(2)
         await job.at_rest()
         [again] = await only(scheduler, UNIT)
         assert again["metadata"]["uid"] == unit["metadata"]["uid"]
         await keep(job, "train-worker-0")
         await job.delete()
-        await job.until(lambda state: [*state.workers] == ["train-worker-0"] and not state.launcher, "one pod left")
+        await job.until(
+            lambda state: [*state.workers] == ["train-worker-0"] and not state.launcher,
+            "one pod left",
+        )
         await asyncio.sleep(3)
         await only(scheduler, UNIT)
         await keep(job, "train-worker-0", by=None)
@@ -185,7 +202,9 @@ async def test_a_job_asks_again_for_another_size_and_stops_when_its_quota_is_wan
         lambda units: [one["metadata"]["annotations"][UNIT_WORKERS] for one in units] == ["1"],
         "a QueueUnit for one worker",
     )
-    assert unit["metadata"]["uid"] not in [one["metadata"]["uid"] for one in await scheduler.units()]
+    assert unit["metadata"]["uid"] not in [
+        one["metadata"]["uid"] for one in await scheduler.units()
+    ]
     async with scheduler.running():
         await job.settled(1)
         await phase_of(scheduler, "Running")
@@ -200,20 +219,34 @@ async def test_a_job_asks_again_for_another_size_and_stops_when_its_quota_is_wan
 @pytest.mark.usefixtures("operator", "elastic")
 async def test_whom_somebody_else_queues_is_left_to_them(scheduler: Scheduler, job: Job) -> None:
     """The unit is there before the job, as programs that submit jobs do it, or has the name that ours would have."""
-    consumer = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": job.name, "namespace": job.namespace}
+    consumer = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "name": job.name,
+        "namespace": job.namespace,
+    }
     for name, spec in ((UNIT, {}), ("own", {"consumerRef": consumer})):
-        body = {"apiVersion": QUEUE_UNITS.api_version, "kind": QUEUE_UNITS.kind, "metadata": {"name": name}}
+        body = {
+            "apiVersion": QUEUE_UNITS.api_version,
+            "kind": QUEUE_UNITS.kind,
+            "metadata": {"name": name},
+        }
         await job.client.create_object(QUEUE_UNITS.path(job.namespace), body={**body, "spec": spec})
         await submit(job)
         told = f"QueueUnit {name} queues it already"
-        await job.until(lambda state, told=told: held(state, 2) and told in state.notices, "a word on that")  # type: ignore[misc]
+        await job.until(
+            lambda state, told=told: held(state, 2) and told in state.notices,  # type: ignore[misc]
+            "a word on that",
+        )
         await scheduler.say(name, "Dequeued")
         assert held(await job.at_rest(), 2)
         await job.patch({"metadata": {"annotations": {KUBEQUEUE_SUSPEND: None}}})
         await job.settled(2)
         await only(scheduler, name)
         await job.delete()
-        await job.until(lambda state: not (state.workers or state.launcher or state.replicas), "nothing left")
+        await job.until(
+            lambda state: not (state.workers or state.launcher or state.replicas), "nothing left"
+        )
         await only(scheduler, name)
         await job.client.delete_object(QUEUE_UNITS.path(job.namespace, name))
 
@@ -250,7 +283,12 @@ DEATHS = [
 @pytest.mark.usefixtures("operator", "webhook")
 @pytest.mark.parametrize(("strikes", "nth", "after"), drawn(DEATHS))
 async def test_a_death_at_any_write_comes_to_the_same_end(
-    cluster: Cluster, scheduler: Scheduler, job: Job, strikes: Callable[[Request], bool], nth: int, after: bool
+    cluster: Cluster,
+    scheduler: Scheduler,
+    job: Job,
+    strikes: Callable[[Request], bool],
+    nth: int,
+    after: bool,
 ) -> None:
     is_made = strikes is not _makes
 
@@ -263,10 +301,17 @@ async def test_a_death_at_any_write_comes_to_the_same_end(
             await hold(job)
             await job.until(lambda state: held(state, 2), "gated pods")
             uid = old["metadata"]["uid"]  # the old one says Running until it goes
-            await seen(scheduler.units, lambda units: uid not in [one["metadata"]["uid"] for one in units], "another")
+            await seen(
+                scheduler.units,
+                lambda units: uid not in [one["metadata"]["uid"] for one in units],
+                "another",
+            )
             await phase_of(scheduler, "Running")
 
-    async with FaultProxy(cluster.kubeconfig) as proxy, controlling(proxy.kubeconfig, job.namespace) as controller:
+    async with (
+        FaultProxy(cluster.kubeconfig) as proxy,
+        controlling(proxy.kubeconfig, job.namespace) as controller,
+    ):
         if is_made:
             await submit(job, annotations=AT_ONCE)
             await job.until(waits, "gated pods")

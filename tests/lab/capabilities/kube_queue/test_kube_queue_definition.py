@@ -22,7 +22,9 @@ async def test_a_job_that_is_held_waits_in_kube_queue_while_it_is_installed(
     scheduler = Scheduler(client, job.namespace)
 
     async def phase(expected: str) -> None:
-        await seen(lambda: scheduler.phase(UNIT), lambda found: found == expected, f"phase {expected}")
+        await seen(
+            lambda: scheduler.phase(UNIT), lambda found: found == expected, f"phase {expected}"
+        )
 
     async with controlling(cluster.kubeconfig, job.namespace):
         await job.create(replicas=2, annotations={KUBEQUEUE_SUSPEND: "true"})

@@ -4,7 +4,12 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.operator.objects import Object
-from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS, queue_unit_name
+from mpijob_elastic.capabilities.kube_queue.facts import (
+    KUBEQUEUE_SUSPEND,
+    QUEUE_UNITS,
+    UNIT_WORKERS,
+    queue_unit_name,
+)
 from mpijob_elastic.kube.resources import MPI_JOBS
 from tests.lab.capabilities.kube_queue.kube_queue import served
 from tests.lab.policies import (
@@ -47,16 +52,27 @@ async def test_queue_units_only_of_the_job_that_controls_them_and_never_a_grant(
     with served(cluster, subresource=bool(part)):
         await accounts.expect(
             "mpijob-elastic-queue-units",
-            *created(False, QUEUE_UNITS, UNIT | owned("other"), UNIT | {"metadata": {"name": UNIT_NAME}}),
+            *created(
+                False, QUEUE_UNITS, UNIT | owned("other"), UNIT | {"metadata": {"name": UNIT_NAME}}
+            ),
             *created(False, QUEUE_UNITS, UNIT | of_others, *granted),
             *created(True, QUEUE_UNITS, UNIT | {"status": {"phase": "Enqueued"}}),
             *patched(False, QUEUE_UNITS, UNIT_NAME, *phases, part=part),
             *patched(True, QUEUE_UNITS, UNIT_NAME, {"status": {"phase": "Running"}}, part=part),
             *patched(False, QUEUE_UNITS, UNIT_NAME, {"spec": {"resource": {"cpu": "0"}}}, UNOWNED),
             *patched(False, QUEUE_UNITS, UNIT_NAME, annotations({UNIT_WORKERS: "1"})),
-            *patched(True, QUEUE_UNITS, UNIT_NAME, [added("/metadata/ownerReferences/-", OF_A_POD)]),
-            *patched(False, QUEUE_UNITS, UNIT_NAME, [added("/metadata/ownerReferences/-", OF_A_POD | {"kind": "Job"})]),
-            *created(True, QUEUE_UNITS, UNIT | {"metadata": {"name": "of-a-user"}}, by="administrator"),
+            *patched(
+                True, QUEUE_UNITS, UNIT_NAME, [added("/metadata/ownerReferences/-", OF_A_POD)]
+            ),
+            *patched(
+                False,
+                QUEUE_UNITS,
+                UNIT_NAME,
+                [added("/metadata/ownerReferences/-", OF_A_POD | {"kind": "Job"})],
+            ),
+            *created(
+                True, QUEUE_UNITS, UNIT | {"metadata": {"name": "of-a-user"}}, by="administrator"
+            ),
             deleted(False, QUEUE_UNITS, "of-a-user"),
             deleted(True, QUEUE_UNITS, UNIT_NAME),
         )

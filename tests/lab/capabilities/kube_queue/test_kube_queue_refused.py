@@ -6,16 +6,32 @@ from functools import partial
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS
+from mpijob_elastic.capabilities.kube_queue.facts import (
+    KUBEQUEUE_SUSPEND,
+    QUEUE_UNITS,
+    UNIT_WORKERS,
+)
 from tests.lab.capabilities.kube_queue.kube_queue import Scheduler, served
-from tests.lab.capabilities.kube_queue.test_kube_queue import AT_ONCE, HOLD, UNIT, only, phase_of, submit, waits
+from tests.lab.capabilities.kube_queue.test_kube_queue import (
+    AT_ONCE,
+    HOLD,
+    UNIT,
+    only,
+    phase_of,
+    submit,
+    waits,
+)
 from tests.lab.job import Job
 from tests.lab.on_demand import OnDemand
 from tests.lab.refusing import Refused, Step, is_replaced, sized, trains, withstands
 from tests.lab.suspended import held
 from tests.lab.waiting import seen
 
-pytestmark = [pytest.mark.lab, pytest.mark.thorough, pytest.mark.usefixtures("kube_queue", "elastic", "operator")]
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.thorough,
+    pytest.mark.usefixtures("kube_queue", "elastic", "operator"),
+]
 
 # CEL: what an MPIJob is to become.
 HELD = f"'{KUBEQUEUE_SUSPEND}' in object.metadata.?annotations.orValue({{}})"
@@ -73,7 +89,9 @@ def asks_for(workers: int) -> Step:
         await job.scale(workers)
         await seen(
             scheduler_of(job).units,
-            lambda units: [one["metadata"]["annotations"][UNIT_WORKERS] for one in units] == [str(workers)],
+            lambda units: (
+                [one["metadata"]["annotations"][UNIT_WORKERS] for one in units] == [str(workers)]
+            ),
             f"a QueueUnit for {workers}",
         )
 
@@ -107,7 +125,10 @@ async def is_owned(job: Job) -> None:
     pods = {state.launcher["metadata"]["uid"], state.workers["train-worker-0"]["metadata"]["uid"]}
     await seen(
         scheduler_of(job).units,
-        lambda units: pods <= {owner["uid"] for unit in units for owner in unit["metadata"]["ownerReferences"]},
+        lambda units: (
+            pods
+            <= {owner["uid"] for unit in units for owner in unit["metadata"]["ownerReferences"]}
+        ),
         "other owners",
     )
 

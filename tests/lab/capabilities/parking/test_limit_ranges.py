@@ -20,18 +20,34 @@ DEFAULTS = {
     "defaultRequest": {"cpu": "100m"},
     "max": {"cpu": "4"},
 }
-# Each with what the API server says of a placeholder; every other takes one, so that a change is seen.
+# Each with what the API server says of a placeholder; every other takes one, so that a change is
+# seen.
 LIMITS: list[tuple[Object, str]] = [
-    ({"type": "Pod", "min": {"ephemeral-storage": "1Mi"}}, "minimum ephemeral-storage usage per Pod is 1Mi"),
+    (
+        {"type": "Pod", "min": {"ephemeral-storage": "1Mi"}},
+        "minimum ephemeral-storage usage per Pod is 1Mi",
+    ),
     (DEFAULTS, ""),
-    ({"type": "Pod", "min": {"memory": "1Mi"}}, "minimum memory usage per Pod is 1Mi, but request is 0"),
+    (
+        {"type": "Pod", "min": {"memory": "1Mi"}},
+        "minimum memory usage per Pod is 1Mi, but request is 0",
+    ),
     ({"type": "Container", "min": {"cpu": "0"}}, ""),
-    ({"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}}, "no request is specified or request is 0"),
+    (
+        {"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}},
+        "no request is specified or request is 0",
+    ),
     ({"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}}, ""),
     # No worker names it, and the API server fills it in.
-    ({"type": "Container", "min": {"ephemeral-storage": "1Mi"}}, "minimum ephemeral-storage usage per Container is"),
+    (
+        {"type": "Container", "min": {"ephemeral-storage": "1Mi"}},
+        "minimum ephemeral-storage usage per Container is",
+    ),
     ({"type": "Pod", "max": {"cpu": "4"}}, ""),
-    ({"type": "Container", "min": {"cpu": "10m"}}, "minimum cpu usage per Container is 10m, but request is 0"),
+    (
+        {"type": "Container", "min": {"cpu": "10m"}},
+        "minimum cpu usage per Container is 10m, but request is 0",
+    ),
 ]
 
 
@@ -55,7 +71,9 @@ async def limit(client: ApiWriter, namespace: str, limits: Object) -> None:
 
 
 @pytest.mark.thorough
-async def test_parking_is_refused_exactly_where_a_placeholder_is(job: Job, client: ApiWriter) -> None:
+async def test_parking_is_refused_exactly_where_a_placeholder_is(
+    job: Job, client: ApiWriter
+) -> None:
     await job.create(
         replicas=4,
         annotations={**SOON, "mpijob-elastic/parked": "1,9"},
@@ -63,20 +81,30 @@ async def test_parking_is_refused_exactly_where_a_placeholder_is(job: Job, clien
     )
     state = await job.until(trains(job, 0, 2, 3, parked=(1,)), "its start")
     worker = state.workers["train-worker-2"]
-    metadata = {key: worker["metadata"][key] for key in ("labels", "ownerReferences")} | {"name": "train-worker-9"}
+    metadata = {key: worker["metadata"][key] for key in ("labels", "ownerReferences")} | {
+        "name": "train-worker-9"
+    }
     spec = {"containers": [asking("worker", "1")]}
     parking = {"metadata": {"annotations": {"mpijob-elastic/parked": "1,2,9"}}}
 
     async def said() -> tuple[str, str]:
-        made = await refusal(tried(client, PODS, job.namespace, {"metadata": metadata, "spec": spec}))
+        made = await refusal(
+            tried(client, PODS, job.namespace, {"metadata": metadata, "spec": spec})
+        )
         path = MPI_JOBS.path(job.namespace, job.name)
-        edited = client.patch_object(path, body=parking, content_type=MERGE_PATCH, query={"dryRun": "All"})
+        edited = client.patch_object(
+            path, body=parking, content_type=MERGE_PATCH, query={"dryRun": "All"}
+        )
         return made, await refusal(edited)
 
     for limits, why in LIMITS:
         await limit(client, job.namespace, limits)
         both = (bool(why), bool(why))
-        of_pod, of_edit = await seen(said, lambda found: (bool(found[0]), bool(found[1])) == both, f"{limits} at work")  # noqa: B023
+        of_pod, of_edit = await seen(
+            said,
+            lambda found: (bool(found[0]), bool(found[1])) == both,  # noqa: B023
+            f"{limits} at work",
+        )
         assert why in of_pod
         assert ("LimitRange team sets " in of_edit) is bool(why), of_edit
 
@@ -84,7 +112,11 @@ async def test_parking_is_refused_exactly_where_a_placeholder_is(job: Job, clien
         return (await client.get(EVENTS.path(job.namespace))).decode()
 
     await client.delete_object(PODS.path(job.namespace, "train-worker-1"))
-    await seen(told, lambda text: LIMITS[-1][1] in text, "an operator that cannot make the placeholder again")
+    await seen(
+        told,
+        lambda text: LIMITS[-1][1] in text,
+        "an operator that cannot make the placeholder again",
+    )
     await job.told("WorkersRefused", "the operator has not created train-worker-1")
     await job.annotate(parked=None)
     await job.settled(4)

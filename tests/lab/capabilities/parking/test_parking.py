@@ -22,7 +22,11 @@ ZERO = {"cpu": "0", "memory": "0"}
 
 def asking(name: str, cpu: str) -> Object:
     """A container that asks for so much."""
-    return {"name": name, "image": "horovod:test", "resources": {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}}
+    return {
+        "name": name,
+        "image": "horovod:test",
+        "resources": {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}},
+    }
 
 
 def gates(state: State, pod: str) -> list[str]:
@@ -71,7 +75,9 @@ async def test_exactly_these_workers_leave_and_come_back(job: Job) -> None:
 
 
 @pytest.mark.thorough
-async def test_a_job_starts_with_a_parked_worker_beside_a_quota(job: Job, client: ApiWriter) -> None:
+async def test_a_job_starts_with_a_parked_worker_beside_a_quota(
+    job: Job, client: ApiWriter
+) -> None:
     """The quota asks every pod for cpu; a placeholder that named none would stop the job."""
     hard = {"requests.cpu": "3", "limits.cpu": "9"}
     quota = {"metadata": {"name": "team"}, "spec": {"hard": hard}}
@@ -115,5 +121,7 @@ async def test_a_webhook_that_was_away_and_a_killed_controller_change_nothing(
 
 async def test_too_few_are_refused_with_the_bound(job: Job) -> None:
     await job.create(replicas=2, annotations={**SOON, "mpijob-elastic/min-replicas": "2"})
-    with pytest.raises(errors.KubeError, match=r"leaves 1 of 2 workers, below mpijob-elastic/min-replicas \(2\)"):
+    with pytest.raises(
+        errors.KubeError, match=r"leaves 1 of 2 workers, below mpijob-elastic/min-replicas \(2\)"
+    ):
         await job.annotate(parked="1")

@@ -18,7 +18,9 @@ ASKS = {**annotations({RUN_POLICY: "true"}), **LATE}
 
 def ended(condition: str, reason: str = "", completed: str | None = "2026-01-01T00:00:00Z") -> Sent:
     conditions = [{"type": condition, "status": "True", "reason": reason}]
-    return by_administrator({"status": {"conditions": conditions, "completionTime": completed}}, "status")
+    return by_administrator(
+        {"status": {"conditions": conditions, "completionTime": completed}}, "status"
+    )
 
 
 async def test_mpijobs_only_finished_ones_that_ask_for_it_are_deleted(accounts: Accounts) -> None:
@@ -32,7 +34,9 @@ async def test_mpijobs_only_finished_ones_that_ask_for_it_are_deleted(accounts: 
 
     async def refuses(*changes: Sent, preconditions: tuple[str, ...] = SURE) -> None:
         await accounts.expect("none", *changes)
-        with pytest.raises(errors.Forbidden, match=f"ValidatingAdmissionPolicy '{policy}' with binding"):
+        with pytest.raises(
+            errors.Forbidden, match=f"ValidatingAdmissionPolicy '{policy}' with binding"
+        ):
             await delete(*preconditions)
 
     await refuses()
@@ -43,7 +47,9 @@ async def test_mpijobs_only_finished_ones_that_ask_for_it_are_deleted(accounts: 
         *(annotations({RUN_POLICY: said}) for said in (None, "false")),
         {"spec": {"runPolicy": None}},
     ):
-        await refuses(ended("Failed", "MPIJobFailed"), by_administrator(ASKS), by_administrator(spoiled))
+        await refuses(
+            ended("Failed", "MPIJobFailed"), by_administrator(ASKS), by_administrator(spoiled)
+        )
     for preconditions in ((), ("uid",), ("resource_version",)):
         await refuses(by_administrator(ASKS), preconditions=preconditions)
     await delete(*SURE)

@@ -29,7 +29,9 @@ async def test_a_job_that_has_run_for_its_deadline_fails_and_is_cleaned(job: Job
 
     # As the kubelet does at that time; tests/real shows the kubelet.
     await job.set_status(f"{job.name}-launcher", {"phase": "Failed", "reason": "DeadlineExceeded"})
-    state = await job.until(lambda state: "Failed" in state.conditions and not state.workers, "its end")
+    state = await job.until(
+        lambda state: "Failed" in state.conditions and not state.workers, "its end"
+    )
     assert "Running" not in state.conditions
 
 
@@ -50,30 +52,54 @@ async def end(job: Job, phase: str = "Succeeded") -> float:
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("operator", "elastic")
-async def test_of_the_finished_jobs_those_that_ask_are_deleted_in_time(client: ApiWriter, namespace: str) -> None:
-    asks, plain, silent, keeps = (Job(client=client, namespace=namespace, name=name) for name in "abcd")
-    policy: Object = {"ttlSecondsAfterFinished": 3600}  # so that its end is seen before it goes, however slow this is
+async def test_of_the_finished_jobs_those_that_ask_are_deleted_in_time(
+    client: ApiWriter, namespace: str
+) -> None:
+    asks, plain, silent, keeps = (
+        Job(client=client, namespace=namespace, name=name) for name in "abcd"
+    )
+    policy: Object = {
+        "ttlSecondsAfterFinished": 3600
+    }  # so that its end is seen before it goes, however slow this is
     await asks.create(replicas=1, annotations=ASKED, run_policy=policy)
     await plain.create(replicas=1, command=MPIRUN, annotations=ASKED, run_policy=policy)
     await silent.create(replicas=1, run_policy=policy)
     await keeps.create(replicas=1, annotations=ASKED, run_policy={})
-    ends = {job.name: await end(job, "Failed" if job is plain else "Succeeded") for job in (asks, plain, silent, keeps)}
+    ends = {
+        job.name: await end(job, "Failed" if job is plain else "Succeeded")
+        for job in (asks, plain, silent, keeps)
+    }
     for job in (asks, plain, silent):
         await job.patch({"spec": {"runPolicy": {"ttlSecondsAfterFinished": TTL}}})
     for job in (asks, plain):
         await job.until(lambda state: not state.replicas, "its MPIJob deleted")
         assert time.time() >= ends[job.name] + TTL
         await job.told("FinishedJobDeleted")
-        await job.until(lambda state: not state.workers and state.launcher is None, "its pods deleted")
+        await job.until(
+            lambda state: not state.workers and state.launcher is None, "its pods deleted"
+        )
     for job in (silent, keeps):
         assert (await job.state()).replicas == 1
 
 
 def failed(times: int) -> Object:
     """The status of a launcher that waits for a restart after so many failures."""
-    ended = {"exitCode": 1, "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"}
-    main: Object = {"name": "launcher", "image": "x", "imageID": "x", "ready": False, "restartCount": times - 1}
-    states: Object = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": ended}}
+    ended = {
+        "exitCode": 1,
+        "startedAt": "2026-01-01T00:00:00Z",
+        "finishedAt": "2026-01-01T00:00:01Z",
+    }
+    main: Object = {
+        "name": "launcher",
+        "image": "x",
+        "imageID": "x",
+        "ready": False,
+        "restartCount": times - 1,
+    }
+    states: Object = {
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": ended},
+    }
     return {"containerStatuses": [main | states]}
 
 

@@ -45,18 +45,32 @@ async def test_kubectl_is_refused_with_what_to_write(job: Job, cluster: Cluster)
         return said
 
     none = "is none of metadata.annotations[mpijob-elastic/sizes] (2,4,8); use"
-    assert f"spec.replicas: 5 {none} 4 or 8" in await refused("scale", "mpijob/train", "--replicas=5")
+    assert f"spec.replicas: 5 {none} 4 or 8" in await refused(
+        "scale", "mpijob/train", "--replicas=5"
+    )
     edit = '{"spec":{"mpiReplicaSpecs":{"Worker":{"replicas":3}}}}'
-    assert f"Worker.replicas: 3 {none} 2 or 4" in await refused("patch", "mpijob/train", "--type=merge", "-p", edit)
+    assert f"Worker.replicas: 3 {none} 2 or 4" in await refused(
+        "patch", "mpijob/train", "--type=merge", "-p", edit
+    )
     wrong = await refused("annotate", "mpijob/train", "--overwrite", "mpijob-elastic/sizes=2-8")
-    assert '"2-8" is not allowed; use "2,4,8" (these; at most 100, each from 1 to 10000) or "*4"' in wrong
-    bounds = await refused("annotate", "mpijob/train", "mpijob-elastic/min-replicas=5", "mpijob-elastic/max-replicas=7")
-    assert "one lies between mpijob-elastic/min-replicas (5) and mpijob-elastic/max-replicas (7)" in bounds
+    assert (
+        '"2-8" is not allowed; use "2,4,8" (these; at most 100, each from 1 to 10000) or "*4"'
+        in wrong
+    )
+    bounds = await refused(
+        "annotate", "mpijob/train", "mpijob-elastic/min-replicas=5", "mpijob-elastic/max-replicas=7"
+    )
+    assert (
+        "one lies between mpijob-elastic/min-replicas (5) and mpijob-elastic/max-replicas (7)"
+        in bounds
+    )
     assert (await job.state()).replicas == 2
 
 
 @pytest.mark.thorough
-async def test_an_hpa_rests_at_the_next_larger_size(job: Job, hpa: Autoscaler, metrics: Values) -> None:
+async def test_an_hpa_rests_at_the_next_larger_size(
+    job: Job, hpa: Autoscaler, metrics: Values
+) -> None:
     """What a user's own HPA computes is rounded up, on the way up and down."""
     metrics.external["queue"] = 3
     await job.create(replicas=2, annotations=SIZES)
@@ -70,7 +84,9 @@ async def test_the_hpa_of_the_job_takes_a_whole_gap_in_one_step(job: Job, metric
     """Up and down as a job asks for by `autoscale`, without the minutes that its HPA waits."""
     metrics.external["queue"] = 1
     bounds = {"mpijob-elastic/min-replicas": "1", "mpijob-elastic/max-replicas": "9"}
-    await job.create(replicas=2, annotations={**SIZES, **bounds, "mpijob-elastic/autoscale": "external:queue=1"})
+    await job.create(
+        replicas=2, annotations={**SIZES, **bounds, "mpijob-elastic/autoscale": "external:queue=1"}
+    )
     path = AUTOSCALERS.path(job.namespace, "mpijob-train")
 
     async def made() -> Object:
@@ -85,6 +101,8 @@ async def test_the_hpa_of_the_job_takes_a_whole_gap_in_one_step(job: Job, metric
     for rules in (behavior := spec["behavior"]).values():
         assert [one["value"] for one in rules["policies"]] == [4]
         rules["stabilizationWindowSeconds"], rules["policies"][0]["periodSeconds"] = 0, 1
-    await job.client.patch_object(path, body={"spec": {"behavior": behavior}}, content_type=MERGE_PATCH)
+    await job.client.patch_object(
+        path, body={"spec": {"behavior": behavior}}, content_type=MERGE_PATCH
+    )
     await job.settled(2)
     await rests(job, metrics, (3, 4), (7, 8), (1, 2))

@@ -1,6 +1,7 @@
 """KEDA for a lab's API server: its operator, which asks the sources, and its adapter, which serves what they say.
 
-Both are processes with the administrator's rights. KEDA's own manifests (Deployments, RBAC, webhook) are not applied.
+Both are processes with the administrator's rights. KEDA's own manifests (Deployments, RBAC,
+webhook) are not applied.
 """
 
 import datetime as dt
@@ -48,14 +49,37 @@ class Keda:
     def _operator(self, cluster: Cluster, directory: Path, service: int) -> list[str]:
         ours = [f"--kubeconfig={cluster.kubeconfig}", f"--cert-dir={directory}"]
         serves = [f"--metrics-service-bind-address=127.0.0.1:{service}"]
-        return [str(self.operator), *ours, *serves, "--metrics-bind-address=0", "--health-probe-bind-address=0"]
+        return [
+            str(self.operator),
+            *ours,
+            *serves,
+            "--metrics-bind-address=0",
+            "--health-probe-bind-address=0",
+        ]
 
-    def _adapter(self, cluster: Cluster, directory: Path, service: int, port: int, unused: int) -> list[str]:
-        accounts = ("kubeconfig", "lister-kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig")
+    def _adapter(
+        self, cluster: Cluster, directory: Path, service: int, port: int, unused: int
+    ) -> list[str]:
+        accounts = (
+            "kubeconfig",
+            "lister-kubeconfig",
+            "authentication-kubeconfig",
+            "authorization-kubeconfig",
+        )
         ours = [f"--{account}={cluster.kubeconfig}" for account in accounts]
         tls = [f"--cert-dir={directory}", f"--tls-cert-file={directory}/tls.crt"]
-        tls += [f"--tls-private-key-file={directory}/tls.key", f"--metrics-service-address=127.0.0.1:{service}"]
-        return [str(self.adapter), *ours, *tls, "--bind-address=127.0.0.1", f"--secure-port={port}", f"--port={unused}"]
+        tls += [
+            f"--tls-private-key-file={directory}/tls.key",
+            f"--metrics-service-address=127.0.0.1:{service}",
+        ]
+        return [
+            str(self.adapter),
+            *ours,
+            *tls,
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            f"--port={unused}",
+        ]
 
 
 def _certificates(directory: Path) -> bytes:

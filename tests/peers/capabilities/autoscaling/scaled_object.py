@@ -37,7 +37,9 @@ class ScaledObject:
     @property
     def hpa(self) -> Autoscaler:
         """The HPA that KEDA makes."""
-        return Autoscaler(cluster=self.cluster, client=self.client, job=self.job, name=f"keda-hpa-{NAME}")
+        return Autoscaler(
+            cluster=self.cluster, client=self.client, job=self.job, name=f"keda-hpa-{NAME}"
+        )
 
     def at(self, url: str) -> "ScaledObject":
         """The same with another address of Prometheus."""
@@ -50,7 +52,11 @@ class ScaledObject:
         [trigger] = found["spec"]["triggers"]
         query = trigger["metadata"]["query"].replace('"default"', f'"{self.job.namespace}"')
         trigger["metadata"] |= {"serverAddress": self.prometheus, "query": query}
-        found["spec"] = {key: value for key, value in (found["spec"] | HASTY | changes).items() if value is not None}
+        found["spec"] = {
+            key: value
+            for key, value in (found["spec"] | HASTY | changes).items()
+            if value is not None
+        }
         await asyncio.to_thread(applied, self.cluster, json.dumps(found), "--validate=strict")
 
     async def says(self, kind: str, status: str, text: str = "") -> None:
@@ -62,7 +68,8 @@ class ScaledObject:
 
         def told(found: list[Object]) -> bool:
             return any(
-                (one["type"], one["status"]) == (kind, status) and text in one.get("message", "") for one in found
+                (one["type"], one["status"]) == (kind, status) and text in one.get("message", "")
+                for one in found
             )
 
         await seen(conditions, told, f"{kind} {status} {text!r} of the ScaledObject")
@@ -73,7 +80,11 @@ class ScaledObject:
         async def notes() -> list[str]:
             path = f"/apis/events.k8s.io/v1/namespaces/{self.job.namespace}/events"
             found = msgspec.json.decode(await self.client.get(path))["items"]
-            return [one["note"] for one in found if one["reason"] == reason and one["regarding"]["name"] == NAME]
+            return [
+                one["note"]
+                for one in found
+                if one["reason"] == reason and one["regarding"]["name"] == NAME
+            ]
 
         return (await seen(notes, bool, f"Event {reason} of the ScaledObject"))[0]
 

@@ -22,7 +22,10 @@ QUICK = {"mpijob-elastic/drain-timeout": "1s"}
 
 @pytest.fixture(scope="module")
 def exporters(
-    cluster: Cluster, prometheus: Path, prometheus_adapter: Path, tmp_path_factory: pytest.TempPathFactory
+    cluster: Cluster,
+    prometheus: Path,
+    prometheus_adapter: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Exporters]:
     """What Prometheus scrapes; tests set the values."""
     directory: Path = tmp_path_factory.mktemp("metrics")
@@ -36,7 +39,9 @@ def metric(name: str) -> dict[str, Any]:
     return dict(found)
 
 
-async def test_a_job_follows_its_queue_up_and_down(exporters: Exporters, job: Job, hpa: Autoscaler) -> None:
+async def test_a_job_follows_its_queue_up_and_down(
+    exporters: Exporters, job: Job, hpa: Autoscaler
+) -> None:
     """A hundred batches for each worker; another queue of the namespace does not count."""
     exporters.queue.labels(job.namespace, "train").set(390)
     exporters.queue.labels(job.namespace, "other").set(800)

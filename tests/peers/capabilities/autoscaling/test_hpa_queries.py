@@ -13,7 +13,8 @@ pytestmark = pytest.mark.peers
 EXAMPLES = Path(__file__).parents[4] / "docs" / "examples" / "hpa"
 WORKERS = "train-worker-0|train-worker-1"
 SERIES = {
-    # Two replicas of the program that fills the queue; another queue; the same queue of another namespace.
+    # Two replicas of the program that fills the queue; another queue; the same queue of another
+    # namespace.
     'train_queue_length{namespace="default",queue="train",pod="filler-a"}': "390+0x20",
     'train_queue_length{namespace="default",queue="train",pod="filler-b"}': "380+0x20",
     'train_queue_length{namespace="default",queue="other",pod="filler-a"}': "800+0x20",
@@ -53,14 +54,22 @@ def asked(rule: dict[str, str], *, matchers: str, group_by: str) -> str:
 
 def answers(promtool: Path, path: Path, query: str, expected: dict[str, int]) -> None:
     """Hold that Prometheus answers so after ten minutes: a value for each set of labels."""
-    samples: list[dict[str, Any]] = [{"labels": labels, "value": value} for labels, value in expected.items()]
+    samples: list[dict[str, Any]] = [
+        {"labels": labels, "value": value} for labels, value in expected.items()
+    ]
     test = {
         "interval": "30s",
-        "input_series": [{"series": name, "values": values} for name, values in (SERIES | GPUS).items()],
+        "input_series": [
+            {"series": name, "values": values} for name, values in (SERIES | GPUS).items()
+        ],
         "promql_expr_test": [{"expr": query, "eval_time": "9m30s", "exp_samples": samples}],
     }
-    path.write_text(yaml.safe_dump({"rule_files": [], "evaluation_interval": "30s", "tests": [test]}))
-    done = subprocess.run([promtool, "test", "rules", str(path)], capture_output=True, text=True, check=False)
+    path.write_text(
+        yaml.safe_dump({"rule_files": [], "evaluation_interval": "30s", "tests": [test]})
+    )
+    done = subprocess.run(
+        [promtool, "test", "rules", str(path)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -73,13 +82,19 @@ def test_the_adapter_measures_the_queue_that_the_hpa_selects(promtool: Path, fil
     [metric] = yaml.safe_load((EXAMPLES / "queue.yaml").read_text())["spec"]["metrics"]
     [(label, value)] = metric["external"]["metric"]["selector"]["matchLabels"].items()
     matchers = f'{label}="{value}",namespace="default"'
-    answers(promtool, file, asked(rule("externalRules"), matchers=matchers, group_by=""), {"{}": 390})
+    answers(
+        promtool, file, asked(rule("externalRules"), matchers=matchers, group_by=""), {"{}": 390}
+    )
 
 
-def test_the_adapter_measures_each_worker_once_over_five_minutes(promtool: Path, file: Path) -> None:
+def test_the_adapter_measures_each_worker_once_over_five_minutes(
+    promtool: Path, file: Path
+) -> None:
     matchers = f'exported_namespace="default",exported_pod=~"{WORKERS}"'
     workers = {'{exported_pod="train-worker-0"}': 40, '{exported_pod="train-worker-1"}': 50}
-    answers(promtool, file, asked(rule("rules"), matchers=matchers, group_by="exported_pod"), workers)
+    answers(
+        promtool, file, asked(rule("rules"), matchers=matchers, group_by="exported_pod"), workers
+    )
 
 
 @pytest.mark.parametrize(("kind", "found"), [("externalRules", len(SERIES)), ("rules", len(GPUS))])

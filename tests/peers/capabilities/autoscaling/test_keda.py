@@ -61,7 +61,9 @@ def prometheus_url(
     """Prometheus, which scrapes the queues, with KEDA beside it."""
     with ExitStack() as stack:
         jobs = stack.enter_context(exporters.scraped())
-        scraping = stack.enter_context(Prometheus.start(prometheus, tmp_path_factory.mktemp("prometheus"), jobs=jobs))
+        scraping = stack.enter_context(
+            Prometheus.start(prometheus, tmp_path_factory.mktemp("prometheus"), jobs=jobs)
+        )
         stack.enter_context(keda.serving(cluster, tmp_path_factory.mktemp("keda")))
         yield scraping.url
 
@@ -100,7 +102,9 @@ async def grow(queue: Queue, job: Job, scaled: ScaledObject) -> None:
     await job.settled(4)
 
 
-async def test_a_job_follows_its_queue_up_and_down(queue: Queue, job: Job, scaled: ScaledObject) -> None:
+async def test_a_job_follows_its_queue_up_and_down(
+    queue: Queue, job: Job, scaled: ScaledObject
+) -> None:
     """A hundred batches for each worker; the smallest size stays for an empty queue."""
     await grow(queue, job, scaled)
     seen = await scaled.hpa.until(lambda seen: seen.desired == 4)
@@ -133,7 +137,9 @@ async def test_a_length_that_is_unknown_changes_no_size(
     await scaled.says("Fallback", "False")
 
 
-async def test_scale_to_zero_ends_at_one_worker(queue: Queue, job: Job, scaled: ScaledObject) -> None:
+async def test_scale_to_zero_ends_at_one_worker(
+    queue: Queue, job: Job, scaled: ScaledObject
+) -> None:
     """The HPA wants one worker then, and KEDA itself none, which is refused."""
     queue.holds(190)
     await job.create(replicas=2, annotations=QUICK)

@@ -16,7 +16,11 @@ from lab.cluster import Cluster
 from lab.operator.process import Operator
 from lab.registration import evictions_wait
 from lab.replicas import Webhook
-from mpijob_elastic.capabilities.gangs.facts import COSCHEDULING_POD_GROUPS, KOORDINATOR_POD_GROUPS, VOLCANO_POD_GROUPS
+from mpijob_elastic.capabilities.gangs.facts import (
+    COSCHEDULING_POD_GROUPS,
+    KOORDINATOR_POD_GROUPS,
+    VOLCANO_POD_GROUPS,
+)
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import Resource
 from tests.lab.job import Job, Object, State
@@ -40,7 +44,9 @@ from tests.peers.gpus import (
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("scheduler", "elastic")]
 
-EXAMPLES = re.findall(r"```yaml\n(.*?)```", (Path(__file__).parents[4] / "docs" / "gangs.md").read_text(), re.DOTALL)
+EXAMPLES = re.findall(
+    r"```yaml\n(.*?)```", (Path(__file__).parents[4] / "docs" / "gangs.md").read_text(), re.DOTALL
+)
 LEAST = {"mpijob-elastic/min-replicas": "2", "mpijob-elastic/drain-timeout": "60s"}
 QUEUE = "scheduling.volcano.sh/queue-name"
 
@@ -49,8 +55,9 @@ QUEUE = "scheduling.volcano.sh/queue-name"
 class Scheduler:
     """A scheduler that knows gangs.
 
-    fixture: starts it. named: templates name it, so that it also has the pods of jobs without a gang. by_chance: what
-    was refused is not tried again at once, however urgent it is. example: the number of its job in docs/gangs.md.
+    fixture: starts it. named: templates name it, so that it also has the pods of jobs without a
+    gang. by_chance: what was refused is not tried again at once, however urgent it is. example: the
+    number of its job in docs/gangs.md.
     """
 
     gang: str
@@ -66,11 +73,15 @@ class Scheduler:
         """The annotation of a job."""
         return {"mpijob-elastic/gang": self.gang}
 
-    async def create(self, job: Job, pool: str, *, replicas: int, annotations: dict[str, str], **more: str) -> None:
+    async def create(
+        self, job: Job, pool: str, *, replicas: int, annotations: dict[str, str], **more: str
+    ) -> None:
         """Create a job of workers with a GPU each."""
         ours = {**({"schedulerName": self.named} if self.named else {}), **more}
         worker = on_gpu(pool, **ours)
-        await job.create(replicas=replicas, annotations=annotations, worker_spec=worker, launcher_spec={**ours})
+        await job.create(
+            replicas=replicas, annotations=annotations, worker_spec=worker, launcher_spec={**ours}
+        )
 
 
 VOLCANO = Scheduler(
@@ -100,7 +111,9 @@ KOORDINATOR = Scheduler(
 
 
 @pytest.fixture(
-    scope="module", params=[VOLCANO, COSCHEDULING, KOORDINATOR], ids=lambda one: str(getattr(one, "gang", one))
+    scope="module",
+    params=[VOLCANO, COSCHEDULING, KOORDINATOR],
+    ids=lambda one: str(getattr(one, "gang", one)),
 )
 def scheduler(request: pytest.FixtureRequest) -> Scheduler:
     """The scheduler, which runs."""
@@ -121,9 +134,13 @@ async def test_of_two_jobs_for_which_there_is_room_once_one_starts(
 ) -> None:
     """Without a gang each holds some, and both wait."""
     jobs = {name: replace(job, name=name) for name in ("one", "two")}
-    rivals = partial(scheduler.create, pool=pool, replicas=4, annotations=scheduler.asked if is_gang else {})
+    rivals = partial(
+        scheduler.create, pool=pool, replicas=4, annotations=scheduler.asked if is_gang else {}
+    )
     rest = SCHEDULED if is_gang else BACKED_OFF
-    found = await compete(jobs["one"], jobs["two"], pool, lambda rival, more: rivals(rival, **more), rest=rest)
+    found = await compete(
+        jobs["one"], jobs["two"], pool, lambda rival, more: rivals(rival, **more), rest=rest
+    )
     if not scheduler.by_chance:
         assert found == ({"one": 0, "two": 4} if is_gang else {"one": 2, "two": 2})
     assert (0 in found.values()) == is_gang
@@ -153,7 +170,9 @@ async def test_the_job_of_the_page_runs(job: Job, cluster: Cluster, scheduler: S
 def kept(before: State, after: State) -> set[str]:
     """Return the workers that are the same pods as before."""
     uids = {name: pod["metadata"]["uid"] for name, pod in before.workers.items()}
-    return {name for name in after.running if after.workers[name]["metadata"]["uid"] == uids.get(name)}
+    return {
+        name for name in after.running if after.workers[name]["metadata"]["uid"] == uids.get(name)
+    }
 
 
 @only(VOLCANO)
@@ -173,9 +192,12 @@ async def test_a_preemption_takes_the_workers_that_kube_scheduler_chooses(
 ) -> None:
     """On a node that started last; no mark of a pod protects it, nor does its index.
 
-    It may change its mind about where the urgent pods shall run, and then takes more than they need.
+    It may change its mind about where the urgent pods shall run, and then takes more than they
+    need.
     """
-    before, after = await preempted(job, pool, LEAST | scheduler.asked, schedulerName=coscheduling.NAME)
+    before, after = await preempted(
+        job, pool, LEAST | scheduler.asked, schedulerName=coscheduling.NAME
+    )
     assert before.launcher
     assert after.launcher
     assert after.launcher["metadata"]["uid"] == before.launcher["metadata"]["uid"]
@@ -193,18 +215,27 @@ async def test_a_job_of_higher_priority_takes_only_workers_above_the_least_size_
         koordinator.quota(job.client, f"{pool}-team", least=4, most=4, parent=pool) as team,
     ):
         theirs = {} if elsewhere else team
-        before, after = await preempted(job, pool, LEAST | scheduler.asked, labels=team, theirs=theirs)
+        before, after = await preempted(
+            job, pool, LEAST | scheduler.asked, labels=team, theirs=theirs
+        )
         assert kept(before, after) == set(job.workers(0, 1))
         assert after.hosts == [f"{name}:1" for name in job.workers(0, 1)]
 
 
 @only(VOLCANO)
 @pytest.mark.usefixtures("operator")
-async def test_workers_above_the_least_size_are_marked_to_be_taken(job: Job, pool: str, scheduler: Scheduler) -> None:
+async def test_workers_above_the_least_size_are_marked_to_be_taken(
+    job: Job, pool: str, scheduler: Scheduler
+) -> None:
     await job.create(replicas=4, annotations=LEAST | scheduler.asked, worker_spec=on_gpu(pool))
     state = await job.settled(4)
-    marks = {name: pod["metadata"]["annotations"]["volcano.sh/preemptable"] for name, pod in state.workers.items()}
-    assert marks == dict(zip(job.workers(0, 1, 2, 3), ("false", "false", "true", "true"), strict=True))
+    marks = {
+        name: pod["metadata"]["annotations"]["volcano.sh/preemptable"]
+        for name, pod in state.workers.items()
+    }
+    assert marks == dict(
+        zip(job.workers(0, 1, 2, 3), ("false", "false", "true", "true"), strict=True)
+    )
 
 
 @only(VOLCANO)
@@ -218,12 +249,17 @@ async def test_the_pod_group_of_the_operator_gets_the_queue_of_the_job(
         await job.settled(4)
 
     async def made() -> Object:
-        found: Object = msgspec.json.decode(await job.client.get(scheduler.groups.path(job.namespace, job.name)))
+        found: Object = msgspec.json.decode(
+            await job.client.get(scheduler.groups.path(job.namespace, job.name))
+        )
         return found
 
     def is_tuned(found: Object) -> bool:
         spec, annotations = found["spec"], found["metadata"].get("annotations", {})
-        return (spec["minMember"], spec["queue"]) == (3, "team") and topology.items() <= annotations.items()
+        return (spec["minMember"], spec["queue"]) == (
+            3,
+            "team",
+        ) and topology.items() <= annotations.items()
 
     await seen(made, is_tuned, "the PodGroup as the job asks for it")
 
@@ -238,7 +274,13 @@ async def test_what_does_not_need_a_refused_tune_pod_group_comes_true(
         await job.settled(3)
 
     async def asks_for_a_topology(job: Job) -> None:
-        await job.patch({"metadata": {"annotations": {"volcano.sh/task-topology-task-order": "worker,launcher"}}})
+        await job.patch(
+            {
+                "metadata": {
+                    "annotations": {"volcano.sh/task-topology-task-order": "worker,launcher"}
+                }
+            }
+        )
 
     tune_pod_group = Refused(
         group=scheduler.groups.group,
@@ -260,7 +302,9 @@ async def test_a_queue_that_is_closed_is_refused(job: Job, scheduler: Scheduler)
 
 @only(KOORDINATOR)
 @pytest.mark.usefixtures("operator")
-async def test_it_grows_when_nodes_have_room_again(job: Job, pool: str, scheduler: Scheduler) -> None:
+async def test_it_grows_when_nodes_have_room_again(
+    job: Job, pool: str, scheduler: Scheduler
+) -> None:
     """Several of its workers waited at once."""
     async with half(job.client, pool):
         await job.create(replicas=4, annotations=scheduler.asked | LEAST, worker_spec=on_gpu(pool))
@@ -272,7 +316,9 @@ async def test_it_grows_when_nodes_have_room_again(job: Job, pool: str, schedule
 
 @only(KOORDINATOR)
 @pytest.mark.usefixtures("operator")
-async def test_all_of_it_starts_when_all_of_it_has_waited(job: Job, pool: str, scheduler: Scheduler) -> None:
+async def test_all_of_it_starts_when_all_of_it_has_waited(
+    job: Job, pool: str, scheduler: Scheduler
+) -> None:
     """The scheduler starts three of its pods, any of them, and tries the others only once they are made again."""
     async with half(job.client, pool, 0), half(job.client, pool, 1):
         await job.create(replicas=4, annotations=scheduler.asked | LEAST, worker_spec=on_gpu(pool))
@@ -283,7 +329,9 @@ async def test_all_of_it_starts_when_all_of_it_has_waited(job: Job, pool: str, s
 
 @only(KOORDINATOR)
 @pytest.mark.usefixtures("operator")
-async def test_a_job_that_is_resumed_is_a_gang_again(job: Job, pool: str, scheduler: Scheduler) -> None:
+async def test_a_job_that_is_resumed_is_a_gang_again(
+    job: Job, pool: str, scheduler: Scheduler
+) -> None:
     quick = {**scheduler.asked, "mpijob-elastic/drain-timeout": "10s"}
     await job.create(replicas=4, annotations=quick, worker_spec=on_gpu(pool))
     await job.settled(4)
@@ -318,12 +366,21 @@ async def test_a_revocation_waits_until_the_ranks_have_left(
         half_of_it(f"{pool}-borrows") as borrows,
         half_of_it(f"{pool}-lends") as lends,
     ):
-        await job.create(replicas=4, annotations=scheduler.asked | LEAST, job_labels=borrows, worker_spec=on_gpu(pool))
+        await job.create(
+            replicas=4,
+            annotations=scheduler.asked | LEAST,
+            job_labels=borrows,
+            worker_spec=on_gpu(pool),
+        )
         before = await job.settled(4)
         extras = job.workers(2, 3)
         ranks = {name: await asyncio.to_thread(start_rank, cluster, job, name) for name in extras}
-        await owner.create(replicas=2, annotations=scheduler.asked, job_labels=lends, worker_spec=on_gpu(pool))
-        after = await job.until(lambda state: len(state.hosts) == 2, "the list without those that are revoked")
+        await owner.create(
+            replicas=2, annotations=scheduler.asked, job_labels=lends, worker_spec=on_gpu(pool)
+        )
+        after = await job.until(
+            lambda state: len(state.hosts) == 2, "the list without those that are revoked"
+        )
         assert after.hosts == [f"{name}:1" for name in job.workers(0, 1)]
         assert kept(before, after) == set(job.workers(0, 1, 2, 3))
         assert bound(await owner.state()) == []

@@ -22,7 +22,15 @@ from mpijob_elastic.kube.writer import MERGE_PATCH
 from tests.lab.job import Job, Object, State
 from tests.lab.on_demand import OnDemand
 from tests.lab.waiting import PATIENCE
-from tests.peers.gpus import BACKED_OFF, compete, on_gpu, preempted, replaced, shrink_and_grow, start_without
+from tests.peers.gpus import (
+    BACKED_OFF,
+    compete,
+    on_gpu,
+    preempted,
+    replaced,
+    shrink_and_grow,
+    start_without,
+)
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("elastic", "operator")]
 
@@ -35,7 +43,9 @@ LEAST = {"mpijob-elastic/min-replicas": "2", "mpijob-elastic/drain-timeout": "30
 def cluster(programs: OnDemand) -> Iterator[Cluster]:
     """A lab that serves PodGroups of Kubernetes, in place of the session's."""
     if not is_built(KubernetesVersion.parse(VERSION)):
-        pytest.skip(f"Kubernetes {VERSION} is not built here: python -m lab binaries --kubernetes-version {VERSION}")
+        pytest.skip(
+            f"Kubernetes {VERSION} is not built here: python -m lab binaries --kubernetes-version {VERSION}"
+        )
     options = Options(kubernetes_version=VERSION, gangs=True)
     with Cluster.start(name=f"pytest-gangs-{os.getpid()}", options=options) as running:
         yield running
@@ -48,16 +58,24 @@ def installed(cluster: Cluster) -> Installed:
     return install_into(cluster)
 
 
-async def create(job: Job, pool: str, *, replicas: int, annotations: dict[str, str], **more: str) -> None:
+async def create(
+    job: Job, pool: str, *, replicas: int, annotations: dict[str, str], **more: str
+) -> None:
     """Create a job of workers with a GPU each."""
-    await job.create(replicas=replicas, annotations=annotations, worker_spec=on_gpu(pool, **more), launcher_spec=more)
+    await job.create(
+        replicas=replicas,
+        annotations=annotations,
+        worker_spec=on_gpu(pool, **more),
+        launcher_spec=more,
+    )
 
 
 async def test_of_two_jobs_for_which_there_is_room_once_one_starts(job: Job, pool: str) -> None:
     jobs = {name: replace(job, name=name) for name in ("one", "two")}
     rivals = partial(create, pool=pool, replicas=4, annotations=GANG)
     held = await compete(jobs["one"], jobs["two"], pool, lambda rival, more: rivals(rival, **more))
-    # A gang that waits is tried again after a while of its own, so the urgent one may be the second.
+    # A gang that waits is tried again after a while of its own, so the urgent one may be the
+    # second.
     loser, winner = (jobs[name] for name in sorted(held, key=lambda name: held[name]))
     assert (held[loser.name], held[winner.name]) == (0, 4)
     assert min_count(await pod_group(loser)) == 5
@@ -71,13 +89,17 @@ async def test_without_a_gang_both_hold_half_and_wait(job: Job, pool: str) -> No
     assert held == {"one": 2, "two": 2}
 
 
-async def test_it_starts_at_the_least_size_grows_shrinks_and_replaces_a_worker(job: Job, pool: str) -> None:
+async def test_it_starts_at_the_least_size_grows_shrinks_and_replaces_a_worker(
+    job: Job, pool: str
+) -> None:
     await create(job, pool, replicas=5, annotations=GANG | LEAST)
     await shrink_and_grow(job)
     assert min_count(await pod_group(job)) == 3
 
 
-async def test_below_its_start_a_worker_is_replaced_once_the_user_deletes_the_pod_group(job: Job, pool: str) -> None:
+async def test_below_its_start_a_worker_is_replaced_once_the_user_deletes_the_pod_group(
+    job: Job, pool: str
+) -> None:
     await create(job, pool, replicas=4, annotations=GANG)
     await job.settled(4)
     before = await pod_group(job)
@@ -87,13 +109,17 @@ async def test_below_its_start_a_worker_is_replaced_once_the_user_deletes_the_po
     await job.told("GangUnchanged", "waits for 5 pods")
     path = KUBERNETES_POD_GROUPS.path(job.namespace, job.name)
     await job.client.delete_object(path)
-    await job.client.patch_object(path, body={"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
+    await job.client.patch_object(
+        path, body={"metadata": {"finalizers": None}}, content_type=MERGE_PATCH
+    )
     await job.told("PodGroupCreated", "3 at least")
     assert uids(await job.state()).keys() == {*job.workers(0, 1)}
     await replaced(job, job.workers(1)[0])
 
 
-async def test_a_preemption_takes_the_workers_that_kube_scheduler_chooses(job: Job, pool: str) -> None:
+async def test_a_preemption_takes_the_workers_that_kube_scheduler_chooses(
+    job: Job, pool: str
+) -> None:
     """On a node that started last; no mark of a pod protects it, nor does its index."""
     before, after = await preempted(job, pool, GANG | LEAST)
     kept = [host.removesuffix(":1") for host in after.hosts]
@@ -101,13 +127,19 @@ async def test_a_preemption_takes_the_workers_that_kube_scheduler_chooses(job: J
     assert after.launcher_runs
 
 
-async def test_the_controller_makes_only_the_pod_groups_of_jobs(job: Job, installed: Installed) -> None:
+async def test_the_controller_makes_only_the_pod_groups_of_jobs(
+    job: Job, installed: Installed
+) -> None:
     path = KUBERNETES_POD_GROUPS.path(job.namespace)
-    async with await connect(user_agent="test", kubeconfig=installed.controller_kubeconfig) as controller:
+    async with await connect(
+        user_agent="test", kubeconfig=installed.controller_kubeconfig
+    ) as controller:
         async with asyncio.timeout(PATIENCE):  # a new policy takes a moment
             with refused():
                 while True:
-                    await controller.create_object(path, body=alone("other"), query={"dryRun": "All"})
+                    await controller.create_object(
+                        path, body=alone("other"), query={"dryRun": "All"}
+                    )
 
 
 def refused() -> AbstractContextManager[object]:

@@ -22,10 +22,24 @@ from tests.lab.launchers import UNMUTATED, label
 from tests.lab.suspended import pods
 from tests.lab.typed import Typed
 from tests.lab.waiting import seen
-from tests.peers.queued_jobs import ONE_GPU, QUICK, asked, ends_quietly, hold, restarted, stopped, waits, workloads
+from tests.peers.queued_jobs import (
+    ONE_GPU,
+    QUICK,
+    asked,
+    ends_quietly,
+    hold,
+    restarted,
+    stopped,
+    waits,
+    workloads,
+)
 from tests.peers.queues import example
 
-pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("kueue_serves", "elastic", "operator")]
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.peers,
+    pytest.mark.usefixtures("kueue_serves", "elastic", "operator"),
+]
 
 
 async def test_a_job_waits_for_its_quota_and_starts_where_the_flavor_says(
@@ -67,9 +81,14 @@ async def test_a_job_grows_into_idle_quota_and_gives_it_back_to_a_job_that_waits
         rival = Job(client=client, namespace=job.namespace, name="rival")
         await rival.create(replicas=2, worker_spec=ONE_GPU, job_labels={LABEL_QUEUE: queue})
         await rival.settled(2)
-        await job.until(lambda state: state.hosts == ["train-worker-0:1", "train-worker-1:1"], "two workers")
+        await job.until(
+            lambda state: state.hosts == ["train-worker-0:1", "train-worker-1:1"], "two workers"
+        )
         gates = dict(zip(job.workers(0, 1, 2, 3), (False, False, True, True), strict=True))
-        await job.until(lambda state: {name: waits(pod) for name, pod in state.workers.items()} == gates, "two gates")
+        await job.until(
+            lambda state: {name: waits(pod) for name, pod in state.workers.items()} == gates,
+            "two gates",
+        )
         await job.told("SurplusDeleted", times=2)
         told = await job.events()
         deleted = [message for reason, message in told if reason == "SurplusDeleted"]
@@ -78,16 +97,24 @@ async def test_a_job_grows_into_idle_quota_and_gives_it_back_to_a_job_that_waits
         ]
         assert not [message for reason, message in told if reason in ("HostsLost", "DrainTimeout")]
         await job.told("WorkersQueued", "train-worker-2, train-worker-3")
-        await job.told("QuotaWanted", f"Preempted to accommodate a workload ({job.namespace}/rival-launcher, UID: ")
+        await job.told(
+            "QuotaWanted",
+            f"Preempted to accommodate a workload ({job.namespace}/rival-launcher, UID: ",
+        )
         report = await seen(
             partial(reported, job),
             # At first it says that it was preempted.
-            lambda found: found.queue is not None and "insufficient unused quota" in found.queue.says,
+            lambda found: (
+                found.queue is not None and "insufficient unused quota" in found.queue.says
+            ),
             "why it waits",
         )
         assert report.queue
         assert (report.queue.workload, report.queue.place) == ("train-worker-2", 1)
-        assert [(one.phase, one.quota) for one in report.workers[1:3]] == [("Running", "least"), ("Queued", "extra")]
+        assert [(one.phase, one.quota) for one in report.workers[1:3]] == [
+            ("Running", "least"),
+            ("Queued", "extra"),
+        ]
     assert most_requested("nvidia.com/gpu", mine, theirs) == 4
     await rival.set_status("rival-launcher", {"phase": "Succeeded"})
     await job.settled(4)
@@ -96,12 +123,16 @@ async def test_a_job_grows_into_idle_quota_and_gives_it_back_to_a_job_that_waits
 
 async def reported(job: Job) -> JobReport:
     """Return what `get` says of the job."""
-    [found] = await snapshot.fetch(job.client, snapshot.Selection(namespace=job.namespace, job=job.name))
+    [found] = await snapshot.fetch(
+        job.client, snapshot.Selection(namespace=job.namespace, job=job.name)
+    )
     return build(found, now=time.time())
 
 
 async def test_a_scale_in_frees_quota_and_a_scale_out_beyond_it_waits(job: Job, queue: str) -> None:
-    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={LABEL_QUEUE: queue})
+    await job.create(
+        replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={LABEL_QUEUE: queue}
+    )
     await job.settled(4)
     await job.scale(6)
     await job.told("WorkersQueued", "train-worker-4, train-worker-5")
@@ -112,14 +143,18 @@ async def test_a_scale_in_frees_quota_and_a_scale_out_beyond_it_waits(job: Job, 
 
 async def left_with(job: Job, *asking: str) -> None:
     """Wait until the job has these Workloads: one that is deleted stays until Kueue takes its finalizer off."""
-    await seen(lambda: workloads(job), lambda found: sorted(found) == sorted(asking), f"Workloads {asking}")
+    await seen(
+        lambda: workloads(job), lambda found: sorted(found) == sorted(asking), f"Workloads {asking}"
+    )
 
 
 async def test_the_command_line_counts_quota_and_ends_with_the_words_of_kueue(
     job: Job, client: ApiWriter, cluster: Cluster, queue: str
 ) -> None:
     user = Typed(cluster.kubeconfig, job.namespace)
-    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={LABEL_QUEUE: queue})
+    await job.create(
+        replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={LABEL_QUEUE: queue}
+    )
     await job.settled(4)
     await user.run("scaleout", "train", "--no-wait")
     await job.told("WorkersQueued", "train-worker-4")
@@ -128,7 +163,12 @@ async def test_the_command_line_counts_quota_and_ends_with_the_words_of_kueue(
     assert code == 4
     assert "pods 4 of 5, quota 4 of 5, host list 4 of 5" in page
     assert f"train-worker-4 does not start: it waits in queue {queue}: " in page
-    assert page.partition("After 3s it still goes on: ")[2].count("insufficient unused quota for nvidia.com/gpu") >= 2
+    assert (
+        page.partition("After 3s it still goes on: ")[2].count(
+            "insufficient unused quota for nvidia.com/gpu"
+        )
+        >= 2
+    )
     late = Job(client=client, namespace=job.namespace, name="late")
     await late.create(replicas=4, worker_spec=ONE_GPU, job_labels={LABEL_QUEUE: queue})
     await late.told("Queued", "insufficient unused quota for nvidia.com/gpu")
@@ -140,10 +180,15 @@ async def test_the_command_line_counts_quota_and_ends_with_the_words_of_kueue(
 async def test_an_admitted_job_keeps_its_quota_when_its_least_size_changes_until_it_is_queued_again(
     job: Job, queue: str
 ) -> None:
-    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={LABEL_QUEUE: queue})
+    await job.create(
+        replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={LABEL_QUEUE: queue}
+    )
     await job.settled(4)
     await job.annotate(min_replicas="3")
-    await job.told("LeastUnchanged", "for 2 workers as the least size, which is 3 now: Kueue may take back those above")
+    await job.told(
+        "LeastUnchanged",
+        "for 2 workers as the least size, which is 3 now: Kueue may take back those above",
+    )
     assert asked((await workloads(job))["train-launcher"]) == {"launcher": 1, "workers": 2}
     await restarted(job)
     await job.settled(4)
@@ -158,7 +203,9 @@ async def test_an_admitted_job_keeps_its_quota_when_its_least_size_changes_until
 async def test_workers_beyond_the_quota_wait_and_only_scale_timeout_takes_them_back(
     job: Job, cluster: Cluster, queue: str
 ) -> None:
-    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={LABEL_QUEUE: queue})
+    await job.create(
+        replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={LABEL_QUEUE: queue}
+    )
     await job.settled(4)
     await job.scale(6)
     await job.told("WorkersQueued", "train-worker-4, train-worker-5")
@@ -167,7 +214,9 @@ async def test_workers_beyond_the_quota_wait_and_only_scale_timeout_takes_them_b
     await job.told("ScaleTimeout", "Worker.replicas returns to 4")
     await job.settled(4)
     await job.annotate(scale_timeout="20s")  # Kueue has to say first why the fifth waits
-    await asyncio.to_thread(cluster.kubectl, "scale", "mpijob", job.name, "-n", job.namespace, "--replicas=5")
+    await asyncio.to_thread(
+        cluster.kubectl, "scale", "mpijob", job.name, "-n", job.namespace, "--replicas=5"
+    )
     await job.told("ScaleTimeout", "insufficient unused quota", times=2)
     await job.settled(4)
     await ends_quietly(job)
@@ -181,17 +230,33 @@ async def test_the_controller_may_write_workloads_of_jobs_only_and_admit_none(
     await job.told("Queued", "insufficient")
     found = (await workloads(job))["train-launcher"]
     stranger = {**found, "metadata": {"name": "stranger", "namespace": job.namespace}}
-    admission = {"clusterQueue": job.namespace, "podSetAssignments": [{"name": "launcher"}, {"name": "workers"}]}
-    path, patch = WORKLOADS.path(job.namespace, "train-launcher", "status"), {"admission": admission}
-    async with await connect(user_agent="test", kubeconfig=installed.controller_kubeconfig) as controller:
+    admission = {
+        "clusterQueue": job.namespace,
+        "podSetAssignments": [{"name": "launcher"}, {"name": "workers"}],
+    }
+    path, patch = (
+        WORKLOADS.path(job.namespace, "train-launcher", "status"),
+        {"admission": admission},
+    )
+    async with await connect(
+        user_agent="test", kubeconfig=installed.controller_kubeconfig
+    ) as controller:
         with pytest.raises(errors.ApiError, match="only Workloads that an MPIJob controls"):
             await controller.create_object(WORKLOADS.path(job.namespace), body=stranger)
         with pytest.raises(errors.ApiError, match="never an admission"):
             await controller.patch_object(path, body={"status": patch}, content_type=MERGE_PATCH)
         itself = path.removesuffix("/status")
-        for field, value in (("labels", {"a": "b"}), ("annotations", {"a": "b"}), ("finalizers", ["a.b/c"])):
-            with pytest.raises(errors.ApiError, match="labels and annotations may not be changed; finalizers"):
-                await controller.patch_object(itself, body={"metadata": {field: value}}, content_type=MERGE_PATCH)
+        for field, value in (
+            ("labels", {"a": "b"}),
+            ("annotations", {"a": "b"}),
+            ("finalizers", ["a.b/c"]),
+        ):
+            with pytest.raises(
+                errors.ApiError, match="labels and annotations may not be changed; finalizers"
+            ):
+                await controller.patch_object(
+                    itself, body={"metadata": {field: value}}, content_type=MERGE_PATCH
+                )
 
 
 async def test_pods_that_missed_the_webhook_are_replaced_before_a_node_takes_them(
@@ -206,21 +271,31 @@ async def test_pods_that_missed_the_webhook_are_replaced_before_a_node_takes_the
         launcher_spec={"nodeSelector": {"pool": "nowhere"}},
         job_labels={LABEL_QUEUE: queue},
     )
-    made = await job.until(lambda state: len(state.workers) == 5 and state.launcher is not None, "its pods")
+    made = await job.until(
+        lambda state: len(state.workers) == 5 and state.launcher is not None, "its pods"
+    )
     await label(client, job.namespace, {"mpijob-elastic/injection": None})
     assert not any(waits(pod) for pod in (made.launcher, *made.workers.values()))
     await job.told("WorkerReplaced", "the operator recreates it, to wait for quota", times=5)
     await job.until(
-        lambda state: len(state.workers) == 5 and all(map(waits, (state.launcher, *state.workers.values()))), "gates"
+        lambda state: (
+            len(state.workers) == 5 and all(map(waits, (state.launcher, *state.workers.values())))
+        ),
+        "gates",
     )
     await job.told("Queued", "insufficient")
     await job.at_rest()
 
 
-async def test_a_job_whose_least_workers_are_wanted_stops_and_starts_again_later(job: Job, queue: str) -> None:
+async def test_a_job_whose_least_workers_are_wanted_stops_and_starts_again_later(
+    job: Job, queue: str
+) -> None:
     rival = await stopped(job, queue)
     waiting = await job.until(
-        lambda state: len(state.workers) == 3 and all(map(waits, (state.launcher, *state.workers.values()))), "gates"
+        lambda state: (
+            len(state.workers) == 3 and all(map(waits, (state.launcher, *state.workers.values())))
+        ),
+        "gates",
     )
     assert not {"Failed", "Succeeded"} & {*waiting.conditions}
     await rival.set_status("rival-launcher", {"phase": "Succeeded"})
@@ -236,8 +311,16 @@ async def succeed(job: Job) -> None:
 async def left(job: Job) -> set[str]:
     """Return the Workloads of the namespace that hold quota for the job."""
     raw = msgspec.json.decode(await job.client.get(WORKLOADS.path(job.namespace)))["items"]
-    found = {item["metadata"]["name"]: item["status"] for item in raw if item["metadata"]["name"].startswith("train")}
-    over = {name for name, status in found.items() if any(one["type"] == "Finished" for one in status["conditions"])}
+    found = {
+        item["metadata"]["name"]: item["status"]
+        for item in raw
+        if item["metadata"]["name"].startswith("train")
+    }
+    over = {
+        name
+        for name, status in found.items()
+        if any(one["type"] == "Finished" for one in status["conditions"])
+    }
     return {name for name, status in found.items() if "admission" in status} - over
 
 
@@ -251,11 +334,15 @@ async def with_other_pods(job: Job) -> None:
     before = uids(await job.state(), named)
     for name in named:
         await job.client.delete_object(resources.PODS.path(job.namespace, name))
-    await job.until(lambda state: not before & {pod["metadata"]["uid"] for pod in pods(state)}, "other pods")
+    await job.until(
+        lambda state: not before & {pod["metadata"]["uid"] for pod in pods(state)}, "other pods"
+    )
     now = uids(await job.settled(4), named)
 
     def are_owned(found: dict[str, Object]) -> bool:
-        return now <= {owner["uid"] for one in found.values() for owner in one["metadata"]["ownerReferences"]}
+        return now <= {
+            owner["uid"] for one in found.values() for owner in one["metadata"]["ownerReferences"]
+        }
 
     await seen(lambda: workloads(job), are_owned, "Workloads that the other pods own")
     await job.at_rest()
@@ -292,7 +379,11 @@ async def test_a_job_keeps_its_quota_until_its_pods_are_gone(
         await end(job)
         await rival.create(replicas=2, worker_spec=ONE_GPU, job_labels=labels)
         await rival.told("Queued", "insufficient unused quota")
-        await seen(partial(left, job), lambda found: found == {"train-launcher", "train-worker-3"}, "what is held")
+        await seen(
+            partial(left, job),
+            lambda found: found == {"train-launcher", "train-worker-3"},
+            "what is held",
+        )
         for pod in ("train-worker-0", "train-worker-3"):
             await hold(job, pod, by=None)
         await rival.settled(2)

@@ -1,7 +1,7 @@
 """The controller dies at every write while two jobs share a queue of Kueue: both end as without the deaths.
 
-Each controller dies at its first write, before the API server has heard of it or before the answer comes, and another
-takes over.
+Each controller dies at its first write, before the API server has heard of it or before the answer
+comes, and another takes over.
 """
 
 import asyncio
@@ -47,14 +47,18 @@ def _name(request: Request) -> str:
     """Return the name of a write that concerns the jobs, "" for other requests."""
     _, _, path = request.path.partition("/namespaces/")
     _, _, path = path.partition("/")
-    return f"{request.method} {path}" if writes(request) and not path.startswith(("leases", "events")) else ""
+    return (
+        f"{request.method} {path}"
+        if writes(request) and not path.startswith(("leases", "events"))
+        else ""
+    )
 
 
 class Mortals:
     """Controllers of a namespace, one after the other, each of which dies at a write.
 
-    after: the API server has done it. Otherwise the next controller may do it, so that the jobs go on. deaths: names of
-    the writes.
+    after: the API server has done it. Otherwise the next controller may do it, so that the jobs go
+    on. deaths: names of the writes.
     """
 
     def __init__(self, kubeconfig: Path, namespace: str, *, after: bool) -> None:
@@ -122,8 +126,15 @@ async def test_two_jobs_share_a_queue_although_the_controller_dies_at_every_writ
         await job.settled(4)
         await rival.create(replicas=2, worker_spec=ONE_GPU, job_labels={LABEL_QUEUE: queue})
         await rival.settled(2)
-        squeezed = await job.until(lambda state: state.hosts == ["train-worker-0:1", "train-worker-1:1"], "two workers")
-        assert [waits(squeezed.workers[name]) for name in job.workers(*range(4))] == [False, False, True, True]
+        squeezed = await job.until(
+            lambda state: state.hosts == ["train-worker-0:1", "train-worker-1:1"], "two workers"
+        )
+        assert [waits(squeezed.workers[name]) for name in job.workers(*range(4))] == [
+            False,
+            False,
+            True,
+            True,
+        ]
         await rival.set_status("rival-launcher", {"phase": "Succeeded"})
         await job.settled(4)
         await ends_quietly(job)
@@ -138,4 +149,6 @@ async def test_two_jobs_share_a_queue_although_the_controller_dies_at_every_writ
     assert most_requested("nvidia.com/gpu", mine, theirs) == 4
     assert mine.deleted_while_published() == []
     assert mine.mixed_changes() == []
-    assert not [message for reason, message in await job.events() if reason in ("HostsLost", "DrainTimeout")]
+    assert not [
+        message for reason, message in await job.events() if reason in ("HostsLost", "DrainTimeout")
+    ]

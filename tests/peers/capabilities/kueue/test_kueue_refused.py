@@ -15,16 +15,26 @@ from tests.lab.waiting import seen
 from tests.peers.queued_jobs import ONE_GPU, QUICK, Object, workloads
 from tests.peers.queues import example
 
-pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("kueue_serves", "elastic", "operator")]
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.peers,
+    pytest.mark.usefixtures("kueue_serves", "elastic", "operator"),
+]
 
 LABELS = {LABEL_QUEUE: example("queues")["LocalQueue"]["metadata"]["name"]}
 
 
 def queued(replicas: int) -> Step:
     async def step(job: Job) -> None:
-        await job.create(replicas=replicas, worker_spec=ONE_GPU, annotations=QUICK, job_labels=LABELS)
+        await job.create(
+            replicas=replicas, worker_spec=ONE_GPU, annotations=QUICK, job_labels=LABELS
+        )
         await job.settled(replicas)
-        await seen(lambda: workloads(job), lambda found: all(is_ready(one) for one in found.values()), "all ready")
+        await seen(
+            lambda: workloads(job),
+            lambda found: all(is_ready(one) for one in found.values()),
+            "all ready",
+        )
 
     return step
 
@@ -39,7 +49,9 @@ def is_ready(workload: Object) -> bool:
 
 
 def is_true(workload: Object, kind: str) -> bool:
-    return any((one["type"], one["status"]) == (kind, "True") for one in workload["status"]["conditions"])
+    return any(
+        (one["type"], one["status"]) == (kind, "True") for one in workload["status"]["conditions"]
+    )
 
 
 def trains_with(replicas: int) -> Step:
@@ -61,7 +73,8 @@ async def stops(job: Job) -> None:
     await job.annotate(suspend="true")
     await job.until(
         lambda state: (
-            len(pods(state)) == 1 + state.replicas and all(one["spec"].get("schedulingGates") for one in pods(state))
+            len(pods(state)) == 1 + state.replicas
+            and all(one["spec"].get("schedulingGates") for one in pods(state))
         ),
         "gated pods only",
     )
@@ -104,7 +117,11 @@ async def ends(job: Job) -> None:
 
 def asks_with(*asked: str) -> Step:
     async def step(job: Job) -> None:
-        await seen(lambda: workloads(job), lambda found: sorted(found) == sorted(asked), f"Workloads {asked}")
+        await seen(
+            lambda: workloads(job),
+            lambda found: sorted(found) == sorted(asked),
+            f"Workloads {asked}",
+        )
 
     return step
 
@@ -119,7 +136,11 @@ async def is_owned(job: Job) -> None:
     state = await job.state()
     assert state.launcher
     pods = {state.workers[job.workers(0)[0]]["metadata"]["uid"], state.launcher["metadata"]["uid"]}
-    await seen(lambda: workloads(job), lambda found: pods <= owners(found["train-launcher"]), "other owners")
+    await seen(
+        lambda: workloads(job),
+        lambda found: pods <= owners(found["train-launcher"]),
+        "other owners",
+    )
 
 
 def owners(workload: Object) -> set[str]:
@@ -149,7 +170,15 @@ REFUSED = {
     "MarkReady": OF_STATUS(
         create=queued(2),
         due=sized(3),
-        then=(trains(3), is_replaced, trains(2), asks_with("train-launcher"), stops, resumes, trains(3)),
+        then=(
+            trains(3),
+            is_replaced,
+            trains(2),
+            asks_with("train-launcher"),
+            stops,
+            resumes,
+            trains(3),
+        ),
     ),
     # MultiKueue's copy has no owner before, so nothing else is due for its job.
     "AdoptWorkload": OF_WORKLOADS(
@@ -178,7 +207,9 @@ REFUSED = {
         due=succeeds,
         then=(ends,),
         after=lambda job: seen(
-            lambda: workloads(job), lambda found: all(is_true(one, "Finished") for one in found.values()), "an end"
+            lambda: workloads(job),
+            lambda found: all(is_true(one, "Finished") for one in found.values()),
+            "an end",
         ),
     ),
 }

@@ -1,4 +1,7 @@
-"""`uninstall` beside jobs in a queue of the real Kueue: what it says of their quota is true. On a lab of its own."""
+"""`uninstall` beside jobs in a queue of the real Kueue: what it says of their quota is true.
+
+On a lab of its own.
+"""
 
 import asyncio
 import os
@@ -29,7 +32,10 @@ BATCH_JOBS = Resource(group="batch", version="v1", plural="jobs", kind="Job")
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster.start(name=f"pytest-{os.getpid()}-kueue-uninstalled") as running, Operator.start(running, qps=0):
+    with (
+        Cluster.start(name=f"pytest-{os.getpid()}-kueue-uninstalled") as running,
+        Operator.start(running, qps=0),
+    ):
         yield running
 
 
@@ -45,21 +51,32 @@ def ours(cluster: Cluster) -> Iterator[ExitStack]:
 
 
 @asynccontextmanager
-async def rival_in(client: ApiWriter, namespace: str, queue: str) -> AsyncIterator[Callable[[], Awaitable[bool]]]:
+async def rival_in(
+    client: ApiWriter, namespace: str, queue: str
+) -> AsyncIterator[Callable[[], Awaitable[bool]]]:
     """A job of Kueue's own that needs all four GPUs; tells whether it may start."""
     limits = {"nvidia.com/gpu": "4"}
-    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1", **limits}, "limits": limits}}
+    container = {
+        "name": "main",
+        "image": "none",
+        "resources": {"requests": {"cpu": "1", **limits}, "limits": limits},
+    }
     body = {
         "apiVersion": BATCH_JOBS.api_version,
         "kind": BATCH_JOBS.kind,
         "metadata": {"name": "rival", "labels": {LABEL_QUEUE: queue}},
-        "spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+        "spec": {
+            "suspend": True,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+        },
     }
 
     async def workload() -> dict[str, Any] | None:
         raw = await client.get(WORKLOADS.path(namespace))
         found = msgspec.json.decode(raw)["items"]
-        return next((item for item in found if item["metadata"]["name"].startswith("job-rival")), None)
+        return next(
+            (item for item in found if item["metadata"]["name"].startswith("job-rival")), None
+        )
 
     async def starts() -> bool:
         found = await workload()
@@ -68,7 +85,9 @@ async def rival_in(client: ApiWriter, namespace: str, queue: str) -> AsyncIterat
     await client.create_object(BATCH_JOBS.path(namespace), body=body)
     await seen(workload, lambda found: found is not None, "its Workload")
     yield starts
-    await client.delete_object(BATCH_JOBS.path(namespace, "rival"), options={"propagationPolicy": "Background"})
+    await client.delete_object(
+        BATCH_JOBS.path(namespace, "rival"), options={"propagationPolicy": "Background"}
+    )
 
 
 def is_admitted(workload: dict[str, Any]) -> bool:
@@ -101,7 +120,9 @@ async def test_quota_of_running_jobs_is_free_when_it_says_so(
     end: Callable[[Job, CommandLine], Awaitable[None]],
 ) -> None:
     commands, labels = CommandLine(cluster), {LABEL_QUEUE: queue}
-    over, waiting = (Job(client=job.client, namespace=job.namespace, name=name) for name in ("over", "waiting"))
+    over, waiting = (
+        Job(client=job.client, namespace=job.namespace, name=name) for name in ("over", "waiting")
+    )
     await job.create(replicas=3, worker_spec=ONE_GPU, annotations=QUICK, job_labels=labels)
     await job.settled(3)
     await over.create(replicas=1, worker_spec=ONE_GPU, job_labels=labels)
@@ -119,7 +140,10 @@ async def test_quota_of_running_jobs_is_free_when_it_says_so(
     said = await asyncio.to_thread(commands.done, *UNINSTALL)
     for told in (shown, said):
         assert f"is given back, because nothing of them runs: {job.namespace}/over." in told
-        assert f"because their pods run: {job.namespace}/train. It is free when the job is deleted" in told
+        assert (
+            f"because their pods run: {job.namespace}/train. It is free when the job is deleted"
+            in told
+        )
     # What is deleted stays until Kueue takes its finalizer off.
     await seen(lambda: workloads(over), lambda found: not found, "no Workload")
     assert sorted(await workloads(job)) == ["train-launcher", "train-worker-2"]

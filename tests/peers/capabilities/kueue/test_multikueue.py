@@ -49,17 +49,25 @@ def member(kueue: Kueue, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
 
 @pytest.fixture(scope="module")
 def managed(
-    cluster: Cluster, member: Cluster, kueue: Kueue, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory
+    cluster: Cluster,
+    member: Cluster,
+    kueue: Kueue,
+    programs: OnDemand,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[None]:
     """Kueue in the first cluster knows the second."""
     programs.keep(())  # they look for its definitions when they start
     directory = tmp_path_factory.mktemp("manager")
     access = directory / "member.kubeconfig"
-    access.write_text(cluster.kubectl("config", "view", "--raw", "--flatten", kubeconfig=member.kubeconfig))
+    access.write_text(
+        cluster.kubectl("config", "view", "--raw", "--flatten", kubeconfig=member.kubeconfig)
+    )
     with kueue.serving(cluster, directory):
         flavor_and_class(cluster)  # waits until Kueue's webhooks answer
         parts = {
-            "MultiKueueCluster": {"clusterSource": {"kubeConfig": {"location": str(access), "locationType": "Path"}}},
+            "MultiKueueCluster": {
+                "clusterSource": {"kubeConfig": {"location": str(access), "locationType": "Path"}}
+            },
             "MultiKueueConfig": {"clusters": [MEMBER]},
             "AdmissionCheck": {
                 "controllerName": MULTIKUEUE,
@@ -68,7 +76,9 @@ def managed(
         }
         for kind, spec in parts.items():
             item = {"apiVersion": API, "kind": kind, "metadata": {"name": MEMBER}, "spec": spec}
-            kubectl_until_done(cluster, "apply", "-f", "-", stdin=json.dumps(item), patience=PATIENCE)
+            kubectl_until_done(
+                cluster, "apply", "-f", "-", stdin=json.dumps(item), patience=PATIENCE
+            )
         yield
         programs.keep(())
 
@@ -77,7 +87,9 @@ def managed(
 async def there(member: Cluster, namespace: str) -> AsyncIterator[Job]:
     """The job's copy in the second cluster."""
     create_namespace(member, namespace)
-    async with await connect(user_agent="mpijob-elastic-test", kubeconfig=member.kubeconfig) as client:
+    async with await connect(
+        user_agent="mpijob-elastic-test", kubeconfig=member.kubeconfig
+    ) as client:
         yield Job(client=client, namespace=namespace)
     member.kubectl("delete", "namespace", namespace, "--wait=false")
 
@@ -87,7 +99,9 @@ async def sent(cluster: Cluster, member: Cluster, job: Job) -> None:
     queue = queue_of_four(member, job.namespace)
     queue_of_four(cluster, job.namespace)
     checks = {"spec": {"admissionChecksStrategy": {"admissionChecks": [{"name": MEMBER}]}}}
-    cluster.kubectl("patch", "clusterqueue", job.namespace, "--type=merge", "-p", json.dumps(checks))
+    cluster.kubectl(
+        "patch", "clusterqueue", job.namespace, "--type=merge", "-p", json.dumps(checks)
+    )
     body = example("job")["MPIJob"]
     body["metadata"]["labels"] = {LABEL_QUEUE: queue}
     body["spec"]["managedBy"] = MULTIKUEUE
@@ -100,7 +114,9 @@ async def test_a_job_is_elastic_in_the_cluster_that_runs_it(
 ) -> None:
     await sent(cluster, member, job)
 
-    await there.settled(4)  # two workers with the quota that MultiKueue asked for, and two with that of this cluster
+    await there.settled(
+        4
+    )  # two workers with the quota that MultiKueue asked for, and two with that of this cluster
     await job.told("RunsElsewhere", f"train runs in cluster {MEMBER}; edit it there")
     await job.until(lambda state: "Running" in state.conditions, "the copied status")
     shown = await asyncio.to_thread(CommandLine(cluster).run, "get", "train", "-n", job.namespace)
@@ -128,15 +144,28 @@ async def test_the_controller_may_adopt_what_multikueue_has_sent_and_change_noth
     await job.create(replicas=1)
     raw = await job.client.get(resources.MPI_JOBS.path(job.namespace, job.name))
     uid = msgspec.json.decode(raw)["metadata"]["uid"]
-    owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": job.name, "uid": uid, "controller": True}
+    owner = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "name": job.name,
+        "uid": uid,
+        "controller": True,
+    }
     adoption = {"metadata": {"ownerReferences": [owner]}}
     pod = {"spec": {"containers": [{"name": "a", "image": "a"}], "restartPolicy": "Never"}}
     spec = {"queueName": "team", "podSets": [{"name": "workers", "count": 2, "template": pod}]}
     for name, labels in (("sent", {ORIGIN: "multikueue"}), ("own", {})):
-        body = {"apiVersion": API, "kind": "Workload", "metadata": {"name": name, "labels": labels}, "spec": spec}
+        body = {
+            "apiVersion": API,
+            "kind": "Workload",
+            "metadata": {"name": name, "labels": labels},
+            "spec": spec,
+        }
         await job.client.create_object(WORKLOADS.path(job.namespace), body=body)
     sent, own = (WORKLOADS.path(job.namespace, name) for name in ("sent", "own"))
-    async with await connect(user_agent="test", kubeconfig=installed.controller_kubeconfig) as controller:
+    async with await connect(
+        user_agent="test", kubeconfig=installed.controller_kubeconfig
+    ) as controller:
         patch = partial(controller.patch_object, content_type=MERGE_PATCH)
         with pytest.raises(errors.ApiError, match="only Workloads that an MPIJob controls"):
             await patch(own, body=adoption)

@@ -22,12 +22,16 @@ HOUR, EVERY = 3600.0, 60.0  # seconds
 
 def filling(size: int, waits: tuple[float, ...], *, at: float) -> JobView:
     """A job that trains on all of its workers, resized then, beside pods that wait since those times."""
-    listed = config(pods(*range(size)), memory=Memory(own=grown(size, asked=size, at=at), added_at=LONG_AGO))
+    listed = config(
+        pods(*range(size)), memory=Memory(own=grown(size, asked=size, at=at), added_at=LONG_AGO)
+    )
     facts: dict[str, Any] = {
         "policy": Policy(min_replicas=LEAST, max_replicas=MOST),
         "scaling": Scaling(autoscale=Autoscale(fill=True)),
     }
-    return job(size, others_wait=waits, queue=NO_QUEUE, config=listed, role=role(*range(MOST)), **facts)
+    return job(
+        size, others_wait=waits, queue=NO_QUEUE, config=listed, role=role(*range(MOST)), **facts
+    )
 
 
 # A smaller seed is no simpler history.
@@ -41,11 +45,17 @@ def test_nodes_are_not_kept_idle_for_whom_they_do_not_help(seed: int) -> None:
     size, at, now, idle = MOST, LONG_AGO, NOW, 0.0
     while now < NOW + 3 * HOUR:
         waits = tuple(one for one in (*hopeless, *helped) if one <= now)
-        due = [action for action in decide(filling(size, waits, at=at), now=now).actions if isinstance(action, Fill)]
+        due = [
+            action
+            for action in decide(filling(size, waits, at=at), now=now).actions
+            if isinstance(action, Fill)
+        ]
         for action in due:
             size, at = action.after, now
         for one in [one for one in sorted(helped) if one <= now][: MOST - size]:
-            helped.discard(one)  # a node that was given back took it, and its own worker ends at once
+            helped.discard(
+                one
+            )  # a node that was given back took it, and its own worker ends at once
         now += EVERY
         idle += EVERY * (size < MOST) * (now > NOW + HOUR)
     assert not helped, "given back too late"

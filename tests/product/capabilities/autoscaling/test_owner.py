@@ -41,9 +41,13 @@ BOUNDS = Policy(min_replicas=1, max_replicas=4)
             "annotation",
             id="idle nodes",
         ),
-        pytest.param(job(2, scaling=Scaling(scale_timeout=60.0)), [], "", id="a scale-timeout sets nothing"),
+        pytest.param(
+            job(2, scaling=Scaling(scale_timeout=60.0)), [], "", id="a scale-timeout sets nothing"
+        ),
     ],
 )
-def test_an_owner_is_named_with_what_to_change_instead(view: Story, hpas: list[object], owner: str) -> None:
+def test_an_owner_is_named_with_what_to_change_instead(
+    view: Story, hpas: list[object], owner: str
+) -> None:
     known = Autoscaling.sizing()
     assert known.owner(view, [known.read(msgspec.json.encode(one)) for one in hpas]) == owner

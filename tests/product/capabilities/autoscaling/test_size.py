@@ -6,7 +6,11 @@ import pytest
 
 from mpijob_elastic.capabilities.autoscaling import facts as autoscale
 from mpijob_elastic.capabilities.autoscaling import size
-from mpijob_elastic.capabilities.autoscaling.autoscaler import Autoscaler, ChangeAutoscaler, MakeAutoscaler
+from mpijob_elastic.capabilities.autoscaling.autoscaler import (
+    Autoscaler,
+    ChangeAutoscaler,
+    MakeAutoscaler,
+)
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue
 from mpijob_elastic.decide import decide, derive
@@ -15,7 +19,19 @@ from mpijob_elastic.model.memory import Memory, Scale
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.wire import Owned
-from tests.builders import LONG_AGO, NOW, Story, but, config, job, launcher, pending, pods, role, worker
+from tests.builders import (
+    LONG_AGO,
+    NOW,
+    Story,
+    but,
+    config,
+    job,
+    launcher,
+    pending,
+    pods,
+    role,
+    worker,
+)
 from tests.product.decide.plans import change, does, note, notes
 from tests.queues import GATES, granted, queue, workload
 from tests.rooms.autoscaling import grown as sizes
@@ -30,20 +46,39 @@ SPEC = autoscale.spec(CPU, "j", least=2, most=8, paused=False)
 PAUSED = autoscale.spec(CPU, "j", least=2, most=8, paused=True)
 
 
-def hpa(name: str = "mpijob-j", uid: str = "uid-of-j", *, labelled: bool = True, **facts: Any) -> Autoscaler:
-    metadata = Owned(name=name, namespace="default", uid=f"uid-of-{name}", resource_version="1", job="j", job_uid=uid)
-    return Autoscaler(metadata=metadata, labelled=labelled, **{"digest": autoscale.digest(SPEC), **facts})
+def hpa(
+    name: str = "mpijob-j", uid: str = "uid-of-j", *, labelled: bool = True, **facts: Any
+) -> Autoscaler:
+    metadata = Owned(
+        name=name,
+        namespace="default",
+        uid=f"uid-of-{name}",
+        resource_version="1",
+        job="j",
+        job_uid=uid,
+    )
+    return Autoscaler(
+        metadata=metadata, labelled=labelled, **{"digest": autoscale.digest(SPEC), **facts}
+    )
 
 
 OTHER = hpa("own", "", labelled=False, digest="")
 NAMESAKE = hpa(uid="", labelled=False, digest="")
 
 
-def filling(size: int = 3, *, at: float = LONG_AGO, added_at: float = LONG_AGO, **facts: Any) -> Story:
+def filling(
+    size: int = 3, *, at: float = LONG_AGO, added_at: float = LONG_AGO, **facts: Any
+) -> Story:
     """A job that trains on all of its workers since then."""
     memory = Memory(own=sizes(size, asked=size, at=at), added_at=added_at)
     listed = config(pods(*range(size)), memory=memory)
-    facts = {"others_wait": (), "queue": NO_QUEUE, "config": listed, "role": role(*range(5)), **facts}
+    facts = {
+        "others_wait": (),
+        "queue": NO_QUEUE,
+        "config": listed,
+        "role": role(*range(5)),
+        **facts,
+    }
     return job(size, **{"policy": BOUNDED, "scaling": FILLS, **facts})
 
 
@@ -73,7 +108,11 @@ ONE_WAITS = (worker(0), pending(1, node=""))
         pytest.param(filling(queue=None), "nothing", id="no queue is known"),
         # A command does not read them: it announces nothing that the controller may not do.
         pytest.param(filling(others_wait=None), "nothing", id="who else waits is not known"),
-        pytest.param(filling().remembering(own=sizes(2, asked=2, at=0.0)), "nothing", id="another size, not written"),
+        pytest.param(
+            filling().remembering(own=sizes(2, asked=2, at=0.0)),
+            "nothing",
+            id="another size, not written",
+        ),
         pytest.param(filling(config=config(pods(0, 1, 2))), "nothing", id="no size written"),
         pytest.param(filling().without(2), "nothing", id="a worker that is lost comes back first"),
         pytest.param(waiting(), "fill 4 to 3", id="no node takes its worker"),
@@ -82,30 +121,58 @@ ONE_WAITS = (worker(0), pending(1, node=""))
         pytest.param(waiting(node="n"), "nothing", id="it has a node"),
         pytest.param(waiting(gates=GATES), "ungate 3", id="it waits for quota"),
         # The operator knows a size only, so a worker in between stays wanted.
-        pytest.param(filling(4, workers=(*ONE_WAITS, worker(2), worker(3))), "nothing", id="a worker in between"),
+        pytest.param(
+            filling(4, workers=(*ONE_WAITS, worker(2), worker(3))),
+            "nothing",
+            id="a worker in between",
+        ),
         pytest.param(filling(2, workers=ONE_WAITS), "nothing", id="its least size"),
         pytest.param(filling(5, others_wait=(LONG,)), "fill 5 to 4", id="another's worker waits"),
-        pytest.param(filling(5, others_wait=(LONG, LONG, JUST)), "fill 5 to 3", id="two of others, and a new"),
+        pytest.param(
+            filling(5, others_wait=(LONG, LONG, JUST)), "fill 5 to 3", id="two of others, and a new"
+        ),
         pytest.param(filling(5, others_wait=(LONG,) * 9), "fill 5 to 2", id="many of others"),
         # What was given back did not help it, so nothing will for some time.
-        pytest.param(filling(5, others_wait=(NOW - 599,)), "fill 5 to 4", id="another's worker waits for minutes"),
-        pytest.param(filling(5, others_wait=(NOW - 600,)), "nothing", id="another's worker that no node takes"),
         pytest.param(
-            filling(others_wait=(NOW - 600,)), "fill 3 to 4", id="it grows beside a worker that no node takes"
+            filling(5, others_wait=(NOW - 599,)),
+            "fill 5 to 4",
+            id="another's worker waits for minutes",
         ),
-        pytest.param(filling(5, others_wait=(NOW - 3601,)), "fill 5 to 4", id="an hour later it counts again"),
-        pytest.param(filling(5, others_wait=(NOW - 600, LONG)), "fill 5 to 4", id="one of two may be helped"),
+        pytest.param(
+            filling(5, others_wait=(NOW - 600,)),
+            "nothing",
+            id="another's worker that no node takes",
+        ),
+        pytest.param(
+            filling(others_wait=(NOW - 600,)),
+            "fill 3 to 4",
+            id="it grows beside a worker that no node takes",
+        ),
+        pytest.param(
+            filling(5, others_wait=(NOW - 3601,)), "fill 5 to 4", id="an hour later it counts again"
+        ),
+        pytest.param(
+            filling(5, others_wait=(NOW - 600, LONG)), "fill 5 to 4", id="one of two may be helped"
+        ),
         # Its own worker that waits for a node makes no room.
-        pytest.param(waiting(JUST).but(others_wait=(LONG,)), "fill 4 to 2", id="its own and another"),
+        pytest.param(
+            waiting(JUST).but(others_wait=(LONG,)), "fill 4 to 2", id="its own and another"
+        ),
         pytest.param(filling(2, others_wait=(LONG,)), "nothing", id="others, at its least size"),
-        pytest.param(filling(5, others_wait=(LONG,), at=NOW - 59), "nothing", id="others, just resized"),
+        pytest.param(
+            filling(5, others_wait=(LONG,), at=NOW - 59), "nothing", id="others, just resized"
+        ),
         # Soon it will be known if they find a node by themselves.
         pytest.param(filling(3, others_wait=(JUST,)), "nothing", id="others since a moment"),
         pytest.param(
-            filling(queue=Queue(name="team"), at=NOW, others_wait=(LONG,)), "fill 3 to 5", id="in a queue all at once"
+            filling(queue=Queue(name="team"), at=NOW, others_wait=(LONG,)),
+            "fill 3 to 5",
+            id="in a queue all at once",
         ),
         pytest.param(
-            filling(queue=Queue(name="team"), at=NOW, max_np_workers=4), "fill 3 to 4", id="as many as horovodrun takes"
+            filling(queue=Queue(name="team"), at=NOW, max_np_workers=4),
+            "fill 3 to 4",
+            id="as many as horovodrun takes",
         ),
         pytest.param(filling(5, queue=Queue(name="team")), "nothing", id="all in the queue"),
     ],
@@ -157,16 +224,30 @@ def grown(*running: int, own: dict[str, bytes] | None = BEFORE, **facts: Any) ->
         pytest.param(grown(0, 1, elastic=False), "nothing", id="not elastic"),
         pytest.param(grown(0, 1, launcher=DELIVERING), "nothing", id="not started"),
         # Nothing worked yet: the first size is what its author asked for.
-        pytest.param(grown(0, 1, own=sizes(0, asked=4, at=NOW - 60)), "nothing", id="the first size"),
-        pytest.param(grown(0, 1, own=sizes(4, asked=4, at=NOW - 60)), "nothing", id="a size that worked"),
-        pytest.param(grown(0, 1, own=sizes(2, asked=3, at=NOW - 60)), "nothing", id="another, not written"),
-        pytest.param(grown(0, 1, own=sizes(2, asked=4, at=NOW + 3600)), "nothing", id="from the future"),
+        pytest.param(
+            grown(0, 1, own=sizes(0, asked=4, at=NOW - 60)), "nothing", id="the first size"
+        ),
+        pytest.param(
+            grown(0, 1, own=sizes(4, asked=4, at=NOW - 60)), "nothing", id="a size that worked"
+        ),
+        pytest.param(
+            grown(0, 1, own=sizes(2, asked=3, at=NOW - 60)), "nothing", id="another, not written"
+        ),
+        pytest.param(
+            grown(0, 1, own=sizes(2, asked=4, at=NOW + 3600)), "nothing", id="from the future"
+        ),
         pytest.param(grown(0, 1, own=None), "nothing", id="nothing remembered"),
     ],
 )
 def test_a_size_that_cannot_be_reached_is_taken_back(view: JobView, plan: str) -> None:
     action, wake_at = size.resize(derive(view, now=NOW), (), None)
-    assert (f"return 4 to {action.after}" if action else f"wake {wake_at - NOW:g}" if wake_at else "nothing") == plan
+    assert (
+        f"return 4 to {action.after}"
+        if action
+        else f"wake {wake_at - NOW:g}"
+        if wake_at
+        else "nothing"
+    ) == plan
 
 
 THIRD_IN_QUEUE = queue(granted(), workload("j-worker-2", workers=1, said="no\nquota"))
@@ -180,7 +261,9 @@ THIRD_IN_QUEUE = queue(granted(), workload("j-worker-2", workers=1, said="no\nqu
         ((pending(2, last_state="Pending on node n"),), {}, "Pending on node n"),
         ((pending(2),), {}, "kubectl describe pod j-worker-2"),
         (
-            tuple(pending(index, gates=GATES, obstacle="SchedulingGated: blocked") for index in (2, 3)),
+            tuple(
+                pending(index, gates=GATES, obstacle="SchedulingGated: blocked") for index in (2, 3)
+            ),
             {"queue": THIRD_IN_QUEUE},
             "(it waits in queue team: no quota); Worker.replicas returns to 2",
         ),
@@ -214,7 +297,9 @@ def test_the_event_says_which_workers_are_missing_and_why(
         (Memory(own=sizes(2, asked=4, at=NOW + 60)), (0, 1), sizes(2, asked=4, at=NOW)),
     ],
 )
-def test_what_is_remembered_of_the_size(old: Memory, published: tuple[int, ...], remembered: dict[str, bytes]) -> None:
+def test_what_is_remembered_of_the_size(
+    old: Memory, published: tuple[int, ...], remembered: dict[str, bytes]
+) -> None:
     view = grown(0, 1, config=config(pods(0, 1), memory=old))
     assert kept(view, published) == remembered
     for without in (view.but(scaling=None), view.plain()):
@@ -224,11 +309,24 @@ def test_what_is_remembered_of_the_size(old: Memory, published: tuple[int, ...],
 def kept(view: JobView, published: tuple[int, ...]) -> dict[str, bytes]:
     """What is remembered once these workers are published."""
     state = derive(view, now=NOW)
-    return dict(entry for one in state.wishes.capabilities for entry in one.remember(state, pods(*published)))
+    return dict(
+        entry
+        for one in state.wishes.capabilities
+        for entry in one.remember(state, pods(*published))
+    )
 
 
 def asking(*there: Autoscaler, **facts: Any) -> Story:
-    return job(3, **{"policy": WIDE, "scaling": SCALED, "autoscalers": there, "role": role(*range(8)), **facts})
+    return job(
+        3,
+        **{
+            "policy": WIDE,
+            "scaling": SCALED,
+            "autoscalers": there,
+            "role": role(*range(8)),
+            **facts,
+        },
+    )
 
 
 @pytest.mark.parametrize(
@@ -236,9 +334,13 @@ def asking(*there: Autoscaler, **facts: Any) -> Story:
     [
         pytest.param(asking(), "make HPA", id="asked for"),
         pytest.param(asking(hpa()), "nothing", id="it is there"),
-        pytest.param(asking(hpa(), policy=but(WIDE, max_replicas=6)), "change HPA", id="other bounds"),
         pytest.param(
-            asking(hpa(), scaling=Scaling(autoscale=Autoscale(name="q", value=1))), "change HPA", id="a metric"
+            asking(hpa(), policy=but(WIDE, max_replicas=6)), "change HPA", id="other bounds"
+        ),
+        pytest.param(
+            asking(hpa(), scaling=Scaling(autoscale=Autoscale(name="q", value=1))),
+            "change HPA",
+            id="a metric",
         ),
         pytest.param(asking(hpa(digest="")), "change HPA", id="of an earlier version of ours"),
         pytest.param(asking(hpa(), suspended_by="annotation"), "change HPA", id="suspended"),
@@ -254,14 +356,20 @@ def asking(*there: Autoscaler, **facts: Any) -> Story:
         pytest.param(asking(autoscalers=None), "nothing", id="not known"),
         pytest.param(asking(OTHER), "nothing", id="another, and none of ours"),
         pytest.param(asking(foreign="another operator"), "nothing", id="another operator's"),
-        pytest.param(asking(hpa(), foreign="another operator", scaling=None), "nothing", id="its HPA, too"),
+        pytest.param(
+            asking(hpa(), foreign="another operator", scaling=None), "nothing", id="its HPA, too"
+        ),
         pytest.param(asking(deleting=True), "nothing", id="the job is deleted"),
         pytest.param(job(3, autoscalers=(OTHER,)), "nothing", id="another, as it should be"),
         # Whoever labels an HPA as ours without our owner has made it.
         pytest.param(asking(hpa("fake", "")), "nothing", id="labelled as ours"),
         pytest.param(asking(NAMESAKE), "nothing", id="a user's of our name"),
-        pytest.param(asking(NAMESAKE, finished=True), "nothing", id="a user's of our name, finished"),
-        pytest.param(asking(NAMESAKE, scaling=None), "nothing", id="a user's of our name, not asked for"),
+        pytest.param(
+            asking(NAMESAKE, finished=True), "nothing", id="a user's of our name, finished"
+        ),
+        pytest.param(
+            asking(NAMESAKE, scaling=None), "nothing", id="a user's of our name, not asked for"
+        ),
     ],
 )
 def test_its_hpa(view: Story, plan: str) -> None:
@@ -270,13 +378,19 @@ def test_its_hpa(view: Story, plan: str) -> None:
         if isinstance(due, ChangeAutoscaler):
             assert due.ref.name == "mpijob-j"
         if isinstance(due, MakeAutoscaler | ChangeAutoscaler):
-            assert does(view.but(autoscalers=(hpa(digest=autoscale.digest(due.spec)),)), but=BESIDE) == "nothing"
+            assert (
+                does(view.but(autoscalers=(hpa(digest=autoscale.digest(due.spec)),)), but=BESIDE)
+                == "nothing"
+            )
 
 
 @pytest.mark.parametrize(
     ("view", "words"),
     [
-        (filling(5, others_wait=(LONG, LONG)), "5 → 3: other jobs wait for nodes for 2 of their workers"),
+        (
+            filling(5, others_wait=(LONG, LONG)),
+            "5 → 3: other jobs wait for nodes for 2 of their workers",
+        ),
         (asking(), "HPA mpijob-j: 2 to 8 workers by cpu"),
         (
             asking(hpa(), scaling=None),
@@ -286,7 +400,10 @@ def test_its_hpa(view: Story, plan: str) -> None:
         (asking(hpa(), elastic=False), "HPA mpijob-j is deleted: the job is not elastic"),
         (asking(hpa(), OTHER), "HPA mpijob-j is deleted: another HPA scales the job"),
         (asking(OTHER), "HPA own scales j. Delete that HPA"),
-        (asking(hpa(), size_manager="argocd-controller"), "argocd-controller sets Worker.replicas of j too"),
+        (
+            asking(hpa(), size_manager="argocd-controller"),
+            "argocd-controller sets Worker.replicas of j too",
+        ),
     ],
 )
 def test_the_user_reads_why(view: JobView, words: str) -> None:

@@ -30,12 +30,19 @@ def evicted(mark: Eviction | None = REQUESTED, **facts: Any) -> Story:
 def drains(mark: Eviction | None = REQUESTED, *, replicas: int = 3, **facts: Any) -> Story:
     """The same job, whose third worker left the list 9 s ago for that."""
     policy = facts.pop("policy", Policy())
-    return job(2).shrunk(from_=3, ago=9).but(replicas=replicas, policy=policy).pod(2, eviction=mark, node="n", **facts)
+    return (
+        job(2)
+        .shrunk(from_=3, ago=9)
+        .but(replicas=replicas, policy=policy)
+        .pod(2, eviction=mark, node="n", **facts)
+    )
 
 
 def goes(**facts: Any) -> Story:
     """Its eviction deletes it."""
-    return drains(**{"mark": RELEASED, "deleting": True, "ends_at": NOW + 60, "probe": IDLE, **facts})
+    return drains(
+        **{"mark": RELEASED, "deleting": True, "ends_at": NOW + 60, "probe": IDLE, **facts}
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,34 +51,68 @@ def goes(**facts: Any) -> Story:
         pytest.param(evicted(), "publish 0 1 (Disruption); wake 110", id="the first try"),
         pytest.param(drains(), "probe 2; wake 51", id="it drains"),
         pytest.param(drains(probe=IDLE), "release 2; wake 110", id="it has drained"),
-        pytest.param(drains(probe=IDLE, policy=NO_REPLACEMENT), "release 2; wake 110", id="drained, never replaced"),
+        pytest.param(
+            drains(probe=IDLE, policy=NO_REPLACEMENT),
+            "release 2; wake 110",
+            id="drained, never replaced",
+        ),
         # Were it replaced meanwhile, the next try would evict its successor, which has its name.
-        pytest.param(drains(probe=IDLE, disruption="taint spot"), "release 2; wake 110", id="a taint moves it as well"),
-        pytest.param(drains(RELEASED, probe=IDLE, disruption="taint spot"), "wake 50", id="released, and a taint"),
+        pytest.param(
+            drains(probe=IDLE, disruption="taint spot"),
+            "release 2; wake 110",
+            id="a taint moves it as well",
+        ),
+        pytest.param(
+            drains(RELEASED, probe=IDLE, disruption="taint spot"),
+            "wake 50",
+            id="released, and a taint",
+        ),
         pytest.param(drains(RELEASED, probe=IDLE), "wake 50", id="released"),
         pytest.param(goes(), "say WorkersNotReady; tell 2; wake 50", id="deleted by its eviction"),
-        pytest.param(goes(probe=but(IDLE, told=True)), "say WorkersNotReady; wake 50", id="told before"),
+        pytest.param(
+            goes(probe=but(IDLE, told=True)), "say WorkersNotReady; wake 50", id="told before"
+        ),
         pytest.param(
             goes(probe=but(IDLE, idle_at=None)),
             "touch again 1; say WorkersNotReady; probe 2; wake 50",
             id="deleted before it drained",
         ),
-        pytest.param(goes(mark=None), "say WorkersNotReady; wake 120", id="deleted by somebody else"),
+        pytest.param(
+            goes(mark=None), "say WorkersNotReady; wake 120", id="deleted by somebody else"
+        ),
         pytest.param(goes(deleting=False), "wake 50", id="not deleted yet"),
         pytest.param(goes(terminated=True, running=False), "wake 50", id="it has ended"),
-        pytest.param(goes(ends_at=NOW), "say WorkersNotReady; wake 50", id="its grace period is over"),
         pytest.param(
-            goes(probe=but(IDLE, asked_at=NOW - 0.2, failed=1)), "say WorkersNotReady; wake 0.3", id="told in vain"
+            goes(ends_at=NOW), "say WorkersNotReady; wake 50", id="its grace period is over"
         ),
-        pytest.param(evicted(Eviction(released=False, at=NOW - 500)), "nothing", id="a mark that is over"),
-        pytest.param(evicted(Eviction(released=False, at=NOW + 600)), "nothing", id="a mark from the future"),
         pytest.param(
-            evicted(policy=Policy(min_replicas=3)), "say DisruptionHeld; wake 110", id="its least size is kept"
+            goes(probe=but(IDLE, asked_at=NOW - 0.2, failed=1)),
+            "say WorkersNotReady; wake 0.3",
+            id="told in vain",
         ),
-        pytest.param(job(1).pod(0, eviction=REQUESTED), "say DisruptionHeld; wake 110", id="the last worker"),
-        pytest.param(drains(replicas=2, probe=IDLE), "delete 2:drained; wake 110", id="surplus anyway"),
         pytest.param(
-            job(3, workers=(worker(0), worker(1), failed(2, eviction=REQUESTED)), config=config(pods(0, 1))),
+            evicted(Eviction(released=False, at=NOW - 500)), "nothing", id="a mark that is over"
+        ),
+        pytest.param(
+            evicted(Eviction(released=False, at=NOW + 600)), "nothing", id="a mark from the future"
+        ),
+        pytest.param(
+            evicted(policy=Policy(min_replicas=3)),
+            "say DisruptionHeld; wake 110",
+            id="its least size is kept",
+        ),
+        pytest.param(
+            job(1).pod(0, eviction=REQUESTED), "say DisruptionHeld; wake 110", id="the last worker"
+        ),
+        pytest.param(
+            drains(replicas=2, probe=IDLE), "delete 2:drained; wake 110", id="surplus anyway"
+        ),
+        pytest.param(
+            job(
+                3,
+                workers=(worker(0), worker(1), failed(2, eviction=REQUESTED)),
+                config=config(pods(0, 1)),
+            ),
             "remember replaced; wake 110",
             id="it has failed",
         ),
@@ -91,7 +132,10 @@ def test_the_user_reads_why() -> None:
     told = note(evicted())
     assert (told.reason, "an eviction on node n" in told.message) == ("Disruption", True)
     assert (change(evicted()).lost, change(evicted()).memory.moved) == ((), {})
-    assert note(drains(probe=IDLE)).line == "EvictionAllowed: j-worker-2 may be evicted: drained after 9s"
+    assert (
+        note(drains(probe=IDLE)).line
+        == "EvictionAllowed: j-worker-2 may be evicted: drained after 9s"
+    )
 
 
 def test_the_release_is_marked_with_its_time() -> None:

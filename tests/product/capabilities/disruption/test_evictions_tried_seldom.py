@@ -52,7 +52,9 @@ class Training:
     def until(self, at: float) -> None:
         """Carry out all that is due until then."""
         while (plan := decide(self._view, now=self.now)) and self.now <= at:
-            looks = [look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published]
+            looks = [
+                look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published
+            ]
             due: tuple[Action | Look, ...] = (*plan.actions, *looks)
             for action in due:
                 self._do(action)
@@ -101,7 +103,9 @@ async def test_an_eviction_passes_however_seldom_it_is_tried(apart: float) -> No
     limit=st.sampled_from([10, 60, 600]),
     shares=st.lists(st.floats(0.0, 1.2), min_size=1, max_size=3),
 )
-async def test_it_passes_whatever_the_drains_take(apart: int, limit: int, shares: list[float]) -> None:
+async def test_it_passes_whatever_the_drains_take(
+    apart: int, limit: int, shares: list[float]
+) -> None:
     training = Training(limit=limit, drains=[share * limit for share in shares])
     assert await passes(training, apart=apart) <= 2 * (limit + 2 * apart)
     assert training.left <= 2

@@ -15,7 +15,13 @@ from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.disruption.hook import Evictions
 from mpijob_elastic.kube import errors
 from tests.doubles.direct import DirectClient, Sent
-from tests.product.capabilities.disruption.evicted import EVICTION, released, request, requested, worker
+from tests.product.capabilities.disruption.evicted import (
+    EVICTION,
+    released,
+    request,
+    requested,
+    worker,
+)
 from tests.product.webhook.answers import NOTHING, NOW, knowing, running
 from tests.product.webhook.objects import Object, body, mpi_job
 from webhook.admission import Admission, Metrics
@@ -23,7 +29,9 @@ from webhook.listener import Limits as Bounds
 from webhook.listener import listening
 
 SECRET = "/evict/5ec2e7"
-BUDGET = errors.Throttled(status=429, reason="TooManyRequests", message="it would violate the budget")
+BUDGET = errors.Throttled(
+    status=429, reason="TooManyRequests", message="it would violate the budget"
+)
 
 
 class Api(DirectClient):
@@ -33,7 +41,11 @@ class Api(DirectClient):
         launcher = objects.launcher(mpi_job())
         objects.mounted(launcher).append({"key": names.KEY_DISCOVER_HOSTS})
         found: dict[str, Object | Exception] = {"worker": worker(), "evict": {}, "mark": {}}
-        self.answers = {**found, "launcher": {**launcher, "status": {"phase": "Running"}}, **answers}
+        self.answers = {
+            **found,
+            "launcher": {**launcher, "status": {"phase": "Running"}},
+            **answers,
+        }
         super().__init__(self._answered)
 
     async def _answered(self, sent: Sent) -> object:
@@ -55,7 +67,9 @@ def evictions(api: Api, *, secret: str = SECRET) -> Evictions:
     return Evictions(api, context=knowing(running()), secret_path=lambda: secret)
 
 
-async def test_the_first_try_asks_the_budgets_and_marks_the_pod_and_the_next_writes_nothing() -> None:
+async def test_the_first_try_asks_the_budgets_and_marks_the_pod_and_the_next_writes_nothing() -> (
+    None
+):
     api = Api()
     assert (await evictions(api).answer(request())).outcome == "postponed"
     assert api.marks == [{"uid": "w", "annotations": {EVICTION_MARK: requested(NOW)}}]
@@ -89,9 +103,16 @@ async def test_about_nobody_else_anything_is_asked(name: str) -> None:
 
 @pytest.mark.parametrize("what", ["worker", "launcher", "mark", "evict"])
 @pytest.mark.parametrize(
-    "failure", [errors.Unreachable("no answer"), errors.ApiError(status=500, reason="", message="x"), TimeoutError()]
+    "failure",
+    [
+        errors.Unreachable("no answer"),
+        errors.ApiError(status=500, reason="", message="x"),
+        TimeoutError(),
+    ],
 )
-async def test_an_eviction_passes_where_anything_fails_or_hangs(what: str, failure: Exception) -> None:
+async def test_an_eviction_passes_where_anything_fails_or_hangs(
+    what: str, failure: Exception
+) -> None:
     api = Api(**{what: failure})
     answer = await evictions(api).answer(request())
     assert answer.verdict.allowed

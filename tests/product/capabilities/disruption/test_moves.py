@@ -9,7 +9,19 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
-from tests.builders import NOW, Story, config, failed, job, launcher, left, pending, pods, tries, worker
+from tests.builders import (
+    NOW,
+    Story,
+    config,
+    failed,
+    job,
+    launcher,
+    left,
+    pending,
+    pods,
+    tries,
+    worker,
+)
 from tests.product.decide.plans import change, does, note, remembered, those
 from tests.queues import granted, preempted, queue
 
@@ -51,7 +63,10 @@ NEW: dict[str, Any] = {"ready_at": NOW - 29}
         # One stays until somebody else has the training's state.
         (job(4, workers=workers(0, 1, 2, 3)), (1, 2, 3)),
         (job(4, workers=(doomed(0), doomed(1), worker(2, **NEW), worker(3, **NEW))), (1,)),
-        (job(4, workers=(doomed(0), doomed(1), worker(2, **NEW), worker(3, ready_at=NOW - 30))), (0, 1)),
+        (
+            job(4, workers=(doomed(0), doomed(1), worker(2, **NEW), worker(3, ready_at=NOW - 30))),
+            (0, 1),
+        ),
         # Those that have left stay out, and do not count as staying.
         (job(4, workers=workers(1, 3), config=config(pods(0, 1, 2)), policy=at_least(3)), (3,)),
         (job(4, workers=workers(1, 3), config=config(pods(0, 1, 2)), policy=at_least(2)), (1, 3)),
@@ -62,8 +77,16 @@ NEW: dict[str, Any] = {"ready_at": NOW - 29}
         (job(4, replicas=3, workers=workers(1, 2), policy=at_least(2)), (2,)),
         # Those that are not Ready support nobody.
         (job(4, workers=(worker(0), doomed(1), doomed(2), pending(3)), policy=at_least(2)), (2,)),
-        (job(4, workers=(worker(0), worker(1), doomed(2, ready_at=None), doomed(3)), policy=at_least(2)), (2, 3)),
-        # Surplus, deleted, ended: others see to them. Without a word, or without elasticity, nobody goes.
+        (
+            job(
+                4,
+                workers=(worker(0), worker(1), doomed(2, ready_at=None), doomed(3)),
+                policy=at_least(2),
+            ),
+            (2, 3),
+        ),
+        # Surplus, deleted, ended: others see to them. Without a word, or without elasticity, nobody
+        # goes.
         (job(4, replicas=3, workers=workers(3)), ()),
         (job(4, workers=(*workers(count=3), doomed(3, deleting=True))), ()),
         (job(4, workers=(*workers(count=3), failed(3, disruption=TAINT))), ()),
@@ -96,12 +119,19 @@ def test_a_newcomer_is_waited_for_and_then_the_last_leaves() -> None:
 def moved(count: int, *, uid: str = "uid-of-j-worker-3", ago: float = 0.0) -> Memory:
     """Return the memory of worker-3."""
     counted = {"j-worker-3": tries(count, ago=ago, uid=uid)}
-    return Memory(moved=counted, left={"j-worker-3": left("j-worker-3", ago=20)}, removed_at=NOW - 20)
+    return Memory(
+        moved=counted, left={"j-worker-3": left("j-worker-3", ago=20)}, removed_at=NOW - 20
+    )
 
 
 def out(memory: Memory, last: Worker | None = None, **facts: Any) -> Story:
     """Worker-3 has left the list for its node's sake, and the launcher knew at once."""
-    view = job(4, config=config(pods(0, 1, 2), memory=memory), workers=(*workers(count=3), last or doomed(3)), **facts)
+    view = job(
+        4,
+        config=config(pods(0, 1, 2), memory=memory),
+        workers=(*workers(count=3), last or doomed(3)),
+        **facts,
+    )
     return view.shown(at=NOW - 20)
 
 
@@ -126,7 +156,12 @@ AGAIN = doomed(3, created_at=NOW - 5)
         (out(moved(1), DRAINED, policy=Policy(replace_failed_workers=False)), "nothing"),
         (out(moved(1), worker(3, probe=DRAINED.probe)), "publish 0 1 2 3 (HostsPublished)"),
         (out(moved(1), DRAINED, elastic=False), "publish 0 1 2 3 (HostsPublished)"),
-        (out(moved(1), launcher=None).configured(hostfile=config(pods(0, 1, 2, 3)).facts.hostfile), "delete 3:idle"),
+        (
+            out(moved(1), launcher=None).configured(
+                hostfile=config(pods(0, 1, 2, 3)).facts.hostfile
+            ),
+            "delete 3:idle",
+        ),
     ],
 )
 def test_when_a_worker_is_moved(view: JobView, plan: str) -> None:
@@ -190,7 +225,9 @@ def test_what_the_user_is_told(view: JobView, expected: list[str]) -> None:
     assert reasons(view) == expected
 
 
-@pytest.mark.parametrize("gone", [{"deleting": True}, {"running": False, "ready_at": None, "terminated": True}])
+@pytest.mark.parametrize(
+    "gone", [{"deleting": True}, {"running": False, "ready_at": None, "terminated": True}]
+)
 def test_of_a_pod_that_is_evicted_the_cause_is_told_too(gone: dict[str, Any]) -> None:
     evicted = doomed(3, disruption="condition DisruptionTarget (DeletionByTaintManager)", **gone)
     view = job(4, workers=(*workers(count=3), evicted))

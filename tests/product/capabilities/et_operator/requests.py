@@ -5,7 +5,13 @@ from typing import Any
 
 from mpijob_elastic.capabilities import told
 from mpijob_elastic.capabilities.et_operator import EtOperator
-from mpijob_elastic.capabilities.et_operator.facts import SCALE_INS, SCALE_OUTS, SCALING, TIMEOUT, Request
+from mpijob_elastic.capabilities.et_operator.facts import (
+    SCALE_INS,
+    SCALE_OUTS,
+    SCALING,
+    TIMEOUT,
+    Request,
+)
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.wire import Owned
 from tests.builders import NOW, but, job, pods
@@ -14,7 +20,14 @@ from tests.builders import NOW, but, job, pods
 def asking(name: str, *, owned: bool = True, **facts: Any) -> Request:
     """One that its job controls."""
     uid = "uid-of-j" if owned else ""
-    metadata = Owned(name=name, namespace="default", uid=f"uid-of-{name}", resource_version="3", job="j", job_uid=uid)
+    metadata = Owned(
+        name=name,
+        namespace="default",
+        uid=f"uid-of-{name}",
+        resource_version="3",
+        job="j",
+        job_uid=uid,
+    )
     return Request(metadata=metadata, **{"created_at": NOW - 10, "timeout": TIMEOUT, **facts})
 
 
@@ -32,7 +45,9 @@ def started(one: Request, *indices: int, ago: float = 1.0) -> Request:
     return but(one, phase=SCALING, pods=pods(*indices), started_at=NOW - ago)
 
 
-def asked(*requests: Request, size: int = 3, by: str = "", parked: tuple[int, ...] = (), **facts: Any) -> JobView:
+def asked(
+    *requests: Request, size: int = 3, by: str = "", parked: tuple[int, ...] = (), **facts: Any
+) -> JobView:
     """A job of that size with these requests, whose size was last set by this one; the workers are as `facts` say."""
     view = but(job(size), **{"parked": parked, "scaled_by": by, **facts})
     skipped = sum(index < size for index in parked)

@@ -9,11 +9,24 @@ from mpijob_elastic.capabilities.autoscaling.autoscaler import Autoscaler
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.et_operator import EtOperator
 from mpijob_elastic.capabilities.et_operator.actions import SayPhase, SetWorkers
-from mpijob_elastic.capabilities.et_operator.facts import FAILED, PENDING, SCALE_INS, SUCCEEDED, UNDONE, Request
+from mpijob_elastic.capabilities.et_operator.facts import (
+    FAILED,
+    PENDING,
+    SCALE_INS,
+    SUCCEEDED,
+    UNDONE,
+    Request,
+)
 from mpijob_elastic.decide import decide
 from mpijob_elastic.model.policy import Policy
 from tests.builders import NOW, but, config, job, pending, pods, ref, worker
-from tests.product.capabilities.et_operator.requests import asked, asking, scale_in, scale_out, started
+from tests.product.capabilities.et_operator.requests import (
+    asked,
+    asking,
+    scale_in,
+    scale_out,
+    started,
+)
 from tests.product.decide.plans import does
 
 IN, OUT = "uid-of-in", "uid-of-out"
@@ -58,12 +71,16 @@ def test_then_the_size_is_set_with_its_mark(view: Any, size: str) -> None:
 
 def test_it_succeeds_once_its_workers_are_gone_or_listed() -> None:
     leaves = started(scale_in(2), 2)
-    still = asked(leaves, size=2, by=IN, workers=(worker(0), worker(1), worker(2)), config=config(pods(0, 1)))
+    still = asked(
+        leaves, size=2, by=IN, workers=(worker(0), worker(1), worker(2)), config=config(pods(0, 1))
+    )
     assert "in ScaleSucceeded" not in does(still)
     assert does(asked(leaves, size=2, by=IN)) == "in ScaleSucceeded"
 
     comes = started(scale_out(1), 2)
-    view = asked(comes, size=3, by=OUT, workers=(worker(0), worker(1), pending(2)), config=config(pods(0, 1)))
+    view = asked(
+        comes, size=3, by=OUT, workers=(worker(0), worker(1), pending(2)), config=config(pods(0, 1))
+    )
     assert "out" not in does(view)
     assert does(asked(comes, size=3, by=OUT)) == "out ScaleSucceeded; wake 59"
 
@@ -109,7 +126,9 @@ def test_of_a_flood_of_requests_only_some_are_looked_at() -> None:
 def test_a_job_that_is_suspended_is_scaled_once_it_runs() -> None:
     view = asked(scale_in(2), suspended_by="mpijob-elastic/suspend")
     assert said(view) == f"{PENDING}: the job is suspended by annotation mpijob-elastic/suspend"
-    assert "in " not in does(asked(but(scale_in(2), phase=PENDING), suspended_by="mpijob-elastic/suspend"))
+    assert "in " not in does(
+        asked(but(scale_in(2), phase=PENDING), suspended_by="mpijob-elastic/suspend")
+    )
 
 
 def test_a_worker_that_does_not_come_back_in_time_is_parked_again() -> None:
@@ -123,19 +142,31 @@ HPA = Autoscaler(metadata=ref("own"), digest="", labelled=False, deleting=False)
 FILL = Scaling(autoscale=Autoscale(fill=True))
 
 
-@pytest.mark.parametrize("one", [scale_in(2), started(scale_in(2), 2), scale_out(1), started(scale_out(1), 3)])
+@pytest.mark.parametrize(
+    "one", [scale_in(2), started(scale_in(2), 2), scale_out(1), started(scale_out(1), 3)]
+)
 @pytest.mark.parametrize(
     ("facts", "why"),
     [
-        ({"size_manager": "argocd-controller"}, "argocd-controller sets the size of j; change it where that reads it"),
+        (
+            {"size_manager": "argocd-controller"},
+            "argocd-controller sets the size of j; change it where that reads it",
+        ),
         ({"autoscalers": (HPA,)}, "HPA own sets the size of j; edit or delete that HPA"),
-        ({"scaling": FILL}, "by its annotation mpijob-elastic/autoscale, what lies idle sets the size of j"),
+        (
+            {"scaling": FILL},
+            "by its annotation mpijob-elastic/autoscale, what lies idle sets the size of j",
+        ),
     ],
 )
-def test_a_size_that_somebody_else_sets_is_left_alone(one: Request, facts: dict[str, Any], why: str) -> None:
+def test_a_size_that_somebody_else_sets_is_left_alone(
+    one: Request, facts: dict[str, Any], why: str
+) -> None:
     view = asked(one, **facts)
     assert said(view).startswith(f"{FAILED}: {why}")
-    assert not [action for action in decide(view, now=NOW).actions if isinstance(action, SetWorkers)]
+    assert not [
+        action for action in decide(view, now=NOW).actions if isinstance(action, SetWorkers)
+    ]
 
 
 BOUNDS = Policy(min_replicas=3, max_replicas=3)
@@ -147,7 +178,10 @@ BOUNDS = Policy(min_replicas=3, max_replicas=3)
         (asked(scale_out(1, script="sh x")), "spec.script is not run"),
         (asked(scale_out(10**12)), "more than 500 workers at once: ask for them in several steps"),
         (asked(scale_out(0)), ".spec.toAdd.count has to be greater than 0"),
-        (asked(asking("in", resource=SCALE_INS)), ".spec.toDelete.count or .spec.toDelete.podNames has to be set"),
+        (
+            asked(asking("in", resource=SCALE_INS)),
+            ".spec.toDelete.count or .spec.toDelete.podNames has to be set",
+        ),
         (asked(scale_in(1, count=2)), ".spec.toDelete.count and .spec.toDelete.podNames disagree"),
         (asked(scale_in(1, 7, 9)), "j has no worker j-worker-7, j-worker-9"),
         (asked(scale_in(0, 1, 2)), "j would have 0 workers; its bounds are 1 and none"),
@@ -167,7 +201,9 @@ def test_what_cannot_be_done_fails_with_the_reason(view: Any, why: str) -> None:
 
 
 def test_what_the_webhook_refuses_has_failed_with_its_words() -> None:
-    view = replace(asked(started(scale_in(1), 1)), refused={SetWorkers: "workers whose template names a node"})
+    view = replace(
+        asked(started(scale_in(1), 1)), refused={SetWorkers: "workers whose template names a node"}
+    )
     assert said(view) == f"{FAILED}: workers whose template names a node"
     assert not [one for one in decide(view, now=NOW).actions if isinstance(one, SetWorkers)]
 

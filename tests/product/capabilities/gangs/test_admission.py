@@ -23,7 +23,8 @@ from tests.product.webhook.objects import PLAIN, Object, launcher_pod, mpi_job, 
 from webhook.rules.optional import Lookup
 
 VOLCANO, COSCHEDULING, KOORDINATOR, KUBERNETES = (
-    {"mpijob-elastic/gang": scheduler} for scheduler in ("volcano", "coscheduling", "koordinator", "kubernetes")
+    {"mpijob-elastic/gang": scheduler}
+    for scheduler in ("volcano", "coscheduling", "koordinator", "kubernetes")
 )
 LEAST = {"mpijob-elastic/min-replicas": "2"}
 QUEUES = {"team": "Open", "new": "", "shut": "Closed", "ending": "Closing"}
@@ -34,7 +35,11 @@ class Seen(Lookup):
 
     def named(self, _resource: Resource, name: str) -> KubeObject | None:
         state = QUEUES.get(name)
-        return None if state is None else Queue(metadata=ObjectMeta(name=name), status=Status(state=state))
+        return (
+            None
+            if state is None
+            else Queue(metadata=ObjectMeta(name=name), status=Status(state=state))
+        )
 
 
 QUOTA = "quota.scheduling.koordinator.sh/name"
@@ -42,7 +47,11 @@ PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 
 
 def asking(
-    asked: Object = VOLCANO, *, labels: Object | None = None, template: Object | None = None, **job: Any
+    asked: Object = VOLCANO,
+    *,
+    labels: Object | None = None,
+    template: Object | None = None,
+    **job: Any,
 ) -> Object:
     """A job of four that asks for a gang and may be two, with these labels, and this in its workers' template."""
     made = mpi_job(**{"replicas": 4, "annotations": asked | LEAST, **job})
@@ -52,23 +61,35 @@ def asking(
 
 
 def pod(made: Object, **spec: Any) -> Object:
-    return {**made, "metadata": {**made["metadata"], "annotations": {}}, "spec": made["spec"] | spec}
+    return {
+        **made,
+        "metadata": {**made["metadata"], "annotations": {}},
+        "spec": made["spec"] | spec,
+    }
 
 
 LAUNCHER = pod(launcher_pod())
 WORKERS = [pod(worker_pod(index)) for index in range(4)]
 
 
-def marked(made: Object, *, labels: Object | None = None, annotations: Object | None = None, **spec: Any) -> Object:
+def marked(
+    made: Object, *, labels: Object | None = None, annotations: Object | None = None, **spec: Any
+) -> Object:
     """The pod with these marks beside what it has."""
     metadata = made["metadata"]
-    both = {"labels": metadata["labels"] | (labels or {}), "annotations": metadata["annotations"] | (annotations or {})}
+    both = {
+        "labels": metadata["labels"] | (labels or {}),
+        "annotations": metadata["annotations"] | (annotations or {}),
+    }
     return {**made, "metadata": metadata | both, "spec": made["spec"] | spec}
 
 
 def of_volcano(role: str, preemptable: str, scheduler: str = "volcano") -> dict[str, Any]:
     keys = {"scheduling.k8s.io/group-name": "train", "volcano.sh/task-spec": role}
-    return {"annotations": keys | {"volcano.sh/preemptable": preemptable}, "schedulerName": scheduler}
+    return {
+        "annotations": keys | {"volcano.sh/preemptable": preemptable},
+        "schedulerName": scheduler,
+    }
 
 
 def of_koordinator(preemptible: str = "") -> dict[str, Any]:
@@ -80,9 +101,13 @@ def of_koordinator(preemptible: str = "") -> dict[str, Any]:
 
 KEPT, SPARE = of_volcano("worker", "false"), of_volcano("worker", "true")
 IN_QUOTA = asking(KOORDINATOR, labels={QUOTA: "team"})
-UNSPARED = asking(KOORDINATOR, labels={QUOTA: "team"}, template={"metadata": {"labels": {PREEMPTIBLE: "false"}}})
+UNSPARED = asking(
+    KOORDINATOR, labels={QUOTA: "team"}, template={"metadata": {"labels": {PREEMPTIBLE: "false"}}}
+)
 SAID = marked(WORKERS[3], annotations={"volcano.sh/preemptable": "false", "mine": "yes"})
-OF_THE_DEFAULT, OF_ANOTHER = (pod(worker_pod(3), schedulerName=name) for name in ("default-scheduler", "mine"))
+OF_THE_DEFAULT, OF_ANOTHER = (
+    pod(worker_pod(3), schedulerName=name) for name in ("default-scheduler", "mine")
+)
 IN_POD_GROUP = {"labels": {"scheduling.x-k8s.io/pod-group": "train"}}
 IN_SCHEDULING_GROUP = {"schedulingGroup": {"podGroupName": "train"}}
 
@@ -96,16 +121,29 @@ IN_SCHEDULING_GROUP = {"schedulingGroup": {"podGroupName": "train"}}
         pytest.param(WORKERS[3], asking(annotations=VOLCANO), KEPT, id="without a least size none"),
         pytest.param(WORKERS[3], asking(command=PLAIN), KEPT, id="nor of a plain job"),
         pytest.param(SAID, asking(), KEPT, id="what the template says stays"),
-        pytest.param(OF_ANOTHER, asking(), of_volcano("worker", "true", "mine"), id="its scheduler, too"),
+        pytest.param(
+            OF_ANOTHER, asking(), of_volcano("worker", "true", "mine"), id="its scheduler, too"
+        ),
         # As the API server writes it for none.
         pytest.param(OF_THE_DEFAULT, asking(), SPARE, id="no scheduler"),
-        pytest.param(WORKERS[3], asking(COSCHEDULING), IN_POD_GROUP, id="coscheduling: whose scheduler the user says"),
+        pytest.param(
+            WORKERS[3],
+            asking(COSCHEDULING),
+            IN_POD_GROUP,
+            id="coscheduling: whose scheduler the user says",
+        ),
         pytest.param(LAUNCHER, asking(KOORDINATOR), of_koordinator(), id="koordinator: launcher"),
-        pytest.param(WORKERS[2], asking(KOORDINATOR), of_koordinator(), id="koordinator: without a quota"),
-        pytest.param(LAUNCHER, IN_QUOTA, of_koordinator("false"), id="koordinator: launcher in a quota"),
+        pytest.param(
+            WORKERS[2], asking(KOORDINATOR), of_koordinator(), id="koordinator: without a quota"
+        ),
+        pytest.param(
+            LAUNCHER, IN_QUOTA, of_koordinator("false"), id="koordinator: launcher in a quota"
+        ),
         pytest.param(WORKERS[1], IN_QUOTA, of_koordinator("false"), id="koordinator: kept"),
         pytest.param(WORKERS[2], IN_QUOTA, of_koordinator("true"), id="koordinator: spare"),
-        pytest.param(WORKERS[3], UNSPARED, of_koordinator("false"), id="koordinator: the template decides"),
+        pytest.param(
+            WORKERS[3], UNSPARED, of_koordinator("false"), id="koordinator: the template decides"
+        ),
         pytest.param(WORKERS[3], asking(KUBERNETES), IN_SCHEDULING_GROUP, id="kubernetes: a field"),
         pytest.param(WORKERS[0], mpi_job(), {}, id="no gang"),
     ],
@@ -116,7 +154,10 @@ def test_a_pod_gets_the_marks_of_its_gang(made: Object, job: Object, marks: dict
 
 def refused(job: Object, old: Object | None = None) -> list[str]:
     decoded, before = mpijob.decode(json.dumps(job).encode()), facts(old) if old else None
-    return [str(found) for found in GangAdmission().refusals(decoded, capabilities.of(decoded), before, Seen())]
+    return [
+        str(found)
+        for found in GangAdmission().refusals(decoded, capabilities.of(decoded), before, Seen())
+    ]
 
 
 def warned(job: Object, *, lookup: Lookup) -> list[str]:
@@ -130,9 +171,7 @@ def in_queue(queue: str) -> Object:
 
 STARTED: dict[str, Any] = {"conditions": ["Created"]}
 OFF = {**VOLCANO, "mpijob-elastic/enabled": "false"}
-CHANGED = (
-    f"{GANG_FIELD}: cannot change once the job has started: its pods keep their marks; delete and recreate the job"
-)
+CHANGED = f"{GANG_FIELD}: cannot change once the job has started: its pods keep their marks; delete and recreate the job"
 UNKNOWN = f"{QUEUE_FIELD}: there is no queue typo; see `kubectl get queues.scheduling.volcano.sh`"
 CLOSED = f"{QUEUE_FIELD}: queue {{0}} is {{1}} and takes no more jobs"
 
@@ -146,15 +185,36 @@ CLOSED = f"{QUEUE_FIELD}: queue {{0}} is {{1}} and takes no more jobs"
         pytest.param(in_queue("team"), in_queue("typo"), UNKNOWN, id="changed to no queue"),
         pytest.param(in_queue("typo"), in_queue("typo"), "", id="no such queue before"),
         pytest.param(None, in_queue("shut"), CLOSED.format("shut", "Closed"), id="a closed queue"),
-        pytest.param(None, in_queue("ending"), CLOSED.format("ending", "Closing"), id="a closing queue"),
-        pytest.param(asking(**STARTED), asking({}, **STARTED), CHANGED, id="started, without a gang"),
-        pytest.param(asking(**STARTED), asking(annotations=VOLCANO, **STARTED), "", id="started, the same gang"),
+        pytest.param(
+            None, in_queue("ending"), CLOSED.format("ending", "Closing"), id="a closing queue"
+        ),
+        pytest.param(
+            asking(**STARTED), asking({}, **STARTED), CHANGED, id="started, without a gang"
+        ),
+        pytest.param(
+            asking(**STARTED),
+            asking(annotations=VOLCANO, **STARTED),
+            "",
+            id="started, the same gang",
+        ),
         pytest.param(asking(), asking({}), "", id="not started"),
-        pytest.param(asking(**STARTED), asking(annotations=OFF, **STARTED), "", id="no longer elastic, the same gang"),
-        pytest.param(asking(annotations=OFF, **STARTED), asking(**STARTED), "", id="elastic again, the same gang"),
+        pytest.param(
+            asking(**STARTED),
+            asking(annotations=OFF, **STARTED),
+            "",
+            id="no longer elastic, the same gang",
+        ),
+        pytest.param(
+            asking(annotations=OFF, **STARTED),
+            asking(**STARTED),
+            "",
+            id="elastic again, the same gang",
+        ),
     ],
 )
-def test_what_a_job_asks_for_by_mistake_is_refused_once(old: Object | None, job: Object, said: str) -> None:
+def test_what_a_job_asks_for_by_mistake_is_refused_once(
+    old: Object | None, job: Object, said: str
+) -> None:
     assert refused(job, old) == ([said] if said else [])
 
 
@@ -172,7 +232,9 @@ def test_what_a_job_asks_for_by_mistake_is_refused_once(old: Object | None, job:
         ("kubernetes", "annotations", "scheduling.k8s.io/group-name", "train"),
     ],
 )
-def test_marks_of_two_schedulers_are_refused(scheduler: str, kind: str, mark: str, value: str) -> None:
+def test_marks_of_two_schedulers_are_refused(
+    scheduler: str, kind: str, mark: str, value: str
+) -> None:
     template = {"metadata": {kind: {mark: value}}}
     said = f"{GANG_FIELD}: {scheduler} and {mark} in a template are marks of two schedulers; remove one"
     assert refused(asking({"mpijob-elastic/gang": scheduler}, template=template)) == [said]
@@ -201,7 +263,9 @@ TWO = "launcher and workers name different schedulers: Kubernetes then starts no
         pytest.param(asking(KUBERNETES), "", id="one scheduler in a gang of kubernetes"),
         pytest.param(scheduled_by("volcano", {}), ALONE, id="volcano without a gang"),
         pytest.param(asking(COSCHEDULING), BY_WHOM, id="coscheduling by whom"),
-        pytest.param(scheduled_by("mine", KUBERNETES), TWO, id="two schedulers in a gang of kubernetes"),
+        pytest.param(
+            scheduled_by("mine", KUBERNETES), TWO, id="two schedulers in a gang of kubernetes"
+        ),
     ],
 )
 def test_doubts(job: Object, said: str) -> None:
@@ -217,4 +281,6 @@ def test_queues_that_cannot_be_read_are_a_doubt_and_refuse_nothing() -> None:
 
 @pytest.mark.parametrize(("more", "state"), [({}, ""), ({"status": {"state": "Open"}}, "Open")])
 def test_a_queue_is_read_with_or_without_a_state(more: Object, state: str) -> None:
-    assert read_queue(json.dumps({"metadata": {"name": "q"}, **more}).encode()).status.state == state
+    assert (
+        read_queue(json.dumps({"metadata": {"name": "q"}, **more}).encode()).status.state == state
+    )

@@ -20,17 +20,23 @@ WAITS = launcher(LauncherPhase.WAITING)
 GATES = ("mpijob-elastic/suspended",)
 KUBERNETES = Gang(scheduler="kubernetes")
 MATCH = "gang.scheduling.koordinator.sh/match-policy"
-VOLCANO = Gang(scheduler="volcano", queue="team", annotations={"volcano.sh/task-topology-task-order": "worker"})
+VOLCANO = Gang(
+    scheduler="volcano", queue="team", annotations={"volcano.sh/task-topology-task-order": "worker"}
+)
 TOPOLOGY = "tune gang team worker"
 
 
 def grouped(size: int, member: int | None, *, least: int | None = None, **facts: Any) -> Story:
     """A job of that size with a PodGroup of that minMember."""
-    group = None if member is None else PodGroup(metadata=ref("j"), min_member=member, queue="default")
+    group = (
+        None if member is None else PodGroup(metadata=ref("j"), min_member=member, queue="default")
+    )
     return job(size, pod_group=group, policy=Policy(min_replicas=least), **facts)
 
 
-def asking(size: int, member: int | None = None, *, least: int | None = None, **facts: Any) -> Story:
+def asking(
+    size: int, member: int | None = None, *, least: int | None = None, **facts: Any
+) -> Story:
     """A job that asks for a gang, in a cluster that serves PodGroups."""
     return grouped(size, member, least=least, **{"gang": VOLCANO, "serves_gangs": True, **facts})
 
@@ -55,28 +61,52 @@ def of_koordinator(policy: str = "waiting-and-running", **facts: Any) -> Story:
         pytest.param(grouped(2, 5, elastic=False), "nothing", id="not elastic"),
         pytest.param(grouped(4, None, least=2), "nothing", id="no group"),
         # Until training starts it takes the workers that horovodrun's -np waits for.
-        pytest.param(grouped(4, 5, least=2, np_workers=3, launcher=WAITS), "lower gang 5 to 4", id="-np at the start"),
-        pytest.param(grouped(4, 5, least=2, np_workers=3), "lower gang 5 to 3", id="-np of a job that trains"),
-        pytest.param(grouped(4, 5, least=2, np_workers=9, launcher=WAITS), "nothing", id="-np above the size"),
+        pytest.param(
+            grouped(4, 5, least=2, np_workers=3, launcher=WAITS),
+            "lower gang 5 to 4",
+            id="-np at the start",
+        ),
+        pytest.param(
+            grouped(4, 5, least=2, np_workers=3), "lower gang 5 to 3", id="-np of a job that trains"
+        ),
+        pytest.param(
+            grouped(4, 5, least=2, np_workers=9, launcher=WAITS), "nothing", id="-np above the size"
+        ),
         pytest.param(asking(4), "make gang of 5", id="asked for"),
         pytest.param(asking(4, least=2), "make gang of 3", id="asked for with a least size"),
-        pytest.param(asking(4, least=2, np_workers=3, launcher=WAITS), "make gang of 4", id="asked for with -np"),
-        pytest.param(asking(4, least=2, elastic=False), "make gang of 5", id="asked for by a plain job"),
+        pytest.param(
+            asking(4, least=2, np_workers=3, launcher=WAITS),
+            "make gang of 4",
+            id="asked for with -np",
+        ),
+        pytest.param(
+            asking(4, least=2, elastic=False), "make gang of 5", id="asked for by a plain job"
+        ),
         pytest.param(asking(4, gang=None), "nothing", id="not asked for"),
         pytest.param(asking(4, serves_gangs=None), "nothing", id="not known if there are any"),
         pytest.param(asking(4, serves_gangs=False), "nothing", id="there are none"),
         pytest.param(
-            asking(2, workers=(), launcher=None, config=None, role=None), "make gang of 3", id="before anything else"
+            asking(2, workers=(), launcher=None, config=None, role=None),
+            "make gang of 3",
+            id="before anything else",
         ),
-        pytest.param(asking(4, 5, least=2), "lower gang 5 to 3", id="of the operator, lowered first"),
+        pytest.param(
+            asking(4, 5, least=2), "lower gang 5 to 3", id="of the operator, lowered first"
+        ),
         pytest.param(asking(4, 3, least=2), TOPOLOGY, id="then with queue and topology of the job"),
-        pytest.param(asking(2, 5, gang=KUBERNETES), "nothing", id="of kubernetes, which cannot change"),
-        pytest.param(asking(4, 5, gang=Gang(scheduler="volcano")), "nothing", id="its own queue stays"),
+        pytest.param(
+            asking(2, 5, gang=KUBERNETES), "nothing", id="of kubernetes, which cannot change"
+        ),
+        pytest.param(
+            asking(4, 5, gang=Gang(scheduler="volcano")), "nothing", id="its own queue stays"
+        ),
         # Koordinator starts pods together until training runs.
         pytest.param(of_koordinator(), "tune gang once-satisfied", id="koordinator, it trains"),
         pytest.param(of_koordinator("once-satisfied"), "nothing", id="koordinator, said"),
         pytest.param(
-            of_koordinator("once-satisfied", launcher=WAITS), "tune gang waiting-and-running", id="koordinator, starts"
+            of_koordinator("once-satisfied", launcher=WAITS),
+            "tune gang waiting-and-running",
+            id="koordinator, starts",
         ),
         pytest.param(
             of_koordinator("once-satisfied", launcher=None),
@@ -84,7 +114,9 @@ def of_koordinator(policy: str = "waiting-and-running", **facts: Any) -> Story:
             id="koordinator, no launcher",
         ),
         pytest.param(of_koordinator(launcher=WAITS), "nothing", id="koordinator, starts, said"),
-        pytest.param(of_koordinator("only-waiting"), "nothing", id="koordinator, a policy of its user"),
+        pytest.param(
+            of_koordinator("only-waiting"), "nothing", id="koordinator, a policy of its user"
+        ),
         pytest.param(
             of_koordinator(
                 "once-satisfied",
@@ -103,7 +135,10 @@ def test_the_group(view: JobView, plan: str) -> None:
 @pytest.mark.parametrize(
     ("view", "message"),
     [
-        (asking(2, workers=(), launcher=None), "PodGroup j: the pods start together, 3 at least in queue team"),
+        (
+            asking(2, workers=(), launcher=None),
+            "PodGroup j: the pods start together, 3 at least in queue team",
+        ),
         (asking(2, 5), "PodGroup j: minMember 5 → 3, so that the job needs fewer workers"),
     ],
 )
@@ -135,7 +170,9 @@ def test_a_worker_that_koordinator_may_have_forgotten_is_made_again(
     """It waited when the gang started; one that was made later is tried like any other pod."""
     left_out = pending(3, **{"node": "", "created_at": NOW - 90, **facts})
     runs = launcher(started_at=NOW - 60)
-    view = of_koordinator(policy, launcher=runs, workers=(worker(0), worker(1), worker(2), left_out))
+    view = of_koordinator(
+        policy, launcher=runs, workers=(worker(0), worker(1), worker(2), left_out)
+    )
     _, done, _ = run(view, now=NOW)
     removals = [one.worker.index for action in done for one in getattr(action, "removals", ())]
     assert (3 in removals) is again
@@ -145,12 +182,17 @@ def test_a_worker_that_koordinator_may_have_forgotten_is_made_again(
     ("bound", "facts", "again"),
     [(3, {}, True), (2, {}, False), (3, {"node": "n"}, False), (3, {"grouped": False}, False)],
 )
-def test_a_launcher_that_koordinator_left_out_is_made_again(bound: int, facts: dict[str, Any], again: bool) -> None:
+def test_a_launcher_that_koordinator_left_out_is_made_again(
+    bound: int, facts: dict[str, Any], again: bool
+) -> None:
     """It started as many workers as it was to start pods."""
     made_at = NOW - 60
     waits = launcher(LauncherPhase.WAITING, **{"node": "", "created_at": made_at, **facts})
     start, rest = range(bound), range(bound, 4)
-    workers = (*(worker(one, node="n") for one in start), *(pending(one, node="", created_at=made_at) for one in rest))
+    workers = (
+        *(worker(one, node="n") for one in start),
+        *(pending(one, node="", created_at=made_at) for one in rest),
+    )
     _, done, _ = run(of_koordinator(launcher=waits, workers=workers), now=NOW)
     assert any("left out when its gang started" in str(action) for action in done) is again
 
@@ -163,7 +205,10 @@ def told(view: JobView) -> list[Note]:
 
 def test_where_kubernetes_serves_none_it_names_the_gates() -> None:
     [note_] = told(asking(2, gang=KUBERNETES, serves_gangs=False))
-    assert "its pods start one by one. Kubernetes 1.36 serves them with the gates GenericWorkload and" in note_.message
+    assert (
+        "its pods start one by one. Kubernetes 1.36 serves them with the gates GenericWorkload and"
+        in note_.message
+    )
 
 
 @pytest.mark.parametrize(

@@ -73,11 +73,17 @@ class World:
                 self.text = history.merged(self.text, record.changes)
         self.view = apply(self.view, action, now=self.now)
 
-    def edit(self, size: int, *, by: str = "kubectl-edit", after: float = 10.0, is_hpa: bool = False) -> None:
+    def edit(
+        self, size: int, *, by: str = "kubectl-edit", after: float = 10.0, is_hpa: bool = False
+    ) -> None:
         """Somebody sets the size, the operator creates its pods, and has no more to do."""
         self.now += after
         sized = self.view.facts.of(Sized) or EDITED
-        new = [pending(index, created_at=self.now) for index in range(size) if not self.view.worker(pods(index)[0])]
+        new = [
+            pending(index, created_at=self.now)
+            for index in range(size)
+            if not self.view.worker(pods(index)[0])
+        ]
         workers = tuple(sorted((*self.view.workers, *new), key=lambda one: one.index))
         sized = replace(sized, by=by, at=self.now, is_hpa=is_hpa)
         facts = msgspec.structs.replace(self.view.facts, replicas=size)
@@ -93,7 +99,10 @@ class World:
         """What is otherwise about these workers."""
         chosen = pods(*indices)
         self.view = but(
-            self.view, workers=tuple(but(one, **facts) if one.name in chosen else one for one in self.view.workers)
+            self.view,
+            workers=tuple(
+                but(one, **facts) if one.name in chosen else one for one in self.view.workers
+            ),
         )
 
     def later(self, seconds: float) -> None:
@@ -108,13 +117,19 @@ class World:
 def _words(change: Change) -> str:
     after = ["-" if found is None else f"{found:g}" for found in (change.listed, change.trained)]
     cut = f" cut {change.cut}" if change.cut else ""
-    return f"{change.cause} {change.by or '-'} {change.before}→{change.after} {' '.join(after)}{cut}"
+    return (
+        f"{change.cause} {change.by or '-'} {change.before}→{change.after} {' '.join(after)}{cut}"
+    )
 
 
 def trains(size: int, **facts: Any) -> World:
     """A job that has trained on so many workers for long."""
     memory = Memory(added_at=LONG_AGO, scale=Scale(before=0, after=size, at=LONG_AGO))
-    known = {"config": config(pods(*range(size)), memory=memory), "role": role(*range(9)), "sized": EDITED}
+    known = {
+        "config": config(pods(*range(size)), memory=memory),
+        "role": role(*range(9)),
+        "sized": EDITED,
+    }
     workers = tuple(worker(index, probe=BUSY) for index in range(size))
     return World(job(size, **{"workers": workers, **known, **facts}))
 
@@ -206,18 +221,28 @@ def test_back_to_the_size_before_costs_a_write_and_is_two_changes() -> None:
         ({}, Sized(by=names.PROGRAM, at=NOW), "user"),
         ({"scaling": Scaling(scale_timeout=60.0)}, Sized(by=names.PROGRAM, at=NOW), "timeout"),
         ({"scaling": Scaling(scale_timeout=60.0)}, Sized(by="kubectl", at=NOW), "user"),
-        ({"scaling": Scaling(autoscale=Autoscale(fill=True))}, Sized(by=names.PROGRAM, at=NOW), "fill"),
+        (
+            {"scaling": Scaling(autoscale=Autoscale(fill=True))},
+            Sized(by=names.PROGRAM, at=NOW),
+            "fill",
+        ),
     ],
 )
-def test_the_cause_of_a_size_is_told_by_who_set_it(facts: dict[str, Any], sized: Sized, cause: str) -> None:
+def test_the_cause_of_a_size_is_told_by_who_set_it(
+    facts: dict[str, Any], sized: Sized, cause: str
+) -> None:
     world = trains(2, **facts)
     world.edit(1, by=sized.by, is_hpa=sized.is_hpa, after=1)
     world.rest()
     assert world.told == [f"{cause} {sized.by} 2→1 5 -"]
 
 
-@pytest.mark.parametrize(("edited_by", "told"), [("kubectl-annotate", "kubectl-annotate"), ("", "unknown")])
-def test_workers_that_are_parked_are_a_change_of_the_last_who_edited(edited_by: str, told: str) -> None:
+@pytest.mark.parametrize(
+    ("edited_by", "told"), [("kubectl-annotate", "kubectl-annotate"), ("", "unknown")]
+)
+def test_workers_that_are_parked_are_a_change_of_the_last_who_edited(
+    edited_by: str, told: str
+) -> None:
     world = trains(4, sized=replace(EDITED, edited_by=edited_by))
     world.edit(3)
     world.rest()
@@ -230,7 +255,14 @@ def test_workers_that_are_parked_are_a_change_of_the_last_who_edited(edited_by: 
 
 def test_a_lost_worker_is_a_change_that_ends_when_all_train_again() -> None:
     world = trains(3)
-    world.pods((1,), running=False, terminated=True, ready_at=None, probe=Probe(), last_state="Failed; OOMKilled")
+    world.pods(
+        (1,),
+        running=False,
+        terminated=True,
+        ready_at=None,
+        probe=Probe(),
+        last_state="Failed; OOMKilled",
+    )
     world.rest()
     assert world.told == ["failure - 3→2 - -"]
     assert history.entries(world.text)[0].note == "j-worker-1: Failed; OOMKilled"
@@ -282,7 +314,9 @@ def test_what_stands_on_the_mpijob_yet_is_not_recorded_again() -> None:
 def test_a_mark_of_somebody_else_that_is_too_long_to_remember_is_over_at_once(size: int) -> None:
     """Each text is short enough, and together they are not: such a record was read as none, and written for ever."""
     long = "\N{GRINNING FACE}" * history.LONGEST_NOTE
-    marked = changes.rendered(Change(at=NOW, cause=long, by=long, before=2, after=size, note=long)).decode()
+    marked = changes.rendered(
+        Change(at=NOW, cause=long, by=long, before=2, after=size, note=long)
+    ).decode()
     world = trains(2, sized=replace(EDITED, change=marked))
     world.rest()
     world.rest()
@@ -297,7 +331,11 @@ def test_a_suspended_job_records_nothing_until_it_runs_again() -> None:
     assert (world.told, mark(world)) == ([], "Suspended")
 
 
-STEPS = st.lists(st.tuples(st.integers(1, 5), st.booleans(), st.integers(0, 12), st.booleans()), min_size=1, max_size=6)
+STEPS = st.lists(
+    st.tuples(st.integers(1, 5), st.booleans(), st.integers(0, 12), st.booleans()),
+    min_size=1,
+    max_size=6,
+)
 
 
 @given(STEPS)

@@ -21,7 +21,9 @@ def held(fields: int = 10, labels: int = 0) -> Object:
     job = mpi_job(annotations=HELD)
     worker = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
     worker["metadata"] = {"labels": {f"label-{index}": "x" * 60 for index in range(labels)}}
-    worker["spec"]["containers"][0]["env"] = [{"name": f"A{index}", "value": "1"} for index in range(fields // 2)]
+    worker["spec"]["containers"][0]["env"] = [
+        {"name": f"A{index}", "value": "1"} for index in range(fields // 2)
+    ]
     return job
 
 

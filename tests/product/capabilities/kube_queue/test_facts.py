@@ -8,13 +8,23 @@ import pytest
 from mpijob_elastic.capabilities.kube_queue import facts
 from mpijob_elastic.capabilities.kube_queue.facts import QueueUnit
 
-OWNER = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "j", "uid": "u", "controller": True}
+OWNER = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "MPIJob",
+    "name": "j",
+    "uid": "u",
+    "controller": True,
+}
 POD = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
 CONSUMER = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "j", "namespace": "n"}
 
 
 def unit(name: str = "j-mpi-qu", *, spec: Any = None, status: Any = None, **metadata: Any) -> bytes:
-    body = {"metadata": {"name": name, "namespace": "n", **metadata}, "spec": spec, "status": status}
+    body = {
+        "metadata": {"name": name, "namespace": "n", **metadata},
+        "spec": spec,
+        "status": status,
+    }
     return msgspec.json.encode(body)
 
 
@@ -45,10 +55,15 @@ TF_JOB = {"consumerRef": {**CONSUMER, "kind": "TFJob", "name": "t"}}
         (unit("own", spec={"consumerRef": CONSUMER}), "j"),
         (unit(spec=TF_JOB), "j"),
         (unit("t-tf-qu", spec=TF_JOB), ""),
-        (unit("own", spec={"consumerRef": {**CONSUMER, "apiVersion": "kubeflow.org/v1alpha1"}}), ""),
+        (
+            unit("own", spec={"consumerRef": {**CONSUMER, "apiVersion": "kubeflow.org/v1alpha1"}}),
+            "",
+        ),
         (unit("own"), ""),
         (unit("own", annotations={"mpijob-elastic/workers": "many"}), ""),
     ],
 )
-def test_other_units_are_known_by_the_job_that_they_queue_or_whose_name_they_have(given: bytes, job: str) -> None:
+def test_other_units_are_known_by_the_job_that_they_queue_or_whose_name_they_have(
+    given: bytes, job: str
+) -> None:
     assert whose(facts.read(given)) == (job, "", 0, "")

@@ -8,7 +8,12 @@ from prometheus_client import CollectorRegistry
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue import facts as queue_units
-from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS, QueueUnit
+from mpijob_elastic.capabilities.kube_queue.facts import (
+    KUBEQUEUE_SUSPEND,
+    QUEUE_UNITS,
+    UNIT_WORKERS,
+    QueueUnit,
+)
 from mpijob_elastic.capabilities.kube_queue.live import QueueUnits, created
 from mpijob_elastic.capabilities.kube_queue.wishes import CreateUnit, MarkRunning, ReleaseJob
 from mpijob_elastic.decide.actions import PodSet
@@ -35,13 +40,21 @@ ASKED = CreateUnit(
 @pytest.fixture
 def units(client: ApiWriter, taken: Taken, told: Told) -> QueueUnits:
     return QueueUnits(
-        client=client, gate=gate_of(client, Metrics(CollectorRegistry())), seen=taken, events=told, now=lambda: NOW
+        client=client,
+        gate=gate_of(client, Metrics(CollectorRegistry())),
+        seen=taken,
+        events=told,
+        now=lambda: NOW,
     )
 
 
 def phases(taken: Taken) -> list[str]:
     """Return the phases of the units that were taken in, beside jobs."""
-    return [answer["status"].get("phase") for resource, answer in taken.answers if resource is QUEUE_UNITS]
+    return [
+        answer["status"].get("phase")
+        for resource, answer in taken.answers
+        if resource is QUEUE_UNITS
+    ]
 
 
 async def stored(api: TinyApi, phase: str = "Enqueued") -> QueueUnit:
@@ -51,14 +64,23 @@ async def stored(api: TinyApi, phase: str = "Enqueued") -> QueueUnit:
 
 
 def pod(cpu: str, **spec: Any) -> dict[str, Any]:
-    return {"spec": {"containers": [{"name": "main", "image": "i", "resources": {"requests": {"cpu": cpu}}}], **spec}}
+    return {
+        "spec": {
+            "containers": [{"name": "main", "image": "i", "resources": {"requests": {"cpu": cpu}}}],
+            **spec,
+        }
+    }
 
 
-async def test_no_quota_is_asked_for_by_what_could_not_be_read_later(api: TinyApi, units: QueueUnits) -> None:
+async def test_no_quota_is_asked_for_by_what_could_not_be_read_later(
+    api: TinyApi, units: QueueUnits
+) -> None:
     is_there(api, JOB)
     many = {f"example.com/r{index}": "1" for index in range(3_000)}
     for name in ("j-launcher", "j-worker-0"):
-        await api.create(PODS.path("default"), name, spec={"containers": [{"resources": {"requests": many}}]})
+        await api.create(
+            PODS.path("default"), name, spec={"containers": [{"resources": {"requests": many}}]}
+        )
     with pytest.raises(errors.Invalid, match="its pods ask for too much"):
         await units.perform(job(), ASKED)
 
@@ -67,17 +89,30 @@ def test_a_unit_asks_for_what_all_pods_need() -> None:
     labels = {"quota.scheduling.koordinator.sh/name": "team-quota", "app": "x"}
     annotations = {"kube-queue/queue-name": "team", KUBEQUEUE_SUSPEND: "true"}
     pods = [pod("500m"), pod("4", priority=7, priorityClassName="high")]
-    made = created(job(2), ASKED, job={"metadata": {"labels": labels, "annotations": annotations}}, pods=pods, now=NOW)
+    made = created(
+        job(2),
+        ASKED,
+        job={"metadata": {"labels": labels, "annotations": annotations}},
+        pods=pods,
+        now=NOW,
+    )
     spec, metadata = made["spec"], made["metadata"]
     assert (made["apiVersion"], made["kind"]) == ("scheduling.x-k8s.io/v1alpha1", "QueueUnit")
-    consumer = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "namespace": "default", "name": "j"}
+    consumer = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "namespace": "default",
+        "name": "j",
+    }
     assert (metadata["name"], spec["consumerRef"]) == ("j-mpi-qu", consumer)
     assert spec["resource"] == spec["request"] == {"cpu": "8500m"}
     assert (spec["queue"], spec["priority"], spec["priorityClassName"]) == ("team", 7, "high")
     of_ours = {names.LABEL_MANAGED_BY: names.PROGRAM}
     assert metadata["labels"] == {"quota.scheduling.koordinator.sh/name": "team-quota", **of_ours}
     assert metadata["annotations"] == {"kube-queue/queue-name": "team", UNIT_WORKERS: "2"}
-    owners = [(owner["name"], owner.get("controller", False)) for owner in metadata["ownerReferences"]]
+    owners = [
+        (owner["name"], owner.get("controller", False)) for owner in metadata["ownerReferences"]
+    ]
     assert owners == [("j", True), ("j-launcher", False), ("j-worker-0", False)]
     plain = created(job(2), ASKED, job={"metadata": {}}, pods=[pod("1"), pod("1")], now=NOW)
     assert plain["spec"].keys() == {"consumerRef", "resource", "request"}
@@ -120,7 +155,9 @@ async def test_running_is_said_where_the_definition_keeps_the_status(
     assert api.objects[UNIT]["status"]["phase"] == ("Dequeued" if has_subresource else "Running")
 
 
-async def test_a_unit_that_is_gone_is_forgotten(api: TinyApi, units: QueueUnits, taken: Taken) -> None:
+async def test_a_unit_that_is_gone_is_forgotten(
+    api: TinyApi, units: QueueUnits, taken: Taken
+) -> None:
     unit = await stored(api)
     del api.objects[UNIT]
     await units.perform(job(2), MarkRunning(unit=unit))

@@ -14,7 +14,9 @@ def quiet() -> None:
     logging.getLogger("mpijob_elastic").setLevel(logging.CRITICAL)
 
 
-@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.thorough) for first in (20, 40))])
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(first, marks=pytest.mark.thorough) for first in (20, 40))]
+)
 async def test_histories(first: int) -> None:
     assert await search(range(first, first + 20), kind=UnitHistory) == []
 

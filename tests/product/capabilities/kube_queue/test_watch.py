@@ -24,13 +24,21 @@ async def test_a_job_has_the_queue_unit_that_is_its_own(api: TinyApi, client: Ap
         assert view_of(caches).of(KubeQueue) == KubeQueue(known=False)  # the cluster serves none
     api.objects["/apis/scheduling.x-k8s.io/v1alpha1"] = {"resources": [{"name": "queueunits"}]}
     async with running(client) as caches:
-        await eventually(lambda: view_of(caches).of(KubeQueue) == KubeQueue(rivals=("QueueUnit train-mpi-qu",)))
-        await api.update(units, "train-mpi-qu", metadata={"ownerReferences": [{**owner, "uid": "of an earlier job"}]})
+        await eventually(
+            lambda: view_of(caches).of(KubeQueue) == KubeQueue(rivals=("QueueUnit train-mpi-qu",))
+        )
+        await api.update(
+            units,
+            "train-mpi-qu",
+            metadata={"ownerReferences": [{**owner, "uid": "of an earlier job"}]},
+        )
         await eventually(lambda: view_of(caches).of(KubeQueue) == KubeQueue())
         mine = {**owner, "uid": found["metadata"]["uid"]}
         await api.update(units, "train-mpi-qu", metadata={"ownerReferences": [mine]})
         await eventually(lambda: (view_of(caches).of(KubeQueue) or KubeQueue()).unit is not None)
-        await api.update(MPI_JOBS.path(), "train", metadata={"annotations": {KUBEQUEUE_SUSPEND: None}})
+        await api.update(
+            MPI_JOBS.path(), "train", metadata={"annotations": {KUBEQUEUE_SUSPEND: None}}
+        )
         await eventually(lambda: (view_of(caches).of(KubeQueue) or KubeQueue()).unit is not None)
         await api.delete(units, "train-mpi-qu")
         await eventually(lambda: view_of(caches).of(KubeQueue) is None)

@@ -22,10 +22,14 @@ IN_KUEUE = {"kueue.x-k8s.io/queue-name": "team"}
 
 
 def test_an_empty_plan_says_that_the_job_waits() -> None:
-    assert in_words(derive(held(unit()), now=NOW), Plan()) == ["nothing: the job waits in KubeQueue"]
+    assert in_words(derive(held(unit()), now=NOW), Plan()) == [
+        "nothing: the job waits in KubeQueue"
+    ]
 
 
-@pytest.mark.parametrize(("value", "by"), [("true", f"annotation {KUBEQUEUE_SUSPEND}"), ("yes", "")])
+@pytest.mark.parametrize(
+    ("value", "by"), [("true", f"annotation {KUBEQUEUE_SUSPEND}"), ("yes", "")]
+)
 def test_its_annotation_suspends_an_elastic_job(value: str, by: str) -> None:
     for enabled in ("true", "false"):
         annotations = {KUBEQUEUE_SUSPEND: value, names.ENABLED: enabled}
@@ -57,7 +61,10 @@ def test_a_new_job_is_told_that_it_is_in_two_queues(labels: dict[str, str], warn
 
 def test_a_job_that_waits_in_kube_queue_says_so_and_what_holds_it() -> None:
     said = of_job(held(unit(said="1 more needed")))
-    assert said["enqueued"].says == "j waits in KubeQueue: QueueUnit j-mpi-qu is Enqueued; 1 more needed"
+    assert (
+        said["enqueued"].says
+        == "j waits in KubeQueue: QueueUnit j-mpi-qu is Enqueued; 1 more needed"
+    )
     assert said["enqueued"].next_step == "kubectl -n default describe queueunit j-mpi-qu"
     assert "suspended" in said
     assert "enqueued" not in of_job(held())

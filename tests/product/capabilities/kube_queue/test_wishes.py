@@ -22,7 +22,10 @@ from tests.simulated_writes import run
 
 WAITING, GRANTED = ("", "Enqueued", "Reserved", "SchedReady"), ("Dequeued", "SchedSucceed")
 OVER = ("Running", "TimeoutBackoff", "Preempted", "Succeed", "Failed")
-STARTING: dict[str, Any] = {"workers": (pending(0), pending(1)), "launcher": launcher(LauncherPhase.WAITING)}
+STARTING: dict[str, Any] = {
+    "workers": (pending(0), pending(1)),
+    "launcher": launcher(LauncherPhase.WAITING),
+}
 BY_USER = "annotation mpijob-elastic/suspend"
 RIVAL = "QueueUnit own"
 
@@ -40,23 +43,37 @@ def ended(policy: str, **facts: Any) -> Story:
     ("view", "plan"),
     [
         pytest.param(held(), "ask unit of 2: 1 like launcher and 2 like 0", id="all pods wait"),
-        pytest.param(held(workers=(), replicas=0), "ask unit of 0: 1 like launcher", id="without workers"),
+        pytest.param(
+            held(workers=(), replicas=0), "ask unit of 0: 1 like launcher", id="without workers"
+        ),
         pytest.param(held(launcher=None), "nothing", id="no launcher yet"),
         pytest.param(held(workers=()), "nothing", id="no workers yet"),
-        pytest.param(held(workers=(pending(0, gates=SUSPENDED), worker(1))), "nothing", id="a worker runs"),
+        pytest.param(
+            held(workers=(pending(0, gates=SUSPENDED), worker(1))), "nothing", id="a worker runs"
+        ),
         pytest.param(held(launcher=launcher()), "nothing", id="the launcher runs"),
         pytest.param(held(suspended_by=BY_USER), "nothing", id="suspended by its user"),
         pytest.param(held(kube_queue=queued(None, RIVAL)), "nothing", id="another queue has it"),
         pytest.param(held(deleting=True), "nothing", id="being deleted"),
-        pytest.param(held(foreign="another operator manages it"), "nothing", id="another operator's"),
+        pytest.param(
+            held(foreign="another operator manages it"), "nothing", id="another operator's"
+        ),
         pytest.param(held(finished=True), "nothing", id="ended while it waits"),
         pytest.param(held(kube_queue=None), "nothing", id="no KubeQueue"),
         pytest.param(running(), "nothing", id="it runs already"),
         *(pytest.param(held(unit(phase)), "nothing", id=f"{phase}: it waits") for phase in WAITING),
-        *(pytest.param(held(unit(phase)), "release job", id=f"{phase}: its turn") for phase in GRANTED),
-        *(pytest.param(held(unit(phase)), "withdraw unit", id=f"{phase}: it has stopped") for phase in OVER),
         *(
-            pytest.param(held(unit(phase, workers=3)), "withdraw unit", id=f"{phase}: for another size")
+            pytest.param(held(unit(phase)), "release job", id=f"{phase}: its turn")
+            for phase in GRANTED
+        ),
+        *(
+            pytest.param(held(unit(phase)), "withdraw unit", id=f"{phase}: it has stopped")
+            for phase in OVER
+        ),
+        *(
+            pytest.param(
+                held(unit(phase, workers=3)), "withdraw unit", id=f"{phase}: for another size"
+            )
             for phase in WAITING + GRANTED + OVER
         ),
         *(
@@ -64,23 +81,42 @@ def ended(policy: str, **facts: Any) -> Story:
             for phase in WAITING + GRANTED
         ),
         *(
-            pytest.param(running(unit(phase), launcher=STARTING["launcher"]), "nothing", id=f"{phase}: it starts")
+            pytest.param(
+                running(unit(phase), launcher=STARTING["launcher"]),
+                "nothing",
+                id=f"{phase}: it starts",
+            )
             for phase in WAITING + GRANTED
         ),
         pytest.param(running(unit("Running")), "nothing", id="said already"),
-        # Of a deleted job it stays until the pods that own it are gone, and these may be others by then.
-        pytest.param(running(unit("Running", pods=("old", OWNERS[1]))), "adopt unit", id="another launcher"),
-        pytest.param(running(unit("Running", pods=(OWNERS[0], "old"))), "adopt unit", id="another first worker"),
-        pytest.param(held(unit("Running", pods=()), **STARTING), "adopt unit", id="others, and held again"),
+        # Of a deleted job it stays until the pods that own it are gone, and these may be others by
+        # then.
+        pytest.param(
+            running(unit("Running", pods=("old", OWNERS[1]))), "adopt unit", id="another launcher"
+        ),
+        pytest.param(
+            running(unit("Running", pods=(OWNERS[0], "old"))),
+            "adopt unit",
+            id="another first worker",
+        ),
+        pytest.param(
+            held(unit("Running", pods=()), **STARTING), "adopt unit", id="others, and held again"
+        ),
         pytest.param(held(unit(pods=())), "nothing", id="others, and nothing runs"),
-        pytest.param(running(unit("Running", pods=()), deleting=True), "nothing", id="others, and being deleted"),
+        pytest.param(
+            running(unit("Running", pods=()), deleting=True),
+            "nothing",
+            id="others, and being deleted",
+        ),
         pytest.param(
             running(unit("Running", pods=()), kube_queue=queued(unit("Running", pods=()), RIVAL)),
             "withdraw unit",
             id="others, and a rival has it",
         ),
         # Its unit says Running while something may run, so that it goes when nothing does.
-        pytest.param(held(unit("Dequeued"), **STARTING), "mark unit running", id="held again while it starts"),
+        pytest.param(
+            held(unit("Dequeued"), **STARTING), "mark unit running", id="held again while it starts"
+        ),
         pytest.param(held(unit(), **STARTING), "nothing", id="held again, and waits"),
         pytest.param(held(unit("Running"), **STARTING), "nothing", id="held again, and marked"),
         *(
@@ -93,16 +129,24 @@ def ended(policy: str, **facts: Any) -> Story:
             )
         ),
         pytest.param(
-            held(unit("Preempted"), suspended_by=BY_USER, held_in_queue=True), "withdraw unit", id="suspended as well"
+            held(unit("Preempted"), suspended_by=BY_USER, held_in_queue=True),
+            "withdraw unit",
+            id="suspended as well",
         ),
         pytest.param(ended("None"), "withdraw unit", id="ended, its pods may stay"),
         pytest.param(ended("Running"), "nothing", id="ended, running pods are to go"),
         pytest.param(ended("All"), "nothing", id="ended, all pods are to go"),
         *(
-            pytest.param(ended(policy, workers=(), launcher=None), "withdraw unit", id=f"ended, gone: {policy}")
+            pytest.param(
+                ended(policy, workers=(), launcher=None),
+                "withdraw unit",
+                id=f"ended, gone: {policy}",
+            )
             for policy in ("None", "Running", "All")
         ),
-        pytest.param(held(unit(), kube_queue=queued(unit(), RIVAL)), "withdraw unit", id="a rival has it"),
+        pytest.param(
+            held(unit(), kube_queue=queued(unit(), RIVAL)), "withdraw unit", id="a rival has it"
+        ),
     ],
 )
 def test_what_is_done_about_the_unit(view: JobView, plan: str) -> None:
@@ -110,7 +154,9 @@ def test_what_is_done_about_the_unit(view: JobView, plan: str) -> None:
 
 
 def test_the_unit_has_the_name_and_the_parts_of_the_job() -> None:
-    [asked] = [action for action in decide(held(), now=NOW).actions if isinstance(action, CreateUnit)]
+    [asked] = [
+        action for action in decide(held(), now=NOW).actions if isinstance(action, CreateUnit)
+    ]
     assert isinstance(asked, CreateUnit)
     assert (asked.name, [part.name for part in asked.pods]) == ("j-mpi-qu", ["launcher", "workers"])
 
@@ -119,10 +165,16 @@ def test_the_unit_has_the_name_and_the_parts_of_the_job() -> None:
     ("view", "line"),
     [
         *(
-            (held(unit(phase)), f"Enqueued: j waits in KubeQueue: QueueUnit j-mpi-qu is {phase or 'Enqueued'}")
+            (
+                held(unit(phase)),
+                f"Enqueued: j waits in KubeQueue: QueueUnit j-mpi-qu is {phase or 'Enqueued'}",
+            )
             for phase in WAITING
         ),
-        *((held(unit(phase)), f"Dequeued: j is released: QueueUnit j-mpi-qu is {phase}") for phase in GRANTED),
+        *(
+            (held(unit(phase)), f"Dequeued: j is released: QueueUnit j-mpi-qu is {phase}")
+            for phase in GRANTED
+        ),
         *(
             (
                 running(unit(phase, said="no pod after 10m")),
@@ -155,7 +207,9 @@ def test_a_rival_is_told() -> None:
     assert not told(running(kube_queue=queued(None, RIVAL)))
 
 
-@pytest.mark.parametrize("view", [running(unit()), held(unit("Dequeued")), held(unit(), finished=True)])
+@pytest.mark.parametrize(
+    "view", [running(unit()), held(unit("Dequeued")), held(unit(), finished=True)]
+)
 def test_who_does_not_wait_is_told_nothing(view: JobView) -> None:
     assert waiting_unit(view) is None
     assert "Enqueued" not in [note.reason for note in notes(view)]
@@ -175,15 +229,27 @@ RUNS = "start launcher 0 1; ask 2: 1 like 2, priority -1; ask 3: 1 like 3, prior
 @pytest.mark.parametrize(
     ("view", "plan"),
     [
-        pytest.param(sent(elsewhere=True), "ask launcher: 1 like launcher and 4 like 0", id="created here"),
+        pytest.param(
+            sent(elsewhere=True), "ask launcher: 1 like launcher and 4 like 0", id="created here"
+        ),
         pytest.param(sent(BASE, elsewhere=True), "nothing", id="it runs elsewhere"),
         pytest.param(sent(BASE, name="", elsewhere=True), "nothing", id="its label is gone"),
-        pytest.param(sent(granted(evicted=True), elsewhere=True), "give back launcher", id="its quota is wanted back"),
+        pytest.param(
+            sent(granted(evicted=True), elsewhere=True),
+            "give back launcher",
+            id="its quota is wanted back",
+        ),
         pytest.param(sent(prebuilt=True), "nothing", id="here its Workload comes with it"),
         pytest.param(sent(COPY, prebuilt=True), "adopt launcher", id="the copy of its Workload"),
         pytest.param(sent(BASE, prebuilt=True), RUNS, id="that is adopted"),
-        pytest.param(but(sent(BASE, prebuilt=True), suspended_by="you"), "nothing", id="suspended here"),
-        pytest.param(but(sent(BASE), suspended_by="you"), "withdraw launcher", id="suspended where it is queued"),
+        pytest.param(
+            but(sent(BASE, prebuilt=True), suspended_by="you"), "nothing", id="suspended here"
+        ),
+        pytest.param(
+            but(sent(BASE), suspended_by="you"),
+            "withdraw launcher",
+            id="suspended where it is queued",
+        ),
     ],
 )
 def test_a_job_of_multikueue(view: JobView, plan: str) -> None:
@@ -194,7 +260,10 @@ def test_a_job_of_multikueue(view: JobView, plan: str) -> None:
     ("found", "said"),
     [
         (granted(cluster="east"), "runs in cluster east; edit it there"),
-        (workload(said="no\nquota"), "runs in the cluster that MultiKueue will choose (no quota); edit"),
+        (
+            workload(said="no\nquota"),
+            "runs in the cluster that MultiKueue will choose (no quota); edit",
+        ),
     ],
 )
 def test_the_user_is_told_once_where_it_runs(found: Workload, said: str) -> None:
@@ -207,5 +276,11 @@ def test_a_launcher_that_was_told_of_no_host_waits_for_no_drain() -> None:
     """Held again just after it started: a worker that left an earlier list would be waited for for ever."""
     gone = {pod: left(pod, ago=20) for pod in pods(0, 1)}
     listed = config([], hostfile=pods(0, 1), memory=Memory(left=gone))
-    view = job(2, workers=(pending(0), worker(1)), config=listed, held_in_queue=True, kube_queue=queued(unit()))
+    view = job(
+        2,
+        workers=(pending(0), worker(1)),
+        config=listed,
+        held_in_queue=True,
+        kube_queue=queued(unit()),
+    )
     assert run(view, now=NOW)[0].launcher is None

@@ -1,13 +1,17 @@
 """Random histories of jobs that wait in KubeQueue: those of `queued_histories`, with another queue.
 
-A QueueUnit asks for the whole job. Once that is released, nothing holds back workers that are added, so pods are not
-counted.
+A QueueUnit asks for the whole job. Once that is released, nothing holds back workers that are
+added, so pods are not counted.
 """
 
 from collections.abc import Iterator
 from typing import ClassVar
 
-from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, QUEUE_UNITS, UNIT_WORKERS
+from mpijob_elastic.capabilities.kube_queue.facts import (
+    KUBEQUEUE_SUSPEND,
+    QUEUE_UNITS,
+    UNIT_WORKERS,
+)
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from tests.doubles.api import Object
@@ -66,7 +70,9 @@ class UnitHistory(History):
         if kind == "preempt":
             found = [one for one in cluster.all(QUEUE_UNITS) if phase(one) == "Running"]
             if found:
-                cluster.change(QUEUE_UNITS, found[number % len(found)], status={"phase": "Preempted"})
+                cluster.change(
+                    QUEUE_UNITS, found[number % len(found)], status={"phase": "Preempted"}
+                )
         elif kind == "queue" and job:
             to = (None, "true")[number % 2]
             cluster.edit(job, metadata={"annotations": {KUBEQUEUE_SUSPEND: to}})
@@ -74,7 +80,9 @@ class UnitHistory(History):
                 self.loose.add(name)  # it starts at once, whatever KubeQueue says
         else:
             if kind == "forge" and job and job["status"].get("completionTime"):
-                self.loose.add(name)  # an end that is taken back: who does that may as well take the annotation away
+                self.loose.add(
+                    name
+                )  # an end that is taken back: who does that may as well take the annotation away
             super()._step(kind, name, number)
 
     def _watch_quota(self) -> None:
@@ -83,7 +91,9 @@ class UnitHistory(History):
                 self.loose.discard(job["metadata"]["name"])
         for name in self.loose:
             self._set_free(name)
-        granted = {uid_of_owner(one) for one in self.cluster.all(QUEUE_UNITS) if phase(one) in HAS_QUOTA}
+        granted = {
+            uid_of_owner(one) for one in self.cluster.all(QUEUE_UNITS) if phase(one) in HAS_QUOTA
+        }
         for pod in self.cluster.all(PODS):
             is_free = pod["metadata"]["uid"] in self.free or uid_of_owner(pod) in granted
             if may_run(pod) and not is_free and not self.wrong:
@@ -102,11 +112,21 @@ class UnitHistory(History):
         if unit and phase(unit) == "Preempted":
             yield f"quota of {name} is not given back"
         if job["status"].get("completionTime"):
-            yield from [f"{name} has ended, and has quota"] if unit and not any(map(may_run, pods.values())) else ()
+            yield from (
+                [f"{name} has ended, and has quota"]
+                if unit and not any(map(may_run, pods.values()))
+                else ()
+            )
         elif job["metadata"]["annotations"].get(SUSPEND):
-            yield from (f"{pod} runs while suspended" for pod, item in pods.items() if not gated(item))
+            yield from (
+                f"{pod} runs while suspended" for pod, item in pods.items() if not gated(item)
+            )
         elif not held(job):
-            yield from (f"{pod} does not run" for pod in pods_wanted(job) - parked(job) if not running(pods.get(pod)))
+            yield from (
+                f"{pod} does not run"
+                for pod in pods_wanted(job) - parked(job)
+                if not running(pods.get(pod))
+            )
             yield from misplaced(job, pods)
             yield from self._unlisted(job, pods)
         elif unit is None:

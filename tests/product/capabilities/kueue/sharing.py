@@ -1,8 +1,9 @@
 """Jobs that share the quota of a queue, with doubles of Kueue, mpi-operator v0.2.3, the webhook, the kubelet and users.
 
-The decisions are the real ones. What the caches show may be older than what is there, as for a new leader, and any
-write may be the last of a controller. Writes keep their preconditions: versions, and what is decided again on live
-objects (`LiveRecheck`, `Workloads.check`). All jobs are called `j`: each decision is of one job.
+The decisions are the real ones. What the caches show may be older than what is there, as for a new
+leader, and any write may be the last of a controller. Writes keep their preconditions: versions,
+and what is decided again on live objects (`LiveRecheck`, `Workloads.check`). All jobs are called
+`j`: each decision is of one job.
 """
 
 from dataclasses import replace
@@ -17,7 +18,13 @@ from mpijob_elastic.capabilities.kueue import actions as of_kueue
 from mpijob_elastic.capabilities.kueue.facts import Queue, Workload
 from mpijob_elastic.capabilities.kueue.wishes import workload_of
 from mpijob_elastic.decide import decide, demand, derive, drain
-from mpijob_elastic.decide.actions import Action, DeleteLauncher, DeleteWorkers, ProbeWorkers, Ungate
+from mpijob_elastic.decide.actions import (
+    Action,
+    DeleteLauncher,
+    DeleteWorkers,
+    ProbeWorkers,
+    Ungate,
+)
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
@@ -38,7 +45,13 @@ SUSPENDED = "mpijob-elastic/suspend"
 MARKED: dict[type[Action], dict[str, Any]] = {
     of_kueue.MarkReady: {"ready": True},
     of_kueue.FinishWorkload: {"finished": True},
-    of_kueue.ClearWorkload: {"reserved": False, "admitted": False, "evicted": False, "ready": False, "said": ""},
+    of_kueue.ClearWorkload: {
+        "reserved": False,
+        "admitted": False,
+        "evicted": False,
+        "ready": False,
+        "said": "",
+    },
 }
 # Looks at all jobs until all is at rest; each is followed by what the others do.
 MOST_LOOKS = 300
@@ -81,18 +94,40 @@ class Sharing:
 
     def _job(self) -> JobView:
         size = self.random.randint(1, 4)
-        found = job(size, launcher=None, workers=(), config=config([]), role=role(), known=False, queue=queue())
+        found = job(
+            size,
+            launcher=None,
+            workers=(),
+            config=config([]),
+            role=role(),
+            known=False,
+            queue=queue(),
+        )
         return but(found, policy=Policy(min_replicas=self.random.choice((None, 1, 2, 3))))
 
     @property
     def free(self) -> int:
-        reserved = [one for view in self.jobs for one in workloads(view).values() if one.reserved and not one.finished]
+        reserved = [
+            one
+            for view in self.jobs
+            for one in workloads(view).values()
+            if one.reserved and not one.finished
+        ]
         return self.quota - sum(map(_cost, reserved))
 
     def step(self) -> None:
         """Let something happen."""
         kind = self.random.choices(
-            (self.user, self.operator, self.kubelet, self.grant, self.preempt, self.trouble, self.look, self.catch_up),
+            (
+                self.user,
+                self.operator,
+                self.kubelet,
+                self.grant,
+                self.preempt,
+                self.trouble,
+                self.look,
+                self.catch_up,
+            ),
             weights=(3, 4, 5, 4, 1, 1, 12, 6),
         )[0]
         kind()
@@ -107,7 +142,11 @@ class Sharing:
         index, self.hasty = self._any(), True
         first = self.jobs[index].launcher
         if first and runs(first):
-            self._set(index, but(self.jobs[index], launcher=but(first, deleting=True)), "the launcher is deleted of")
+            self._set(
+                index,
+                but(self.jobs[index], launcher=but(first, deleting=True)),
+                "the launcher is deleted of",
+            )
         for _ in range(2):
             self.suspend(index)
             for _ in range(self.random.randrange(8)):
@@ -128,7 +167,9 @@ class Sharing:
         """Somebody changes a job."""
         index, draw = self._any(), self.random
         view = self.jobs[index]
-        change = draw.choice(("size", "size", "least", "np", "suspend", "suspend", "suspend", "suspend"))
+        change = draw.choice(
+            ("size", "size", "least", "np", "suspend", "suspend", "suspend", "suspend")
+        )
         if change == "suspend":
             self.suspend(index)
             return
@@ -149,19 +190,32 @@ class Sharing:
         """The operator makes what is missing, and the webhook puts its gates on."""
         for index, view in enumerate(self.jobs):
             if view.facts.finished:
-                going = tuple(one if one.facts.deleting else but(one, deleting=True) for one in view.workers)
+                going = tuple(
+                    one if one.facts.deleting else but(one, deleting=True) for one in view.workers
+                )
                 if going != view.workers:
-                    self._set(index, but(view, workers=going), "the operator deletes the workers of")
+                    self._set(
+                        index, but(view, workers=going), "the operator deletes the workers of"
+                    )
                 continue
             gates = (names.GATE_QUEUED, *((names.GATE_SUSPENDED,) if is_suspended(view) else ()))
             there = {one.index for one in view.workers}
             missing = [one for one in range(view.replicas) if one not in there]
-            new = [pending(one, uid=self._uid(), gates=gates, created_at=self.now) for one in missing]
+            new = [
+                pending(one, uid=self._uid(), gates=gates, created_at=self.now) for one in missing
+            ]
             workers = tuple(sorted((*view.workers, *new), key=lambda one: one.index))
-            made = launcher(LauncherPhase.WAITING, ref=ref(BASE, uid=self._uid()), gates=gates, created_at=self.now)
+            made = launcher(
+                LauncherPhase.WAITING,
+                ref=ref(BASE, uid=self._uid()),
+                gates=gates,
+                created_at=self.now,
+            )
             if new or view.launcher is None:
                 self._set(
-                    index, but(view, workers=workers, launcher=view.launcher or made), "the operator makes pods of"
+                    index,
+                    but(view, workers=workers, launcher=view.launcher or made),
+                    "the operator makes pods of",
                 )
 
     def _uid(self) -> str:
@@ -171,9 +225,14 @@ class Sharing:
     def kubelet(self) -> None:
         """Pods that may start do so, and those that are deleted are gone."""
         for index, view in enumerate(self.jobs):
-            kept = (one for one in view.workers if not (one.facts.deleting and self.random.random() < 0.7))
+            kept = (
+                one
+                for one in view.workers
+                if not (one.facts.deleting and self.random.random() < 0.7)
+            )
             workers = tuple(
-                but(one, running=True, ready_at=self.now) if runs(one) and not one.running else one for one in kept
+                but(one, running=True, ready_at=self.now) if runs(one) and not one.running else one
+                for one in kept
             )
             first = view.launcher
             if first and first.facts.deleting:
@@ -181,7 +240,11 @@ class Sharing:
             elif first and runs(first):
                 first = but(first, phase=self._phase(view, first))
             if (workers, first) != (view.workers, view.launcher):
-                self._set(index, but(view, workers=workers, launcher=first), "the kubelet starts or ends pods of")
+                self._set(
+                    index,
+                    but(view, workers=workers, launcher=first),
+                    "the kubelet starts or ends pods of",
+                )
                 starts = first != view.launcher and self.jobs[index].driver_running
                 if self.hasty and starts and self.random.random() < 0.7:
                     self.haste(index)
@@ -191,7 +254,10 @@ class Sharing:
             return LauncherPhase.DELIVERING
         ready = {one.name for one in view.workers if one.ready}
         lines = view.config.facts.hostfile.splitlines() if view.config else []
-        starts = first.phase is LauncherPhase.DELIVERING and {line.split(" ")[0] for line in lines} <= ready
+        starts = (
+            first.phase is LauncherPhase.DELIVERING
+            and {line.split(" ")[0] for line in lines} <= ready
+        )
         return LauncherPhase.STARTED if starts else first.phase
 
     def trouble(self) -> None:
@@ -201,7 +267,11 @@ class Sharing:
         victim = self.random.choice(view.workers) if view.workers else None
         if self.random.random() < 0.1 and view.driver_running and view.launcher:
             over = but(view.launcher, phase=LauncherPhase.FINISHED)
-            self._set(index, but(view, launcher=over, finished=True, clean_pod_policy="Running"), "the end of")
+            self._set(
+                index,
+                but(view, launcher=over, finished=True, clean_pod_policy="Running"),
+                "the end of",
+            )
         elif victim and victim.running:
             self.lose(index, victim)
 
@@ -211,19 +281,30 @@ class Sharing:
         after = but(victim, terminated=True, ready_at=None) if fails else but(victim, deleting=True)
         workers = tuple(after if one is victim else one for one in self.jobs[index].workers)
         self._set(
-            index, but(self.jobs[index], workers=workers), f"{victim.name} {'fails' if fails else 'is deleted'} in"
+            index,
+            but(self.jobs[index], workers=workers),
+            f"{victim.name} {'fails' if fails else 'is deleted'} in",
         )
 
     def grant(self) -> None:
         """Kueue grants quota: higher priority first, then the older."""
-        waits = [(index, one) for index, view in enumerate(self.jobs) for one in workloads(view).values() if one.waits]
-        for index, one in sorted(waits, key=lambda found: (-found[1].priority, found[1].created_at)):
+        waits = [
+            (index, one)
+            for index, view in enumerate(self.jobs)
+            for one in workloads(view).values()
+            if one.waits
+        ]
+        for index, one in sorted(
+            waits, key=lambda found: (-found[1].priority, found[1].created_at)
+        ):
             if _cost(one) <= self.free:
                 self._mark(index, one, "Kueue grants", reserved=True, admitted=True, said="")
             else:  # each try of Kueue has other numbers, which are no event of the history
                 said = f"insufficient quota for cpu in flavor spot, {self.random.randrange(9999)}m more needed"
                 found = workloads(self.jobs[index])
-                found[one.metadata.name] = msgspec.structs.replace(found[one.metadata.name], said=said)
+                found[one.metadata.name] = msgspec.structs.replace(
+                    found[one.metadata.name], said=said
+                )
                 self.jobs[index] = asking(self.jobs[index], found)
 
     def preempt(self, index: int | None = None) -> None:
@@ -231,7 +312,9 @@ class Sharing:
         index = self._any() if index is None else index
         held = [one for one in workloads(self.jobs[index]).values() if one.granted]
         if held:
-            self._mark(index, self.random.choice(held), "Kueue wants back", evicted=True, said="Preempted")
+            self._mark(
+                index, self.random.choice(held), "Kueue wants back", evicted=True, said="Preempted"
+            )
 
     def catch_up(self) -> None:
         """The caches see what is there."""
@@ -307,7 +390,9 @@ class Sharing:
         return "\n".join((wrong, *self.told[-80:], *states))
 
 
-def _after(view: JobView, seen: JobView, fresh: JobState, action: Action, *, now: float) -> JobView | None:
+def _after(
+    view: JobView, seen: JobView, fresh: JobState, action: Action, *, now: float
+) -> JobView | None:
     """The job after a write; None if it is refused. fresh: with live pods, and Workloads as the caches have them."""
     match action:
         case Ungate():
@@ -322,18 +407,28 @@ def _after(view: JobView, seen: JobView, fresh: JobState, action: Action, *, now
             return apply(view, action, now=now)
 
 
-def _asked(view: JobView, fresh: JobState, action: OfWorkload, *, now: float, uid: str) -> JobView | None:
+def _asked(
+    view: JobView, fresh: JobState, action: OfWorkload, *, now: float, uid: str
+) -> JobView | None:
     """The job after a write of a Workload; None if it is refused."""
     found = workloads(view)
     if isinstance(action, of_kueue.CreateWorkload):
         count = sum(one.count for one in action.pods if one.name == demand.WORKERS)
         owners = tuple(one.like.uid for one in action.pods)
-        made = workload(action.name, workers=count, priority=action.priority, created_at=now, pods=owners)
-        made = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, uid=uid))
+        made = workload(
+            action.name, workers=count, priority=action.priority, created_at=now, pods=owners
+        )
+        made = msgspec.structs.replace(
+            made, metadata=msgspec.structs.replace(made.metadata, uid=uid)
+        )
         return None if action.name in found else asking(view, {**found, action.name: made})
     ref_ = action.ref if isinstance(action, of_kueue.DeleteWorkload) else action.workload.metadata
     there = found.get(ref_.name)
-    if there is None or there.metadata.uid != ref_.uid or (action.rechecked and not _still(fresh, action)):
+    if (
+        there is None
+        or there.metadata.uid != ref_.uid
+        or (action.rechecked and not _still(fresh, action))
+    ):
         return None
     if isinstance(action, of_kueue.DeleteWorkload):
         return asking(view, {name: one for name, one in found.items() if one is not there})
@@ -349,7 +444,11 @@ def _deleted(view: JobView, uids: set[str]) -> JobView | None:
         return None
     workers = tuple(but(one, deleting=True) if one.ref.uid in uids else one for one in view.workers)
     first = view.launcher
-    return but(view, workers=workers, launcher=but(first, deleting=True) if first and first.ref.uid in uids else first)
+    return but(
+        view,
+        workers=workers,
+        launcher=but(first, deleting=True) if first and first.ref.uid in uids else first,
+    )
 
 
 def _still(fresh: JobState, action: Action) -> bool:
@@ -359,20 +458,32 @@ def _still(fresh: JobState, action: Action) -> bool:
 def _may_start(view: JobView, seen: JobView, action: Ungate) -> bool:
     """As `Workloads.check`, and the versions of the pods."""
     starting = {gated.ref.uid for gated in action.pods}
-    old: dict[str, Launcher | Worker] = {pod.ref.uid: pod for pod in seen.pods if pod.ref.uid in starting}
+    old: dict[str, Launcher | Worker] = {
+        pod.ref.uid: pod for pod in seen.pods if pod.ref.uid in starting
+    }
     new = {pod.ref.uid: pod for pod in view.pods if pod.ref.uid in starting}
     if old != new:
         return False
     asked, found = Queue(workloads=workloads(seen)), workloads(view)
     needed = (workload_of(seen, asked, pod) for pod in old.values())
-    return all(one is None or ((there := found.get(one.metadata.name)) is not None and there.granted) for one in needed)
+    return all(
+        one is None or ((there := found.get(one.metadata.name)) is not None and there.granted)
+        for one in needed
+    )
 
 
 def _said(view: JobView) -> str:
     launcher_ = view.launcher and (view.launcher.phase.value, view.launcher.facts.gates)
-    workers = [(one.index, "runs" if one.running else one.facts.gates or one.facts.phase) for one in view.workers]
+    workers = [
+        (one.index, "runs" if one.running else one.facts.gates or one.facts.phase)
+        for one in view.workers
+    ]
     quota = [
-        (one.metadata.name, one.workers, *(fact for fact in ("reserved", "evicted", "finished") if getattr(one, fact)))
+        (
+            one.metadata.name,
+            one.workers,
+            *(fact for fact in ("reserved", "evicted", "finished") if getattr(one, fact)),
+        )
         for one in workloads(view).values()
     ]
     wanted = f"{view.replicas}, least {view.policy.min_replicas}, -np {view.facts.np_workers}"

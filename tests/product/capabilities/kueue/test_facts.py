@@ -40,14 +40,21 @@ def test_a_place_is_told_by_priority_and_then_by_age_in_each_queue_alone() -> No
         ]
     )
     ours = {"important": 1, "old": 2, "young": 3, "elsewhere": 1}
-    assert found == {f"uid-default-{name}": place for name, place in ours.items()} | {"uid-b-namesake": 1}
+    assert found == {f"uid-default-{name}": place for name, place in ours.items()} | {
+        "uid-b-namesake": 1
+    }
 
 
 def test_the_workload_that_takes_the_quota_is_named_where_it_is_known() -> None:
     wanted: dict[str, Any] = {"reserved": True, "evicted": True}
-    taken = workload("a", said="Preempted to accommodate a workload (UID: uid-b-rival, JobUID: u)", **wanted)
+    taken = workload(
+        "a", said="Preempted to accommodate a workload (UID: uid-b-rival, JobUID: u)", **wanted
+    )
     told = "Preempted to accommodate a workload (b/rival, UID: uid-b-rival, JobUID: u)"
-    rest = [workload("waits", said=taken.said), workload("other", said="Evicted for a reason", **wanted)]
+    rest = [
+        workload("waits", said=taken.said),
+        workload("other", said="Evicted for a reason", **wanted),
+    ]
     first, *others = named([taken, *rest], [workload("x"), workload("rival", namespace="b")])
     assert (first.said, others) == (told, rest)
     assert named([taken], [workload("x")]) == [taken]
@@ -68,14 +75,22 @@ ETA = "Provisioning, ETA: 2026-11-26T15:00:00Z"
 def read(*true: str, checks: dict[str, str], **others: Any) -> Workload:
     conditions = [{"type": name, "status": "True", "message": f"{name} is so"} for name in true]
     told = [{"name": name, "state": state, "message": ETA} for name, state in checks.items()]
-    body = {"metadata": {"name": "j-launcher"}, "status": {"conditions": conditions, "admissionChecks": told}}
+    body = {
+        "metadata": {"name": "j-launcher"},
+        "status": {"conditions": conditions, "admissionChecks": told},
+    }
     return facts.read(json.dumps(body | others).encode())
 
 
 @pytest.mark.parametrize(
     ("true", "checks", "checked", "said"),
     [
-        (["QuotaReserved"], {"a": "Ready", "b": "Pending"}, True, f"AdmissionCheck b is Pending: {ETA}"),
+        (
+            ["QuotaReserved"],
+            {"a": "Ready", "b": "Pending"},
+            True,
+            f"AdmissionCheck b is Pending: {ETA}",
+        ),
         (["QuotaReserved"], {"a": "Ready"}, False, ""),
         (["QuotaReserved", "Admitted"], {"a": "Ready"}, False, ""),
         (["QuotaReserved", "Evicted"], {"a": "Pending"}, False, "Evicted is so"),

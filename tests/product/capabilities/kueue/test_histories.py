@@ -44,6 +44,8 @@ def at_rest(view: JobView) -> str:
         return "runs without quota" if any(map(runs, view.pods)) else ""
     if view.launcher is None or view.launcher.phase is not LauncherPhase.STARTED:
         return "keeps quota and does not train"
-    have = {pod for pod in view.wanted_names if pod in held} | {*view.wanted_names[: found[BASE].workers]}
+    have = {pod for pod in view.wanted_names if pod in held} | {
+        *view.wanted_names[: found[BASE].workers]
+    }
     listed = {*view.published_pods}
     return "" if listed == have else f"has quota for {sorted(have)} and lists {sorted(listed)}"

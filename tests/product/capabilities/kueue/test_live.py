@@ -39,7 +39,9 @@ CLASSES = WORKLOAD_PRIORITIES.path()
 @pytest.fixture
 def written(client: ApiWriter, taken: Taken, told: Told) -> Workloads:
     metrics = Metrics(CollectorRegistry())
-    return Workloads(client=client, gate=gate_of(client, metrics), seen=taken, events=told, now=lambda: NOW)
+    return Workloads(
+        client=client, gate=gate_of(client, metrics), seen=taken, events=told, now=lambda: NOW
+    )
 
 
 def conditions(**status: bool) -> dict[str, Any]:
@@ -93,7 +95,12 @@ async def test_no_quota_is_asked_for_by_what_could_not_be_read_later(
     ],
 )
 async def test_quota_is_given_back_only_while_kueue_wants_it(
-    api: TinyApi, proxy: FaultProxy, written: Workloads, taken: Taken, live: dict[str, bool], cleared: bool
+    api: TinyApi,
+    proxy: FaultProxy,
+    written: Workloads,
+    taken: Taken,
+    live: dict[str, bool],
+    cleared: bool,
 ) -> None:
     found = await api.create(OF_KUEUE, "j-worker-2", status=conditions(**live))
     metadata = Owned(name="j-worker-2", namespace="default", uid=found["metadata"]["uid"])
@@ -108,10 +115,17 @@ async def test_quota_is_given_back_only_while_kueue_wants_it(
 
 @pytest.mark.parametrize("admitted", [True, False])
 async def test_pods_start_only_with_quota_that_is_granted_live_too(
-    api: TinyApi, proxy: FaultProxy, client: ApiWriter, written: Workloads, taken: Taken, admitted: bool
+    api: TinyApi,
+    proxy: FaultProxy,
+    client: ApiWriter,
+    written: Workloads,
+    taken: Taken,
+    admitted: bool,
 ) -> None:
     """The caches of a new leader may lag: the leader before gave the quota back, and somebody else has it now."""
-    await api.create(OF_KUEUE, "j-launcher", status=conditions(QuotaReserved=admitted, Admitted=admitted))
+    await api.create(
+        OF_KUEUE, "j-launcher", status=conditions(QuotaReserved=admitted, Admitted=admitted)
+    )
     view = waiting(2, granted(workers=2))
     [freed] = [action for action in decide(view, now=NOW).actions if isinstance(action, Ungate)]
     with nullcontext() if admitted else pytest.raises(Outdated):
@@ -123,7 +137,11 @@ async def test_pods_start_only_with_quota_that_is_granted_live_too(
 async def test_pods_start_only_while_their_job_lets_them_live_too(
     proxy: FaultProxy, client: ApiWriter, taken: Taken
 ) -> None:
-    [freed] = [one for one in decide(waiting(2, granted(workers=2)), now=NOW).actions if isinstance(one, Ungate)]
+    [freed] = [
+        one
+        for one in decide(waiting(2, granted(workers=2)), now=NOW).actions
+        if isinstance(one, Ungate)
+    ]
     with pytest.raises(Outdated, match="holds its pods back again"):
         await writer_of(client, taken, Nothing()).perform(job(), freed)
     assert proxy.count(writes) == 0
@@ -132,7 +150,9 @@ async def test_pods_start_only_while_their_job_lets_them_live_too(
 SEEN = Workload(metadata=Owned(name="w", namespace="default", uid="u", job=JOB, job_uid="uid-of-j"))
 
 
-@pytest.mark.parametrize("action", [ClearWorkload(workload=SEEN), DeleteWorkload(ref=SEEN.metadata)])
+@pytest.mark.parametrize(
+    "action", [ClearWorkload(workload=SEEN), DeleteWorkload(ref=SEEN.metadata)]
+)
 async def test_quota_goes_only_while_nothing_runs_with_it_live(
     proxy: FaultProxy, writer: Writer, action: ClearWorkload | DeleteWorkload
 ) -> None:
@@ -147,8 +167,18 @@ RESOURCES = {"requests": {"nvidia.com/gpu": "1"}}
 POD: Object = {
     "metadata": {"labels": {"a": "b"}},
     "spec": {
-        "initContainers": [{"name": "first", "image": "k", "env": [], "resources": {"requests": {"cpu": 1}}}],
-        "containers": [{"name": "main", "image": "m", "command": ["x"], "resources": RESOURCES, "volumeMounts": []}],
+        "initContainers": [
+            {"name": "first", "image": "k", "env": [], "resources": {"requests": {"cpu": 1}}}
+        ],
+        "containers": [
+            {
+                "name": "main",
+                "image": "m",
+                "command": ["x"],
+                "resources": RESOURCES,
+                "volumeMounts": [],
+            }
+        ],
         "overhead": {"cpu": "250m"},
         "nodeSelector": {"pool": "gpu"},
         "tolerations": [{"key": "gpu", "operator": "Exists"}],
@@ -160,11 +190,20 @@ POD: Object = {
 
 
 def condition(kind: str, status: str, reason: str = "Then", message: str = "then") -> Object:
-    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": "then"}
+    return {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": "then",
+    }
 
 
 def workload(*conditions: Object) -> Object:
-    return {"metadata": {"resourceVersion": "9", "generation": 2}, "status": {"conditions": list(conditions)}}
+    return {
+        "metadata": {"resourceVersion": "9", "generation": 2},
+        "status": {"conditions": list(conditions)},
+    }
 
 
 def test_a_workload_asks_for_what_a_pod_needs_with_init_containers_and_overhead() -> None:
@@ -209,33 +248,65 @@ def test_a_reservation_is_cleared_with_the_complete_list_of_conditions() -> None
     }
     # What is evicted for another reason queues again when Kueue says so.
     late = of_kueue.marked(
-        job(), ClearWorkload(workload=SEEN), workload(condition("Evicted", "True", "PodsReadyTimeout")), now=AT
+        job(),
+        ClearWorkload(workload=SEEN),
+        workload(condition("Evicted", "True", "PodsReadyTimeout")),
+        now=AT,
     )
-    assert [one["status"] for one in late["status"]["conditions"] if one["type"] == "Requeued"] == ["False"]
+    assert [one["status"] for one in late["status"]["conditions"] if one["type"] == "Requeued"] == [
+        "False"
+    ]
 
 
 def test_conditions_are_added_beside_those_of_kueue() -> None:
-    ready = of_kueue.marked(job(), MarkReady(workload=SEEN), workload(condition("Admitted", "True")), now=AT)
+    ready = of_kueue.marked(
+        job(), MarkReady(workload=SEEN), workload(condition("Admitted", "True")), now=AT
+    )
     assert [one["type"] for one in ready["status"]["conditions"]] == ["Admitted", "PodsReady"]
     assert ready["status"]["conditions"][1]["lastTransitionTime"] == AT_TEXT
     assert "admission" not in ready["status"]
     for succeeded_at, reason in ((AT, "Succeeded"), (None, "Failed")):
         over = job(finished=True, succeeded_at=succeeded_at)
-        [finished] = of_kueue.marked(over, FinishWorkload(workload=SEEN), workload(), now=AT)["status"]["conditions"]
+        [finished] = of_kueue.marked(over, FinishWorkload(workload=SEEN), workload(), now=AT)[
+            "status"
+        ]["conditions"]
         assert (finished["type"], finished["reason"]) == ("Finished", reason)
 
 
 def test_a_pod_takes_what_its_flavors_and_checks_add_and_keeps_its_own() -> None:
     new = {"key": "spot", "operator": "Exists"}
     flavor = of_kueue.of_flavor(
-        {"spec": {"nodeLabels": {"pool": "other", "zone": "a"}, "tolerations": [*POD["spec"]["tolerations"], new]}}
+        {
+            "spec": {
+                "nodeLabels": {"pool": "other", "zone": "a"},
+                "tolerations": [*POD["spec"]["tolerations"], new],
+            }
+        }
     )
-    check = {"name": "workers", "nodeSelector": {"zone": "b", "rack": "1"}, "annotations": {"request": "r"}}
-    asked = {"status": {"admissionChecks": [{"podSetUpdates": [check, {"name": "launcher"}]}, {"name": "other"}]}}
+    check = {
+        "name": "workers",
+        "nodeSelector": {"zone": "b", "rack": "1"},
+        "annotations": {"request": "r"},
+    }
+    asked = {
+        "status": {
+            "admissionChecks": [{"podSetUpdates": [check, {"name": "launcher"}]}, {"name": "other"}]
+        }
+    }
     assert of_kueue.placed(POD, [flavor, *of_kueue.updates(asked, "workers")]) == [
         {"op": "add", "path": "/metadata/annotations", "value": {"request": "r"}},
-        {"op": "add", "path": "/spec/nodeSelector", "value": {"pool": "gpu", "zone": "b", "rack": "1"}},
-        {"op": "add", "path": "/spec/tolerations", "value": [{"key": "gpu", "operator": "Exists"}, new]},
+        {
+            "op": "add",
+            "path": "/spec/nodeSelector",
+            "value": {"pool": "gpu", "zone": "b", "rack": "1"},
+        },
+        {
+            "op": "add",
+            "path": "/spec/tolerations",
+            "value": [{"key": "gpu", "operator": "Exists"}, new],
+        },
     ]
-    assert of_kueue.placed(POD, [of_kueue.of_flavor({"spec": {"nodeLabels": {"pool": "gpu"}}})]) == []
+    assert (
+        of_kueue.placed(POD, [of_kueue.of_flavor({"spec": {"nodeLabels": {"pool": "gpu"}}})]) == []
+    )
     assert of_kueue.placed(POD, [{}]) == []

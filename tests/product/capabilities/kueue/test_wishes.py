@@ -16,7 +16,20 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
-from tests.builders import NOW, Story, but, config, failed, job, launcher, left, pending, pods, tries, worker
+from tests.builders import (
+    NOW,
+    Story,
+    but,
+    config,
+    failed,
+    job,
+    launcher,
+    left,
+    pending,
+    pods,
+    tries,
+    worker,
+)
 from tests.product.decide.plans import change, does, notes, removals
 from tests.queues import BASE, GATES, granted, preempted, queue, training, waiting, workload
 
@@ -53,7 +66,11 @@ def next_of(view: JobView) -> Workload | None:
 def ended(*left: Worker, **facts: Any) -> Story:
     """A job of three that has ended, with these workers left."""
     found = (READY, granted("j-worker-2", workers=1))
-    over = {"launcher": launcher(LauncherPhase.FINISHED), "clean_pod_policy": "Running", "finished": True}
+    over = {
+        "launcher": launcher(LauncherPhase.FINISHED),
+        "clean_pod_policy": "Running",
+        "finished": True,
+    }
     return training(*left, found=found, size=3, **{**over, **facts})
 
 
@@ -80,19 +97,33 @@ OTHER_SIZE = workload(workers=3, said="no quota")
         # A job asks for its launcher and the least that training needs to start.
         pytest.param(waiting(4, policy=LEAST), f"{LAUNCHER_AND} 2 like 0", id="its least size"),
         pytest.param(waiting(4), f"{LAUNCHER_AND} 4 like 0", id="no least size"),
-        pytest.param(waiting(4, policy=Policy(min_replicas=9)), f"{LAUNCHER_AND} 4 like 0", id="a large least size"),
-        pytest.param(waiting(4, policy=ANY, np_workers=3), f"{LAUNCHER_AND} 3 like 0", id="horovodrun's -np"),
-        pytest.param(waiting(4, policy=ANY, min_np_workers=2), f"{LAUNCHER_AND} 2 like 0", id="its --min-np"),
+        pytest.param(
+            waiting(4, policy=Policy(min_replicas=9)),
+            f"{LAUNCHER_AND} 4 like 0",
+            id="a large least size",
+        ),
+        pytest.param(
+            waiting(4, policy=ANY, np_workers=3), f"{LAUNCHER_AND} 3 like 0", id="horovodrun's -np"
+        ),
+        pytest.param(
+            waiting(4, policy=ANY, min_np_workers=2), f"{LAUNCHER_AND} 2 like 0", id="its --min-np"
+        ),
         # Its launcher waits for all workers, and none of them can leave.
-        pytest.param(waiting(4, policy=ANY, elastic=False), f"{LAUNCHER_AND} 4 like 0", id="not elastic"),
-        pytest.param(waiting(0, elastic=False), "ask launcher: 1 like launcher", id="without workers"),
+        pytest.param(
+            waiting(4, policy=ANY, elastic=False), f"{LAUNCHER_AND} 4 like 0", id="not elastic"
+        ),
+        pytest.param(
+            waiting(0, elastic=False), "ask launcher: 1 like launcher", id="without workers"
+        ),
         pytest.param(waiting(2).without(0, 1), "nothing", id="no worker is there yet"),
         pytest.param(waiting(2, queue=None), "nothing", id="no queue is known"),
         pytest.param(waiting(2, deleting=True), "nothing", id="it is deleted"),
         pytest.param(waiting(2, suspended_by="x"), "nothing", id="it is suspended"),
         # Its pods start when they are granted.
         pytest.param(waiting(2, workload(said="insufficient quota")), "nothing", id="no quota"),
-        pytest.param(waiting(0, granted(workers=0), elastic=False), "start launcher", id="only a launcher"),
+        pytest.param(
+            waiting(0, granted(workers=0), elastic=False), "start launcher", id="only a launcher"
+        ),
         pytest.param(
             waiting(3, PARTS, policy=LEAST),
             "start launcher on cpu; start 0 1 on gpu; ask 2: 1 like 2, priority -1",
@@ -105,19 +136,38 @@ OTHER_SIZE = workload(workers=3, said="no quota")
         ),
         # Further workers ask one by one with a priority that falls, once the base is granted.
         pytest.param(
-            training(*FOUR, found=(granted(priority=7, ready=True),), size=4).but(config=config(pods(0, 1))),
+            training(*FOUR, found=(granted(priority=7, ready=True),), size=4).but(
+                config=config(pods(0, 1))
+            ),
             "ask 2: 1 like 2, priority 6; ask 3: 1 like 3, priority 5",
             id="further workers",
         ),
-        pytest.param(waiting(4, NO_QUOTA, policy=LEAST), "nothing", id="further workers wait for the base"),
         pytest.param(
-            waiting(4, granted(evicted=True), policy=LEAST), "give back launcher", id="the base is wanted back"
+            waiting(4, NO_QUOTA, policy=LEAST), "nothing", id="further workers wait for the base"
         ),
-        pytest.param(training(*THREE, found=EXTRAS, size=3), "ready launcher; ready 2", id="ready when their pods run"),
-        pytest.param(training(*FEW_OF_THREE, found=EXTRAS, size=3), "nothing", id="not ready before"),
-        # Else Kueue's waitForPodsReady would stop a job that trains, and let nobody else in until then.
-        pytest.param(training(*TWO, found=(LARGER,), size=2), "ready launcher", id="ready with what is left"),
-        pytest.param(training(worker(0), pending(1), found=(LARGER,), size=2), "nothing", id="not ready with less"),
+        pytest.param(
+            waiting(4, granted(evicted=True), policy=LEAST),
+            "give back launcher",
+            id="the base is wanted back",
+        ),
+        pytest.param(
+            training(*THREE, found=EXTRAS, size=3),
+            "ready launcher; ready 2",
+            id="ready when their pods run",
+        ),
+        pytest.param(
+            training(*FEW_OF_THREE, found=EXTRAS, size=3), "nothing", id="not ready before"
+        ),
+        # Else Kueue's waitForPodsReady would stop a job that trains, and let nobody else in until
+        # then.
+        pytest.param(
+            training(*TWO, found=(LARGER,), size=2), "ready launcher", id="ready with what is left"
+        ),
+        pytest.param(
+            training(worker(0), pending(1), found=(LARGER,), size=2),
+            "nothing",
+            id="not ready with less",
+        ),
         pytest.param(
             training(*TWO, found=(granted(evicted=True), TAKEN), size=3),
             "nothing",
@@ -127,61 +177,121 @@ OTHER_SIZE = workload(workers=3, said="no quota")
         pytest.param(SMALLER.without(2), "withdraw 2", id="once it is gone"),
         # A finished job frees its quota when nothing of it runs.
         pytest.param(ended(), "finish launcher; finish 2", id="ended, all is gone"),
-        pytest.param(ended(failed(0), failed(1), failed(2)), "finish launcher; finish 2", id="ended, all have failed"),
+        pytest.param(
+            ended(failed(0), failed(1), failed(2)),
+            "finish launcher; finish 2",
+            id="ended, all have failed",
+        ),
         pytest.param(ended(*THREE), "nothing", id="ended, all run"),
         pytest.param(ended(worker(1, deleting=True)), "finish 2", id="ended, one of the base runs"),
-        pytest.param(ended(worker(2, deleting=True)), "finish launcher", id="ended, the extra runs"),
-        pytest.param(ended(*TWO, WAITS), "finish 2", id="ended, the extra never started"),
-        pytest.param(ended(launcher=launcher(deleting=True)), "finish 2", id="ended, its launcher runs"),
-        # Its owner wants the workers to stay, perhaps for ever.
-        pytest.param(ended(*THREE, clean_pod_policy="None"), "finish launcher; finish 2", id="ended, they stay"),
         pytest.param(
-            ended(queue=queue(granted(finished=True), granted("j-worker-2", workers=1, finished=True))),
+            ended(worker(2, deleting=True)), "finish launcher", id="ended, the extra runs"
+        ),
+        pytest.param(ended(*TWO, WAITS), "finish 2", id="ended, the extra never started"),
+        pytest.param(
+            ended(launcher=launcher(deleting=True)), "finish 2", id="ended, its launcher runs"
+        ),
+        # Its owner wants the workers to stay, perhaps for ever.
+        pytest.param(
+            ended(*THREE, clean_pod_policy="None"),
+            "finish launcher; finish 2",
+            id="ended, they stay",
+        ),
+        pytest.param(
+            ended(
+                queue=queue(granted(finished=True), granted("j-worker-2", workers=1, finished=True))
+            ),
             "nothing",
             id="ended, and finished",
         ),
         # Its end was taken back: Kueue grants nothing to what has finished.
-        pytest.param(waiting(3, OVER, EXTRA, policy=LEAST), "withdraw launcher", id="not ended, and finished"),
         pytest.param(
-            training(*TWO, WAITS, found=(READY, granted("j-worker-2", workers=1, finished=True)), size=3),
+            waiting(3, OVER, EXTRA, policy=LEAST), "withdraw launcher", id="not ended, and finished"
+        ),
+        pytest.param(
+            training(
+                *TWO, WAITS, found=(READY, granted("j-worker-2", workers=1, finished=True)), size=3
+            ),
             "withdraw 2",
             id="not ended, and an extra finished",
         ),
-        pytest.param(waiting(3, OVER, queue=queue(OVER, prebuilt=True)), "nothing", id="MultiKueue's own finished"),
-        # Somebody has deleted the base, and the next asks for the least size of now: maybe for that very quota.
+        pytest.param(
+            waiting(3, OVER, queue=queue(OVER, prebuilt=True)),
+            "nothing",
+            id="MultiKueue's own finished",
+        ),
+        # Somebody has deleted the base, and the next asks for the least size of now: maybe for that
+        # very quota.
         *(
             pytest.param(
-                training(*THREE, found=(base, EXTRA), size=3, policy=Policy(min_replicas=3)), "withdraw 2", id=what
+                training(*THREE, found=(base, EXTRA), size=3, policy=Policy(min_replicas=3)),
+                "withdraw 2",
+                id=what,
             )
-            for base, what in ((workload(workers=3), "a base covers it"), (granted(workers=3, ready=True), "granted"))
+            for base, what in (
+                (workload(workers=3), "a base covers it"),
+                (granted(workers=3, ready=True), "granted"),
+            )
         ),
         # A controller that is killed between the writes of a suspension leaves such extras.
-        pytest.param(waiting(3, workload(), EXTRA, policy=LEAST), "withdraw 2", id="a base waits for its extra"),
+        pytest.param(
+            waiting(3, workload(), EXTRA, policy=LEAST),
+            "withdraw 2",
+            id="a base waits for its extra",
+        ),
         pytest.param(
             waiting(3, granted(evicted=True, ready=True), EXTRA, policy=LEAST),
             "give back launcher; withdraw 2",
             id="a base given back first",
         ),
         pytest.param(
-            training(pending(0, gates=GATES), pending(1, gates=GATES), worker(2), found=(workload(), EXTRA), size=3),
+            training(
+                pending(0, gates=GATES),
+                pending(1, gates=GATES),
+                worker(2),
+                found=(workload(), EXTRA),
+                size=3,
+            ),
             "nothing",
             id="the extra runs",
         ),
-        # Of a deleted job it stays until the pods that own it are gone, and these may be others by then.
+        # Of a deleted job it stays until the pods that own it are gone, and these may be others by
+        # then.
         *(
-            pytest.param(training(*THREE, found=(base, extra), size=3), plan, id=f"owned by others: {what}")
+            pytest.param(
+                training(*THREE, found=(base, extra), size=3), plan, id=f"owned by others: {what}"
+            )
             for base, extra, plan, what in (
-                (granted(ready=True, pods=("old", "uid-of-j-worker-0")), EXTRA, "adopt launcher", "its launcher"),
-                (granted(ready=True, pods=("uid-of-j-launcher", "old")), EXTRA, "adopt launcher", "its first worker"),
+                (
+                    granted(ready=True, pods=("old", "uid-of-j-worker-0")),
+                    EXTRA,
+                    "adopt launcher",
+                    "its launcher",
+                ),
+                (
+                    granted(ready=True, pods=("uid-of-j-launcher", "old")),
+                    EXTRA,
+                    "adopt launcher",
+                    "its first worker",
+                ),
                 (granted(ready=True, pods=()), EXTRA, "adopt launcher", "none is left"),
-                (READY, granted("j-worker-2", workers=1, ready=True, pods=("old",)), "adopt 2", "an extra"),
+                (
+                    READY,
+                    granted("j-worker-2", workers=1, ready=True, pods=("old",)),
+                    "adopt 2",
+                    "an extra",
+                ),
             )
         ),
         pytest.param(
-            training(*TWO, found=(READY, granted("j-worker-2", pods=())), size=3), "nothing", id="no other yet"
+            training(*TWO, found=(READY, granted("j-worker-2", pods=())), size=3),
+            "nothing",
+            id="no other yet",
         ),
         pytest.param(
-            training(worker(1), worker(2), found=(granted(ready=True, workers=3),), size=2, parked={0}),
+            training(
+                worker(1), worker(2), found=(granted(ready=True, workers=3),), size=2, parked={0}
+            ),
             "adopt launcher",
             id="owned by a worker that is parked",
         ),
@@ -189,7 +299,9 @@ OTHER_SIZE = workload(workers=3, said="no quota")
             training(
                 worker(1),
                 worker(2),
-                found=(granted(ready=True, workers=3, pods=("uid-of-j-launcher", "uid-of-j-worker-1")),),
+                found=(
+                    granted(ready=True, workers=3, pods=("uid-of-j-launcher", "uid-of-j-worker-1")),
+                ),
                 size=2,
                 parked={0},
             ),
@@ -197,35 +309,78 @@ OTHER_SIZE = workload(workers=3, said="no quota")
             id="owned by the first that is not",
         ),
         # It asks no more, or for another size.
-        pytest.param(waiting(2, queue=queue(NO_QUOTA, name="")), "withdraw launcher", id="it leaves the queue"),
-        pytest.param(waiting(2, queue=queue(NO_QUOTA, name="other")), "withdraw launcher", id="its queue changes"),
-        pytest.param(waiting(2, queue=queue(granted(), name="other")), "start launcher 0 1", id="changes too late"),
-        pytest.param(waiting(2, granted(workers=3)), "start launcher 0 1", id="quota is reserved already"),
-        pytest.param(waiting(2, granted(workers=3, admitted=False)), "nothing", id="a check is awaited"),
         pytest.param(
-            waiting(2, workload(workers=3, active=False, said="inactive")), "nothing", id="somebody took it out"
+            waiting(2, queue=queue(NO_QUOTA, name="")),
+            "withdraw launcher",
+            id="it leaves the queue",
         ),
-        pytest.param(waiting(2, queue=queue(OTHER_SIZE, prebuilt=True)), "nothing", id="MultiKueue's"),
-        pytest.param(waiting(2, granted(), suspended_by="x"), "withdraw launcher", id="suspended, and nothing runs"),
-        pytest.param(training(*TWO, found=(granted(),), size=2, suspended_by="x"), "nothing", id="its workers run"),
+        pytest.param(
+            waiting(2, queue=queue(NO_QUOTA, name="other")),
+            "withdraw launcher",
+            id="its queue changes",
+        ),
+        pytest.param(
+            waiting(2, queue=queue(granted(), name="other")),
+            "start launcher 0 1",
+            id="changes too late",
+        ),
+        pytest.param(
+            waiting(2, granted(workers=3)), "start launcher 0 1", id="quota is reserved already"
+        ),
+        pytest.param(
+            waiting(2, granted(workers=3, admitted=False)), "nothing", id="a check is awaited"
+        ),
+        pytest.param(
+            waiting(2, workload(workers=3, active=False, said="inactive")),
+            "nothing",
+            id="somebody took it out",
+        ),
+        pytest.param(
+            waiting(2, queue=queue(OTHER_SIZE, prebuilt=True)), "nothing", id="MultiKueue's"
+        ),
+        pytest.param(
+            waiting(2, granted(), suspended_by="x"),
+            "withdraw launcher",
+            id="suspended, and nothing runs",
+        ),
+        pytest.param(
+            training(*TWO, found=(granted(),), size=2, suspended_by="x"),
+            "nothing",
+            id="its workers run",
+        ),
         pytest.param(waiting(2, OTHER_SIZE), "withdraw launcher", id="smaller now"),
         pytest.param(waiting(3, OTHER_SIZE), "nothing", id="the same size"),
         pytest.param(waiting(4, OTHER_SIZE), "withdraw launcher", id="larger now"),
-        pytest.param(waiting(4, OTHER_SIZE, policy=LEAST), "withdraw launcher", id="another least size"),
+        pytest.param(
+            waiting(4, OTHER_SIZE, policy=LEAST), "withdraw launcher", id="another least size"
+        ),
         # It may have been granted, and the leader before may have let it start.
-        pytest.param(waiting(4, OTHER_SIZE).but(workers=FOUR), "nothing", id="another size, and two run"),
+        pytest.param(
+            waiting(4, OTHER_SIZE).but(workers=FOUR), "nothing", id="another size, and two run"
+        ),
         # Kueue wants quota back.
-        pytest.param(wanted_back(waiting(2).but(workers=HALF)), "nothing", id="wanted back while something runs"),
-        # So does Kueue while an admission check is awaited, or one says that the job is to be tried again.
+        pytest.param(
+            wanted_back(waiting(2).but(workers=HALF)),
+            "nothing",
+            id="wanted back while something runs",
+        ),
+        # So does Kueue while an admission check is awaited, or one says that the job is to be tried
+        # again.
         *(
             pytest.param(
-                waiting(2, granted(evicted=True, admitted=admitted), elastic=False).but(workers=workers),
+                waiting(2, granted(evicted=True, admitted=admitted), elastic=False).but(
+                    workers=workers
+                ),
                 plan,
                 id=f"wanted back of a plain job: {what}",
             )
             for admitted in (True, False)
             for workers, plan, what in (
-                ((pending(0, gates=GATES), pending(1, gates=GATES)), "give back launcher", f"waits, {admitted}"),
+                (
+                    (pending(0, gates=GATES), pending(1, gates=GATES)),
+                    "give back launcher",
+                    f"waits, {admitted}",
+                ),
                 ((worker(0), pending(1, gates=GATES)), "nothing", f"runs, {admitted}"),
             )
         ),
@@ -237,7 +392,13 @@ def test_what_is_written_for_kueue(view: JobView, plan: str) -> None:
 
 DRAINED = Probe(busy_seen=True, idle_at=NOW - 1, asked_at=NOW - 1, idle_since=NOW - 10)
 LEFT = Memory(left={"j-worker-2": left("j-worker-2", ago=20)})
-LEAVES = training(*TWO, worker(2, probe=DRAINED), found=(READY, TAKEN), size=3, config=config(pods(0, 1), memory=LEFT))
+LEAVES = training(
+    *TWO,
+    worker(2, probe=DRAINED),
+    found=(READY, TAKEN),
+    size=3,
+    config=config(pods(0, 1), memory=LEFT),
+)
 # After the clearing patch its successor queues again, and is not deleted.
 AGAIN = queue(READY, workload("j-worker-2", workers=1, evicted=True, said="no quota"))
 LAST = wanted_back(training(worker(0), found=(), size=1))
@@ -248,12 +409,25 @@ LAST = wanted_back(training(worker(0), found=(), size=1))
     [
         pytest.param(waiting(2, workload(said="no quota")), "say Queued", id="it waits"),
         pytest.param(
-            waiting(2, granted(admitted=False, said="AdmissionCheck nodes is Pending")), "say Queued", id="for a check"
+            waiting(2, granted(admitted=False, said="AdmissionCheck nodes is Pending")),
+            "say Queued",
+            id="for a check",
         ),
-        pytest.param(waiting(2, granted(admitted=False)), "nothing", id="Kueue admits it in a moment"),
-        pytest.param(waiting(2, NO_QUOTA, reported=False), "say Queued", id="it has no status because it waits"),
-        # A write now could cost the job its condition Created: the operator makes the launcher, then the status.
-        pytest.param(waiting(2, NO_QUOTA, reported=False).but(launcher=None), "nothing", id="before its launcher"),
+        pytest.param(
+            waiting(2, granted(admitted=False)), "nothing", id="Kueue admits it in a moment"
+        ),
+        pytest.param(
+            waiting(2, NO_QUOTA, reported=False),
+            "say Queued",
+            id="it has no status because it waits",
+        ),
+        # A write now could cost the job its condition Created: the operator makes the launcher,
+        # then the status.
+        pytest.param(
+            waiting(2, NO_QUOTA, reported=False).but(launcher=None),
+            "nothing",
+            id="before its launcher",
+        ),
         pytest.param(waiting(2, queue=None), "nothing", id="whether there is a Kueue is not known"),
         pytest.param(waiting(2, queue=NO_QUEUE), "ungate launcher 0 1", id="there is none"),
         pytest.param(
@@ -261,11 +435,21 @@ LAST = wanted_back(training(worker(0), found=(), size=1))
             "publish 0 1 2 (Draining)",
             id="an extra that is wanted back drains",
         ),
-        pytest.param(LEAVES.shown(at=NOW - 20), "delete 2:drained; say QuotaWanted", id="and is deleted"),
+        pytest.param(
+            LEAVES.shown(at=NOW - 20), "delete 2:drained; say QuotaWanted", id="and is deleted"
+        ),
         pytest.param(LEAVES.without(2), "give back 2", id="its quota goes when it is gone"),
         pytest.param(LEAVES.but(workers=(*TWO, WAITS)), "give back 2", id="or waits again"),
-        pytest.param(LEAVES.but(workers=(*TWO, WAITS), queue=AGAIN), "say WorkersQueued", id="it queues again"),
-        pytest.param(wanted_back(training(*TWO, found=(), size=2)), "publish 0 (Draining)", id="a base wanted back"),
+        pytest.param(
+            LEAVES.but(workers=(*TWO, WAITS), queue=AGAIN),
+            "say WorkersQueued",
+            id="it queues again",
+        ),
+        pytest.param(
+            wanted_back(training(*TWO, found=(), size=2)),
+            "publish 0 (Draining)",
+            id="a base wanted back",
+        ),
         pytest.param(LAST, "say Suspended; delete launcher, suspended", id="its last worker"),
         pytest.param(
             wanted_back(waiting(3), granted("j-worker-2", workers=1)),
@@ -277,8 +461,14 @@ LAST = wanted_back(training(worker(0), found=(), size=1))
             "say Queued",
             id="then it queues again",
         ),
-        pytest.param(job(2, queue=Queue(ignored="team")), "say QueueIgnored", id="nobody serves the queue"),
-        pytest.param(job(2, queue=Queue(ignored="team"), reported=False), "nothing", id="before the operator spoke"),
+        pytest.param(
+            job(2, queue=Queue(ignored="team")), "say QueueIgnored", id="nobody serves the queue"
+        ),
+        pytest.param(
+            job(2, queue=Queue(ignored="team"), reported=False),
+            "nothing",
+            id="before the operator spoke",
+        ),
     ],
 )
 def test_what_is_done(view: JobView, plan: str) -> None:
@@ -290,10 +480,16 @@ def test_it_asks_and_starts_in_kueues_terms() -> None:
     [asked] = decide(waiting(4, policy=LEAST, kueue=high), now=NOW).actions[-1:]
     assert isinstance(asked, CreateWorkload)
     assert asked.priority_class == "high"
-    assert (asked.name, asked.queue, [one.name for one in asked.pods]) == (BASE, "team", ["launcher", "workers"])
+    assert (asked.name, asked.queue, [one.name for one in asked.pods]) == (
+        BASE,
+        "team",
+        ["launcher", "workers"],
+    )
     started = decide(waiting(2, queue=queue(granted(), name="other")), now=NOW).actions[-1]
     assert isinstance(started, Ungate)
-    assert started.note.line.endswith("j-worker-0, j-worker-1 may be scheduled: queue team has admitted them")
+    assert started.note.line.endswith(
+        "j-worker-0, j-worker-1 may be scheduled: queue team has admitted them"
+    )
 
 
 def edited(**facts: Any) -> Story:
@@ -301,7 +497,13 @@ def edited(**facts: Any) -> Story:
     free = launcher(LauncherPhase.DELIVERING, delivering_since=NOW - 60)
     listed = config(pods(0, 1), hostfile=pods(0, 1, 2, 3))
     held = (worker(0), worker(1), WAITS, pending(3, gates=GATES))
-    story = {"launcher": free, "workers": held, "config": listed, "queue": queue(granted()), "known": False}
+    story = {
+        "launcher": free,
+        "workers": held,
+        "config": listed,
+        "queue": queue(granted()),
+        "known": False,
+    }
     return job(4, **{**story, **facts})
 
 
@@ -328,13 +530,19 @@ def test_quota_too_small_for_np_is_given_back_and_asked_for_anew() -> None:
     stopped = more.but(workers=held, launcher=launcher(LauncherPhase.WAITING, gates=GATES))
     assert due(stopped) == "withdraw launcher"
     assert due(stopped.but(queue=queue())) == f"{LAUNCHER_AND} 4 like 0"
-    for fine in (more.but(queue=queue(granted(workers=4))), edited(np_workers=4, launcher=launcher())):
+    for fine in (
+        more.but(queue=queue(granted(workers=4))),
+        edited(np_workers=4, launcher=launcher()),
+    ):
         assert derive(fine, now=NOW).wishes.stop == ""
 
 
 def test_kueue_suspends_an_elastic_job_whose_base_it_wants() -> None:
     assert derive(LAST, now=NOW).wishes.stop == "Kueue (for b)"
-    assert any(note.message.startswith("j is suspended by Kueue (for b); what runs goes") for note in notes(LAST))
+    assert any(
+        note.message.startswith("j is suspended by Kueue (for b); what runs goes")
+        for note in notes(LAST)
+    )
     assert derive(wanted_back(waiting(3)), now=NOW).stopped
     assert derive(wanted_back(waiting(2).but(spec_elastic=False)), now=NOW).wishes.stop == ""
 
@@ -351,7 +559,10 @@ def test_what_has_finished_is_found_without_comparing_all_workloads() -> None:
         __hash__ = Workload.__hash__
 
     running = tuple(worker(index) for index in range(50))
-    base, *extras = granted(ready=True), *(granted(f"j-worker-{index}", workers=1) for index in range(2, 50))
+    base, *extras = (
+        granted(ready=True),
+        *(granted(f"j-worker-{index}", workers=1) for index in range(2, 50)),
+    )
     found = [Counted(**msgspec.structs.asdict(one)) for one in (base, *extras)]
     view = but(ended(*running), queue=queue(*found))
     compared = 0
@@ -360,16 +571,23 @@ def test_what_has_finished_is_found_without_comparing_all_workloads() -> None:
 
 
 def lacking(count: int, rest: str = "") -> str:
-    return f"insufficient unused quota for nvidia.com/gpu in flavor a100-8, {count} more needed{rest}"
+    return (
+        f"insufficient unused quota for nvidia.com/gpu in flavor a100-8, {count} more needed{rest}"
+    )
 
 
-@pytest.mark.parametrize("rest", ["", ". " + "flavor b does not match; " * 20], ids=["short", "cut off"])
+@pytest.mark.parametrize(
+    "rest", ["", ". " + "flavor b does not match; " * 20], ids=["short", "cut off"]
+)
 @pytest.mark.parametrize(
     "said",
     [
         lambda text: waiting(2, workload(said=text[:300])),
         lambda text: training(
-            *TWO, pending(2, gates=GATES), found=(granted(), workload("j-worker-2", workers=1, said=text[:300])), size=3
+            *TWO,
+            pending(2, gates=GATES),
+            found=(granted(), workload("j-worker-2", workers=1, said=text[:300])),
+            size=3,
         ),
     ],
     ids=["a job", "a worker"],
@@ -451,7 +669,9 @@ def test_the_job_says_what_it_waits_for(view: JobView, line: str) -> None:
         training(worker(0), size=1, found=(), queue=queue(granted(), prebuilt=True)),
     ],
 )
-def test_a_least_size_that_holds_or_that_cannot_be_asked_for_again_is_no_news(view: JobView) -> None:
+def test_a_least_size_that_holds_or_that_cannot_be_asked_for_again_is_no_news(
+    view: JobView,
+) -> None:
     assert "LeastUnchanged" not in [note.reason for note in told(view)]
 
 
@@ -473,10 +693,12 @@ def test_the_next_that_waits_is_the_base_and_then_the_first_extra() -> None:
 
 
 COUNTED = Memory(
-    replaced={name: tries(1, ago=1, uid=f"uid-of-{name}") for name in pods(0, 1)}, launchers=tries(1, ago=1)
+    replaced={name: tries(1, ago=1, uid=f"uid-of-{name}") for name in pods(0, 1)},
+    launchers=tries(1, ago=1),
 )
 OFTEN = Memory(
-    replaced={name: tries(3, ago=19, uid=f"uid-of-{name}") for name in pods(0, 1)}, launchers=tries(3, ago=29)
+    replaced={name: tries(3, ago=19, uid=f"uid-of-{name}") for name in pods(0, 1)},
+    launchers=tries(3, ago=29),
 )
 
 
@@ -505,19 +727,26 @@ def missed(*found: Workload, age: float = 6.0, memory: Memory = COUNTED, **facts
         (missed(queue=queue(NO_QUOTA, name="")), "withdraw launcher"),
         # A suspended job loses its launcher anyway; and an owner may want no replacements.
         (missed(suspended_by="x"), "say Suspended Queued OutsideQuota; delete launcher, suspended"),
-        (missed(policy=Policy(replace_failed_workers=False)), "delete launcher; say Queued OutsideQuota"),
+        (
+            missed(policy=Policy(replace_failed_workers=False)),
+            "delete launcher; say Queued OutsideQuota",
+        ),
         (missed(spec_elastic=False), "say Queued OutsideQuota"),
         # The webhook is still away: the next come later and later.
         (missed(memory=OFTEN), "say Queued OutsideQuota; wake 1"),
     ],
 )
-def test_pods_that_missed_the_queue_are_replaced_until_a_node_takes_them(view: JobView, plan: str) -> None:
+def test_pods_that_missed_the_queue_are_replaced_until_a_node_takes_them(
+    view: JobView, plan: str
+) -> None:
     assert does(view) == plan
 
 
 def test_each_is_counted_first() -> None:
     memory = change(missed(memory=Memory())).memory
-    assert {pod: tries.count for pod, tries in memory.replaced.items()} == dict.fromkeys(pods(0, 1), 1)
+    assert {pod: tries.count for pod, tries in memory.replaced.items()} == dict.fromkeys(
+        pods(0, 1), 1
+    )
     assert memory.launchers is not None
 
 
@@ -559,6 +788,10 @@ def test_a_pod_of_a_queued_job_with_another_gate_waits_until_kueue_is_known() ->
 
 def test_a_launcher_that_followed_without_a_notice_waits_for_the_ranks_of_the_one_before() -> None:
     """The notice was refused, so it has the gate of the queue alone; the quota is granted again."""
-    waits = waiting(2, granted(workers=2), refused={TellUser: ""}).pod(0, gates=(), created_at=NOW - 7200)
+    waits = waiting(2, granted(workers=2), refused={TellUser: ""}).pod(
+        0, gates=(), created_at=NOW - 7200
+    )
     assert does(waits) == "delete 0:suspended"
-    assert "start launcher" in does(waits.but(refused={})), "another launcher goes on with the workers there are"
+    assert "start launcher" in does(waits.but(refused={})), (
+        "another launcher goes on with the workers there are"
+    )

@@ -30,16 +30,23 @@ def made(sent: Object, job: Object | None) -> Object:
 
 def with_gpu(index: int) -> Object:
     pod = worker_pod(index)
-    pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 8}, "requests": {"cpu": "4"}}
+    pod["spec"]["containers"][0]["resources"] = {
+        "limits": {"nvidia.com/gpu": 8},
+        "requests": {"cpu": "4"},
+    }
     return pod
 
 
-@pytest.mark.parametrize(("text", "indices"), [("1", {1}), ("3,1", {1, 3}), ("0, 2", {0, 2}), ("9999", {9999})])
+@pytest.mark.parametrize(
+    ("text", "indices"), [("1", {1}), ("3,1", {1, 3}), ("0, 2", {0, 2}), ("9999", {9999})]
+)
 def test_indices_are_read(text: str, indices: set[int]) -> None:
     assert {*(of_parking.parse(text) or ())} == indices
 
 
-@pytest.mark.parametrize("text", ["", "-1", "1,", "1-3", "10000", "x", ",".join(str(index) for index in range(101))])
+@pytest.mark.parametrize(
+    "text", ["", "-1", "1,", "1-3", "10000", "x", ",".join(str(index) for index in range(101))]
+)
 def test_other_texts_are_refused(text: str) -> None:
     [refusal] = verdict(running(annotations={PARKED: text}, replicas=200)).refusals
     assert f"metadata.annotations[{PARKED}]" in refusal.field
@@ -49,7 +56,10 @@ def test_other_texts_are_refused(text: str) -> None:
 def test_a_parked_worker_asks_for_nothing_and_waits_for_ever() -> None:
     spec = made(with_gpu(1), running(annotations=THREE, replicas=3))["spec"]
     assert spec["schedulingGates"] == [{"name": names.GATE_PARKED}]
-    assert spec["containers"][0]["resources"] == {"requests": NOTHING_AT_ALL, "limits": NOTHING_AT_ALL}
+    assert spec["containers"][0]["resources"] == {
+        "requests": NOTHING_AT_ALL,
+        "limits": NOTHING_AT_ALL,
+    }
 
 
 def test_no_other_gate_and_no_mark_of_a_gang_is_on_it() -> None:
@@ -71,25 +81,38 @@ def test_no_other_gate_and_no_mark_of_a_gang_is_on_it() -> None:
 def test_others_are_as_they_were(pod: Object, job: dict[str, Any]) -> None:
     stored = made(pod, running(**{"annotations": THREE, "replicas": 3, **job}))
     assert "schedulingGates" not in stored["spec"]
-    assert stored["spec"]["containers"][0].get("resources") == pod["spec"]["containers"][0].get("resources")
+    assert stored["spec"]["containers"][0].get("resources") == pod["spec"]["containers"][0].get(
+        "resources"
+    )
 
 
 def test_the_launcher_does_not_wait_for_it() -> None:
     job = running(annotations={PARKED: "1,5"}, replicas=3)
     hostfile = made(config_map(replicas=3), job)["data"]["hostfile"]
-    assert [line.split(" ")[0] for line in hostfile.splitlines()] == ["train-worker-0", "train-worker-2"]
+    assert [line.split(" ")[0] for line in hostfile.splitlines()] == [
+        "train-worker-0",
+        "train-worker-2",
+    ]
 
 
 @pytest.mark.parametrize(
     ("annotations", "why"),
     [
-        ({PARKED: "0,1,2"}, "leaves 0 of 3 workers, below the smallest size (1); park fewer, or add workers"),
-        ({PARKED: "0", names.MIN_REPLICAS: "3"}, "leaves 2 of 3 workers, below mpijob-elastic/min-replicas (3)"),
+        (
+            {PARKED: "0,1,2"},
+            "leaves 0 of 3 workers, below the smallest size (1); park fewer, or add workers",
+        ),
+        (
+            {PARKED: "0", names.MIN_REPLICAS: "3"},
+            "leaves 2 of 3 workers, below mpijob-elastic/min-replicas (3)",
+        ),
         ({PARKED: "0", **FILL}, "remove mpijob-elastic/autoscale first"),
     ],
 )
 def test_what_cannot_be_parked_is_refused(annotations: dict[str, str], why: str) -> None:
-    said = [str(refusal) for refusal in verdict(running(annotations=annotations, replicas=3)).refusals]
+    said = [
+        str(refusal) for refusal in verdict(running(annotations=annotations, replicas=3)).refusals
+    ]
     assert any(why in one for one in said), said
 
 
@@ -98,7 +121,10 @@ def test_a_queued_job_and_one_that_chooses_its_node_park_nothing() -> None:
     queued["metadata"].setdefault("labels", {})["kueue.x-k8s.io/queue-name"] = "team"
     placed = running(annotations=THREE, replicas=3)
     placed["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["nodeName"] = "n"
-    for job, why in ((queued, "workers of a queued job cannot be parked"), (placed, "names a node (nodeName)")):
+    for job, why in (
+        (queued, "workers of a queued job cannot be parked"),
+        (placed, "names a node (nodeName)"),
+    ):
         assert why in str(verdict(job).refusals)
 
 

@@ -24,7 +24,9 @@ QUANTITIES = {"0": False, "0m": False, "1n": True, "10m": True, "1": True, "2Gi"
 
 
 def limit_range(*limits: Object) -> bytes:
-    return json.dumps({"metadata": {"name": "team", "namespace": "default"}, "spec": {"limits": limits}}).encode()
+    return json.dumps(
+        {"metadata": {"name": "team", "namespace": "default"}, "spec": {"limits": limits}}
+    ).encode()
 
 
 def refuses(*limits: Object) -> str:
@@ -59,22 +61,40 @@ MINIMUM = Seen([admission.limit_range(limit_range({"type": "Container", "min": {
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        pytest.param([{"type": "Container", "min": {"cpu": "10m"}}], "min of cpu for each Container", id="a minimum"),
-        pytest.param([{"type": "Pod", "min": {"memory": "1Mi"}}], "min of memory for each Pod", id="of a pod"),
+        pytest.param(
+            [{"type": "Container", "min": {"cpu": "10m"}}],
+            "min of cpu for each Container",
+            id="a minimum",
+        ),
+        pytest.param(
+            [{"type": "Pod", "min": {"memory": "1Mi"}}], "min of memory for each Pod", id="of a pod"
+        ),
         pytest.param(
             [{"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}}],
             "maxLimitRequestRatio of cpu for each Container",
             id="a ratio",
         ),
         pytest.param(
-            [{"type": "Container", "min": {"cpu": "0"}}, {"type": "Pod", "min": {"cpu": "0", "x": "1"}}],
+            [
+                {"type": "Container", "min": {"cpu": "0"}},
+                {"type": "Pod", "min": {"cpu": "0", "x": "1"}},
+            ],
             "min of x for each Pod",
             id="the second",
         ),
         pytest.param([{"type": "Container", "min": {"cpu": "0"}}], "", id="a minimum of 0"),
-        pytest.param([{"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}}], "", id="of claims"),
         pytest.param(
-            [{"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "1"}, "max": {"cpu": "2"}}],
+            [{"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}}], "", id="of claims"
+        ),
+        pytest.param(
+            [
+                {
+                    "type": "Container",
+                    "default": {"cpu": "1"},
+                    "defaultRequest": {"cpu": "1"},
+                    "max": {"cpu": "2"},
+                }
+            ],
             "",
             id="defaults and a maximum",
         ),
@@ -89,11 +109,19 @@ def test_what_refuses_a_pod_that_asks_for_nothing(limits: list[Object], why: str
     kind=st.sampled_from(["Container", "Pod", "PersistentVolumeClaim", "openshift.io/Image"]),
     parts=st.dictionaries(
         st.sampled_from(["min", "max", "default", "defaultRequest", "maxLimitRequestRatio"]),
-        st.dictionaries(st.sampled_from(["cpu", "memory", "x.com/gpu"]), st.sampled_from([*QUANTITIES]), max_size=3),
+        st.dictionaries(
+            st.sampled_from(["cpu", "memory", "x.com/gpu"]),
+            st.sampled_from([*QUANTITIES]),
+            max_size=3,
+        ),
     ),
 )
-def test_any_amount_above_zero_below_which_a_pod_may_not_be(kind: str, parts: dict[str, dict[str, str]]) -> None:
-    above = {text for part in ("min", "maxLimitRequestRatio") for text in parts.get(part, {}).values()}
+def test_any_amount_above_zero_below_which_a_pod_may_not_be(
+    kind: str, parts: dict[str, dict[str, str]]
+) -> None:
+    above = {
+        text for part in ("min", "maxLimitRequestRatio") for text in parts.get(part, {}).values()
+    }
     expected = kind in ("Container", "Pod") and any(QUANTITIES[text] for text in above)
     assert bool(refuses({"type": kind, **parts})) is expected
 
@@ -115,7 +143,10 @@ def test_parking_is_refused_with_what_stands_in_the_way(before: Object | None) -
 
 
 def test_without_such_a_limit_workers_are_parked() -> None:
-    for found in ([], [admission.limit_range(limit_range({"type": "Container", "default": {"cpu": "1"}}))]):
+    for found in (
+        [],
+        [admission.limit_range(limit_range({"type": "Container", "default": {"cpu": "1"}}))],
+    ):
         seen = Seen(found)
         said = reviewed(seen, parked("1"), parked(None))
         assert (said.allowed, said.warnings) == (True, ())
@@ -132,7 +163,9 @@ def test_where_nobody_can_say_parking_is_allowed_with_a_warning(before: Object |
 
 
 @pytest.mark.parametrize("after", [parked("1"), parked("1,2", replicas=8)])
-def test_an_edit_of_a_job_with_parked_workers_tells_of_a_limit_that_came_later(after: Object) -> None:
+def test_an_edit_of_a_job_with_parked_workers_tells_of_a_limit_that_came_later(
+    after: Object,
+) -> None:
     said = reviewed(MINIMUM, after, parked("1,2"))
     assert said.allowed
     [warning] = [text for text in said.warnings if "LimitRange" in text]
@@ -140,7 +173,9 @@ def test_an_edit_of_a_job_with_parked_workers_tells_of_a_limit_that_came_later(a
         "LimitRange team sets min of cpu for each Container: a placeholder of a parked worker that is lost is "
         "refused then, and the operator makes no other pod; unpark all"
     )
-    assert not [text for text in reviewed(Seen(None), after, parked("1,2")).warnings if "LimitRange" in text]
+    assert not [
+        text for text in reviewed(Seen(None), after, parked("1,2")).warnings if "LimitRange" in text
+    ]
 
 
 @pytest.mark.parametrize(

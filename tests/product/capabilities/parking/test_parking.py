@@ -24,7 +24,9 @@ def parked(*indices: int, size: int = 3, there: tuple[int, ...] = (), **facts: A
     view = but(story, parked=indices, workers=wanted)
     held = tuple(pending(index, gates=GATE) for index in there)
     count = size - sum(index < size for index in indices)
-    view = replace(but(view, facts=but(view.facts, replicas=size)), replicas=count, placeholders=held)
+    view = replace(
+        but(view, facts=but(view.facts, replicas=size)), replicas=count, placeholders=held
+    )
     return capabilities.told(view)
 
 
@@ -37,14 +39,18 @@ def test_the_size_asks_for_the_others() -> None:
 def test_a_worker_that_is_parked_leaves_the_list_and_the_others_stay() -> None:
     view = parked(1)
     assert host_list.following(state(view)).hosts == pods(0, 2)
-    [write] = [action for action in decide(view, now=NOW).actions if isinstance(action, WriteConfig)]
+    [write] = [
+        action for action in decide(view, now=NOW).actions if isinstance(action, WriteConfig)
+    ]
     assert write.removed == pods(1)
     assert not write.lost
 
 
 def test_it_is_deleted_once_it_has_left() -> None:
     view = parked(1, config=config(pods(0, 2)))
-    [gone] = [action for action in decide(view, now=NOW).actions if isinstance(action, DeleteWorkers)]
+    [gone] = [
+        action for action in decide(view, now=NOW).actions if isinstance(action, DeleteWorkers)
+    ]
     assert [removal.worker.name for removal in gone.removals] == ["j-worker-1"]
 
 
@@ -66,7 +72,9 @@ def test_a_placeholder_that_the_operator_has_not_made_is_missing() -> None:
     assert parked(1, 5, there=(1,)).missing == ()
     later = replace(gone, drains_seen={("j-worker-1", 0.0): 30.0})
     [note] = [note for note in notes(later) if note.reason == "WorkersRefused"]
-    assert note.message.startswith("the operator has not created j-worker-1: usually a ResourceQuota or ")
+    assert note.message.startswith(
+        "the operator has not created j-worker-1: usually a ResourceQuota or "
+    )
 
 
 def test_a_job_with_a_placeholder_rests() -> None:
@@ -74,9 +82,13 @@ def test_a_job_with_a_placeholder_rests() -> None:
     assert not view.missing
     told = notes(view)
     assert any(
-        "j-worker-1 holds no resources: parked by the annotation mpijob-elastic/parked" in one.message for one in told
+        "j-worker-1 holds no resources: parked by the annotation mpijob-elastic/parked"
+        in one.message
+        for one in told
     )
-    assert not any(isinstance(action, DeletePlaceholder) for action in decide(view, now=NOW).actions)
+    assert not any(
+        isinstance(action, DeletePlaceholder) for action in decide(view, now=NOW).actions
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,11 +96,15 @@ def test_a_job_with_a_placeholder_rests() -> None:
     [
         pytest.param(parked(there=(1,)), "not in the annotation", id="unparked"),
         pytest.param(parked(2, there=(2,), size=2), "asks for fewer workers", id="above the size"),
-        pytest.param(parked(1, there=(1,), finished=True), "has finished", id="the job has finished"),
+        pytest.param(
+            parked(1, there=(1,), finished=True), "has finished", id="the job has finished"
+        ),
     ],
 )
 def test_a_placeholder_goes_when_nobody_wants_it(view: JobView, why: str) -> None:
-    [gone] = [action for action in decide(view, now=NOW).actions if isinstance(action, DeletePlaceholder)]
+    [gone] = [
+        action for action in decide(view, now=NOW).actions if isinstance(action, DeletePlaceholder)
+    ]
     assert gone.ref.name.startswith("j-worker-")
     assert why in gone.note.message
 

@@ -19,15 +19,21 @@ FINISHED = launcher(LauncherPhase.FINISHED)
 SURPLUS: dict[str, Any] = {"clean_pod_policy": "Running", "replicas": 1}
 
 
-def failing(failures: int = 3, *, limit: int | None = 2, phase: Any = LauncherPhase.STARTED, **facts: Any) -> JobView:
+def failing(
+    failures: int = 3, *, limit: int | None = 2, phase: Any = LauncherPhase.STARTED, **facts: Any
+) -> JobView:
     """A job whose launcher has failed so often, and waits to be restarted."""
     about = {name: facts.pop(name) for name in ("deadline", "deleting") if name in facts}
-    return job(2, backoff_limit=limit, launcher=launcher(phase, failures=failures, **about), **facts)
+    return job(
+        2, backoff_limit=limit, launcher=launcher(phase, failures=failures, **about), **facts
+    )
 
 
 def over(*, ago: float = TTL, **facts: Any) -> Story:
     """A job of two that ended `ago` and is to be deleted ten minutes after its end."""
-    return job(2, **{"finished": True, "ended_at": NOW - ago, "ttl": TTL, "launcher": None, **facts})
+    return job(
+        2, **{"finished": True, "ended_at": NOW - ago, "ttl": TTL, "launcher": None, **facts}
+    )
 
 
 def succeeded(*, changed: float = 5.0, memory: dict[str, Any] | None = None, **facts: Any) -> Story:
@@ -85,7 +91,8 @@ def test_nobody_is_freed_once_the_launcher_has_ended() -> None:
         (over(deleting=True), "nothing"),
         (over(foreign="another's"), "nothing"),
         (over(queue=Queue(name="team")), "delete job"),
-        # MultiKueue deletes its copy once it knows the end; of one that is gone before it would make another.
+        # MultiKueue deletes its copy once it knows the end; of one that is gone before it would
+        # make another.
         (over(queue=Queue(name="team", prebuilt=True)), "nothing"),
         # A notice of its end is written first.
         (succeeded(ended_at=NOW - TTL, ttl=TTL, launcher=None), "say EndedAfterResize"),
@@ -110,7 +117,10 @@ def test_what_is_done_at_the_end(view: JobView, plan: str) -> None:
 @pytest.mark.parametrize(
     ("view", "line"),
     [
-        (failing(), "BackoffLimitExceeded: j-launcher has failed 3 times (backoffLimit 2), so it is ended"),
+        (
+            failing(),
+            "BackoffLimitExceeded: j-launcher has failed 3 times (backoffLimit 2), so it is ended",
+        ),
         (
             over(),
             "FinishedJobDeleted: j is deleted with all that it owns, 10m after its end (ttlSecondsAfterFinished)",

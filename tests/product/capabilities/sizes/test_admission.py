@@ -25,7 +25,12 @@ EIGHT = {SIZES: "2,4,8"}
 
 def scale_of(replicas: int, *, uid: str = "5f1b") -> Object:
     metadata = {"name": "train", "namespace": "default", "uid": uid}
-    return {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata, "spec": {"replicas": replicas}}
+    return {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": metadata,
+        "spec": {"replicas": replicas},
+    }
 
 
 def scaled(job: Object | None, replicas: int, *, before: int = 4, **request: Any) -> Verdict:
@@ -36,7 +41,9 @@ def scaled(job: Object | None, replicas: int, *, before: int = 4, **request: Any
 def given_to(user: str, replicas: int, job: Object | None, *, uid: str = "5f1b") -> int:
     """The size that a job gets when somebody asks for this one."""
     sent = scale_of(replicas, uid=uid)
-    request = review.parse(body(sent, old=scale_of(4), subResource="scale", userInfo={"username": user}))
+    request = review.parse(
+        body(sent, old=scale_of(4), subResource="scale", userInfo={"username": user})
+    )
     found = handlers.answer(request, handlers.mutating(knowing(job))).verdict
     assert found.allowed
     size: int = jsonpatch.apply_patch(sent, found.patch)["spec"]["replicas"]
@@ -45,7 +52,10 @@ def given_to(user: str, replicas: int, job: Object | None, *, uid: str = "5f1b")
 
 def told(annotations: dict[str, str], replicas: int = 4) -> list[str]:
     """What a new job with these annotations is refused for."""
-    return [str(refusal) for refusal in verdict(running(annotations=annotations, replicas=replicas)).refusals]
+    return [
+        str(refusal)
+        for refusal in verdict(running(annotations=annotations, replicas=replicas)).refusals
+    ]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +76,8 @@ LONG = ",".join(str(size) for size in range(1, 102))
 
 
 @pytest.mark.parametrize(
-    "text", ["", "2,,4", "2,x", "0,2", "*0", "* 4", "-2", "2;4", "*20000", "20000", "2-8", "²", LONG]
+    "text",
+    ["", "2,,4", "2,x", "0,2", "*0", "* 4", "-2", "2;4", "*20000", "20000", "2-8", "²", LONG],
 )
 def test_what_cannot_be_read_is_refused_with_what_to_write(text: str) -> None:
     assert told({SIZES: text}) == [
@@ -94,7 +105,9 @@ def test_bounds_that_leave_no_size_are_refused(text: str) -> None:
         ({names.MIN_REPLICAS: "3"}, 3, "4"),
     ],
 )
-def test_another_size_is_refused_with_its_neighbours(annotations: dict[str, str], replicas: int, near: str) -> None:
+def test_another_size_is_refused_with_its_neighbours(
+    annotations: dict[str, str], replicas: int, near: str
+) -> None:
     message = f"{replicas} is none of metadata.annotations[{SIZES}] (2,4,8); use {near}"
     all_of_it = {**EIGHT, **annotations}
     after, before = (running(annotations=all_of_it, replicas=size) for size in (replicas, 4))
@@ -120,7 +133,13 @@ def test_a_size_that_was_there_before_may_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    "job", [None, running(command=PLAIN, annotations=EIGHT), running(), running(uid="last", annotations=EIGHT)]
+    "job",
+    [
+        None,
+        running(command=PLAIN, annotations=EIGHT),
+        running(),
+        running(uid="last", annotations=EIGHT),
+    ],
 )
 def test_who_has_no_sizes_is_left_alone(job: Object | None) -> None:
     assert not scaled(job, 5).refusals
@@ -140,7 +159,9 @@ def test_a_least_size_at_which_nothing_trains_is_told(least: str, warned: bool) 
     assert (why in said.warnings) is warned
 
 
-@pytest.mark.parametrize(("asked", "gets"), [(1, 2), (2, 2), (3, 4), (4, 4), (5, 8), (8, 8), (9, 8), (0, 0)], ids=str)
+@pytest.mark.parametrize(
+    ("asked", "gets"), [(1, 2), (2, 2), (3, 4), (4, 4), (5, 8), (8, 8), (9, 8), (0, 0)], ids=str
+)
 def test_what_an_hpa_asks_for_is_rounded(asked: int, gets: int) -> None:
     job = running(annotations={**EIGHT, names.MAX_REPLICAS: "9"})
     assert given_to(HPA, asked, job) == gets
@@ -150,26 +171,38 @@ def test_what_an_hpa_asks_for_is_rounded(asked: int, gets: int) -> None:
 
 def with_sizes(text: str, low: int | None, high: int | None) -> JobFacts:
     bounds = {names.MIN_REPLICAS: low, names.MAX_REPLICAS: high}
-    return facts(running(annotations={SIZES: text, **{key: str(at) for key, at in bounds.items() if at}}))
+    return facts(
+        running(annotations={SIZES: text, **{key: str(at) for key, at in bounds.items() if at}})
+    )
 
 
 texts = st.one_of(
-    st.lists(st.integers(1, 40), min_size=1, max_size=6).map(lambda sizes: ",".join(map(str, sizes))),
+    st.lists(st.integers(1, 40), min_size=1, max_size=6).map(
+        lambda sizes: ",".join(map(str, sizes))
+    ),
     st.integers(1, 12).map(lambda step: f"*{step}"),
 )
 bound = st.none() | st.integers(1, 40)
 
 
 @given(texts, bound, bound, st.integers(1, 60))
-def test_rounding_stays_within_sizes_and_bounds(text: str, low: int | None, high: int | None, asked: int) -> None:
+def test_rounding_stays_within_sizes_and_bounds(
+    text: str, low: int | None, high: int | None, asked: int
+) -> None:
     job = with_sizes(text, low, high)
     down, up = job.size_at_most(asked), job.size_at_least(asked)
     if not job.sizes:
         assert (down, up) == (asked, asked)
         return
-    every = set(range(0, 10_001, int(text[1:]))) - {0} if text[0] == "*" else {int(size) for size in text.split(",")}
+    every = (
+        set(range(0, 10_001, int(text[1:]))) - {0}
+        if text[0] == "*"
+        else {int(size) for size in text.split(",")}
+    )
     assert set(job.sizes) == {
-        size for size in every if (job.policy.min_replicas or 1) <= size <= (job.policy.max_replicas or 10_000)
+        size
+        for size in every
+        if (job.policy.min_replicas or 1) <= size <= (job.policy.max_replicas or 10_000)
     }
     assert down == max((size for size in job.sizes if size <= asked), default=0)
     assert up == min((size for size in job.sizes if size >= asked), default=0)

@@ -68,7 +68,9 @@ YOUNG_LAUNCHER = training(launcher=YOUNG, known=False)
 BLIND_LIST = training(config=config(pods(0)), known=False)
 WHILE_REFUSED = Refusal(change=BLIND_LIST.config.digest, tries=tries(2), reason="policy")
 MADE_AGAIN = ALONE.but(workers=(LAST, WAITS, pending(2, gates=GATES)))
-FEWER = stopped(pending(0, gates=GATES), WAITS, suspended_by=BY).but(replicas=1, config=config([], hostfile=pods(0)))
+FEWER = stopped(pending(0, gates=GATES), WAITS, suspended_by=BY).but(
+    replicas=1, config=config([], hostfile=pods(0))
+)
 LISTED = stopped(LAST, WAITS, hosts=pods(0), suspended_by=BY)
 EMPTY = stopped(LAST, WAITS, suspended_by=BY)
 JUST_MADE = stopped(pending(0, created_at=NOW - 1), suspended_by=BY)
@@ -85,14 +87,20 @@ GROWS = job(3, scaling=TIMED, workers=(worker(0), worker(1), pending(2)), config
 
 def held(*gates: str, **facts: Any) -> Story:
     """A job whose launcher and workers have never been scheduled because of these gates."""
-    return stopped(*(pending(index, gates=gates) for index in range(2))).launched(gates=gates).but(**facts)
+    return (
+        stopped(*(pending(index, gates=gates) for index in range(2)))
+        .launched(gates=gates)
+        .but(**facts)
+    )
 
 
 @pytest.mark.parametrize(
     ("view", "plan"),
     [
         pytest.param(training(), "publish 0 (Draining)", id="a job that trains shrinks first"),
-        pytest.param(training(min_np_workers=2), "publish 0 1 (Draining)", id="to what its driver needs"),
+        pytest.param(
+            training(min_np_workers=2), "publish 0 1 (Draining)", id="to what its driver needs"
+        ),
         pytest.param(DRAINED, "delete 2:drained 1:drained; say Suspended", id="drained workers go"),
         pytest.param(ALONE, AT_ONCE, id="then the launcher, which the job says before"),
         pytest.param(MADE_AGAIN, AT_ONCE, id="what the operator made again waits"),
@@ -109,17 +117,27 @@ def held(*gates: str, **facts: Any) -> Story:
             f"{AT_ONCE}; wake 60",
             id="they are being deleted",
         ),
-        pytest.param(BLIND_LIST, "touch; delete 2:unused 1:unused; say Suspended", id="the launcher is to be told"),
+        pytest.param(
+            BLIND_LIST,
+            "touch; delete 2:unused 1:unused; say Suspended",
+            id="the launcher is to be told",
+        ),
         pytest.param(
             BLIND_LIST.launched(refused=WHILE_REFUSED),
             "delete 2:unused 1:unused; say Suspended RefreshRefused; delete launcher, suspended; wake 2",
             id="it cannot be told, and is not waited for",
         ),
-        pytest.param(YOUNG_LAUNCHER, "say Suspended; wake 4", id="a launcher that passed by the webhook"),
         pytest.param(
-            YOUNG_LAUNCHER.launched(created_at=NOW - 5, delivering_since=NOW - 4), AT_ONCE, id="is replaced at a pace"
+            YOUNG_LAUNCHER, "say Suspended; wake 4", id="a launcher that passed by the webhook"
         ),
-        pytest.param(LISTED, "publish nobody", id="once the launcher has gone the list becomes empty"),
+        pytest.param(
+            YOUNG_LAUNCHER.launched(created_at=NOW - 5, delivering_since=NOW - 4),
+            AT_ONCE,
+            id="is replaced at a pace",
+        ),
+        pytest.param(
+            LISTED, "publish nobody", id="once the launcher has gone the list becomes empty"
+        ),
         pytest.param(EMPTY, "delete 0:suspended; say Suspended", id="and the last workers go"),
         pytest.param(
             training(launcher=None, config=config([], hostfile=pods(0, 1, 2)), known=False),
@@ -128,30 +146,54 @@ def held(*gates: str, **facts: Any) -> Story:
         ),
         pytest.param(JUST_MADE, "say Suspended; wake 4", id="a worker that passed by the webhook"),
         pytest.param(
-            JUST_MADE.pod(0, created_at=NOW - 5), "delete 0:suspended; say Suspended", id="is replaced at a pace, too"
+            JUST_MADE.pod(0, created_at=NOW - 5),
+            "delete 0:suspended; say Suspended",
+            id="is replaced at a pace, too",
         ),
         # Their ranks may still run.
-        pytest.param(stopped(LAST, BEFORE, AFTER), "delete 0:suspended", id="resumed, a worker of before"),
+        pytest.param(
+            stopped(LAST, BEFORE, AFTER), "delete 0:suspended", id="resumed, a worker of before"
+        ),
         pytest.param(
             stopped(but(LAST, deleting=True, ends_at=NOW + 2), BEFORE, AFTER),
             "wake 62",
             id="resumed, it goes",
         ),
-        pytest.param(stopped(BEFORE, AFTER), "allow 0 1 2; delete 2:idle; ungate launcher", id="resumed, it is gone"),
-        pytest.param(RESUMED, "say nothing more", id="resumed with its launcher"),
-        pytest.param(RESUMED.but(launcher=None), "hostfile 0 1 2", id="said until the next launcher waits"),
-        pytest.param(stopped(LAST, WAITS, notices=RESUMED.facts.notices), "delete 0:suspended", id="and after that"),
-        pytest.param(DRAINED.but(suspended_by=""), "publish 0 1 2 (HostsPublished)", id="resumed, nothing is lost"),
         pytest.param(
-            training(pod_group=PodGroup(metadata=ref("j"), min_member=4)), "publish 0 (Draining)", id="its gang stays"
+            stopped(BEFORE, AFTER),
+            "allow 0 1 2; delete 2:idle; ungate launcher",
+            id="resumed, it is gone",
+        ),
+        pytest.param(RESUMED, "say nothing more", id="resumed with its launcher"),
+        pytest.param(
+            RESUMED.but(launcher=None), "hostfile 0 1 2", id="said until the next launcher waits"
+        ),
+        pytest.param(
+            stopped(LAST, WAITS, notices=RESUMED.facts.notices),
+            "delete 0:suspended",
+            id="and after that",
+        ),
+        pytest.param(
+            DRAINED.but(suspended_by=""),
+            "publish 0 1 2 (HostsPublished)",
+            id="resumed, nothing is lost",
+        ),
+        pytest.param(
+            training(pod_group=PodGroup(metadata=ref("j"), min_member=4)),
+            "publish 0 (Draining)",
+            id="its gang stays",
         ),
         pytest.param(GROWS, "say WorkersNotReady; return 3 to 2", id="a size that is taken back"),
-        pytest.param(GROWS.but(suspended_by=BY), "publish 0 (Draining)", id="is not while it is suspended"),
+        pytest.param(
+            GROWS.but(suspended_by=BY), "publish 0 (Draining)", id="is not while it is suspended"
+        ),
         pytest.param(held(*GATES, suspended_by=BY), "say Suspended", id="its gates stay"),
         pytest.param(held(*GATES), "ungate launcher 0 1", id="and come off together"),
         pytest.param(held(*GATES).launched(gates=()), "ungate 0 1", id="also what a crash left"),
         pytest.param(
-            held("a", *GATES, THEIRS), f"ungate launcher[a,{THEIRS}] 0[a,{THEIRS}] 1[a,{THEIRS}]", id="others stay"
+            held("a", *GATES, THEIRS),
+            f"ungate launcher[a,{THEIRS}] 0[a,{THEIRS}] 1[a,{THEIRS}]",
+            id="others stay",
         ),
         pytest.param(held(THEIRS), "nothing", id="only gates of others"),
         pytest.param(held(*GATES, deleting=True), "nothing", id="gated, and deleted"),
@@ -174,13 +216,22 @@ def test_the_launcher_waits_for_workers_that_drain() -> None:
     assert does(view, now=LONG_AGO + 60, but="touch") == "delete 2:timeout 1:timeout; say Suspended"
 
 
-@pytest.mark.parametrize("first", [pending(0), failed(0), worker(0, deleting=True, ends_at=NOW + 30)])
+@pytest.mark.parametrize(
+    "first", [pending(0), failed(0), worker(0, deleting=True, ends_at=NOW + 30)]
+)
 @pytest.mark.parametrize("stop", ASKED_TO_STOP)
 @pytest.mark.parametrize("uid", [None, "of-a-former-pod"])
-def test_a_launcher_that_was_told_of_no_host_waits_for_no_drain(first: Any, stop: dict[str, Any], uid: str) -> None:
+def test_a_launcher_that_was_told_of_no_host_waits_for_no_drain(
+    first: Any, stop: dict[str, Any], uid: str
+) -> None:
     """Stopped again just after it started: a worker that left an earlier list would be waited for for ever."""
     gone = {pod: left(pod, ago=20, uid=uid) for pod in pods(0, 1)}
-    view = job(2, workers=(first, worker(1)), config=config([], hostfile=pods(0, 1), memory=Memory(left=gone)), **stop)
+    view = job(
+        2,
+        workers=(first, worker(1)),
+        config=config([], hostfile=pods(0, 1), memory=Memory(left=gone)),
+        **stop,
+    )
     assert run(view, now=NOW)[0].launcher is None
 
 
@@ -189,7 +240,9 @@ def test_the_user_reads_why() -> None:
     [gone, _] = notes(EMPTY)
     assert (gone.reason, gone.warning, removals(EMPTY)[0].grace) == ("WorkerSuspended", False, 1)
     queued = held(*GATES, names.GATE_QUEUED, queue=Queue(name="team"))
-    assert does(queued, but="ask") == "nothing", "all gates come off in one write, once quota is granted"
+    assert does(queued, but="ask") == "nothing", (
+        "all gates come off in one write, once quota is granted"
+    )
 
 
 def test_an_empty_list_forgets_its_hosts_and_the_size_that_was_waited_for() -> None:

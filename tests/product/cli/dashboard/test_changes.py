@@ -22,9 +22,15 @@ class Page:
 
     def __init__(self, address: str, session: aiohttp.ClientSession) -> None:
         self.address, self.session = address, session
-        self.headers = {"Authorization": f"Bearer {TOKEN}", "Origin": address, "Content-Type": "application/json"}
+        self.headers = {
+            "Authorization": f"Bearer {TOKEN}",
+            "Origin": address,
+            "Content-Type": "application/json",
+        }
 
-    async def parts(self, change: str, number: int = 0, confirmed: str = "", *, until: str = "refused") -> Object:
+    async def parts(
+        self, change: str, number: int = 0, confirmed: str = "", *, until: str = "refused"
+    ) -> Object:
         """The newest value of each part that comes, until one has."""
         found: Object = {}
         body = json.dumps({"change": change, "number": number, "confirmed": confirmed})
@@ -41,18 +47,32 @@ class Page:
 
     async def may(self) -> bool:
         """Whether buttons are to be shown."""
-        async with asyncio.timeout(PATIENCE), self.session.get(self.address + PATH, headers=self.headers) as answer:
+        async with (
+            asyncio.timeout(PATIENCE),
+            self.session.get(self.address + PATH, headers=self.headers) as answer,
+        ):
             async for line in answer.content:
                 if line.strip() and (part := json.loads(line))["part"] == "may":
                     return bool(part["value"])
         raise AssertionError("not told")
 
     async def status(
-        self, body: bytes, headers: dict[str, str | None] | None = None, *, path: str = PATH, method: str = "POST"
+        self,
+        body: bytes,
+        headers: dict[str, str | None] | None = None,
+        *,
+        path: str = PATH,
+        method: str = "POST",
     ) -> int:
         """The status for a request with other headers; None leaves one out."""
-        sent = {key: value for key, value in {**self.headers, **(headers or {})}.items() if value is not None}
-        async with self.session.request(method, f"{self.address}{path}/change", headers=sent, data=body) as answer:
+        sent = {
+            key: value
+            for key, value in {**self.headers, **(headers or {})}.items()
+            if value is not None
+        }
+        async with self.session.request(
+            method, f"{self.address}{path}/change", headers=sent, data=body
+        ) as answer:
             return answer.status
 
 
@@ -71,7 +91,9 @@ async def page(api: TinyApi) -> AsyncIterator[Page]:
 def asked_for(api: TinyApi) -> tuple[int, Object]:
     """The size and the annotations of the job."""
     job = api.objects[JOB]
-    return job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"], job["metadata"].get("annotations", {})
+    return job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"], job["metadata"].get(
+        "annotations", {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,7 +101,13 @@ def asked_for(api: TinyApi) -> tuple[int, Object]:
     [
         ("scale", 4, "train: 3 → 4 workers", 4, {}),
         ("scale", 1, "train: 3 → 1 worker", 1, {}),
-        ("park", 1, "train: 3 → 2 workers; parked: train-worker-1", 3, {"mpijob-elastic/parked": "1"}),
+        (
+            "park",
+            1,
+            "train: 3 → 2 workers; parked: train-worker-1",
+            3,
+            {"mpijob-elastic/parked": "1"},
+        ),
         (
             "suspend",
             0,
@@ -90,7 +118,13 @@ def asked_for(api: TinyApi) -> tuple[int, Object]:
     ],
 )
 async def test_a_change_is_made_once_its_words_come_back(
-    api: TinyApi, page: Page, change: str, number: int, words: str, size: int, annotations: dict[str, str]
+    api: TinyApi,
+    page: Page,
+    change: str,
+    number: int,
+    words: str,
+    size: int,
+    annotations: dict[str, str],
 ) -> None:
     assert (await page.parts(change, number))["asks"] == words
     assert api.writes == []
@@ -110,7 +144,12 @@ async def test_a_change_is_made_once_its_words_come_back(
 async def test_what_was_changed_is_taken_back(
     api: TinyApi, page: Page, change: str, annotation: str, words: str
 ) -> None:
-    put_job(api, "train", size=3, annotations={f"mpijob-elastic/{annotation}": "true" if change == "resume" else "1"})
+    put_job(
+        api,
+        "train",
+        size=3,
+        annotations={f"mpijob-elastic/{annotation}": "true" if change == "resume" else "1"},
+    )
     assert (await page.parts(change, 1))["asks"] == words
     await page.parts(change, 1, words, until="progress")
     assert asked_for(api) == (3, {})
@@ -157,13 +196,19 @@ async def test_a_refusal_comes_before_the_question_in_one_line(api: TinyApi, pag
     refused = (await page.parts("scale", 9))["refused"]
     assert refused.endswith("9 is above max-replicas (8)")
     assert "\n" not in refused
-    assert (await page.parts("scale", 0))["refused"].startswith("train has 3 workers, and one has to stay")
-    assert (await page.parts("park", 7))["refused"] == "train has no train-worker-7: it has 3 workers"
+    assert (await page.parts("scale", 0))["refused"].startswith(
+        "train has 3 workers, and one has to stay"
+    )
+    assert (await page.parts("park", 7))[
+        "refused"
+    ] == "train has no train-worker-7: it has 3 workers"
     assert api.writes == []
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-async def test_who_may_patch_the_job_gets_buttons(api: TinyApi, page: Page, *, allowed: bool) -> None:
+async def test_who_may_patch_the_job_gets_buttons(
+    api: TinyApi, page: Page, *, allowed: bool
+) -> None:
     asked: list[Any] = []
 
     def allows(spec: Object) -> bool:
@@ -172,7 +217,13 @@ async def test_who_may_patch_the_job_gets_buttons(api: TinyApi, page: Page, *, a
 
     api.allows = allows
     assert await page.may() is allowed
-    right = {"verb": "patch", "group": "kubeflow.org", "resource": "mpijobs", "namespace": "ml", "name": "train"}
+    right = {
+        "verb": "patch",
+        "group": "kubeflow.org",
+        "resource": "mpijobs",
+        "namespace": "ml",
+        "name": "train",
+    }
     assert asked == [right]
 
 
@@ -191,7 +242,14 @@ BODY = b'{"change":"scale","number":4,"confirmed":"train: 3 \xe2\x86\x92 4 worke
         (403, {"Origin": "http://127.0.0.1:1"}),
         (403, {"Sec-Fetch-Site": "cross-site"}),
         (403, {"Sec-Fetch-Site": "same-site"}),
-        (403, {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}),
+        (
+            403,
+            {
+                "Sec-Fetch-Site": "cross-site",
+                "Sec-Fetch-Mode": "navigate",
+                "Sec-Fetch-Dest": "document",
+            },
+        ),
         (403, {"Host": "evil.example", "Origin": "http://evil.example"}),
         (415, {"Content-Type": "text/plain"}),
         (415, {"Content-Type": "application/x-www-form-urlencoded"}),
@@ -228,7 +286,9 @@ async def test_only_a_change_is_read(api: TinyApi, page: Page, status: int, body
 
 
 async def test_a_change_is_posted_to_a_job(api: TinyApi, page: Page) -> None:
-    assert [await page.status(BODY, method=method) for method in ("GET", "PUT", "PATCH", "DELETE")] == [405] * 4
+    assert [
+        await page.status(BODY, method=method) for method in ("GET", "PUT", "PATCH", "DELETE")
+    ] == [405] * 4
     assert await page.status(BODY, path="/api/jobs/..%2f..%2fsecrets/train") == 404
     assert await page.status(BODY, path="/api/jobs/ml/UPPER") == 404
     assert api.writes == []

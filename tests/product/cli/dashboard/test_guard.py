@@ -13,15 +13,28 @@ HOST = {"Host": "127.0.0.1:8765"}
 URL = "http://127.0.0.1:8765/#token=s3cret"
 
 
-@pytest.mark.parametrize("host", ["localhost", "localhost:1", "127.0.0.1:8765", "[::1]:80", "[::1]"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost:1", "127.0.0.1:8765", "[::1]:80", "[::1]"]
+)
 def test_the_machine_itself_is_answered_at_any_port(host: str) -> None:
     assert guard.foreign({"Host": host}) == ""
-    assert guard.foreign({"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}) == ""
+    assert (
+        guard.foreign({"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"})
+        == ""
+    )
 
 
 @pytest.mark.parametrize(
     "host",
-    ["", "evil.example", "evil.example:8765", "127.0.0.1.evil.example", "localhost.evil.example", "127.0.0.2", "[::1"],
+    [
+        "",
+        "evil.example",
+        "evil.example:8765",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "127.0.0.2",
+        "[::1",
+    ],
 )
 def test_another_name_that_leads_here_is_refused(host: str) -> None:
     assert "localhost" in guard.foreign({"Host": host, "Origin": f"http://{host}"})

@@ -57,7 +57,9 @@ async def test_what_is_wrong_comes_first(api: TinyApi, page: Page) -> None:
 async def test_two_hundred_jobs_of_fifty_workers_change_live(api: TinyApi, page: Page) -> None:
     for number in range(200):
         put_job(api, f"job-{number:03}", size=50)
-    await expect(page.get_by_role("heading", level=1)).to_have_text("200 jobs: 200 running as asked.")
+    await expect(page.get_by_role("heading", level=1)).to_have_text(
+        "200 jobs: 200 running as asked."
+    )
     for number in range(0, 200, 10):
         store(api, MPI_JOBS, worlds.mpi_job(name=f"job-{number:03}", namespace="ml", replicas=60))
     await expect(page.locator("tr", has_text="50 of 60")).to_have_count(20)
@@ -71,14 +73,24 @@ async def test_markup_of_others_is_text(api: TinyApi, page: Page) -> None:
     put_job(api, "train", size=2, ready=1)
     path = PODS.path("ml", "train-worker-1")
     pending = api.objects[path]
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": HOSTILE}
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": HOSTILE,
+    }
     pending["status"]["conditions"].append(condition)
     pending["spec"]["nodeName"] = ""
     api.put(path, pending)
     ready = api.objects[PODS.path("ml", "train-worker-0")]
     ready["spec"]["nodeName"] = HOSTILE
     api.put(PODS.path("ml", "train-worker-0"), ready)
-    about = {"involvedObject": {"name": "train"}, "reason": HOSTILE, "type": "Warning", "message": HOSTILE}
+    about = {
+        "involvedObject": {"name": "train"},
+        "reason": HOSTILE,
+        "type": "Warning",
+        "message": HOSTILE,
+    }
     await api.create(EVENTS.path("ml"), "e1", **about, lastTimestamp="2026-01-01T00:00:00Z")
 
     async def log(_request: web.Request) -> web.StreamResponse:
@@ -89,10 +101,15 @@ async def test_markup_of_others_is_text(api: TinyApi, page: Page) -> None:
     await page.get_by_role("link", name="train").click()
     for part in (".findings", "tr[data-key=train-worker-0]", "#events", "#log"):
         await expect(page.locator(part)).to_contain_text(HOSTILE)
-    assert await page.locator("main img").count() + await page.get_by_text("bold", exact=True).count() == 0
+    assert (
+        await page.locator("main img").count() + await page.get_by_text("bold", exact=True).count()
+        == 0
+    )
 
 
-async def test_the_history_of_a_job_is_shown_with_the_newest_first(api: TinyApi, page: Page) -> None:
+async def test_the_history_of_a_job_is_shown_with_the_newest_first(
+    api: TinyApi, page: Page
+) -> None:
     put_job(api, "train")
     path = CONFIG_MAPS.path("ml", "train-config")
     config = api.objects[path]
@@ -102,7 +119,9 @@ async def test_the_history_of_a_job_is_shown_with_the_newest_first(api: TinyApi,
     api.put(path, config)
     await page.get_by_role("link", name="train").click()
     shown = page.get_by_role("region", name="History").get_by_role("listitem")
-    await expect(shown).to_contain_text(["3→2 node1 rank cut", f"1→3 user, by {HOSTILE}listed after 2 s; all trained"])
+    await expect(shown).to_contain_text(
+        ["3→2 node1 rank cut", f"1→3 user, by {HOSTILE}listed after 2 s; all trained"]
+    )
 
 
 async def test_a_lost_server_is_told_and_comes_back_by_itself(api: TinyApi) -> None:
@@ -187,7 +206,11 @@ async def test_a_narrow_screen_shows_a_job_in_a_line(api: TinyApi) -> None:
         served(api) as address,
         opened(f"{address}/#token={TOKEN}", viewport={"width": 400, "height": 800}) as page,
     ):
-        lines = await row(page, "train").locator("b", has_text="train").evaluate("name => name.getClientRects().length")
+        lines = (
+            await row(page, "train")
+            .locator("b", has_text="train")
+            .evaluate("name => name.getClientRects().length")
+        )
         assert lines == 1
 
 
@@ -196,7 +219,9 @@ async def test_a_screen_reader_is_told_what_eyes_see(api: TinyApi, page: Page) -
     cells = row(page, "train").get_by_role("img")
     await expect(cells).to_have_attribute("aria-label", "2 published, 1 pending")
     jobs = page.get_by_role("table", name="Jobs")
-    await expect(jobs.get_by_role("row", name="Running ml/train 2 published, 1 pending 2 of 3")).to_be_visible()
+    await expect(
+        jobs.get_by_role("row", name="Running ml/train 2 published, 1 pending 2 of 3")
+    ).to_be_visible()
     assert await page.get_by_role("img").count() == 1  # what only decorates is not read
     await page.get_by_role("link", name="train").click()
     lanes = page.get_by_role("table", name="Workers over time")
@@ -220,7 +245,9 @@ async def test_no_two_phases_of_a_worker_differ_by_colour_alone(api: TinyApi, pa
     ended = worlds.worker(3, job="train", namespace="ml", phase="Failed")
     store(api, PODS, ended, **{names.LABEL_JOB_NAME: "train"})
     cells = row(page, "train").get_by_role("img")
-    await expect(cells).to_have_attribute("aria-label", "2 published, 1 draining, 1 pending, 1 ended")
+    await expect(cells).to_have_attribute(
+        "aria-label", "2 published, 1 draining, 1 pending, 1 ended"
+    )
     await expect(row(page, "train")).to_contain_text(re.compile(r"\w\. And \d more\."))
     looks = await cells.locator("rect").evaluate_all(
         "cells => cells.map((cell) => [cell.height.baseVal.value, cell.getAttribute('fill'),"

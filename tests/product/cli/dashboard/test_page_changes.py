@@ -59,7 +59,9 @@ async def test_a_keyboard_is_enough_to_agree_and_to_decline(api: TinyApi, page: 
     await expect(dialog).to_be_visible()
     await page.keyboard.press("Tab")
     await page.keyboard.press("Enter")
-    await expect(bar.get_by_role("status")).to_contain_text("train: 3 → 2 workers: off the host list 0 of 1, gone 0")
+    await expect(bar.get_by_role("status")).to_contain_text(
+        "train: 3 → 2 workers: off the host list 0 of 1, gone 0"
+    )
     assert size(api) == 2
     put_job(api, "train", size=2)
     api.remove(PODS.path("ml", "train-worker-2"))
@@ -68,12 +70,19 @@ async def test_a_keyboard_is_enough_to_agree_and_to_decline(api: TinyApi, page: 
 
 
 async def test_a_worker_is_parked_and_comes_back(api: TinyApi, page: Page) -> None:
-    bar, yes = page.get_by_role("region", name="Change the job"), page.get_by_role("dialog").get_by_role("button")
+    bar, yes = (
+        page.get_by_role("region", name="Change the job"),
+        page.get_by_role("dialog").get_by_role("button"),
+    )
     await bar.get_by_role("combobox", name="Worker").select_option("train-worker-1")
     await bar.get_by_role("button", name="Park").click()
-    await expect(page.get_by_role("dialog")).to_contain_text("train: 3 → 2 workers; parked: train-worker-1")
+    await expect(page.get_by_role("dialog")).to_contain_text(
+        "train: 3 → 2 workers; parked: train-worker-1"
+    )
     await yes.get_by_text("Park").click()
-    await expect(bar.get_by_role("combobox").locator("option:checked")).to_have_text("train-worker-1, parked")
+    await expect(bar.get_by_role("combobox").locator("option:checked")).to_have_text(
+        "train-worker-1, parked"
+    )
     await bar.get_by_role("button", name="Unpark").click()
     await yes.get_by_text("Unpark").click()
     await expect(bar.get_by_role("button", name="Park")).to_have_text("Park")
@@ -85,7 +94,10 @@ async def test_a_refusal_is_one_line_and_its_markup_is_text(api: TinyApi, page: 
     bar = page.get_by_role("region", name="Change the job")
     await bar.get_by_role("button", name="Suspend").click()
     await expect(bar.get_by_role("status")).to_contain_text(f"denied the request: {HOSTILE}")
-    assert await page.locator("main img").count() + await page.get_by_text("bold", exact=True).count() == 0
+    assert (
+        await page.locator("main img").count() + await page.get_by_text("bold", exact=True).count()
+        == 0
+    )
     await expect(page.get_by_role("dialog")).to_be_hidden()
     await bar.get_by_role("spinbutton").fill("0")
     await bar.get_by_role("button", name="Scale").click()  # the browser says what is wrong
@@ -105,7 +117,10 @@ async def test_only_who_may_change_the_job_sees_buttons(api: TinyApi) -> None:
 
 async def test_nothing_is_changed_while_the_page_is_not_live(api: TinyApi, page: Page) -> None:
     bar, dialog = page.get_by_role("region", name="Change the job"), page.get_by_role("dialog")
-    scale, yes = bar.get_by_role("button", name="Scale"), dialog.get_by_role("button", name="Suspend")
+    scale, yes = (
+        bar.get_by_role("button", name="Scale"),
+        dialog.get_by_role("button", name="Suspend"),
+    )
     await bar.get_by_role("button", name="Suspend").click()
     await expect(yes).to_be_enabled()
     await expect(dialog.get_by_text("Not live")).to_be_hidden()
@@ -138,7 +153,9 @@ async def test_the_gpus_of_a_job_stand_in_the_list(api: TinyApi) -> None:
     put_job(api, "train", size=3, gpus=4)
     async with served(api) as address, opened(f"{address}/#token={TOKEN}") as page:
         cells = page.locator('tr[data-key="ml/train"] > *')
-        await expect(page.locator("thead th")).to_contain_text(["State", "Job", "Workers", "GPUs", "Queue"])
+        await expect(page.locator("thead th")).to_contain_text(
+            ["State", "Job", "Workers", "GPUs", "Queue"]
+        )
         await expect(cells.nth(3)).to_have_text("12")
 
 
@@ -165,11 +182,18 @@ async def test_a_queues_words_stand_in_the_list_beside_what_is_wrong(api: TinyAp
         await expect(row).to_contain_text("team, place 2")
         await expect(row).to_contain_text("train waits in queue team")
         await expect(row).not_to_contain_text("team: 1 more needed.")  # it says so already
-        stuck = {"name": "worker", "state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}}
+        stuck = {
+            "name": "worker",
+            "state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}},
+        }
         other = worlds.worker(1, phase="Pending")
         other["status"]["containerStatuses"] = [stuck]
         store(api, PODS, other, **{names.LABEL_JOB_NAME: "train"})
-        store(api, MPI_JOBS, {**api.objects[MPI_JOBS.path("default", "train")], "spec": worlds.mpi_job()["spec"]})
+        store(
+            api,
+            MPI_JOBS,
+            {**api.objects[MPI_JOBS.path("default", "train")], "spec": worlds.mpi_job()["spec"]},
+        )
         await expect(row).to_contain_text("no such image")
         await expect(row).to_contain_text("team: 1 more needed.")
 
@@ -209,7 +233,9 @@ async def test_a_hostile_page_of_the_same_browser_changes_nothing(api: TinyApi, 
     async with strangers_page("<iframe name=frame></iframe>") as port:
         stranger, answers = await page.context.new_page(), list[tuple[str, int]]()
         await stranger.goto(f"http://127.0.0.1:{port}/")
-        stranger.on("response", lambda answer: answers.append((answer.request.method, answer.status)))
+        stranger.on(
+            "response", lambda answer: answers.append((answer.request.method, answer.status))
+        )
         await stranger.evaluate(STRANGER, [f"{address}/api/jobs/ml/train/change", TOKEN, body])
         await stranger.reload()
     # The forms; of what a script sends, the browser hides the answer.

@@ -33,7 +33,10 @@ class Page:
     async def parts(self, path: str, *awaited: str) -> dict[str, Any]:
         """The first value of each part, until all that are awaited have come."""
         found: dict[str, Any] = {}
-        async with asyncio.timeout(PATIENCE), self._session.get(self.address + path, headers=MINE) as answer:
+        async with (
+            asyncio.timeout(PATIENCE),
+            self._session.get(self.address + path, headers=MINE) as answer,
+        ):
             async for line in answer.content:
                 if line.strip():
                     part = json.loads(line)
@@ -76,12 +79,20 @@ async def test_data_needs_the_token(page: Page, path: str) -> None:
     ],
 )
 @pytest.mark.parametrize("path", ["/", "/page.js", "/api/jobs"])
-async def test_nobody_else_is_answered_even_with_the_token(page: Page, path: str, headers: dict[str, str]) -> None:
+async def test_nobody_else_is_answered_even_with_the_token(
+    page: Page, path: str, headers: dict[str, str]
+) -> None:
     assert await page.status(path, **MINE, **headers) == 403
 
 
 async def test_every_answer_forbids_what_the_page_does_not_need(page: Page) -> None:
-    for path, status in (("/", 200), ("/page.js", 200), ("/page.css", 200), ("/api/jobs", 401), ("/none", 404)):
+    for path, status in (
+        ("/", 200),
+        ("/page.js", 200),
+        ("/page.css", 200),
+        ("/api/jobs", 401),
+        ("/none", 404),
+    ):
         async with page._session.get(page.address + path) as answer:
             assert answer.status == status
             assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
@@ -110,13 +121,24 @@ async def test_all_jobs_are_what_get_says(page: Page, answers: Answers, command:
     assert found["default/train"]["report"] == printed
 
 
-async def test_a_job_is_what_get_and_explain_say(page: Page, answers: Answers, command: Commands) -> None:
+async def test_a_job_is_what_get_and_explain_say(
+    page: Page, answers: Answers, command: Commands
+) -> None:
     found = await page.parts(
-        "/api/jobs/default/train", "report", "headline", "explanation", "events", "log", "lost", "history"
+        "/api/jobs/default/train",
+        "report",
+        "headline",
+        "explanation",
+        "events",
+        "log",
+        "lost",
+        "history",
     )
     assert found["history"] == {"namespace": "default", "name": "train", "changes": []}
     assert found["report"] == json.loads(await command.get(answers, output="json"))
-    assert found["headline"].startswith("default/train: Running, 2 of 2 listed; whether they train is not known")
+    assert found["headline"].startswith(
+        "default/train: Running, 2 of 2 listed; whether they train is not known"
+    )
     printed = json.loads((await command.explain(answers, output="json", look=True))[1])
     assert found["explanation"] == printed
     assert found["lost"] == ""
@@ -138,7 +160,9 @@ async def test_a_missing_right_is_told(page: Page, answers: Answers, resource: s
         assert f"{resource} is forbidden" in (await page.parts(path, "refused"))["refused"]
 
 
-async def test_without_the_right_to_read_roles_the_rest_is_shown(page: Page, answers: Answers) -> None:
+async def test_without_the_right_to_read_roles_the_rest_is_shown(
+    page: Page, answers: Answers
+) -> None:
     answers["roles"] = forbidden("roles")
     assert (await page.parts("/api/jobs", "listed"))["default/train"]["report"]["execNames"] is None
 

@@ -1,7 +1,8 @@
 """Replicas of the webhook that share a Secret, and what an API server makes of what they serve.
 
-Every request is in flight twice: before it takes effect and before its answer arrives. At both points the coroutine
-that sent it is suspended, so a test can interleave several replicas in any order, or end one there.
+Every request is in flight twice: before it takes effect and before its answer arrives. At both
+points the coroutine that sent it is suspended, so a test can interleave several replicas in any
+order, or end one there.
 """
 
 from base64 import b64decode
@@ -24,13 +25,15 @@ from webhook.certificates.pairs import Lifetimes
 from webhook.certificates.rotation import Clocks, Rotation, Timing
 from webhook.certificates.serving import Serving
 
-# A look is due every 10 s. A certificate is renewed after 50 s, a CA replaced after 150 s; the next signs after 190 s.
+# A look is due every 10 s. A certificate is renewed after 50 s, a CA replaced after 150 s; the next
+# signs after 190 s.
 TIMING = Timing(look_every=10.0, settled=5.0)
 LIFETIMES = Lifetimes(authority=timedelta(seconds=200), leaf=timedelta(seconds=60))
 Bundles = tuple[frozenset[x509.Certificate], ...]
 SECRET = SECRETS.path(names.NAMESPACE, names.CERTIFICATE_SECRET)
 CONFIGURATIONS = tuple(
-    resource.path(name=names.WEBHOOK_CONFIGURATION) for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+    resource.path(name=names.WEBHOOK_CONFIGURATION)
+    for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 )
 
 
@@ -43,7 +46,10 @@ class _Turn:
 
 def configuration(hooks: int) -> Object:
     """A webhook configuration as it is installed: without any caBundle."""
-    return {"metadata": {"name": names.WEBHOOK_CONFIGURATION}, "webhooks": [{"clientConfig": {}} for _ in range(hooks)]}
+    return {
+        "metadata": {"name": names.WEBHOOK_CONFIGURATION},
+        "webhooks": [{"clientConfig": {}} for _ in range(hooks)],
+    }
 
 
 def advance(coroutine: Coroutine[None, None, None]) -> bool:
@@ -74,7 +80,9 @@ class World:
 
     async def answer(self, sent: Sent) -> bytes:
         await _Turn()
-        path = f"{sent.path}/{sent.body['metadata']['name']}" if sent.method == "POST" else sent.path
+        path = (
+            f"{sent.path}/{sent.body['metadata']['name']}" if sent.method == "POST" else sent.path
+        )
         if sent.method != "GET" and path in self.read_only:
             raise refused(403, "Forbidden", path)
         answer = await self.api.answer(sent)
@@ -105,16 +113,25 @@ class World:
 
     def believes(self, certificate: x509.Certificate | None, *, lag: float) -> bool:
         """Tell whether an API server that may be `lag` seconds behind certainly accepts a call to that certificate."""
-        if certificate is None or pairs.fault(certificate, now=self.wall()) or HOST not in pairs.names_of(certificate):
+        if (
+            certificate is None
+            or pairs.fault(certificate, now=self.wall())
+            or HOST not in pairs.names_of(certificate)
+        ):
             return False
         past = [bundles for at, bundles in self.history if at <= self.now - lag][-1:]
         recent = [bundles for at, bundles in self.history if at > self.now - lag]
         states = [*past, *recent, self.bundles()]
-        return all(any(_signed(ca, certificate) for ca in bundle) for state in states for bundle in state)
+        return all(
+            any(_signed(ca, certificate) for ca in bundle) for state in states for bundle in state
+        )
 
 
 class Replica:
-    """One process: what it serves and its look under way. A restart forgets everything but the Secret."""
+    """One process: what it serves and its look under way.
+
+    A restart forgets everything but the Secret.
+    """
 
     def __init__(self, world: World, *, timing: Timing = TIMING) -> None:
         self.serving = Serving()

@@ -5,7 +5,15 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tests.product.webhook.certificates.material import DAY, HOST, NOON, POLICY, authority, healthy, leaf
+from tests.product.webhook.certificates.material import (
+    DAY,
+    HOST,
+    NOON,
+    POLICY,
+    authority,
+    healthy,
+    leaf,
+)
 from webhook.certificates import decision, pairs
 from webhook.certificates.decision import Action, Content, Policy, Step
 from webhook.certificates.pairs import Pair
@@ -66,7 +74,12 @@ def test_a_replica_may_be_early() -> None:
 
 
 def carried_out(
-    action: Action, content: Content, *, now: datetime = NOON, forget: bool = False, seen: tuple[Content, ...] = ()
+    action: Action,
+    content: Content,
+    *,
+    now: datetime = NOON,
+    forget: bool = False,
+    seen: tuple[Content, ...] = (),
 ) -> Content:
     step = Step(action=action, forget=forget)
     trusted = tuple(certificate for one in seen for certificate in one.trusted)
@@ -100,7 +113,9 @@ def test_an_old_ca_signs_once_more_and_is_retired() -> None:
 
 
 @pytest.mark.parametrize(("day", "steps"), [(354, 1), (358, 1), (358.1, 2), (359.9, 2)])
-def test_an_old_ca_that_can_sign_no_lasting_certificate_gives_way_at_once(day: float, steps: int) -> None:
+def test_an_old_ca_that_can_sign_no_lasting_certificate_gives_way_at_once(
+    day: float, steps: int
+) -> None:
     content, now, taken = GOOD, NOON + day * DAY, 0
     while step := decision.next_step(content, POLICY, now=now):
         content, taken = decision.carry_out(step, content, POLICY, seen=(), now=now), taken + 1
@@ -111,5 +126,8 @@ def test_renew_forgets_the_retired_only_when_nothing_of_theirs_can_be_in_use() -
     assert carried_out(Action.RENEW, RETIRED).retired == RETIRED.retired
     assert carried_out(Action.RENEW, RETIRED, forget=True).retired == ()
     late = NOON + 5 * DAY
-    steps = [decision.next_step(one, POLICY, now=late) for one in (RETIRED, replace(RETIRED, leaf=None), ROTATING)]
+    steps = [
+        decision.next_step(one, POLICY, now=late)
+        for one in (RETIRED, replace(RETIRED, leaf=None), ROTATING)
+    ]
     assert [step.forget for step in steps] == [True, False, False]

@@ -6,10 +6,23 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
 from cryptography.x509 import verification
 
-from tests.product.webhook.certificates.material import DAY, HOST, LIFETIMES, NOON, authority, healthy, leaf
+from tests.product.webhook.certificates.material import (
+    DAY,
+    HOST,
+    LIFETIMES,
+    NOON,
+    authority,
+    healthy,
+    leaf,
+)
 from webhook.certificates import pairs
 from webhook.certificates.decision import MOST_RETIRED, Content, Trust
 from webhook.certificates.pairs import Pair
@@ -58,9 +71,13 @@ def test_the_retired_are_bounded() -> None:
 
 CA = authority()
 LEAF = leaf(CA)
-RSA_KEY = rsa.generate_private_key(65537, 2048).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+RSA_KEY = rsa.generate_private_key(65537, 2048).private_bytes(
+    Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+)
 ODD_CURVE = ec.generate_private_key(ec.SECP256K1())
-ENCRYPTED = LEAF.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+ENCRYPTED = LEAF.key.private_bytes(
+    Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
+)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +96,9 @@ def test_what_is_no_pair_of_ours(certificate: bytes | None, key: bytes | None) -
 
 def test_a_curve_that_openssl_may_not_serve_is_none_of_ours() -> None:
     issuer, nobody = CA.certificate.subject, x509.Name([])
-    builder = x509.CertificateBuilder(issuer, nobody, ODD_CURVE.public_key(), 7, NOON - DAY, NOON + DAY)
+    builder = x509.CertificateBuilder(
+        issuer, nobody, ODD_CURVE.public_key(), 7, NOON - DAY, NOON + DAY
+    )
     odd = Pair(certificate=builder.sign(CA.key, hashes.SHA256()), key=ODD_CURVE)
     assert pairs.parse(odd.certificate_pem, odd.key_pem) is None
 

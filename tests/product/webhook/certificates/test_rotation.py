@@ -90,12 +90,17 @@ def test_a_blanked_bundle_is_put_back_by_the_next_look(world: World, path: str) 
 SERVICE, URL = {"name": "w", "namespace": "n"}, "https://10.0.0.1:9443"
 
 
-@pytest.mark.parametrize("installed", [{"service": SERVICE}, {"url": URL}, {"url": f"{URL}/evict/old"}])
+@pytest.mark.parametrize(
+    "installed", [{"service": SERVICE}, {"url": URL}, {"url": f"{URL}/evict/old"}]
+)
 def test_the_path_for_evictions_is_secret_the_same_for_all_and_changes_with_the_authority(
     world: World, installed: Object
 ) -> None:
     path = CONFIGURATIONS[1]
-    hooks = [{"name": "other", "clientConfig": {}}, {"name": names.EVICTIONS_HOOK, "clientConfig": installed}]
+    hooks = [
+        {"name": "other", "clientConfig": {}},
+        {"name": names.EVICTIONS_HOOK, "clientConfig": installed},
+    ]
     world.api.put(path, {**configuration(0), "webhooks": hooks})
     one, two = Replica(world), Replica(world)
     settle(world, one, two)
@@ -106,7 +111,11 @@ def test_the_path_for_evictions_is_secret_the_same_for_all_and_changes_with_the_
     def check(secret: str) -> None:
         other, ours = (hook["clientConfig"] for hook in world.api.objects[path]["webhooks"])
         assert other.keys() == {"caBundle"}
-        called = {"service": {**SERVICE, "path": secret}} if "service" in installed else {"url": f"{URL}{secret}"}
+        called = (
+            {"service": {**SERVICE, "path": secret}}
+            if "service" in installed
+            else {"url": f"{URL}{secret}"}
+        )
         assert {field: ours[field] for field in installed} == called
 
     check(secret)
@@ -162,7 +171,9 @@ def test_a_new_replica_serves_what_may_not_be_renewed(world: World) -> None:
     assert replica.serving.certificate == before.certificate
 
 
-def test_without_the_right_to_write_bundles_a_certificate_is_served_all_the_same(world: World) -> None:
+def test_without_the_right_to_write_bundles_a_certificate_is_served_all_the_same(
+    world: World,
+) -> None:
     replica = Replica(world)
     world.read_only.update(CONFIGURATIONS)
     with pytest.raises(errors.Forbidden):

@@ -10,7 +10,12 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
 
 from tests.product.webhook.certificates.material import DAY, HOST, authority, leaf
 from webhook.certificates.pairs import Pair
@@ -29,10 +34,14 @@ class Listener:
         self._port = server.sockets[0].getsockname()[1]
 
     async def seen(self, trusted: Pair | None) -> x509.Certificate:
-        context = ssl.create_default_context(cadata=trusted.certificate_pem.decode() if trusted else None)
+        context = ssl.create_default_context(
+            cadata=trusted.certificate_pem.decode() if trusted else None
+        )
         if trusted is None:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        _, writer = await asyncio.open_connection("127.0.0.1", self._port, ssl=context, server_hostname=HOST)
+        _, writer = await asyncio.open_connection(
+            "127.0.0.1", self._port, ssl=context, server_hostname=HOST
+        )
         der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         writer.transport.abort()
         return x509.load_der_x509_certificate(der)
@@ -75,7 +84,9 @@ async def test_a_change_of_key_type_leaves_nothing_of_the_old(listener: Listener
     assert await listener.seen(None) == certificate
 
 
-ENCRYPTED = PAIR.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+ENCRYPTED = PAIR.key.private_bytes(
+    Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
+)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +99,9 @@ ENCRYPTED = PAIR.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvaila
         (PAIR.certificate_pem[:-80], PAIR.key_pem),
     ],
 )
-async def test_what_cannot_be_served_leaves_the_old_one(listener: Listener, certificate: bytes, key: bytes) -> None:
+async def test_what_cannot_be_served_leaves_the_old_one(
+    listener: Listener, certificate: bytes, key: bytes
+) -> None:
     listener.serving.load(ONE.certificate_pem, ONE.key_pem)
     with pytest.raises(Unusable, match="cannot be served"):
         listener.serving.load(certificate, key)
@@ -105,14 +118,18 @@ class Mounted:
 
     def write(self, *, certificate: Pair | None = None, key: Pair | None = None) -> None:
         if certificate:
-            (self.directory / "tls.crt").write_bytes(certificate.certificate_pem + CA.certificate_pem)
+            (self.directory / "tls.crt").write_bytes(
+                certificate.certificate_pem + CA.certificate_pem
+            )
         if key:
             (self.directory / "tls.key").write_bytes(key.key_pem)
 
     def served(self) -> Pair | None:
         """Look, and return the pair that is served then."""
         self._files.look()
-        return next((pair for pair in (ONE, TWO) if pair.certificate == self.serving.certificate), None)
+        return next(
+            (pair for pair in (ONE, TWO) if pair.certificate == self.serving.certificate), None
+        )
 
 
 @pytest.fixture

@@ -28,11 +28,15 @@ def said(job: Object) -> tuple[str, ...]:
 def good(*, sidecar: bool = False, labels: Object | None = None, **fields: Any) -> Object:
     """A job about which nothing is said, with other fields of its spec, arguments and labels."""
     arguments = ("name", "replicas", "slots", "annotations", "conditions", "command")
-    job = mpi_job(**{"command": GOOD, **{key: fields.pop(key) for key in arguments if key in fields}})
+    job = mpi_job(
+        **{"command": GOOD, **{key: fields.pop(key) for key in arguments if key in fields}}
+    )
     job["spec"] |= {"cleanPodPolicy": "Running", **fields}
     job["metadata"]["labels"] = labels or {}
     if sidecar:
-        job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"].append({"name": "proxy"})
+        job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"].append(
+            {"name": "proxy"}
+        )
     return job
 
 
@@ -47,7 +51,9 @@ def runs(*command: str, annotations: Object | None = None) -> Object:
 TEAM = {LABEL_QUEUE: "team"}
 POLICY = {"activeDeadlineSeconds": 60, "cleanPodPolicy": "All"}
 ASKED, UNASKED = ({RUN_POLICY: value} for value in ("true", "false"))
-IGNORED = f'v0.2.3 ignores activeDeadlineSeconds of spec.runPolicy; annotate the job {RUN_POLICY}: "true"'
+IGNORED = (
+    f'v0.2.3 ignores activeDeadlineSeconds of spec.runPolicy; annotate the job {RUN_POLICY}: "true"'
+)
 BY_CLEANING = "workers stay when this job has ended, but others get its quota; set spec.cleanPodPolicy to Running"
 
 
@@ -56,8 +62,14 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
     [
         pytest.param(good(), "", id="good"),
         pytest.param(runs("-np", "1", *SCRIPT), "", id="-np 1"),
-        pytest.param(good(command=[word.replace("/mpi/", "/edl/") for word in GOOD]), "", id="et-operator's path"),
-        pytest.param(good(command=["sh", "-c", f"horovodrun -np $N {' '.join(SCRIPT)} x"]), "", id="unread"),
+        pytest.param(
+            good(command=[word.replace("/mpi/", "/edl/") for word in GOOD]),
+            "",
+            id="et-operator's path",
+        ),
+        pytest.param(
+            good(command=["sh", "-c", f"horovodrun -np $N {' '.join(SCRIPT)} x"]), "", id="unread"
+        ),
         pytest.param(good(command=["/start.sh"], annotations=ELASTIC), "", id="own script"),
         pytest.param(good(replicas=2, annotations={MIN: "2"}), "", id="at its least"),
         pytest.param(runs("-np", "1", "--reset-limit", "100", *SCRIPT), "", id="enough resets"),
@@ -66,25 +78,85 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
         pytest.param(runs("-np", "9"), "", id="static horovodrun"),
         pytest.param(good(name="n" * 54), "", id="name fits"),
         pytest.param(good(sidecar=True, mainContainer="worker"), "", id="main container"),
-        pytest.param(plain(annotations=ELASTIC), "mpirun cannot change its size while", id="said to be elastic"),
-        pytest.param(plain(annotations={MAX: "3"}), "this job is not elastic: mpirun cannot", id="mpirun bounded"),
-        pytest.param(good(command=["x"], annotations={MAX: "3"}), "not elastic: run horovodrun", id="unknown program"),
-        pytest.param(runs("-np", "1", annotations=ELASTIC), "has no --host-discovery-script; give", id="no script"),
-        pytest.param(good(replicas=4, annotations={MIN: "1"}), "2 slots (-np), but min-replicas", id="high -np"),
-        pytest.param(runs(SCRIPT[0], "/x.sh"), f"--host-discovery-script is not {SCRIPT[1]}", id="another script"),
-        pytest.param(runs("-np", "2", *SCRIPT), "no --min-np: with fewer slots than -np 2 training", id="no --min-np"),
-        pytest.param(good(replicas=5, slots=2), "--max-np is 8, but 10 slots are asked for: 2", id="above --max-np"),
-        pytest.param(runs("--min-np", "3", *SCRIPT), "--min-np is 3, but 2 slots are asked for", id="below --min-np"),
-        pytest.param(runs("--reset-limit=10", *SCRIPT), "ends the job at reset 11 (--reset-limit)", id="few resets"),
-        pytest.param(runs("--gloo-timeout-seconds=5", *GOOD[1:-1]), "a Gloo timeout of 5 s", id="short Gloo timeout"),
-        pytest.param(good(sidecar=True), "2 containers and no spec.mainContainer:", id="which container"),
-        pytest.param(good(name="n" * 64), "the name has 64 characters, but the pods' labels allow 63", id="long name"),
-        pytest.param(good(name="n" * 54, annotations={MAX: "11"}), "worker names exceed 63", id="long worker names"),
-        pytest.param(good(runPolicy=POLICY, annotations=UNASKED), IGNORED, id="run policy without effect"),
+        pytest.param(
+            plain(annotations=ELASTIC),
+            "mpirun cannot change its size while",
+            id="said to be elastic",
+        ),
+        pytest.param(
+            plain(annotations={MAX: "3"}),
+            "this job is not elastic: mpirun cannot",
+            id="mpirun bounded",
+        ),
+        pytest.param(
+            good(command=["x"], annotations={MAX: "3"}),
+            "not elastic: run horovodrun",
+            id="unknown program",
+        ),
+        pytest.param(
+            runs("-np", "1", annotations=ELASTIC),
+            "has no --host-discovery-script; give",
+            id="no script",
+        ),
+        pytest.param(
+            good(replicas=4, annotations={MIN: "1"}),
+            "2 slots (-np), but min-replicas",
+            id="high -np",
+        ),
+        pytest.param(
+            runs(SCRIPT[0], "/x.sh"),
+            f"--host-discovery-script is not {SCRIPT[1]}",
+            id="another script",
+        ),
+        pytest.param(
+            runs("-np", "2", *SCRIPT),
+            "no --min-np: with fewer slots than -np 2 training",
+            id="no --min-np",
+        ),
+        pytest.param(
+            good(replicas=5, slots=2),
+            "--max-np is 8, but 10 slots are asked for: 2",
+            id="above --max-np",
+        ),
+        pytest.param(
+            runs("--min-np", "3", *SCRIPT),
+            "--min-np is 3, but 2 slots are asked for",
+            id="below --min-np",
+        ),
+        pytest.param(
+            runs("--reset-limit=10", *SCRIPT),
+            "ends the job at reset 11 (--reset-limit)",
+            id="few resets",
+        ),
+        pytest.param(
+            runs("--gloo-timeout-seconds=5", *GOOD[1:-1]),
+            "a Gloo timeout of 5 s",
+            id="short Gloo timeout",
+        ),
+        pytest.param(
+            good(sidecar=True), "2 containers and no spec.mainContainer:", id="which container"
+        ),
+        pytest.param(
+            good(name="n" * 64),
+            "the name has 64 characters, but the pods' labels allow 63",
+            id="long name",
+        ),
+        pytest.param(
+            good(name="n" * 54, annotations={MAX: "11"}),
+            "worker names exceed 63",
+            id="long worker names",
+        ),
+        pytest.param(
+            good(runPolicy=POLICY, annotations=UNASKED), IGNORED, id="run policy without effect"
+        ),
         pytest.param(good(runPolicy=POLICY, annotations=ASKED), "", id="run policy asked for"),
         pytest.param(plain(runPolicy=POLICY, annotations=UNASKED), "", id="plain with run policy"),
-        pytest.param(good(labels=TEAM, cleanPodPolicy=None), BY_CLEANING, id="queued workers that stay"),
-        pytest.param(plain(labels=TEAM, cleanPodPolicy=None), BY_CLEANING, id="those of a plain job"),
+        pytest.param(
+            good(labels=TEAM, cleanPodPolicy=None), BY_CLEANING, id="queued workers that stay"
+        ),
+        pytest.param(
+            plain(labels=TEAM, cleanPodPolicy=None), BY_CLEANING, id="those of a plain job"
+        ),
         pytest.param(good(labels=TEAM), "", id="queued workers that go"),
         pytest.param(good(labels=TEAM, cleanPodPolicy="All"), "", id="all go"),
     ],
@@ -97,7 +169,10 @@ def test_a_new_job_is_told_what_is_doubtful(job: Object, warning: str) -> None:
 
 def test_a_handful_at_most() -> None:
     command = ["horovodrun", "-np", "99", "--max-np", "4", "--host-discovery-script", "/x.sh", "x"]
-    assert len(said(good(name="n" * 64, sidecar=True, command=command, slotsPerWorker=9))) == review.MOST
+    assert (
+        len(said(good(name="n" * 64, sidecar=True, command=command, slotsPerWorker=9)))
+        == review.MOST
+    )
 
 
 def edited(before: Object, *, role: str = "Worker", **container: Any) -> Object:
@@ -110,7 +185,9 @@ def edited(before: Object, *, role: str = "Worker", **container: Any) -> Object:
 def reordered(before: Object) -> Object:
     after = copy.deepcopy(before)
     template = after["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
-    template["containers"] = [dict(reversed(container.items())) for container in template["containers"]]
+    template["containers"] = [
+        dict(reversed(container.items())) for container in template["containers"]
+    ]
     return after
 
 
@@ -120,8 +197,12 @@ QUEUED = good(labels=TEAM, conditions=["Created", "Running"])
 LABELLED = good(labels=TEAM | {"a": "b"}, conditions=["Created"])
 THREE, ONE = (good(replicas=replicas, conditions=["Created"]) for replicas in (3, 1))
 NEW_WORKERS = "Worker.template: existing workers keep the old template; only workers created later get the new one"
-NEW_LAUNCHER = "Launcher.template: for the next launcher: suspend and resume the job (this restarts training)"
-OLD_QUOTA = "the job keeps the quota that its old pods asked for; to ask again, suspend and resume it"
+NEW_LAUNCHER = (
+    "Launcher.template: for the next launcher: suspend and resume the job (this restarts training)"
+)
+OLD_QUOTA = (
+    "the job keeps the quota that its old pods asked for; to ask again, suspend and resume it"
+)
 SHRINKS = "would scale 3→1: worker-2, worker-1 drain for at most 1m, then are deleted"
 MAIN = "workers have 2 containers and no spec.mainContainer: ranks start in the first, worker"
 
@@ -130,12 +211,34 @@ MAIN = "workers have 2 containers and no spec.mainContainer: ranks start in the 
     ("before", "after", "request_fields", "warnings"),
     [
         pytest.param(DOUBTFUL, plain(annotations=ELASTIC, labels={"a": "b"}), {}, (), id="a label"),
-        pytest.param(DOUBTFUL, plain(sidecar=True, annotations=ELASTIC), {}, (MAIN,), id="another doubt"),
-        pytest.param(STARTED, edited(STARTED, image="new"), {}, (NEW_WORKERS,), id="an image of workers"),
-        pytest.param(STARTED, edited(STARTED, role="Launcher", image="new"), {}, (NEW_LAUNCHER,), id="of the launcher"),
-        pytest.param(good(), edited(good(), image="new"), {}, (), id="an image before the operator saw the job"),
+        pytest.param(
+            DOUBTFUL, plain(sidecar=True, annotations=ELASTIC), {}, (MAIN,), id="another doubt"
+        ),
+        pytest.param(
+            STARTED, edited(STARTED, image="new"), {}, (NEW_WORKERS,), id="an image of workers"
+        ),
+        pytest.param(
+            STARTED,
+            edited(STARTED, role="Launcher", image="new"),
+            {},
+            (NEW_LAUNCHER,),
+            id="of the launcher",
+        ),
+        pytest.param(
+            good(),
+            edited(good(), image="new"),
+            {},
+            (),
+            id="an image before the operator saw the job",
+        ),
         pytest.param(ENDED, edited(STARTED, image="new"), {}, (), id="an image after its end"),
-        pytest.param(QUEUED, edited(QUEUED, image="new"), {}, (NEW_WORKERS, OLD_QUOTA), id="an image of a queued job"),
+        pytest.param(
+            QUEUED,
+            edited(QUEUED, image="new"),
+            {},
+            (NEW_WORKERS, OLD_QUOTA),
+            id="an image of a queued job",
+        ),
         pytest.param(STARTED, reordered(STARTED), {}, (), id="the order of keys"),
         pytest.param(QUEUED, LABELLED, {}, (), id="a label of a queued job"),
         pytest.param(THREE, ONE, {"dryRun": True}, (SHRINKS,), id="a size in a dry run"),
@@ -150,6 +253,9 @@ def test_an_edit_is_told_only_what_it_brings_in(
 
 
 def test_a_job_without_templates_is_judged_all_the_same() -> None:
-    before, after = good(conditions=["Created"]), good(conditions=["Created"], annotations={MAX: "1"})
+    before, after = (
+        good(conditions=["Created"]),
+        good(conditions=["Created"], annotations={MAX: "1"}),
+    )
     before["spec"]["mpiReplicaSpecs"]["Worker"] = None
     assert answers.answer(after, before).outcome == "rejected"

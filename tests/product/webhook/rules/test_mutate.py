@@ -13,7 +13,16 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
 from tests.product.webhook.answers import knowing, patch_of, patched
 from tests.product.webhook.answers import own as capability
-from tests.product.webhook.objects import ELASTIC, PLAIN, Object, body, config_map, launcher_pod, mpi_job, worker_pod
+from tests.product.webhook.objects import (
+    ELASTIC,
+    PLAIN,
+    Object,
+    body,
+    config_map,
+    launcher_pod,
+    mpi_job,
+    worker_pod,
+)
 from webhook.rules import handlers, json_patch, mutate, review
 from webhook.rules.json_patch import ForeignField, Patch
 
@@ -35,14 +44,26 @@ def behind_another_volume() -> Object:
     ("pod", "job"),
     [
         pytest.param(launcher_pod(), None, id="it names the file"),
-        pytest.param(launcher_pod(), mpi_job(command=PLAIN, annotations=OFF), id="whatever its job says"),
-        pytest.param(launcher_pod(command=PLAIN), mpi_job(command=PLAIN, annotations=ON), id="its job is elastic"),
+        pytest.param(
+            launcher_pod(), mpi_job(command=PLAIN, annotations=OFF), id="whatever its job says"
+        ),
+        pytest.param(
+            launcher_pod(command=PLAIN),
+            mpi_job(command=PLAIN, annotations=ON),
+            id="its job is elastic",
+        ),
         pytest.param(behind_another_volume(), None, id="other webhooks put volumes before"),
     ],
 )
-def test_an_elastic_launcher_gets_the_item_at_the_end_and_nothing_else(pod: Object, job: Object | None) -> None:
+def test_an_elastic_launcher_gets_the_item_at_the_end_and_nothing_else(
+    pod: Object, job: Object | None
+) -> None:
     expected = copy.deepcopy(pod)
-    [items] = [volume["configMap"]["items"] for volume in expected["spec"]["volumes"] if "configMap" in volume]
+    [items] = [
+        volume["configMap"]["items"]
+        for volume in expected["spec"]["volumes"]
+        if "configMap" in volume
+    ]
     items.append(ITEM)
     assert len(items) == 3
     assert patched(mutate.launcher, pod, job) == expected
@@ -58,7 +79,9 @@ EDL = [word.replace("/etc/mpi/", "/etc/edl/") for word in ELASTIC]
 def test_a_launcher_that_names_the_path_of_et_operator_finds_the_same_files_there() -> None:
     pod = launcher_pod(command=EDL)
     expected = copy.deepcopy(pod)
-    expected["spec"]["containers"][0]["volumeMounts"].append({"name": "mpi-job-config", "mountPath": "/etc/edl"})
+    expected["spec"]["containers"][0]["volumeMounts"].append(
+        {"name": "mpi-job-config", "mountPath": "/etc/edl"}
+    )
     assert patched(edl_mount, pod, None) == expected
     [item] = patch_of(mutate.launcher, pod, None)
     assert item["value"] == ITEM
@@ -67,7 +90,11 @@ def test_a_launcher_that_names_the_path_of_et_operator_finds_the_same_files_ther
 def mounted(**change: str) -> Object:
     """A launcher for et-operator whose first mount is changed."""
     pod = launcher_pod(command=EDL)
-    [mount] = (mount for mount in pod["spec"]["containers"][0]["volumeMounts"] if mount["mountPath"] == "/etc/mpi")
+    [mount] = (
+        mount
+        for mount in pod["spec"]["containers"][0]["volumeMounts"]
+        if mount["mountPath"] == "/etc/mpi"
+    )
     mount.update(change)
     return pod
 
@@ -95,7 +122,9 @@ STRANGER = mpi_job(command=PLAIN, annotations=ON, uid="of an earlier job of this
         pytest.param(None, id="not known"),
         pytest.param(mpi_job(command=PLAIN), id="plain"),
         pytest.param(STRANGER, id="an earlier job of this name"),
-        pytest.param(mpi_job(command=ELASTIC), id="its template was edited after the operator had read it"),
+        pytest.param(
+            mpi_job(command=ELASTIC), id="its template was edited after the operator had read it"
+        ),
         pytest.param(mpi_job(command=PLAIN, annotations=OFF), id="switched off"),
     ],
 )
@@ -122,14 +151,28 @@ BOTH: Object = {"activeDeadlineSeconds": 60, "backoffLimit": 1}
         pytest.param({}, limited(command=ELASTIC), (DEADLINE,), id="of an elastic job"),
         pytest.param({"activeDeadlineSeconds": 90}, limited(), (), id="a deadline of its own"),
         pytest.param({}, limited(asked="false"), (), id="not asked for"),
-        pytest.param({}, limited(policy={"backoffLimit": 1}), (RESTARTED,), id="may be tried again"),
+        pytest.param(
+            {}, limited(policy={"backoffLimit": 1}), (RESTARTED,), id="may be tried again"
+        ),
         pytest.param({}, limited(policy={"backoffLimit": 0}), (), id="may not be tried again"),
-        pytest.param({"restartPolicy": "Always"}, limited(policy={"backoffLimit": 1}), (), id="restarts always"),
-        pytest.param({"restartPolicy": "OnFailure"}, limited(policy={"backoffLimit": 1}), (), id="restarts already"),
+        pytest.param(
+            {"restartPolicy": "Always"},
+            limited(policy={"backoffLimit": 1}),
+            (),
+            id="restarts always",
+        ),
+        pytest.param(
+            {"restartPolicy": "OnFailure"},
+            limited(policy={"backoffLimit": 1}),
+            (),
+            id="restarts already",
+        ),
         pytest.param({}, limited(policy=BOTH), (DEADLINE, RESTARTED), id="both"),
     ],
 )
-def test_a_launcher_gets_what_its_jobs_run_policy_asks_for(own: Object, job: Object, patch: Patch) -> None:
+def test_a_launcher_gets_what_its_jobs_run_policy_asks_for(
+    own: Object, job: Object, patch: Patch
+) -> None:
     pod = launcher_pod(command=PLAIN)
     pod["spec"] |= own
     assert patch_of(capability(RunPolicyAdmission()), pod, job) == patch
@@ -144,13 +187,21 @@ def test_a_config_map_gets_a_script_that_names_no_host() -> None:
 
 LEAVE_POD: dict[str, Callable[[Object], object]] = {
     "without our group": lambda pod: pod["metadata"]["labels"].pop("group-name"),
-    "a volume of another ConfigMap": lambda pod: pod["spec"]["volumes"][1]["configMap"].update(name="other-config"),
+    "a volume of another ConfigMap": lambda pod: pod["spec"]["volumes"][1]["configMap"].update(
+        name="other-config"
+    ),
     "a volume with another name": lambda pod: pod["spec"]["volumes"][1].update(name="other"),
     "a volume that is no ConfigMap": lambda pod: pod["spec"]["volumes"][1].pop("configMap"),
-    "a volume that projects every key": lambda pod: pod["spec"]["volumes"][1]["configMap"].pop("items"),
+    "a volume that projects every key": lambda pod: pod["spec"]["volumes"][1]["configMap"].pop(
+        "items"
+    ),
     "a launcher of v0.3.0, which has the item": lambda pod: objects.mounted(pod).insert(0, ITEM),
-    "a file of that name from another key": lambda pod: objects.mounted(pod).append({"key": "x", "path": ITEM["path"]}),
-    "the key under another name": lambda pod: objects.mounted(pod).append({"key": ITEM["key"], "path": "x"}),
+    "a file of that name from another key": lambda pod: objects.mounted(pod).append(
+        {"key": "x", "path": ITEM["path"]}
+    ),
+    "the key under another name": lambda pod: objects.mounted(pod).append(
+        {"key": ITEM["key"], "path": "x"}
+    ),
     "a pod without volumes": lambda pod: pod["spec"].pop("volumes"),
 }
 
@@ -165,8 +216,12 @@ def test_a_launcher_left_alone(change: Callable[[Object], object]) -> None:
 LEAVE_CONFIG: dict[str, Callable[[Object], object]] = {
     "without an owner": lambda config: config["metadata"].pop("ownerReferences"),
     "not the operator's by its name": lambda config: config["metadata"].update(name="train-data"),
-    "of another kind's owner": lambda config: config["metadata"]["ownerReferences"][0].update(kind="TFJob"),
-    "of v0.3.0, which has the key": lambda config: config["data"].update({"discover_hosts.sh": "#!/bin/sh"}),
+    "of another kind's owner": lambda config: config["metadata"]["ownerReferences"][0].update(
+        kind="TFJob"
+    ),
+    "of v0.3.0, which has the key": lambda config: config["data"].update(
+        {"discover_hosts.sh": "#!/bin/sh"}
+    ),
     "the key in binaryData": lambda config: config.update(binaryData={"discover_hosts.sh": "IyE="}),
     "without data": lambda config: config.pop("data"),
 }
@@ -182,19 +237,29 @@ def test_a_config_map_left_alone(change: Callable[[Object], object]) -> None:
 PROFILE = "/spec/initContainers/10/securityContext/seccompProfile"
 
 
-@pytest.mark.parametrize("at", ["/data/discover_hosts.sh", PROFILE, "/spec/volumes/10/configMap/items/2"])
+@pytest.mark.parametrize(
+    "at", ["/data/discover_hosts.sh", PROFILE, "/spec/volumes/10/configMap/items/2"]
+)
 def test_an_addition_to_our_fields(at: str) -> None:
-    assert json_patch.adding(at=at, value={"x": 1}) == ({"op": "add", "path": at, "value": {"x": 1}},)
+    assert json_patch.adding(at=at, value={"x": 1}) == (
+        {"op": "add", "path": at, "value": {"x": 1}},
+    )
 
 
 def test_keys_are_escaped() -> None:
     [label] = json_patch.labelling("a.b/c", "d")
     assert label == {"op": "add", "path": "/metadata/labels/a.b~1c", "value": "d"}
     [mark] = json_patch.annotating({"a": "b"}, {"volcano.sh/task-spec": "worker"})
-    assert mark == {"op": "add", "path": "/metadata/annotations/volcano.sh~1task-spec", "value": "worker"}
+    assert mark == {
+        "op": "add",
+        "path": "/metadata/annotations/volcano.sh~1task-spec",
+        "value": "worker",
+    }
 
 
-@pytest.mark.parametrize("at", ["", "/data", "/data/discover_hosts.sh", "/data/hostfile/x", "/binaryData/hostfile"])
+@pytest.mark.parametrize(
+    "at", ["", "/data", "/data/discover_hosts.sh", "/data/hostfile/x", "/binaryData/hostfile"]
+)
 def test_few_fields_are_replaced(at: str) -> None:
     assert json_patch.replacing(at="/data/hostfile", value="x")[0]["op"] == "replace"
     with pytest.raises(ForeignField):
@@ -255,20 +320,30 @@ FOUR = mpi_job(replicas=4, annotations=LEAST)
 @pytest.mark.parametrize(
     ("job", "expected"),
     [
-        pytest.param(mpi_job(replicas=12, slots=4, annotations=LEAST), hosts(2, slots=4), id="elastic"),
+        pytest.param(
+            mpi_job(replicas=12, slots=4, annotations=LEAST), hosts(2, slots=4), id="elastic"
+        ),
         pytest.param(mpi_job(replicas=3, annotations=LEAST), hosts(2), id="just above its least"),
         pytest.param(mpi_job(replicas=2, annotations=LEAST), hosts(2), id="at its least"),
         pytest.param(mpi_job(replicas=1, annotations=LEAST), hosts(1), id="below its least"),
         pytest.param(mpi_job(replicas=4), hosts(4), id="no least"),
-        pytest.param(mpi_job(replicas=4, command=PLAIN, annotations=LEAST), hosts(4), id="not elastic"),
-        pytest.param(mpi_job(replicas=4, command=OF_THREE, annotations=LEAST), hosts(3), id="what horovodrun needs"),
+        pytest.param(
+            mpi_job(replicas=4, command=PLAIN, annotations=LEAST), hosts(4), id="not elastic"
+        ),
+        pytest.param(
+            mpi_job(replicas=4, command=OF_THREE, annotations=LEAST),
+            hosts(3),
+            id="what horovodrun needs",
+        ),
     ],
 )
 def test_a_known_elastic_job_waits_for_its_least(job: Object, expected: list[str]) -> None:
     assert stored(objects.config_map(job), known=job) == expected
 
 
-@pytest.mark.parametrize("known", [None, {**FOUR, "metadata": {**FOUR["metadata"], "uid": "another"}}])
+@pytest.mark.parametrize(
+    "known", [None, {**FOUR, "metadata": {**FOUR["metadata"], "uid": "another"}}]
+)
 def test_an_unknown_job_or_another_of_its_name_waits_for_all(known: Object | None) -> None:
     assert stored(objects.config_map(FOUR), known=known) == hosts(4)
 

@@ -12,7 +12,10 @@ from webhook.rules.review import Verdict
 def job(*env: object, **worker: Any) -> Object:
     """A job of plain mpirun with this environment and these fields in the container of its workers."""
     made = mpi_job(command=PLAIN, conditions=["Created"])
-    made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0] |= {"env": [*env], **worker}
+    made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0] |= {
+        "env": [*env],
+        **worker,
+    }
     return made
 
 
@@ -61,7 +64,9 @@ def test_what_a_request_brings_in_is_refused_whatever_the_state_of_the_job(state
         pytest.param(without_size(job()), job(GOOD), False, id="the size is given"),
     ],
 )
-def test_a_fault_that_was_there_is_told_and_blocks_nobody(before: Object, after: Object, warned: bool) -> None:
+def test_a_fault_that_was_there_is_told_and_blocks_nobody(
+    before: Object, after: Object, warned: bool
+) -> None:
     found = verdict(after, before)
     assert found == Verdict(warnings=found.warnings)
     assert ["cannot read such a job" in text for text in found.warnings] == [True] * warned
@@ -92,9 +97,17 @@ def test_each_dropped_field_is_named_once_at_creation_with_its_meaning(command: 
     made = mpi_job(command=command)
     for role in ("Launcher", "Worker"):
         spec = made["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]
-        spec |= {"topologySpreadConstraints": [{}], "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}
-        spec["containers"][0] |= {"restartPolicyRules": [{}], "securityContext": {"seccompProfile": {}}}
-    made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["initContainers"] = [{"restartPolicy": "Always"}]
+        spec |= {
+            "topologySpreadConstraints": [{}],
+            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        }
+        spec["containers"][0] |= {
+            "restartPolicyRules": [{}],
+            "securityContext": {"seccompProfile": {}},
+        }
+    made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["initContainers"] = [
+        {"restartPolicy": "Always"}
+    ]
     made["spec"]["managedBy"] = "kubeflow.org/mpi-operator"
     at = "spec.mpiReplicaSpecs.Launcher.template.spec"
     sidecar = "a sidecar becomes an init container, and its pod waits until that ends"

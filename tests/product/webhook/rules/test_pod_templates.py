@@ -26,7 +26,10 @@ def with_spec(pod: Object, **fields: Any) -> Object:
     return {**pod, "spec": {**pod["spec"], **fields}}
 
 
-GATED, PLACED = with_spec(worker_pod(), schedulingGates=[THEIRS]), with_spec(worker_pod(), nodeName="gpu-1")
+GATED, PLACED = (
+    with_spec(worker_pod(), schedulingGates=[THEIRS]),
+    with_spec(worker_pod(), nodeName="gpu-1"),
+)
 PLAINLY, SUSPENDING = mpi_job(), mpi_job(annotations=ASKING)
 
 
@@ -36,15 +39,29 @@ PLAINLY, SUSPENDING = mpi_job(), mpi_job(annotations=ASKING)
         pytest.param(worker_pod(), SUSPENDING, [SUSPENDED], id="a worker of a suspended job"),
         pytest.param(launcher_pod(), SUSPENDING, [SUSPENDED], id="its launcher"),
         pytest.param(GATED, SUSPENDING, [THEIRS, SUSPENDED], id="beside the gates of others"),
-        pytest.param(launcher_pod(), mpi_job(annotations=RESUMED), [SUSPENDED], id="resumed, but no new launcher yet"),
-        pytest.param(launcher_pod(), mpi_job(annotations=RESUMED, command=PLAIN), None, id="a plain job that was"),
+        pytest.param(
+            launcher_pod(),
+            mpi_job(annotations=RESUMED),
+            [SUSPENDED],
+            id="resumed, but no new launcher yet",
+        ),
+        pytest.param(
+            launcher_pod(),
+            mpi_job(annotations=RESUMED, command=PLAIN),
+            None,
+            id="a plain job that was",
+        ),
         pytest.param(worker_pod(), PLAINLY, None, id="not suspended"),
-        pytest.param(worker_pod(), mpi_job(annotations=ASKING, command=PLAIN), None, id="not elastic"),
+        pytest.param(
+            worker_pod(), mpi_job(annotations=ASKING, command=PLAIN), None, id="not elastic"
+        ),
         # The API server would refuse it.
         pytest.param(PLACED, SUSPENDING, None, id="its node is chosen"),
     ],
 )
-def test_a_new_pod_gets_the_gates_of_its_job_only(pod: Object, job: Object, gates: list[Object] | None) -> None:
+def test_a_new_pod_gets_the_gates_of_its_job_only(
+    pod: Object, job: Object, gates: list[Object] | None
+) -> None:
     expected = pod if gates is None else with_spec(pod, schedulingGates=gates)
     assert patched(mutate.gates, pod, job) == expected
 
@@ -65,24 +82,48 @@ def labelled(labels: Any, *, role: str = "Worker", **job: Any) -> Object:
     [
         pytest.param(worker_pod(), labelled(LABELS), LABELS, id="a worker"),
         pytest.param(launcher_pod(), labelled(LABELS, role="Launcher"), LABELS, id="a launcher"),
-        pytest.param(worker_pod(), labelled(LABELS, role="Launcher"), {}, id="not those of the launcher's template"),
+        pytest.param(
+            worker_pod(),
+            labelled(LABELS, role="Launcher"),
+            {},
+            id="not those of the launcher's template",
+        ),
         pytest.param(launcher_pod(), labelled(LABELS), {}, id="not those of the workers' template"),
         pytest.param(worker_pod(), labelled(LABELS, command=PLAIN), LABELS, id="elastic or not"),
-        pytest.param(worker_pod(), labelled(LABELS, annotations=OFF), {}, id="unless the job says that it is not"),
+        pytest.param(
+            worker_pod(),
+            labelled(LABELS, annotations=OFF),
+            {},
+            id="unless the job says that it is not",
+        ),
         pytest.param(worker_pod(), labelled(None), {}, id="no labels"),
     ],
 )
-def test_a_pod_gets_the_labels_of_its_template_only(pod: Object, job: Object, added: dict[str, str]) -> None:
+def test_a_pod_gets_the_labels_of_its_template_only(
+    pod: Object, job: Object, added: dict[str, str]
+) -> None:
     metadata = {**pod["metadata"], "labels": pod["metadata"]["labels"] | added}
     assert patched(pod_templates.missing_labels, pod, job) == {**pod, "metadata": metadata}
 
 
 NEWER = "training.kubeflow.org/replica-type"
 # The API server would refuse the pod with any of these.
-MALFORMED = ("", "a b", "a/b/c", "/a", "Upper.Case/a", "a" * 64, f"{'a.' * 127}b/c", "a~b", "team\n")
+MALFORMED = (
+    "",
+    "a b",
+    "a/b/c",
+    "/a",
+    "Upper.Case/a",
+    "a" * 64,
+    f"{'a.' * 127}b/c",
+    "a~b",
+    "team\n",
+)
 
 
-@pytest.mark.parametrize("key", ["mpi-job-name", NEWER, "replica-index", LABEL_QUEUE, names.ENABLED, *MALFORMED])
+@pytest.mark.parametrize(
+    "key", ["mpi-job-name", NEWER, "replica-index", LABEL_QUEUE, names.ENABLED, *MALFORMED]
+)
 def test_what_others_read_as_their_own_and_what_is_no_label_is_left_out(key: str) -> None:
     rule = partial(pod_templates.missing_labels, taken=KueueAdmission.taken)
     assert patched(rule, worker_pod(), labelled({key: "x"})) == worker_pod()
@@ -90,10 +131,15 @@ def test_what_others_read_as_their_own_and_what_is_no_label_is_left_out(key: str
 
 @pytest.mark.parametrize("value", ["x y", "x" * 64, "-x", "x\n"])
 def test_a_label_with_no_value_that_may_be_is_left_out(value: str) -> None:
-    assert patched(pod_templates.missing_labels, worker_pod(), labelled({"team": value})) == worker_pod()
+    assert (
+        patched(pod_templates.missing_labels, worker_pod(), labelled({"team": value}))
+        == worker_pod()
+    )
 
 
-@pytest.mark.parametrize(("key", "value"), [("a", ""), ("a.b-c/D_e.f", "x" * 63), ("a" * 63, "1"), ("team", None)])
+@pytest.mark.parametrize(
+    ("key", "value"), [("a", ""), ("a.b-c/D_e.f", "x" * 63), ("a" * 63, "1"), ("team", None)]
+)
 def test_any_other_label_is_copied(key: str, value: str | None) -> None:
     changed = patched(pod_templates.missing_labels, worker_pod(), labelled({key: value}))
     assert changed["metadata"]["labels"][key] == (value or "")
@@ -107,7 +153,9 @@ AS_THE_POD = {**CONTAINER, **POD}
 DELIVERY = {**AS_THE_POD, "runAsUser": 65534}
 
 
-def made(pod: Object | None, container: Object | None, *, role: str = "Worker", **facts: Any) -> tuple[Any, Any]:
+def made(
+    pod: Object | None, container: Object | None, *, role: str = "Worker", **facts: Any
+) -> tuple[Any, Any]:
     """A job with these security contexts, and the pod of that role that the operator and the API server make of it."""
     job = mpi_job(**facts)
     spec = job["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]
@@ -155,17 +203,36 @@ def test_a_profile_that_the_pod_has_stays() -> None:
     ("pod", "container", "delivery"),
     [
         pytest.param(POD, CONTAINER, DELIVERY, id="restricted"),
-        pytest.param({"runAsUser": 0}, {**POD, **CONTAINER, "runAsUser": 7}, DELIVERY, id="root but for the container"),
-        pytest.param(POD, CONTAINER | {"capabilities": {"add": ["X"], "drop": ["ALL"]}}, DELIVERY, id="a capability"),
-        pytest.param({**POD, "seccompProfile": OWN}, CONTAINER, DELIVERY, id="a profile of its own"),
+        pytest.param(
+            {"runAsUser": 0},
+            {**POD, **CONTAINER, "runAsUser": 7},
+            DELIVERY,
+            id="root but for the container",
+        ),
+        pytest.param(
+            POD,
+            CONTAINER | {"capabilities": {"add": ["X"], "drop": ["ALL"]}},
+            DELIVERY,
+            id="a capability",
+        ),
+        pytest.param(
+            {**POD, "seccompProfile": OWN}, CONTAINER, DELIVERY, id="a profile of its own"
+        ),
         pytest.param({**POD, "runAsUser": 7}, CONTAINER, AS_THE_POD, id="the user of the pod"),
         pytest.param(None, None, None, id="nothing said"),
         pytest.param({"runAsNonRoot": True}, CONTAINER, None, id="no profile"),
         pytest.param({"seccompProfile": DEFAULT}, CONTAINER, None, id="perhaps root"),
-        pytest.param({**POD, "seccompProfile": {"type": "Unconfined"}}, CONTAINER, None, id="unconfined"),
+        pytest.param(
+            {**POD, "seccompProfile": {"type": "Unconfined"}}, CONTAINER, None, id="unconfined"
+        ),
         pytest.param(POD, {**CONTAINER, "runAsNonRoot": False}, None, id="root in the container"),
         pytest.param(POD, {**CONTAINER, "allowPrivilegeEscalation": True}, None, id="escalation"),
-        pytest.param(POD, {**CONTAINER, "capabilities": {"drop": ["NET_RAW"]}}, None, id="few capabilities dropped"),
+        pytest.param(
+            POD,
+            {**CONTAINER, "capabilities": {"drop": ["NET_RAW"]}},
+            None,
+            id="few capabilities dropped",
+        ),
         pytest.param(POD, None, None, id="no context in the container"),
     ],
 )

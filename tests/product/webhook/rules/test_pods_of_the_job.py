@@ -47,7 +47,9 @@ def new_pod(role: str) -> Object:
 
 
 @pytest.mark.parametrize(("rule", "role"), RULES)
-def test_a_pod_of_the_job_is_changed_and_one_of_another_or_an_unknown_job_is_not(rule: PodRule, role: str) -> None:
+def test_a_pod_of_the_job_is_changed_and_one_of_another_or_an_unknown_job_is_not(
+    rule: PodRule, role: str
+) -> None:
     assert patch_of(rule, new_pod(role), asking())
     later = asking()
     later["metadata"]["uid"] = "of a later job of this name"
@@ -58,7 +60,9 @@ OTHER_ROLE = {names.ROLE_LAUNCHER: names.ROLE_WORKER, names.ROLE_WORKER: names.R
 STRANGERS: dict[str, Callable[[Object], object]] = {
     "without an owner": lambda metadata: metadata.pop("ownerReferences"),
     "not controlled": lambda metadata: metadata["ownerReferences"][0].update(controller=False),
-    "of a newer MPIJob": lambda metadata: metadata["ownerReferences"][0].update(apiVersion="kubeflow.org/v2beta1"),
+    "of a newer MPIJob": lambda metadata: metadata["ownerReferences"][0].update(
+        apiVersion="kubeflow.org/v2beta1"
+    ),
     "of a TFJob": lambda metadata: metadata["ownerReferences"][0].update(kind="TFJob"),
     "of another job": lambda metadata: metadata["ownerReferences"][0].update(name="other"),
     "another name": lambda metadata: metadata.update(name="train-other-0"),
@@ -66,15 +70,17 @@ STRANGERS: dict[str, Callable[[Object], object]] = {
     "the name of the job": lambda metadata: metadata.update(name="train"),
     "no labels": lambda metadata: metadata.pop("labels"),
     "another role": lambda metadata: metadata["labels"].update({"mpi-job-role": "driver"}),
-    "a launcher's name and a worker's label, or the other way round": lambda metadata: metadata["labels"].update(
-        {names.LABEL_JOB_ROLE: OTHER_ROLE[metadata["labels"][names.LABEL_JOB_ROLE]]}
-    ),
+    "a launcher's name and a worker's label, or the other way round": lambda metadata: metadata[
+        "labels"
+    ].update({names.LABEL_JOB_ROLE: OTHER_ROLE[metadata["labels"][names.LABEL_JOB_ROLE]]}),
 }
 
 
 @pytest.mark.parametrize(("rule", "role"), RULES)
 @pytest.mark.parametrize("change", STRANGERS.values(), ids=STRANGERS.keys())
-def test_another_pod_is_left_alone(rule: PodRule, role: str, change: Callable[[Object], object]) -> None:
+def test_another_pod_is_left_alone(
+    rule: PodRule, role: str, change: Callable[[Object], object]
+) -> None:
     pod = new_pod(role)
     change(pod["metadata"])
     assert patch_of(rule, pod, asking()) == ()

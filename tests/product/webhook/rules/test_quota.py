@@ -23,7 +23,9 @@ def limit(used: dict[str, str], hard: dict[str, str], **spec: Any) -> QuotaFacts
 def job(replicas: int, *resources: Object) -> Object:
     """A job whose workers have these containers."""
     made = mpi_job(replicas=replicas, conditions=["Created"])
-    containers = [{"name": f"c{number}", "resources": found} for number, found in enumerate(resources)]
+    containers = [
+        {"name": f"c{number}", "resources": found} for number, found in enumerate(resources)
+    ]
     made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"] = containers
     return made
 
@@ -56,8 +58,12 @@ def warned(after: Object, found: QuotaFacts, *, by: str = "an edit") -> list[str
     ],
 )
 def test_each_way_to_a_size(by: str, after: int, said: str) -> None:
-    warnings = warned(job(after, {"limits": {"nvidia.com/gpu": 2}}), limit({GPUS: "5"}, {GPUS: "8"}), by=by)
-    assert [text.startswith(f"ResourceQuota team has {said}") for text in warnings] == [True] * bool(said)
+    warnings = warned(
+        job(after, {"limits": {"nvidia.com/gpu": 2}}), limit({GPUS: "5"}, {GPUS: "8"}), by=by
+    )
+    assert [text.startswith(f"ResourceQuota team has {said}") for text in warnings] == [
+        True
+    ] * bool(said)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +73,12 @@ def test_each_way_to_a_size(by: str, after: int, said: str) -> None:
         ({"count/pods": "3"}, {"count/pods": "4"}, [{}], "count/pods"),
         ({"cpu": "500m"}, {"cpu": "1"}, [{"requests": {"cpu": "300m"}}], "cpu"),
         ({}, {"requests.memory": "1Gi"}, [{"limits": {"memory": "400Mi"}}] * 2, "requests.memory"),
-        ({}, {"limits.cpu": "1"}, [{"requests": {"cpu": "1m"}, "limits": {"cpu": "1"}}], "limits.cpu"),
+        (
+            {},
+            {"limits.cpu": "1"},
+            [{"requests": {"cpu": "1m"}, "limits": {"cpu": "1"}}],
+            "limits.cpu",
+        ),
         # More is used than there is, since the quota was made smaller.
         ({"pods": "9"}, {"pods": "4"}, [{}], "0 pods"),
         ({}, {"pods": "2"}, [{}], ""),
@@ -75,12 +86,16 @@ def test_each_way_to_a_size(by: str, after: int, said: str) -> None:
         ({}, {"requests.cpu": "1"}, [{"requests": {"cpu": "much"}, "limits": None}], ""),
     ],
 )
-def test_each_amount(used: dict[str, str], hard: dict[str, str], resources: list[Object], key: str) -> None:
+def test_each_amount(
+    used: dict[str, str], hard: dict[str, str], resources: list[Object], key: str
+) -> None:
     warnings = warned(job(4, *resources), limit(used, hard))
     assert [f"{key} left, and 2 more workers" in text for text in warnings] == [True] * bool(key)
 
 
-@pytest.mark.parametrize("scope", [{"scopes": ["BestEffort"]}, {"scopeSelector": {"matchExpressions": []}}])
+@pytest.mark.parametrize(
+    "scope", [{"scopes": ["BestEffort"]}, {"scopeSelector": {"matchExpressions": []}}]
+)
 def test_a_quota_of_some_pods_is_left_out(scope: Object) -> None:
     assert warned(job(4, {}), limit({}, {"pods": "0"}, **scope)) == []
 

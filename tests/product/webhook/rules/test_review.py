@@ -20,14 +20,20 @@ from webhook.rules.review import Answer, Malformed, Refusal, Verdict
 def test_a_request_is_read() -> None:
     request = reviews.parse(body(launcher_pod(), dryRun=True))
     assert (request.kind.group, request.kind.version, request.kind.kind) == ("", "v1", "Pod")
-    assert (request.operation, request.namespace, request.name) == ("CREATE", "default", "train-launcher")
+    assert (request.operation, request.namespace, request.name) == (
+        "CREATE",
+        "default",
+        "train-launcher",
+    )
     assert (request.dry_run, json.loads(bytes(request.object))) == (True, launcher_pod())
     assert bytes(request.old_object) == b"null"
 
 
 def without(field: str) -> bytes:
     """A review of a request that lacks this field."""
-    request = {name: value for name, value in review(launcher_pod())["request"].items() if name != field}
+    request = {
+        name: value for name, value in review(launcher_pod())["request"].items() if name != field
+    }
     return replaced(request=request)
 
 
@@ -47,7 +53,10 @@ def replaced(**fields: object) -> bytes:
         (without("uid"), "required field `uid` - at `$.request`"),
         (without("kind"), "required field `kind` - at `$.request`"),
         (without("operation"), "required field `operation`"),
-        (replaced(apiVersion="admission.k8s.io/v1beta1"), "send admission.k8s.io/v1 AdmissionReview"),
+        (
+            replaced(apiVersion="admission.k8s.io/v1beta1"),
+            "send admission.k8s.io/v1 AdmissionReview",
+        ),
         (replaced(kind="Pod"), "admission.k8s.io/v1 Pod is not supported"),
         (replaced(request=None), "request.uid is missing"),
         (replaced(request="CREATE"), "Expected `object | null`, got `str` - at `$.request`"),
@@ -73,9 +82,16 @@ def answered(verdict: Verdict) -> dict[str, Any]:
 def test_a_refusal_carries_every_field_and_message() -> None:
     found = {"replicas": "9 is above 4", "slots": "0 is none"}
     refusals = tuple(Refusal(field=field, message=message) for field, message in found.items())
-    causes = [{"reason": "FieldValueInvalid", "field": field, "message": message} for field, message in found.items()]
+    causes = [
+        {"reason": "FieldValueInvalid", "field": field, "message": message}
+        for field, message in found.items()
+    ]
     details = {"name": "train", "group": "kubeflow.org", "kind": "MPIJob", "causes": causes}
-    status = {"code": 422, "reason": "Invalid", "message": "replicas: 9 is above 4; slots: 0 is none"}
+    status = {
+        "code": 422,
+        "reason": "Invalid",
+        "message": "replicas: 9 is above 4; slots: 0 is none",
+    }
     expected = {"uid": "42", "allowed": False, "status": {**status, "details": details}}
     assert answered(Verdict(refusals=refusals)) == expected
 
@@ -84,7 +100,10 @@ def test_a_patch_is_base64_json_and_no_patch_is_not_there() -> None:
     assert answered(Verdict()) == {"uid": "42", "allowed": True}
     patch = ({"op": "add", "path": "/data/discover_hosts.sh", "value": "#!/bin/sh\n"},)
     response = answered(Verdict(patch=patch))
-    assert (response["patchType"], json.loads(base64.b64decode(response["patch"]))) == ("JSONPatch", [*patch])
+    assert (response["patchType"], json.loads(base64.b64decode(response["patch"]))) == (
+        "JSONPatch",
+        [*patch],
+    )
 
 
 def test_long_warnings_are_cut_to_what_is_passed_on() -> None:
@@ -125,7 +144,10 @@ def test_other_requests_are_left_unchanged(sent: bytes) -> None:
 def counted(**worker: object) -> Object:
     """A MPIJob whose workers the operator has counted."""
     job = mpi_job(conditions=["Created"])
-    return {**job, "status": {**job["status"], "replicaStatuses": {"Launcher": {}, "Worker": worker}}}
+    return {
+        **job,
+        "status": {**job["status"], "replicaStatuses": {"Launcher": {}, "Worker": worker}},
+    }
 
 
 def test_a_status_without_selector_gets_it_in_the_same_write() -> None:
@@ -158,7 +180,9 @@ def test_mpijobs_are_validated() -> None:
     assert validated(body(bad, old=bad)) == UNCHANGED
     assert validated(body(bad, operation="DELETE")) == UNCHANGED
     assert validated(body(bad, subResource="status", oldObject=mpi_job())) == UNCHANGED
-    assert validated(body(mpi_job(annotations={"mpijob-elastic/enable": "true"}))).outcome == "warned"
+    assert (
+        validated(body(mpi_job(annotations={"mpijob-elastic/enable": "true"}))).outcome == "warned"
+    )
 
 
 @pytest.mark.parametrize(
@@ -181,7 +205,9 @@ def test_an_object_nested_too_deeply_is_let_through() -> None:
     deep = b'{"name":"x","managedFields":' + b"[" * 400 + b"]" * 400 + b"}"
     sent = body({**mpi_job(), "metadata": {"uid": "DEEP"}}).replace(b'{"uid": "DEEP"}', deep)
     assert validated(sent) == UNCHANGED
-    missing = validated(body(None, kind={"group": "kubeflow.org", "version": "v1", "kind": "MPIJob"}))
+    missing = validated(
+        body(None, kind={"group": "kubeflow.org", "version": "v1", "kind": "MPIJob"})
+    )
     assert missing.outcome == "unreadable"
     assert missing.verdict.allowed
 
@@ -196,7 +222,9 @@ def crowded(fields: int, *, queue: str = "team", **labels: str) -> Object:
     """A job with so many fields, in this queue of Kueue."""
     job = mpi_job()
     worker = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
-    worker["spec"]["containers"][0]["env"] = [{"name": f"A{index}", "value": "1"} for index in range(fields // 2)]
+    worker["spec"]["containers"][0]["env"] = [
+        {"name": f"A{index}", "value": "1"} for index in range(fields // 2)
+    ]
     job["metadata"]["labels"] = {**({LABEL_QUEUE: queue} if queue else {}), **labels}
     return job
 
@@ -243,5 +271,9 @@ def test_an_edit_of_a_queued_job_leaves_room_for_what_the_controller_writes() ->
 def test_other_jobs_that_cannot_be_read_pass() -> None:
     deleting = crowded(6_000)
     deleting["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    for sent in (body(crowded(6_000, queue="")), body(deleting), body(crowded(7_000), old=crowded(6_000))):
+    for sent in (
+        body(crowded(6_000, queue="")),
+        body(deleting),
+        body(crowded(7_000), old=crowded(6_000)),
+    ):
         assert validated(sent).outcome == "unreadable"

@@ -50,7 +50,9 @@ def sizes(least: str, most: str) -> dict[str, str]:
         pytest.param(annotated(enabled="true"), id="switched on"),
         pytest.param(annotated(**sizes("3", "3")), id="of one size"),
         pytest.param(annotated(drain_timeout="90s", replace_failed_workers="false"), id="others"),
-        pytest.param(annotated(min_replicas="9", enabled="false"), id="bounds that are switched off"),
+        pytest.param(
+            annotated(min_replicas="9", enabled="false"), id="bounds that are switched off"
+        ),
     ],
 )
 def test_a_job_without_mistakes_is_let_through_without_a_word(job: Object) -> None:
@@ -68,31 +70,58 @@ BELOW = "3 is below metadata.annotations[mpijob-elastic/min-replicas] (4); use 4
 BAD: list[Any] = [
     pytest.param({"enabled": "yes"}, "enabled", f'"yes" {BOOLEAN}', id="no boolean"),
     pytest.param({"enabled": ""}, "enabled", f'"" {BOOLEAN}', id="empty"),
-    pytest.param({"min_replicas": "x"}, "min-replicas", f'"x" is not allowed; {COUNT}', id="no number"),
-    pytest.param({"max_replicas": "0"}, "max-replicas", f'"0" is not allowed; {COUNT}', id="no worker"),
-    pytest.param({"drain_timeout": "90"}, "drain-timeout", f'"90" is not allowed; {PERIOD}', id="no unit"),
-    pytest.param(sizes("4", "2"), "min-replicas", f'"4" is not allowed; {CROSSED}', id="the bounds cross"),
+    pytest.param(
+        {"min_replicas": "x"}, "min-replicas", f'"x" is not allowed; {COUNT}', id="no number"
+    ),
+    pytest.param(
+        {"max_replicas": "0"}, "max-replicas", f'"0" is not allowed; {COUNT}', id="no worker"
+    ),
+    pytest.param(
+        {"drain_timeout": "90"}, "drain-timeout", f'"90" is not allowed; {PERIOD}', id="no unit"
+    ),
+    pytest.param(
+        sizes("4", "2"), "min-replicas", f'"4" is not allowed; {CROSSED}', id="the bounds cross"
+    ),
     pytest.param({"max_replicas": "2"}, SIZE, ABOVE, id="above the largest size"),
     pytest.param(sizes("4", "8"), SIZE, BELOW.format(8), id="below the smallest size"),
     pytest.param({"min_replicas": "4"}, SIZE, BELOW.format(1000), id="below the only bound"),
-    pytest.param({"autoscale": "cpu=7"}, "autoscale", f'"cpu=7" is not allowed; {BOUNDS}', id="an HPA without bounds"),
+    pytest.param(
+        {"autoscale": "cpu=7"},
+        "autoscale",
+        f'"cpu=7" is not allowed; {BOUNDS}',
+        id="an HPA without bounds",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("annotations", "at", "message"), BAD)
-def test_refused_when_a_request_brings_it_in(annotations: dict[str, str], at: str, message: str) -> None:
+def test_refused_when_a_request_brings_it_in(
+    annotations: dict[str, str], at: str, message: str
+) -> None:
     field = at if at == SIZE else f"metadata.annotations[mpijob-elastic/{at}]"
-    for verdict in (on_create(annotated(**annotations)), on_update(annotated(**annotations), annotated())):
+    for verdict in (
+        on_create(annotated(**annotations)),
+        on_update(annotated(**annotations), annotated()),
+    ):
         assert verdict.refusals == (Refusal(field=field, message=message),)
         assert not verdict.allowed
 
 
 @pytest.mark.parametrize(("annotations", "_at", "_message"), BAD)
-def test_what_was_bad_before_never_blocks_another_change(annotations: dict[str, str], _at: str, _message: str) -> None:
+def test_what_was_bad_before_never_blocks_another_change(
+    annotations: dict[str, str], _at: str, _message: str
+) -> None:
     before = annotated(**annotations)
     said = before["metadata"]["annotations"] | {"mpijob-elastic/status": "draining"}
-    after = {**before, "metadata": {**before["metadata"], "labels": {"team": "a"}, "annotations": said}}
-    assert on_update(after, before) == on_update({**after, "status": {"conditions": []}}, before) == Verdict()
+    after = {
+        **before,
+        "metadata": {**before["metadata"], "labels": {"team": "a"}, "annotations": said},
+    }
+    assert (
+        on_update(after, before)
+        == on_update({**after, "status": {"conditions": []}}, before)
+        == Verdict()
+    )
 
 
 def test_a_job_that_is_being_deleted_is_never_blocked() -> None:
@@ -121,24 +150,33 @@ def test_a_bad_run_policy_is_refused_once_the_job_asks_for_it() -> None:
     for job in (asks, silent):
         job["spec"]["runPolicy"] = {"activeDeadlineSeconds": "1h"}
     message = '"1h" is not allowed; use a whole number from 1 to 2147483647'
-    for verdict in (on_create(asks), on_update(asks, silent), on_update(asks, annotated(run_policy="true"))):
-        assert verdict.refusals == (Refusal(field="spec.runPolicy.activeDeadlineSeconds", message=message),)
-    assert all(found.allowed for found in (on_create(silent), on_update(asks, asks), on_update(silent, asks)))
+    for verdict in (
+        on_create(asks),
+        on_update(asks, silent),
+        on_update(asks, annotated(run_policy="true")),
+    ):
+        assert verdict.refusals == (
+            Refusal(field="spec.runPolicy.activeDeadlineSeconds", message=message),
+        )
+    assert all(
+        found.allowed
+        for found in (on_create(silent), on_update(asks, asks), on_update(silent, asks))
+    )
 
 
 def test_several_problems_are_all_named() -> None:
     verdict = on_create(annotated(enabled="maybe", drain_timeout="soon"))
     fields = [refusal.field for refusal in verdict.refusals]
-    assert fields == [f"metadata.annotations[{key}]" for key in (names.ENABLED, names.DRAIN_TIMEOUT)]
+    assert fields == [
+        f"metadata.annotations[{key}]" for key in (names.ENABLED, names.DRAIN_TIMEOUT)
+    ]
 
 
 MAX, MIN = names.MAX_REPLICAS, names.MIN_REPLICAS
 OFF, OWN = {names.ENABLED: "false"}, ["/start.sh"]
 WIDE = [*ELASTIC[:1], "--max-np", "801", *ELASTIC[1:]]
 WIDEST = [*WIDE[:2], "1001", *WIDE[3:]]
-UNBOUNDED = (
-    f"is above {{0}}, the largest size without metadata.annotations[{MAX}]; use {{1}} to {{0}}, or set the annotation"
-)
+UNBOUNDED = f"is above {{0}}, the largest size without metadata.annotations[{MAX}]; use {{1}} to {{0}}, or set the annotation"
 LARGEST = "is above 10000, the largest size; use 1 to 10000"
 
 
@@ -146,17 +184,31 @@ LARGEST = "is above 10000, the largest size; use 1 to 10000"
     ("facts", "largest", "message"),
     [
         pytest.param({}, 1_000, UNBOUNDED.format(1000, 1), id="no bound"),
-        pytest.param({"command": WIDE, "slots": 8}, 1_010, UNBOUNDED.format(1010, 1), id="max-np of 8 slots a worker"),
+        pytest.param(
+            {"command": WIDE, "slots": 8},
+            1_010,
+            UNBOUNDED.format(1010, 1),
+            id="max-np of 8 slots a worker",
+        ),
         pytest.param({"command": WIDE}, 8_010, UNBOUNDED.format(8010, 1), id="max-np"),
         pytest.param({"command": WIDEST}, 10_000, LARGEST, id="a large max-np"),
         pytest.param({"annotations": OFF}, 10_000, LARGEST, id="switched off"),
         pytest.param({"command": PLAIN}, 10_000, LARGEST, id="plain"),
         pytest.param({"annotations": {MAX: "10000"}}, 10_000, LARGEST, id="a bound"),
-        pytest.param({"annotations": {MIN: "1200"}}, 1_200, UNBOUNDED.format(1200, 1200), id="a large smallest size"),
+        pytest.param(
+            {"annotations": {MIN: "1200"}},
+            1_200,
+            UNBOUNDED.format(1200, 1200),
+            id="a large smallest size",
+        ),
     ],
 )
-def test_a_size_that_must_be_a_typing_error_is_refused(facts: dict[str, Any], largest: int, message: str) -> None:
-    small, fits, over = (sized(replicas, **facts) for replicas in (largest - 1, largest, largest + 1))
+def test_a_size_that_must_be_a_typing_error_is_refused(
+    facts: dict[str, Any], largest: int, message: str
+) -> None:
+    small, fits, over = (
+        sized(replicas, **facts) for replicas in (largest - 1, largest, largest + 1)
+    )
     for verdict in (on_create(fits), on_update(fits, small)):
         assert verdict.allowed
     for verdict in (on_create(over), on_update(over, fits)):
@@ -166,17 +218,30 @@ def test_a_size_that_must_be_a_typing_error_is_refused(facts: dict[str, Any], la
 @pytest.mark.parametrize(
     ("before", "after", "allowed"),
     [
-        pytest.param(sized(4, annotations={MAX: "2"}), sized(5, annotations={MAX: "2"}), False, id="further out"),
-        pytest.param(sized(4, annotations={MAX: "2"}), sized(3, annotations={MAX: "2"}), True, id="nearer"),
+        pytest.param(
+            sized(4, annotations={MAX: "2"}),
+            sized(5, annotations={MAX: "2"}),
+            False,
+            id="further out",
+        ),
+        pytest.param(
+            sized(4, annotations={MAX: "2"}), sized(3, annotations={MAX: "2"}), True, id="nearer"
+        ),
         pytest.param(sized(5_000), sized(4_000), True, id="nearer without a bound"),
         pytest.param(sized(5), sized(-1), True, id="less than none, which its definition refuses"),
         pytest.param(sized(5_000), sized(5_000, slots=2), True, id="something else"),
-        pytest.param(sized(5_000), sized(5_000, annotations={MAX: "4999"}), True, id="a bound that is nearer"),
-        pytest.param(sized(5_000, annotations={MAX: "5000"}), sized(5_000), False, id="without the bound"),
+        pytest.param(
+            sized(5_000), sized(5_000, annotations={MAX: "4999"}), True, id="a bound that is nearer"
+        ),
+        pytest.param(
+            sized(5_000, annotations={MAX: "5000"}), sized(5_000), False, id="without the bound"
+        ),
         pytest.param(sized(1_200, command=PLAIN), sized(1_200), False, id="elastic now"),
     ],
 )
-def test_only_what_goes_further_out_of_bounds_is_refused(before: Object, after: Object, allowed: bool) -> None:
+def test_only_what_goes_further_out_of_bounds_is_refused(
+    before: Object, after: Object, allowed: bool
+) -> None:
     assert on_update(after, before).allowed is allowed
 
 
@@ -197,7 +262,9 @@ def test_an_annotation_of_an_earlier_version_is_warned_of_with_what_takes_its_pl
 
 def test_of_many_unknown_annotations_a_few_are_named() -> None:
     verdict = on_create(annotated(**{f"x{number:05}": "" for number in range(11_000)}))
-    assert [warning.partition("]")[0][-5:] for warning in verdict.warnings] == [f"{n:05}" for n in range(5)]
+    assert [warning.partition("]")[0][-5:] for warning in verdict.warnings] == [
+        f"{n:05}" for n in range(5)
+    ]
 
 
 def queued(queue: str = "", least: str = "1", **facts: Any) -> Object:
@@ -229,11 +296,18 @@ LEAST = f"{MIN}: an admitted job keeps the quota of its least size at the start;
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
-        pytest.param(sized(3, command=PLAIN), sized(1, command=PLAIN), STAYS, id="plain and smaller"),
+        pytest.param(
+            sized(3, command=PLAIN), sized(1, command=PLAIN), STAYS, id="plain and smaller"
+        ),
         pytest.param(sized(1, command=PLAIN), sized(3, command=PLAIN), "", id="plain and larger"),
         pytest.param(sized(3, command=PLAIN), sized(3, command=PLAIN), "", id="plain and as large"),
         pytest.param(sized(3), sized(1), "", id="elastic and smaller"),
-        pytest.param(sized(command=OWN), sized(command=OWN, annotations={names.ENABLED: "true"}), BECOMES, id="on"),
+        pytest.param(
+            sized(command=OWN),
+            sized(command=OWN, annotations={names.ENABLED: "true"}),
+            BECOMES,
+            id="on",
+        ),
         pytest.param(sized(command=PLAIN), sized(), BECOMES, id="another command"),
         # The launcher that runs reads the list, and does so again.
         pytest.param(sized(annotations=OFF), sized(), "", id="elastic again"),
@@ -241,11 +315,15 @@ LEAST = f"{MIN}: an admitted job keeps the quota of its least size at the start;
         pytest.param(queued("team"), queued("other"), MOVED, id="another queue"),
         pytest.param(queued("team", "2"), queued("", "1"), LEFT, id="no queue any more"),
         pytest.param(queued("", "1"), queued("team", "2"), JOINED, id="a queue now"),
-        pytest.param(queued("team", "2"), queued("team", "3"), LEAST, id="another least size in a queue"),
+        pytest.param(
+            queued("team", "2"), queued("team", "3"), LEAST, id="another least size in a queue"
+        ),
         pytest.param(queued("", "2"), queued("", "3"), "", id="another least size in no queue"),
     ],
 )
-def test_an_edit_of_a_started_job_is_told_what_it_does_not_do(before: Object, after: Object, told: str) -> None:
+def test_an_edit_of_a_started_job_is_told_what_it_does_not_do(
+    before: Object, after: Object, told: str
+) -> None:
     assert on_update(after, before) == Verdict(warnings=(told,) if told else ())
     assert len(told) <= LONGEST_WARNING
     for job in (before, after):
@@ -272,7 +350,12 @@ def placed(node: str, *, queue: str = "", role: str = "Worker", **facts: Any) ->
 
 
 # Anybody with the right to edit may write a status, and take it back.
-ENDED = {"status": {"conditions": [{"type": "Succeeded", "status": "True"}], "completionTime": "2026-01-01T00:00:00Z"}}
+ENDED = {
+    "status": {
+        "conditions": [{"type": "Succeeded", "status": "True"}],
+        "completionTime": "2026-01-01T00:00:00Z",
+    }
+}
 
 
 @pytest.mark.parametrize("role", ["Launcher", "Worker"])
@@ -282,7 +365,9 @@ def test_a_queued_job_may_not_choose_a_node_past_its_queue(role: str) -> None:
         on_create(placed("gpu-7", queue="team", role=role)),
         on_update(placed("gpu-7", queue="team", role=role), placed("", queue="team", role=role)),
         on_update(placed("gpu-7", queue="team", role=role), placed("gpu-7", role=role)),
-        on_update(placed("gpu-7", queue="team", role=role), placed("", queue="team", role=role) | ENDED),
+        on_update(
+            placed("gpu-7", queue="team", role=role), placed("", queue="team", role=role) | ENDED
+        ),
     ):
         (refusal,) = verdict.refusals
         assert (refusal.field, "use nodeSelector" in refusal.message) == (field, True)

@@ -28,12 +28,23 @@ PERIOD = "terminationGracePeriodSeconds"
 
 
 def worker(
-    *, period: int = 30, before: tuple[Object, ...] = (), behind: tuple[Object, ...] = (), **more: Any
+    *,
+    period: int = 30,
+    before: tuple[Object, ...] = (),
+    behind: tuple[Object, ...] = (),
+    **more: Any,
 ) -> Object:
     """A worker with this period, which is 30 s unless something says otherwise, and these containers and fields."""
     pod = worker_pod()
-    first = {**pod["spec"]["containers"][0], **{key: more.pop(key) for key in ("command", "args") if key in more}}
-    pod["spec"] |= {"terminationGracePeriodSeconds": period, "containers": [*before, first, *behind], **more}
+    first = {
+        **pod["spec"]["containers"][0],
+        **{key: more.pop(key) for key in ("command", "args") if key in more},
+    }
+    pod["spec"] |= {
+        "terminationGracePeriodSeconds": period,
+        "containers": [*before, first, *behind],
+        **more,
+    }
     return pod
 
 
@@ -47,8 +58,13 @@ def asking(*, drain: str = "", template: Object | None = None, **job: Any) -> Ob
 def fitted(pod: Object, seconds: int) -> Object:
     """The pod with this period and the main process that ends by itself."""
     own = {"command": ["/bin/sh", "-c"], "args": [worker_grace.MAIN]}
-    containers = [{**one, **own} if one["name"] == "worker" else one for one in pod["spec"]["containers"]]
-    return {**pod, "spec": {**pod["spec"], "terminationGracePeriodSeconds": seconds, "containers": containers}}
+    containers = [
+        {**one, **own} if one["name"] == "worker" else one for one in pod["spec"]["containers"]
+    ]
+    return {
+        **pod,
+        "spec": {**pod["spec"], "terminationGracePeriodSeconds": seconds, "containers": containers},
+    }
 
 
 @pytest.mark.parametrize(
@@ -58,28 +74,46 @@ def fitted(pod: Object, seconds: int) -> Object:
         pytest.param(worker(), asking(drain="90500ms"), 91, id="up to a whole second"),
         pytest.param(worker(), asking(drain="10s"), 30, id="never less than it has"),
         pytest.param(worker(period=600), asking(), 600, id="what another webhook made longer"),
-        pytest.param(worker(before=(PROXY,)), asking(), 30, id="behind a container, which may ignore SIGTERM"),
-        pytest.param(worker(behind=(PROXY,)), asking(), 30, id="before a container, which may ignore SIGTERM"),
-        pytest.param(worker(initContainers=[SIDECAR]), asking(), 30, id="beside a sidecar, which may ignore SIGTERM"),
-        pytest.param(worker(initContainers=[PROXY]), asking(), 60, id="after a container that has ended"),
+        pytest.param(
+            worker(before=(PROXY,)), asking(), 30, id="behind a container, which may ignore SIGTERM"
+        ),
+        pytest.param(
+            worker(behind=(PROXY,)), asking(), 30, id="before a container, which may ignore SIGTERM"
+        ),
+        pytest.param(
+            worker(initContainers=[SIDECAR]),
+            asking(),
+            30,
+            id="beside a sidecar, which may ignore SIGTERM",
+        ),
+        pytest.param(
+            worker(initContainers=[PROXY]), asking(), 60, id="after a container that has ended"
+        ),
     ],
 )
-def test_a_worker_gets_at_least_its_drain_timeout_and_nothing_else(pod: Object, job: Object, seconds: int) -> None:
+def test_a_worker_gets_at_least_its_drain_timeout_and_nothing_else(
+    pod: Object, job: Object, seconds: int
+) -> None:
     assert patched(worker_grace.fitting, pod, job) == fitted(pod, seconds)
 
 
 @pytest.mark.parametrize(
     ("pod", "job"),
     [
-        pytest.param(worker(period=0), asking(template={PERIOD: 0}), id="no period in the template"),
+        pytest.param(
+            worker(period=0), asking(template={PERIOD: 0}), id="no period in the template"
+        ),
         pytest.param(worker(), asking(template={PERIOD: 30}), id="the default in the template"),
         pytest.param(worker(command=["sleep", "infinity"], args=[]), asking(), id="another sleep"),
         pytest.param(worker(behind=(HOOK,)), asking(), id="a hook whose author knew the period"),
         pytest.param(worker(initContainers=[HOOK]), asking(), id="a hook of a sidecar"),
         pytest.param(worker(), asking(command=PLAIN), id="a plain job"),
-        # The main process would take others' processes for ranks, and end with the grace period only.
+        # The main process would take others' processes for ranks, and end with the grace period
+        # only.
         pytest.param(worker(hostPID=True), asking(), id="the processes of the node"),
-        pytest.param(worker(shareProcessNamespace=True), asking(), id="the processes of other containers"),
+        pytest.param(
+            worker(shareProcessNamespace=True), asking(), id="the processes of other containers"
+        ),
     ],
 )
 def test_what_somebody_else_decided_stays(pod: Object, job: Object) -> None:
@@ -87,7 +121,8 @@ def test_what_somebody_else_decided_stays(pod: Object, job: Object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("main", "says"), [(worker_grace.MAIN, f"{names.RANKS_LEFT}\n"), (f"echo mine\n{worker_grace.MAIN}", None)]
+    ("main", "says"),
+    [(worker_grace.MAIN, f"{names.RANKS_LEFT}\n"), (f"echo mine\n{worker_grace.MAIN}", None)],
 )
 @pytest.mark.parametrize("shell", [shell for shell in ("dash", "bash") if shutil.which(shell)])
 def test_the_main_process_is_told_that_its_worker_drained_and_no_other_is(
@@ -96,7 +131,9 @@ def test_the_main_process_is_told_that_its_worker_drained_and_no_other_is(
     """By the command that the controller runs in the container (act/worker_probes)."""
     log, line = tmp_path / "termination-log", tmp_path / "cmdline"
     line.write_bytes(b"".join(word.encode() + b"\0" for word in ("/bin/sh", "-c", main)))
-    tell = worker_probes.TELL.replace("/proc/1/cmdline", str(line)).replace("/dev/termination-log", str(log))
+    tell = worker_probes.TELL.replace("/proc/1/cmdline", str(line)).replace(
+        "/dev/termination-log", str(log)
+    )
     told = subprocess.run([shell, "-c", tell], check=True, capture_output=True, text=True)
     assert (told.stdout, log.read_text() if log.exists() else None) == ("told\n", says)
 
@@ -105,7 +142,9 @@ NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(subprocess.run([*NAMESPACE, "true"], check=False).returncode != 0, reason="no PID namespace")
+@pytest.mark.skipif(
+    subprocess.run([*NAMESPACE, "true"], check=False).returncode != 0, reason="no PID namespace"
+)
 @pytest.mark.parametrize(
     ("ranks", "least", "words"),
     [
@@ -122,24 +161,34 @@ def test_the_main_process_ends_with_the_last_rank_and_says_so(
 ) -> None:
     """As process 1 of a container. least: seconds from its start to its end.
 
-    late: a driver with the old list starts a rank 1 s after SIGTERM. told: the controller says that the worker drained.
-    attached: somebody has a shell in it, and a command in that.
+    late: a driver with the old list starts a rank 1 s after SIGTERM. told: the controller says that
+    the worker drained. attached: somebody has a shell in it, and a command in that.
     """
     log, slept = tmp_path / "termination-log", tmp_path / "slept"
     (tmp_path / "sleep").write_text(SLEEP.format(slept=slept))
     (tmp_path / "sleep").chmod(0o755)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     main_process = worker_grace.MAIN.replace("/dev/termination-log", str(log))
-    begins = ranks.removeprefix("late").removeprefix("told").removeprefix("; ").removeprefix("attached")
+    begins = (
+        ranks.removeprefix("late").removeprefix("told").removeprefix("; ").removeprefix("attached")
+    )
     began = time.monotonic()
-    ends = Popen([*NAMESPACE, "/bin/sh", "-c", begins + main_process], start_new_session=True, env=environment)
+    ends = Popen(
+        [*NAMESPACE, "/bin/sh", "-c", begins + main_process],
+        start_new_session=True,
+        env=environment,
+    )
     main = main_of(ends)
     while not catches_sigterm(main):
         time.sleep(0.01)
     if ranks.startswith("told"):
         log.write_text(f"{names.RANKS_LEFT}\n")
     inside = ("nsenter", "--target", main, "--pid", "--mount")
-    with on_terminal(*inside, "bash", "-c", "tail -f /dev/null; exit") if ranks == "attached" else nullcontext():
+    with (
+        on_terminal(*inside, "bash", "-c", "tail -f /dev/null; exit")
+        if ranks == "attached"
+        else nullcontext()
+    ):
         while ranks == "attached" and "tail" not in processes(inside):
             time.sleep(0.01)
         os.kill(int(main), signal.SIGTERM)
@@ -150,7 +199,8 @@ def test_the_main_process_ends_with_the_last_rank_and_says_so(
     assert time.monotonic() - began >= least
     assert log.read_text() == f"{words}\n"
     if ranks != "late":
-        # From the end of the last rank on it looks again for 5 s only where it has seen and heard of none.
+        # From the end of the last rank on it looks again for 5 s only where it has seen and heard
+        # of none.
         looks = slept.read_text().rpartition("4\n")[2].split()
         assert {*looks} <= {"0.2"}
         assert (len(looks) >= 24) == (words == names.NO_RANK_SEEN)
@@ -169,7 +219,9 @@ def main_of(container: "Popen[bytes]") -> str:
 
 
 def catches_sigterm(process: str) -> bool:
-    [caught] = re.findall(r"^SigCgt:\s*(\w+)$", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
+    [caught] = re.findall(
+        r"^SigCgt:\s*(\w+)$", Path(f"/proc/{process}/status").read_text(), re.MULTILINE
+    )
     return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
 
 
@@ -179,14 +231,19 @@ def processes(inside: Sequence[str]) -> str:
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(subprocess.run([*NAMESPACE, "true"], check=False).returncode != 0, reason="no PID namespace")
+@pytest.mark.skipif(
+    subprocess.run([*NAMESPACE, "true"], check=False).returncode != 0, reason="no PID namespace"
+)
 def test_the_ranks_of_a_job_that_is_gone_are_ended_and_those_beside_another_main_process_are_not(
     tmp_path: Path,
 ) -> None:
     """By the command that the controller runs in the container (act/worker_probes)."""
     log = tmp_path / "termination-log"
     ranks = "sh -c 'trap : TERM; while :; do sleep 9; done; exit' & sleep 90 & "
-    for main_process, ends in ((worker_grace.MAIN.replace("/dev/termination-log", str(log)), True), ("cat", False)):
+    for main_process, ends in (
+        (worker_grace.MAIN.replace("/dev/termination-log", str(log)), True),
+        ("cat", False),
+    ):
         words = [*NAMESPACE, "/bin/sh", "-c", ranks + main_process]
         container = Popen(words, stdin=subprocess.PIPE, start_new_session=True)
         main = main_of(container)
@@ -195,7 +252,12 @@ def test_the_ranks_of_a_job_that_is_gone_are_ended_and_those_beside_another_main
         os.kill(int(main), signal.SIGTERM)
         time.sleep(1)
         inside = ["nsenter", "--target", main, "--pid", "--mount"]
-        told = subprocess.run([*inside, "/bin/sh", "-c", worker_probes.END], check=True, capture_output=True, text=True)
+        told = subprocess.run(
+            [*inside, "/bin/sh", "-c", worker_probes.END],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         assert told.stdout == "told\n"
         if ends:
             assert container.wait(60) == worker_grace.ENDED

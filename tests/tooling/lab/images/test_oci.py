@@ -14,7 +14,11 @@ from lab.images.archive import File, Folder, Link, tree, write_layer
 from lab.images.oci import Settings, digest, write_image
 
 SETTINGS = Settings(
-    entrypoint=("run",), command=("it",), environment={"A": "1"}, user="65532:65532", labels={"title": "run"}
+    entrypoint=("run",),
+    command=("it",),
+    environment={"A": "1"},
+    user="65532:65532",
+    labels={"title": "run"},
 )
 
 
@@ -40,7 +44,9 @@ def follow(found: dict[str, bytes], descriptor: dict[str, Any]) -> bytes:
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_an_image_names_its_layers_by_their_digests(layers: list[Path], tmp_path: Path, compress: bool) -> None:
+def test_an_image_names_its_layers_by_their_digests(
+    layers: list[Path], tmp_path: Path, compress: bool
+) -> None:
     archive, again = tmp_path / "image.tar", tmp_path / "again.tar"
     write_image(archive, reference="name:tag", layers=layers, settings=SETTINGS, compress=compress)
     write_image(again, reference="name:tag", layers=layers, settings=SETTINGS, compress=compress)
@@ -53,7 +59,9 @@ def test_an_image_names_its_layers_by_their_digests(layers: list[Path], tmp_path
     plain = [layer.read_bytes() for layer in layers]
     assert [gzip.decompress(data) if compress else data for data in stored] == plain
     assert all(layer["mediaType"].endswith("+gzip") is compress for layer in manifest["layers"])
-    assert configuration["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(data).hexdigest()}" for data in plain]
+    assert configuration["rootfs"]["diff_ids"] == [
+        f"sha256:{hashlib.sha256(data).hexdigest()}" for data in plain
+    ]
     assert configuration["config"] == {
         "Entrypoint": ["run"],
         "Cmd": ["it"],
@@ -64,7 +72,10 @@ def test_an_image_names_its_layers_by_their_digests(layers: list[Path], tmp_path
     assert digest(archive) == described["digest"]
     assert set(described["annotations"].values()) == {"docker.io/library/name:tag"}
     [saved] = json.loads(found["manifest.json"])  # for Docker
-    assert (saved["RepoTags"], found[saved["Config"]]) == (["name:tag"], follow(found, manifest["config"]))
+    assert (saved["RepoTags"], found[saved["Config"]]) == (
+        ["name:tag"],
+        follow(found, manifest["config"]),
+    )
     assert [found[name] for name in saved["Layers"]] == stored
 
 
