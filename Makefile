@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
 export LAB_KUBERNETES := $(KUBERNETES)
 
-.PHONY: help setup lab-binaries demo test test-all test-fresh check fmt unit lab matrix campaign real test-peers bench image release docs screenshots manifests lock clean
+.PHONY: help setup lab-binaries demo test test-all test-fresh check fmt unit lab matrix long campaign real test-peers bench image release docs screenshots manifests lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -31,14 +31,15 @@ lab-binaries: setup  ## Build etcd, Kubernetes, kwok and mpi-operator from Go mo
 demo: setup  ## Show `kubectl edit mpijob` 2→3→1→3 and `kubectl scale` on a real control plane
 	@$(PYTHON_BIN) -m lab.demo $(ARGS)
 
-test: lab-binaries  ## Tell within five minutes whether the product works: lint, types, layers, units, main paths on a real control plane
+test: lab-binaries  ## Tell within six minutes whether the product works: lint, types, layers, units, main paths on a real control plane
 	$(CHECK)
 	$(PYTEST) $(SPREAD) $(UNITS) tests/lab -m "not thorough and not campaign"
 
 test-all: lab-binaries docs  ## Everything but `make real`, `make test-peers` and `make campaign`, once; what CI runs
 	$(CHECK)
 	@$(PYTHON_BIN) -m lab peers $(CI_PEERS)
-	PEERS="$(CI_PEERS)" HYPOTHESIS_PROFILE=thorough $(PYTEST) $(SPREAD) tests -m "not campaign" --ignore=tests/real
+	PEERS="$(CI_PEERS)" HYPOTHESIS_PROFILE=thorough MPIJOB_ELASTIC_TOOLING=changed \
+	  $(PYTEST) $(SPREAD) tests -m "not campaign" --ignore=tests/real
 
 test-fresh:  ## Run `make demo` in a fresh clone, where nothing but git, make and Python is found
 	@scripts/fresh demo
@@ -60,8 +61,16 @@ matrix: setup  ## A part of the lab tests on several versions of Kubernetes (KUB
 
 campaign: lab-binaries  ## Search for hours for what breaks the product (ARGS="hostile-objects --seed 7 --minutes 5")
 	$(PYTHON_BIN) -m tests.campaign $(ARGS)
+	$(if $(ARGS),,$(MAKE) long)
 	$(if $(ARGS),,$(PYTEST) tests -m campaign --ignore=tests/real)
-	$(if $(ARGS),,MPIJOB_ELASTIC_EVERY_WRITE=1 $(PYTEST) tests/lab -k at_any_write)
+
+# Five times as many examples; each capability taken away, and the long model check with refused writes; every write that
+# kills or is refused, where CI strikes a fourth by date; the tests of the lab, which CI runs only when they have changed.
+long: lab-binaries  ## What CI leaves out to be quick: some 50 minutes
+	HYPOTHESIS_PROFILE=long $(PYTEST) $(SPREAD) tests/product -m "hypothesis and not campaign"
+	$(PYTEST) $(SPREAD) tests/modelcheck tests/product/test_rooms_apart.py -m campaign
+	MPIJOB_ELASTIC_EVERY_WRITE=1 $(PYTEST) $(SPREAD) tests/lab -k "at_any_write or does_not_need"
+	MPIJOB_ELASTIC_TOOLING=record $(PYTEST) tests/tooling
 
 real: lab-binaries  ## The tests with pods that run; as root, else they are skipped and say why (LAB_KIND=1: on kind)
 	@$(if $(LAB_KIND),,scripts/real-node-setup)

@@ -1,7 +1,7 @@
-"""Deaths at a write: of a controller, and of a command whose connection breaks.
+"""Deaths at a write: of a controller, and of a command whose connection breaks; which writes are refused.
 
 A run strikes every fourth write, and which of the four is chosen by date, so four days strike all
-of them. With MPIJOB_ELASTIC_EVERY_WRITE=1 it strikes every write (`make campaign`), with
+of them. With MPIJOB_ELASTIC_EVERY_WRITE=1 it strikes every write (`make long`), with
 MPIJOB_ELASTIC_FIRST_WRITE=2 the 2nd, 6th...
 """
 

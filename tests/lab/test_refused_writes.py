@@ -11,6 +11,7 @@ from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALERS
 from mpijob_elastic.kube import errors
 from tests.kinds import kinds
 from tests.lab.capabilities.disruption.test_evictions import evict
+from tests.lab.deaths import drawn
 from tests.lab.job import Job
 from tests.lab.refusing import (
     DAY,
@@ -157,7 +158,7 @@ def _words(file: Path) -> str:
     return file.read_text().lower().replace("_", "")
 
 
-@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize("kind", drawn(list(REFUSED)))
 async def test_what_does_not_need_it_comes_true(job: Job, cluster: Cluster, kind: str) -> None:
     until(lambda: evictions_wait(cluster))
     await withstands(job, cluster, REFUSED[kind])

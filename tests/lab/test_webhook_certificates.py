@@ -98,7 +98,7 @@ async def test_two_that_start_at_once_agree(
     assert calls.lost == 0
 
 
-@pytest.mark.thorough
+@pytest.mark.campaign
 async def test_rotations_under_load_lose_no_call(
     brief: Replica, service: Service, client: ApiWriter, namespace: str, cluster: Cluster
 ) -> None:

@@ -101,19 +101,18 @@ LONG = {
 }
 
 
-SETUPS = pytest.mark.parametrize(
-    ("setup", "floor"),
-    [
-        *(pytest.param(*setup, id=name) for name, setup in QUICK.items()),
-        *(
-            pytest.param(*setup, id=name, marks=pytest.mark.thorough)
-            for name, setup in LONG.items()
-        ),
-    ],
-)
+def setups(long: pytest.MarkDecorator) -> pytest.MarkDecorator:
+    """All setups as parameters of a test, the long ones with a mark."""
+    return pytest.mark.parametrize(
+        ("setup", "floor"),
+        [
+            *(pytest.param(*setup, id=name) for name, setup in QUICK.items()),
+            *(pytest.param(*setup, id=name, marks=long) for name, setup in LONG.items()),
+        ],
+    )
 
 
-@SETUPS
+@setups(long=pytest.mark.thorough)
 def test_nothing_unsafe_happens_and_the_goal_is_reached(setup: Setup, floor: int) -> None:
     controller = Controller(setup=setup)
     graph = explore.explore(setup, controller)
@@ -123,7 +122,7 @@ def test_nothing_unsafe_happens_and_the_goal_is_reached(setup: Setup, floor: int
     assert len(graph.worlds) >= floor
 
 
-@SETUPS
+@setups(long=pytest.mark.campaign)
 def test_nothing_unsafe_happens_whatever_is_refused(setup: Setup, floor: int) -> None:
     """Any write of a plan may be the only one that comes true, and any two without a new decision."""
     assert len(explore.explore(setup, refuses=True).worlds) >= floor

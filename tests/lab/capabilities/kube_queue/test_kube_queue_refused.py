@@ -21,6 +21,7 @@ from tests.lab.capabilities.kube_queue.test_kube_queue import (
     submit,
     waits,
 )
+from tests.lab.deaths import drawn
 from tests.lab.job import Job
 from tests.lab.on_demand import OnDemand
 from tests.lab.refusing import Refused, Step, is_replaced, sized, trains, withstands
@@ -188,6 +189,6 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize("kind", drawn(list(REFUSED)))
 async def test_what_does_not_need_it_comes_true(job: Job, cluster: Cluster, kind: str) -> None:
     await withstands(job, cluster, REFUSED[kind])

@@ -8,6 +8,7 @@ import pytest
 from lab.cluster import Cluster
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import LABEL_PRIORITY_CLASS, LABEL_QUEUE, WORKLOADS
+from tests.lab.deaths import drawn
 from tests.lab.job import Job, State
 from tests.lab.refusing import Refused, Step, is_replaced, sized, trains, withstands
 from tests.lab.suspended import pods
@@ -216,6 +217,6 @@ REFUSED = {
 
 
 @pytest.mark.usefixtures("queue")
-@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize("kind", drawn(list(REFUSED)))
 async def test_what_does_not_need_it_comes_true(job: Job, cluster: Cluster, kind: str) -> None:
     await withstands(job, cluster, REFUSED[kind])
