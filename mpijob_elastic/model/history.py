@@ -1,8 +1,8 @@
-"""The history of a job: the changes of its size and what became of each, an annotation of its ConfigMap.
+"""The history of a job: changes of its size and their results, in an annotation of its ConfigMap.
 
-Only a write and a command read it. A change is known by its time and the size that it leads to, so
-that writing it again completes it and never doubles it. Who owns the ConfigMap may write anything
-there: what cannot be read is no history.
+Only the write of the history and a command read it. A change is known by its time and by the size
+that it leads to, so writing it again completes the entry and never doubles it. Anybody who may edit
+the ConfigMap may write anything there: a text that cannot be read counts as no history.
 """
 
 from collections.abc import Iterable
@@ -27,27 +27,30 @@ class Change(
     omit_defaults=True,
     rename={"before": "from", "after": "to"},
 ):
-    """A change of the number of workers.
+    """A change of the number of workers."""
 
-    at: when (seconds since the epoch). cause: in a word. by: the field manager that set the size, a
-    program and no person; "" where nobody set it. listed, trained: seconds until the host list had
-    all workers, and until a rank had been seen in each; None while that is not so, or nobody
-    looked. cut: ranks that the drain-timeout ended.
-    """
-
+    #: Time of the change, in seconds since the epoch.
     at: Time
+    #: The cause, in a word.
     cause: _Text
+    #: Number of workers before the change.
     before: Count
+    #: Number of workers after the change.
     after: Count
+    #: The field manager that set the size: a program, not a person. "" if nobody set it.
     by: _Text = ""
+    #: Seconds until the host list had all workers; None until it had, or if nobody looked.
     listed: Time | None = None
+    #: Seconds until a rank had been seen in each worker; None until then, or if nobody looked.
     trained: Time | None = None
+    #: Number of ranks that the drain-timeout ended.
     cut: Count = 0
+    #: A remark, such as why a worker was lost.
     note: _Text = ""
 
     @property
     def key(self) -> tuple[float, int]:
-        """What tells it from every other change of the job."""
+        """The key that tells this change from every other change of the job."""
         return self.at, self.after
 
 
@@ -64,9 +67,9 @@ def read_change(text: str) -> Change | None:
 
 
 def entries(text: str, *more: Change | None) -> list[Change]:
-    """Return the changes in the annotation, the newest last, and of `more` those that it lacks.
+    """Return the changes in the annotation, the newest last, and those of `more` that it lacks.
 
-    `more` is what the MPIJob says of the change that is under way.
+    `more` has the change under way that the MPIJob carries.
     """
     try:
         found = _changes.decode(text) if len(text) <= LARGEST else []
@@ -77,7 +80,7 @@ def entries(text: str, *more: Change | None) -> list[Change]:
 
 
 def merged(text: str, changes: Iterable[Change]) -> str:
-    """Return the annotation with these changes, which complete those that it has; the oldest go."""
+    """Return the annotation with these changes, which complete its entries; the oldest go."""
     known = {change.key: change for change in (*entries(text), *changes)}
     kept = list(known.values())[-MOST:]
     while len(words := msgspec.json.encode(kept)) > LARGEST:

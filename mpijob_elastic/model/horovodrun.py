@@ -58,27 +58,30 @@ _COOLDOWN = "--blacklist-cooldown-range"
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """The command that starts the ranks; an absent option is None.
+    """The command that starts the ranks; an absent option is None."""
 
-    program: horovodrun, or a name in MPIRUN, whose options are not read. np, min_np, max_np:
-    processes, and so slots. reset_limit: how often the driver may form the ring again. cooldown:
-    least and most seconds. gloo_timeout: seconds. unread: a part of the command is known only when
-    it runs, and may be any option.
-    """
-
+    #: horovodrun, or a name in `MPIRUN`; options of the latter are not read.
     program: str
+    #: -np, in processes, which are slots.
     np: int | None = None
+    #: --min-np, in processes.
     min_np: int | None = None
+    #: --max-np, in processes.
     max_np: int | None = None
+    #: --host-discovery-script.
     discovery_script: str | None = None
+    #: --reset-limit: how often the driver may form the ring again.
     reset_limit: int | None = None
+    #: --blacklist-cooldown-range: least and most seconds.
     cooldown: tuple[int, int] | None = None
+    #: --gloo-timeout-seconds.
     gloo_timeout: int | None = None
+    #: True if a part of the command is known only when it runs, and may be any option.
     unread: bool = False
 
     @property
     def effective_min_np(self) -> int | None:
-        """Slots below which training waits: --min-np, or -np without it (launch.py, _run_elastic)."""
+        """Slots below which training waits: --min-np, else -np (launch.py, _run_elastic)."""
         return self.min_np if self.min_np is not None or self.unread else self.np
 
 

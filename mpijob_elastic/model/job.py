@@ -1,4 +1,4 @@
-"""A job as it was seen, immutable, the only input of a decision.
+"""A job as last seen, as an immutable value: the only input of a decision.
 
 Times are seconds since the epoch.
 """
@@ -33,20 +33,25 @@ _SLOTS = re.compile(r" slots=([1-9][0-9]{0,9})$", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """The content of discover_hosts.sh: host names in its order, each of another pod, and the slots of each."""
+    """The content of discover_hosts.sh."""
 
+    #: Host names in the order of the script, each of a different pod.
     hosts: tuple[str, ...] = ()
+    #: Slots of each host.
     slots: int = 1
 
 
 def hostfile_slots(hostfile: str) -> int | None:
-    """Return the slots of the first host in a hostfile; None if it names none."""
+    """Return the slots of the first host in a hostfile; None if the file names no host."""
     found = _SLOTS.search(hostfile)
     return int(found[1]) if found else None
 
 
 def parse_script(script: str) -> Published | None:
-    """Return the hosts of a discover_hosts.sh that we wrote; None for any other, so that an edit by hand is noticed."""
+    """Return the hosts of a discover_hosts.sh that we wrote.
+
+    None for any other script, so that an edit by hand is noticed.
+    """
     if script.count("\n") > MOST_WORKERS + 1:
         return None
     found = [(match["host"], int(match["slots"])) for match in _LINE.finditer(script)]
@@ -64,43 +69,47 @@ def script_fingerprint(script: str) -> str:
 
 
 class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The ConfigMap of an MPIJob; of any other only the metadata. script, memory, kubexec: None if absent.
-
-    writer: field manager that last changed the script, "" if unknown; written_at: its last write,
-    by the API server's clock (seconds since the epoch), 0 if unknown. cut: keys of texts that are
-    too long to keep, and are nobody's now. packed: all of this, compressed; metadata alone is
-    beside it (observe.facts_config).
-    """
+    """The ConfigMap of an MPIJob; of any other ConfigMap only the metadata."""
 
     metadata: Owned
+    #: discover_hosts.sh; None if absent.
     script: str | None = None
+    #: The operator's list of workers; "" if absent.
     hostfile: str = ""
+    #: The value of annotation `names.MEMORY`; None if absent.
     memory: str | None = None
+    #: kubexec.sh; None if absent.
     kubexec: str | None = None
+    #: Field manager that last changed the script; "" if unknown.
     writer: str = ""
+    #: Last write of `writer`, by the API server's clock (seconds since the epoch); 0 if unknown.
     written_at: float = 0.0
+    #: Keys of texts that are too long to keep: only their start is kept, which is no text of ours.
     cut: tuple[str, ...] = ()
+    #: All these facts, compressed; then only `metadata` is set as well (observe.facts_config).
     packed: bytes = b""
 
 
 class Role(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The launcher's Role. exec_rule: index of the rule on pods/exec, whose resourceNames are `exec_names`; -1 without.
-
-    packed: as in `ConfigFacts`.
-    """
+    """The launcher's Role."""
 
     metadata: Owned
+    #: Index of the rule on pods/exec; -1 if the Role has no such rule.
     exec_rule: int = -1
+    #: The resourceNames of that rule.
     exec_names: tuple[str, ...] = ()
+    #: As in `ConfigFacts`.
     packed: bytes = b""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The operator's ConfigMap. published: None if discover_hosts.sh is absent or not as we write it."""
+    """The operator's ConfigMap."""
 
     facts: ConfigFacts
+    #: The host list; None if discover_hosts.sh is absent or not as we write it.
     published: Published | None
+    #: None if the annotation is absent or unreadable.
     memory: Memory | None
 
     @cached_property
@@ -110,7 +119,7 @@ class Config:
 
     @cached_property
     def signed(self) -> bool:
-        """True if discover_hosts.sh is the script that our memory was written with."""
+        """True if discover_hosts.sh is the script together with which our memory was written."""
         return self.memory is not None and self.memory.script == self.fingerprint
 
     @cached_property
@@ -120,7 +129,10 @@ class Config:
 
     @cached_property
     def finds_numbered(self) -> bool:
-        """True if the launcher finds the pod of a numbered host name, or will with our line in kubexec.sh."""
+        """True if the launcher finds the pod of a numbered host name, at least with our line.
+
+        The line goes into the operator's kubexec.sh (see `kubexec.mapped`).
+        """
         return mapped(self.facts.kubexec) is not None
 
     @cached_property
@@ -130,7 +142,10 @@ class Config:
 
     @cached_property
     def digest(self) -> str:
-        """A name for this change of the launcher's mounted files; an earlier one may have led to the same hosts."""
+        """A name for this change of the launcher's mounted files.
+
+        An earlier change may have led to the same hosts, so the times in the memory count too.
+        """
         memory = self.memory or Memory()
         content = [
             self.facts.script,
@@ -143,10 +158,10 @@ class Config:
         return hashlib.sha256("\0".join(part or "" for part in content).encode()).hexdigest()[:16]
 
     def occasion(self, pod: str) -> str:
-        """Return the start of a worker's current probes: its host name in the list, or its leaving; "" for neither.
+        """Return what began a worker's current probes: its host name in the list, or its leaving.
 
-        Earlier probes do not count: a published worker does not drain, and a new host name starts a
-        new rank.
+        "" if the worker is neither published nor leaving. Earlier probes do not count: a published
+        worker does not drain, and a new host name starts a new rank.
         """
         left = self.memory.left.get(pod) if self.memory else None
         return f"left at {left.at}" if left else self.host_of.get(pod, "")
@@ -154,42 +169,47 @@ class Config:
 
 @dataclass(frozen=True, kw_only=True)
 class JobView:
-    """A job and its objects.
-
-    replicas: the size asked for, less what the job does without; where the MPIJob says none, one
-    that covers the workers that are there. foreign: why it is not ours to manage, "" if it is;
-    foreign_at: last sign of life of the operator that manages it, infinite if its silence means
-    nothing. refused: by the kind of an action that the API server refuses, what to say of it, ""
-    until that has been often. selector_due: the status lacks a selector of the workers that the
-    MPIJob definition keeps. workers: in numeric order. placeholders: pods that only hold the place
-    of a worker that is not wanted. former: probes of pods that left the host list and are gone, by
-    name. drains_seen: for how many seconds the process that decides has seen each drain (by pod,
-    and when it began), by a clock that never steps; one that is missing is new. The same for each
-    `missing` pod, as if that had begun at 0. list_seen: the same for the last change of the host
-    list and the touch that shows it; None: longer than anything waits for it. Both None: nobody
-    measures, as in the command line. capabilities: what each knows of the job, in their order.
-    unread: why its objects that exist cannot be read.
-    """
+    """A job and its objects."""
 
     facts: JobFacts
+    #: The size asked for, without the workers that the job skips. Where the MPIJob gives no size, a
+    #: size that covers the existing workers.
     replicas: int
+    #: Why we must not manage the job; "" if it is ours.
     foreign: str = ""
+    #: Last sign of life of the operator that manages a foreign job (seconds since the epoch);
+    #: infinite if its silence means nothing.
     foreign_at: float = math.inf
+    #: The kinds of actions that the API server refuses, and the words of the notice about each; ""
+    #: until the refusals are many.
     refused: Mapping[type, str] = field(default_factory=dict)
+    #: True if the status lacks the selector of the workers, which the MPIJob definition would keep.
     selector_due: bool = False
+    #: In numeric order.
     workers: tuple[Worker, ...] = ()
+    #: Pods that only hold the place of a worker that is not wanted.
     placeholders: tuple[Worker, ...] = ()
+    #: Probes of pods that left the host list and are gone, by pod name.
     former: Mapping[str, Probe] = field(default_factory=dict)
+    #: For how many seconds the process that decides has seen each drain (by pod and by the time
+    #: when the drain began), by a clock that never steps; a drain without an entry is new. Each pod
+    #: in `missing` has such an entry too, with 0 as the time when it began. None if nobody
+    #: measures, as in the command line.
     drains_seen: Mapping[tuple[str, float], float] | None = None
+    #: For how many seconds, by the same clock, the process has seen the last change of the host
+    #: list and the touch that shows it. None if that is longer than anything waits for it, or if
+    #: nobody measures.
     list_seen: float | None = None
     launcher: Launcher | None = None
     config: Config | None = None
     role: Role | None = None
+    #: What each capability knows of the job, in the order of the capabilities.
     capabilities: tuple[Known, ...] = ()
+    #: Objects of the job that exist and cannot be read (kind and name), with the reason.
     unread: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, kind: type[K]) -> K | None:
-        """Return what a capability knows of the job; None where it has nothing to do with it."""
+        """Return what a capability knows of the job; None if it has nothing to do with the job."""
         return next((known for known in self.capabilities if isinstance(known, kind)), None)
 
     @cached_property
@@ -214,10 +234,11 @@ class JobView:
 
     @cached_property
     def elastic(self) -> bool:
-        """True if the job can change its size now: its MPIJob decides, and once a driver has started, its launcher.
+        """True if the job can change its size now.
 
-        A launcher names discover_hosts.sh, or got it at its creation, so an edit of the template or
-        of `enabled` is for the next launcher. Only `enabled: "false"` holds at once.
+        The MPIJob decides until a driver has started, and then the launcher: it names
+        discover_hosts.sh, or got it at its creation, so an edit of the template or of `enabled`
+        takes effect with the next launcher. Only `enabled: "false"` takes effect at once.
         """
         launcher = self.launcher
         if launcher is None or launcher.phase not in (
@@ -236,14 +257,17 @@ class JobView:
 
     @cached_property
     def ended(self) -> bool:
-        """True if no driver runs any more: the job has finished, or its launcher has."""
+        """True if no driver runs any more: the job or its launcher has finished."""
         return self.facts.finished or (
             self.launcher is not None and self.launcher.phase is LauncherPhase.FINISHED
         )
 
     @property
     def over_at(self) -> float | None:
-        """When it ended for good, by its status or, while the operator has not written that, by its launcher."""
+        """The time when the job ended for good; None if it has not.
+
+        It comes from the status or, until the operator has written that, from the launcher.
+        """
         if self.facts.finished or self.launcher is None or self.launcher.facts.deleting:
             return self.facts.ended_at
         return self.launcher.ended_at
@@ -258,7 +282,7 @@ class JobView:
 
     @property
     def blind(self) -> bool:
-        """True if elasticity is asked for, and the driver that runs cannot see the host list."""
+        """True if the job is to be elastic, and the running driver cannot see the host list."""
         asked = self.facts.elastic or self.elastic
         return (
             asked
@@ -279,7 +303,7 @@ class JobView:
 
     @cached_property
     def driver_may_run(self) -> bool:
-        """True if horovodrun runs or may start at any moment: a pod's status lags behind its node."""
+        """True if horovodrun runs or may start any moment: a pod's status lags behind its node."""
         launcher = self.launcher
         return (
             launcher is not None
@@ -299,13 +323,16 @@ class JobView:
 
     @cached_property
     def memory(self) -> Memory:
-        """The memory; empty if there is none."""
+        """The memory; an empty memory if the ConfigMap has none that can be read."""
         memory = self.config.memory if self.config else None
         return memory or Memory()
 
     @property
     def most_execs(self) -> int:
-        """Bound on the execs of the launcher: for each rank one that runs, and one that may outlive its pod."""
+        """Bound on the execs of the launcher.
+
+        Each rank has a running exec, and may have another that outlives its pod.
+        """
         workers = max(
             self.replicas, len(self.workers), len(self.role.exec_names) if self.role else 0
         )
@@ -336,12 +363,15 @@ class JobView:
 
     @cached_property
     def skips(self) -> Collection[int]:
-        """Indices of the workers that the job does without."""
+        """Indices of the workers that the job skips."""
         return self.facts.skips if self.facts.asked else ()
 
     @cached_property
     def missing(self) -> tuple[str, ...]:
-        """Names of the pods that the operator has yet to create: workers, placeholders, and after them the launcher."""
+        """Names of the pods that the operator has yet to create.
+
+        Workers and placeholders come first, the launcher last.
+        """
         launcher = () if self.launcher else (names.launcher(self.name),)
         indices = range(min(self.facts.replicas, MOST_WORKERS)) if self.skips else ()
         created = [names.worker(self.name, index) for index in indices] or self.wanted_names

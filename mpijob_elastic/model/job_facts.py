@@ -1,4 +1,7 @@
-"""The facts of an MPIJob: derived once from its JSON, for controller, webhook, upgrade and command line."""
+"""The facts of an MPIJob, derived once from its JSON.
+
+Controller, webhook, upgrade and command line read only these facts.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -19,30 +22,34 @@ GLOO_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
 
 
 class Known:
-    """What an optional capability knows of a job, immutable and comparable; None where it has nothing to do with it.
+    """What an optional capability knows of a job, immutable and comparable.
 
-    The core sees only this part; see decide.wishes for what a capability wants. gate: the
-    scheduling gate (names.GATES) that new pods of the job get for what its MPIJob asks, "" for
-    none. rations: its workers start one by one, as somebody else allows. sized: what its MPIJob
-    asks for needs an elastic job. sizes: those that an elastic job may have, in order; none where
-    it may have any. skips: indices of workers that an elastic job does without. resizes: what it
-    asks for changes its size. queued: a queue says when its pods may start, and that gate holds
-    them until then. size_cause: why it sets the size, in a word for the history. elastic_only: its
-    annotation, if that has no effect on a job that is not elastic.
+    A capability that has nothing to do with a job gives None instead. The core sees only these
+    fields; decide.wishes has what a capability wants.
     """
 
+    #: The scheduling gate (names.GATES) that new pods get because of what the MPIJob asks for; ""
+    #: for no gate.
     gate: str = ""
+    #: True if somebody else allows each worker to start, so that workers start one by one.
     rations: bool = False
+    #: True if what the MPIJob asks for needs an elastic job.
     sized: bool = False
+    #: The sizes that an elastic job may have, in order; empty if it may have any size.
     sizes: Sequence[int] = ()
+    #: Indices of the workers that an elastic job skips.
     skips: Collection[int] = frozenset()
+    #: True if what the MPIJob asks for changes the size of the job.
     resizes: bool = False
+    #: True if a queue decides when the pods may start; `gate` holds them until then.
     queued: bool = False
+    #: Why the capability sets the size, in a word for the history.
     size_cause: str = ""
+    #: The capability's annotation, if it has no effect on a job that is not elastic.
     elastic_only: str = ""
 
     def findings(self, _job: "JobFacts") -> Iterable[str]:
-        """Yield what else the webhook warns of, because what is asked for has no effect, or a bad one."""
+        """Yield more warnings for the webhook: what is asked for has no effect, or a bad one."""
         return ()
 
 
@@ -50,63 +57,79 @@ K = TypeVar("K", bound=Known)
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One MPIJob; times are seconds since the epoch.
-
-    replicas: 0 where size_known is false. launch: how its launcher starts the ranks, None if the
-    command cannot be read. np_workers: workers that horovodrun waits for at its start (-np).
-    min_np_workers: below so many training waits (--min-np, or -np); max_np_workers: above so many
-    no more ranks start. 0 where the command does not say. counts_resets: horovodrun ends the job
-    after so many resets. gloo_timeout: seconds until Gloo gives up a peer, 0 if nothing says.
-    reported: the operator has written its status. finished: Succeeded, or Failed for good. retries:
-    Failed, and a launcher that fails is made again. ended_at: when, None unless it did;
-    succeeded_at: the same of a success. notices: our annotation on it, "" without. lacks_selector:
-    its status counts the workers and does not say how to find them. size_manager: the GitOps tool
-    that sets its size, "" if none. pod_labels: of the templates, by role. own_grace: of the
-    workers' template. place: equal for jobs whose workers need the same kind of node.
-    seccomp_profiles: of the templates, by role and container. worker_counts: what each worker
-    counts for in a ResourceQuota. asked: what it asks of each optional capability.
-    """
+    """One MPIJob; times are seconds since the epoch."""
 
     metadata: Owned
     created_at: float
+    #: `Worker.replicas`; 0 if `size_known` is false.
     replicas: int
+    #: True if the MPIJob gives a size that the operator can read.
     size_known: bool
+    #: Slots of each worker, at least 1.
     slots: int
+    #: `spec.mainContainer`; "" if absent.
     main_container: str
+    #: True if the annotation or, without it, the launcher's template makes the job elastic.
     elastic: bool
     policy: Policy
+    #: Annotations that cannot be used.
     problems: tuple[Problem, ...]
+    #: How the launcher starts the ranks; None if its command cannot be read.
     launch: Launch | None
+    #: Workers that horovodrun waits for at its start (-np); 0 if the command does not say.
     np_workers: int
+    #: Workers below which training waits (--min-np, or -np); 0 if the command does not say.
     min_np_workers: int
+    #: Workers above which no more ranks start (--max-np); 0 if the command does not say.
     max_np_workers: int
+    #: True if horovodrun ends the job after a number of resets (--reset-limit).
     counts_resets: bool
+    #: Seconds until Gloo gives up a peer; 0 if neither command nor environment says.
     gloo_timeout: int
+    #: `spec.cleanPodPolicy`; "None" if absent.
     clean_pod_policy: str
+    #: True once its deletion was requested.
     deleting: bool
+    #: True once the operator has written the status.
     reported: bool
+    #: Grace period of the workers' template, in seconds; None if absent.
     own_grace: int | None
+    #: Succeeded, or Failed for good.
     finished: bool
+    #: Failed, but the operator makes another launcher.
     retries: bool
+    #: When the job finished; None unless it did.
     ended_at: float | None
+    #: When the job succeeded; None unless it did.
     succeeded_at: float | None
+    #: Our annotation `names.STATUS`; "" if absent.
     notices: str
+    #: True if the status counts the workers and does not say how to find them.
     lacks_selector: bool
+    #: The GitOps tool that sets the size; "" if none does.
     size_manager: str
+    #: Labels of the pod templates, by role.
     pod_labels: Mapping[str, Mapping[str, str]]
+    #: Seccomp profiles of the pod templates, by role and container.
     seccomp_profiles: Mapping[str, Mapping[str, Profile]]
+    #: A text that is equal for jobs whose workers need the same kind of node.
     place: str
+    #: What each worker counts for in a ResourceQuota, by the quota's keys (`requests.Amounts`).
     worker_counts: Mapping[str, int]
+    #: What the MPIJob asks of each optional capability.
     asked: tuple[Known, ...] = ()
 
     @property
     def suspended(self) -> bool:
-        """True if the MPIJob itself asks that the job stops; only an elastic job does."""
+        """True if the MPIJob itself asks the job to stop; only an elastic job obeys."""
         return self.elastic and any(known.gate == names.GATE_SUSPENDED for known in self.asked)
 
     @property
     def queued(self) -> bool:
-        """True if a queue says when its pods may start; of a suspended job only where it is elastic."""
+        """True if a queue decides when its pods may start.
+
+        A queue that holds them by suspending the job counts only if the job is elastic.
+        """
         return any(
             known.queued and (self.elastic or known.gate != names.GATE_SUSPENDED)
             for known in self.asked
@@ -116,8 +139,8 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     def gates(self) -> tuple[str, ...]:
         """The scheduling gates that a new pod gets, one for each reason why it must not start yet.
 
-        A job that is resumed before its next launcher is there still gets the gate: ranks of the
-        last may run.
+        A job that is resumed before its next launcher exists still gets the gate of a suspended
+        job: ranks of the last launcher may run.
         """
         is_suspended = self.suspended or (self.elastic and names.is_suspended(self.notices))
         asked = {known.gate for known in self.asked} - {names.GATE_SUSPENDED, ""}
@@ -125,7 +148,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gpus(self) -> int:
-        """The GPUs of each worker, whoever makes them."""
+        """Number of GPUs of each worker, of any vendor."""
         limits = (
             (key, amount) for key, amount in self.worker_counts.items() if key.startswith("limits.")
         )
@@ -136,42 +159,45 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sizes(self) -> Sequence[int]:
-        """The sizes that it may have, in order, within its bounds; none where it may have any."""
+        """The sizes that the job may have, in order; empty if it may have any size."""
         return (
             next((known.sizes for known in self.asked if known.sizes), ()) if self.elastic else ()
         )
 
     @property
     def skips(self) -> Collection[int]:
-        """The indices of workers that it does without; of a size that is a typing error none."""
+        """The indices of workers that the job skips; none if the size is a typing error."""
         may_skip = self.elastic and self.replicas <= bounds.MOST_WORKERS
         return next((known.skips for known in self.asked if known.skips), ()) if may_skip else ()
 
     @property
     def workers(self) -> int:
-        """The size without the workers that it does without."""
+        """The size without the workers that the job skips."""
         return self.workers_of(self.replicas)
 
     def workers_of(self, replicas: int) -> int:
-        """Return how many workers it has at `Worker.replicas`: those below, without what it does without."""
+        """Return how many workers the job has at this `Worker.replicas`, without those it skips."""
         return replicas - sum(index < replicas for index in self.skips)
 
     def next_workers(self, number: int) -> Sequence[int]:
-        """Return which workers come where it grows by so many: first those that it does without, then new ones."""
+        """Return the indices of the workers that come when the job grows by `number`.
+
+        Skipped workers come first, then new ones.
+        """
         skipped = sorted(index for index in self.skips if index < self.replicas)
         return list(islice(chain(skipped, count(self.replicas)), number))
 
     def grown(self, coming: Collection[int]) -> tuple[int, frozenset[int]]:
-        """Return `Worker.replicas` and what it is to skip, once these workers have come."""
+        """Return `Worker.replicas` and the indices to skip, once these workers have come."""
         return max([self.replicas, *(index + 1 for index in coming)]), frozenset(
             self.skips
         ).difference(coming)
 
     def shrunk(self, leaving: Collection[int]) -> tuple[int, frozenset[int]]:
-        """Return `Worker.replicas` and what it is to skip, once these workers have left.
+        """Return `Worker.replicas` and the indices to skip, once these workers have left.
 
-        The highest leave by a smaller size; the others are skipped. What is skipped above the size
-        stays so.
+        The highest workers leave by a smaller size; the others are skipped. Indices above the size
+        that are skipped already stay so.
         """
         replicas, away = self.replicas, {*self.skips, *leaving}
         while replicas and replicas - 1 in away:
@@ -179,25 +205,25 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         return replicas, frozenset(self.skips).union(index for index in leaving if index < replicas)
 
     def size_at_most(self, size: int) -> int:
-        """Return the largest size that it may have and that is not above `size`; 0 if there is none."""
+        """Return the largest allowed size that is not above `size`; 0 if there is no such size."""
         sizes = self.sizes
         return sizes[at - 1] if (at := bisect_right(sizes, size)) else 0 if sizes else size
 
     def size_at_least(self, size: int) -> int:
-        """Return the smallest size that it may have and that is not below `size`; 0 if there is none."""
+        """Return the smallest allowed size that is not below `size`; 0 if there is no such size."""
         sizes = self.sizes
         return sizes[at] if (at := bisect_left(sizes, size)) < len(sizes) else 0 if sizes else size
 
     def size_down(self, size: int) -> int:
-        """Return the largest size that it may have and that is not above `size`; the smallest if all are larger."""
+        """Return the largest allowed size not above `size`, or the smallest allowed size."""
         return self.size_at_most(size) or self.size_at_least(size)
 
     def of(self, kind: type[K]) -> K | None:
-        """Return what the MPIJob asks of a capability; None if nothing."""
+        """Return what the MPIJob asks of a capability; None if it asks nothing."""
         return next((known for known in self.asked if isinstance(known, kind)), None)
 
 
-# Returns what an MPIJob asks of a capability, None if nothing, and what is wrong with it.
+# Returns what an MPIJob asks of a capability (None if nothing), and the problems with that.
 Asking = Callable[[MPIJob, Policy], tuple[Known | None, Sequence[Problem]]]
 
 
@@ -250,16 +276,16 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
 
 
 def kept(facts: JobFacts) -> JobFacts:
-    """Return facts that may be kept. Raises `TooLarge`.
+    """Return the facts if they may be kept. Raises `TooLarge`.
 
-    Our notices count at their longest, so that none makes a job unreadable.
+    Our notices count at their longest, so that no notice makes a job unreadable.
     """
     bounds.kept(_without_notices(facts), most=bounds.LARGEST_JOB)
     return facts
 
 
 def kept_later(facts: JobFacts, *, before: JobFacts | None = None) -> JobFacts:
-    """Return facts that may be kept after our later writes as well, or are no larger than before.
+    """Return the facts if they may still be kept after our later writes, or have not grown.
 
     Raises `TooLarge`.
     """
@@ -278,7 +304,10 @@ def _workers(slots: int | None, each: int) -> int:
 
 
 def _gloo_timeout(launch: Launch, containers: Iterable[Container]) -> int:
-    """Return the timeout; horovodrun hands its option, else the launcher's variable, on to all ranks (gloo_run.py)."""
+    """Return the timeout in seconds; 0 if nothing sets it.
+
+    horovodrun hands its option, or else the launcher's variable, to all ranks (gloo_run.py).
+    """
     if launch.gloo_timeout is not None:
         return launch.gloo_timeout
     said = (container.variable(GLOO_TIMEOUT) for container in containers)

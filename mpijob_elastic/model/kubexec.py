@@ -1,8 +1,8 @@
-"""kubexec.sh, which the launcher's mpirun or horovodrun runs instead of ssh, and our line that finds a host's pod.
+"""kubexec.sh, which mpirun or horovodrun runs instead of ssh, and our line that finds a host's pod.
 
-[operator] writes it once, with or without `--container`. Only that exact text is edited, by a line
-that takes `.rN` off a host name: a script that a user changed may rely on the name it gets. Its
-`kubectl exec`s hold the ranks, one process in the launcher for each.
+[operator] writes the script once, with or without `--container`. We edit only that exact text, by a
+line that takes `.rN` off a host name: a script that a user changed may rely on the name it gets.
+The `kubectl exec`s of the script hold the ranks, one process in the launcher for each rank.
 """
 
 import re
@@ -24,17 +24,17 @@ _NAME = "POD_NAME=$1\n"
 # Only builtins of a POSIX shell, because the launcher's image may have nothing else. Only our host
 # names have a number after the last `.r`: pod names end in `-worker-N`.
 MAPPING = 'n=${POD_NAME##*.r}; case "$n" in ""|*[!0-9]*) ;; *) POD_NAME=${POD_NAME%.r*} ;; esac\n'
-# How often an exec is tried to be ended, each time after another look (decide/frozen_execs).
+# Attempts to end an exec, each after another look (decide/frozen_execs).
 MOST_TRIES = 6
 
 
 def container(script: str | None) -> str | None:
     """Return the container that the script names to kubectl, also in a script that a user changed.
 
-    "" where the operator's names none, None where the script is too long to read, or names none or
-    several.
+    "" if the operator's script names no container. None if the script is too long to read, or if a
+    changed script names no container or several.
     """
-    # Kubectl's own options end where those of the command that it runs begin.
+    # Kubectl's own options end where the command that it runs begins.
     options = (
         part.partition("\n")[0].partition(" -- ")[0]
         for part in _readable(script).split("kubectl exec")[1:]
@@ -46,7 +46,7 @@ def container(script: str | None) -> str | None:
 
 
 def mapped(script: str | None) -> str | None:
-    """Return the script with our line; None if `script` is not the operator's, with or without it."""
+    """Return the script with our line; None unless `script` is the operator's or has our line."""
     own = _own(script)
     return None if own is None else own.replace(_NAME, _NAME + MAPPING, 1)
 
@@ -72,31 +72,33 @@ def _own(script: str | None) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Exec:
-    """A running exec: its process id in the launcher, its pod, and its start (seconds since the epoch).
+    """A running `kubectl exec` in a launcher."""
 
-    ticks: its start in field 22 of /proc/PID/stat, which differs for a later process of the same
-    id.
-    """
-
+    #: Its process id in the launcher.
     pid: int
+    #: The pod that it leads to.
     pod: str
+    #: Its start, in seconds since the epoch.
     started_at: float
+    #: Its start in field 22 of /proc/PID/stat, which differs for a later process of the same id.
     ticks: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """The result of looks into a launcher. asked_at: time of the last look, 0 if never; about: its reasons.
+    """The result of looks into a launcher; times are seconds since the epoch."""
 
-    suspects: execs without a peer at the last look. frozen: suspects of two looks that were not
-    ended since. tries: how often ending a suspect was tried; tried_at: time of the last try.
-    """
-
+    #: Time of the last look; 0 if there was none.
     asked_at: float = 0.0
+    #: The reasons for the last look.
     about: frozenset[str] = frozenset()
+    #: Execs without a peer at the last look.
     suspects: tuple[Exec, ...] = ()
+    #: Suspects of two looks that were not ended since.
     frozen: tuple[Exec, ...] = ()
+    #: How often we have tried to end each suspect.
     tries: Mapping[Exec, int] = field(default_factory=dict)
+    #: Time of the last try; 0 if there was none.
     tried_at: float = 0.0
 
     @cached_property

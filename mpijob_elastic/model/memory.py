@@ -1,8 +1,8 @@
-"""The memory: the state that must survive a restart, an annotation of the job's ConfigMap.
+"""The memory: the state that must survive a restart, in an annotation of the job's ConfigMap.
 
-It is written together with discover_hosts.sh, so the two always agree: a reader who finds a worker
-gone from the script also finds since when. Times are seconds since the epoch, by the writer's
-clock.
+It is written together with discover_hosts.sh, so the two always agree: a reader who finds that a
+worker has left the script also finds when it left. Times are seconds since the epoch, by the
+writer's clock.
 """
 
 import base64
@@ -16,15 +16,15 @@ import msgspec
 
 from mpijob_elastic.model.bounds import LARGEST_MEMORY, LONGEST_MANAGER, MOST_INT32, MOST_WORKERS
 
-# JSON for people to read, compressed when it is long: all annotations of an object together hold
-# 256 KiB (TotalAnnotationSizeLimitB in Kubernetes' apimachinery/pkg/api/validation/objectmeta.go).
-# 10,000 leaving workers and 2,000 host names take at most 240 KiB. Marks a compressed value; no
-# JSON begins like this.
+# The memory is JSON that people can read, and is compressed when it is long: all annotations of an
+# object together hold 256 KiB (TotalAnnotationSizeLimitB in Kubernetes'
+# apimachinery/pkg/api/validation/objectmeta.go). 10,000 leaving workers and 2,000 host names take
+# at most 240 KiB. This prefix marks a compressed value; no JSON begins like this.
 COMPRESSED = "zlib:"
 # Bytes of the longest plain value.
 PLAIN = 32 * 1024
-# A capability's entry stays undecoded, so a bad one costs nobody else the memory; in number and
-# bytes:
+# Entries of capabilities, and bytes of each. An entry stays undecoded here, so that a bad entry
+# does not make the rest of the memory unreadable.
 MOST_OWN, LARGEST_OWN = 8, 1024
 
 # Anybody who may edit the ConfigMap may write anything here; a value out of these bounds is not
@@ -37,81 +37,96 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=10**8)]
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A pod that is no longer in discover_hosts.sh, and since when.
+    """A pod that is no longer in discover_hosts.sh."""
 
-    pod: fingerprint of its uid, "" if the pod was gone already. known_at: when the launcher was
-    shown the list without it, written down once something else is published; 0 before.
-    """
-
+    #: Fingerprint of its uid; "" if the pod was gone already.
     pod: str
+    #: When it left the script.
     at: Time
+    #: When the launcher was shown the list without it. Written down once something else is
+    #: published; 0 until then.
     known_at: Time = 0.0
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The host name that a worker got last: its number (see names.host) and its pod.
+    """The host name that a worker got last."""
 
-    pod: fingerprint of the pod's uid; "" if any pod may have the name, because its last pod was
-    seen to drain. reformed: the other ranks had formed their ring again before that pod, lost with
-    its node, left the list.
-    """
-
+    #: Fingerprint of the pod's uid; "" if any pod may have the name, because the last pod under
+    #: this name was seen to drain.
     pod: str
+    #: The number in the host name (see names.host).
     incarnation: Number = 0
+    #: True if the pod was lost with its node, and the other ranks had formed their ring again
+    #: before it left the list.
     reformed: bool = False
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
-    """The last published change of size: workers before and after, and its time."""
+    """The last published change of size."""
 
+    #: Workers before the change.
     before: Count
+    #: Workers after the change.
     after: Count
+    #: Time of the change.
     at: Time
 
 
 class Tries(msgspec.Struct, frozen=True, kw_only=True):
-    """A count of tries, the time of the last, and its pod."""
+    """Repeated tries."""
 
+    #: Number of tries.
     count: Try
+    #: Time of the last try.
     at: Time
+    #: Uid of the pod of the last try.
     uid: str
 
 
 class Mended(msgspec.Struct, frozen=True, kw_only=True):
-    """Replacements of a foreign discover_hosts.sh: their count, the last time, and who had written it."""
+    """Replacements of a foreign discover_hosts.sh."""
 
+    #: Number of replacements.
     count: Try
+    #: Time of the last replacement.
     at: Time
+    #: The field manager that had written the replaced script.
     writer: Manager
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Everything remembered of a job; mappings are by pod name.
+    """Everything remembered of a job; mappings are by pod name."""
 
-    left: pods that left discover_hosts.sh, kept while the driver may still take a new pod for one
-    of them. added_at, removed_at: when hosts were last added to, removed from the script.
-    dropped_at: when a name was last removed from the hostfile before the launcher's main container
-    had started. replaced: replacements of failed workers. moved: workers moved away from a
-    disruption. renamed: host names given up because their rank was lost while the pod ran on.
-    launchers: launchers recreated because they cannot see the host list. elders: pods that may be
-    the host the driver has known for longest; empty if any may be. script: fingerprint of the
-    discover_hosts.sh that this was written with. own: what capabilities remember, as JSON that only
-    they read; in the text each stands beside the fields above.
-    """
-
+    #: Pods that left discover_hosts.sh, kept while the driver may still take a new pod for an old
+    #: one.
     left: Mapping[str, Left] = msgspec.field(default_factory=dict)
+    #: When hosts were last added to the script; 0 if never.
     added_at: Time = 0.0
+    #: When hosts were last removed from the script; 0 if never.
     removed_at: Time = 0.0
+    #: When a name was last removed from the hostfile before the launcher's main container had
+    #: started; 0 if never.
     dropped_at: Time = 0.0
+    #: The last published change of size.
     scale: Scale | None = None
+    #: Replacements of failed workers.
     replaced: Mapping[str, Tries] = msgspec.field(default_factory=dict)
+    #: Moves of workers away from a disruption.
     moved: Mapping[str, Tries] = msgspec.field(default_factory=dict)
+    #: The host name that each worker got last.
     hosts: Mapping[str, Host] = msgspec.field(default_factory=dict)
+    #: Host names given up because their rank was lost while the pod ran on.
     renamed: Mapping[str, Tries] = msgspec.field(default_factory=dict)
+    #: Launchers recreated because they could not see the host list.
     launchers: Tries | None = None
+    #: Pods that may be the host that the driver has known for longest; empty if any pod may be.
     elders: tuple[str, ...] = ()
+    #: Replacements of a foreign discover_hosts.sh.
     mended: Mended | None = None
+    #: Fingerprint of the discover_hosts.sh together with which this was written.
     script: str = ""
+    #: What capabilities remember, as JSON that only they read, by name. In the annotation each
+    #: entry stands beside the fields above.
     own: Mapping[str, bytes] = msgspec.field(default_factory=dict)
 
 
@@ -121,7 +136,7 @@ def pod_fingerprint(uid: str) -> str:
 
 
 def pod_key(name: str, fingerprint: str) -> str:
-    """Return a key that no two pods share: fingerprints tell only pods of the same name apart."""
+    """Return a key that no two pods share: a fingerprint only tells pods of the same name apart."""
     return f"{name}#{fingerprint}"
 
 
@@ -132,7 +147,7 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 
 def parse_memory(text: str | None) -> Memory | None:
-    """Return the memory in an annotation's value; None if there is none or it is unreadable."""
+    """Return the memory in an annotation's value; None if it is absent or unreadable."""
     if text is None:
         return None
     try:

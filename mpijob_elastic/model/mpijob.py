@@ -20,8 +20,8 @@ from mpijob_elastic.model.bounds import MOST_INT32
 from mpijob_elastic.model.wire import Managed, Wire
 
 Profile = Mapping[str, str]
-# Characters of a container's name, which is a DNS label, and of a profile's path: what is kept of a
-# job is bounded.
+# Characters of a container's name, which is a DNS label, and of a profile's path: the texts that
+# are kept of a job are bounded.
 _LONGEST_NAME, _LONGEST_PATH = 63, 253
 
 
@@ -33,7 +33,7 @@ class EnvVar(Wire, frozen=True):
 
 
 class Resources(Wire, frozen=True):
-    """What a container asks for."""
+    """`resources` of a container."""
 
     limits: dict[str, Any] | None = None
     requests: dict[str, Any] | None = None
@@ -54,7 +54,10 @@ class Container(Wire, frozen=True):
         return [word or "" for word in (*(self.command or ()), *(self.args or ()))]
 
     def variable(self, name: str) -> str | None:
-        """Return the value of an environment variable, None if it is not set or comes from a reference."""
+        """Return the value of an environment variable.
+
+        None if it is not set or comes from a reference.
+        """
         return next(
             (found.value for found in reversed(self.env or ()) if found and found.name == name),
             None,
@@ -80,9 +83,9 @@ class PodSpec(Wire, frozen=True):
 
     @property
     def seccomp_profiles(self) -> Mapping[str, Profile]:
-        """The profile of each container by its name, and the pod's own under "".
+        """The profile of each container by its name, and the pod's own profile under "".
 
-        [operator] It drops them, as the types of Kubernetes 1.15 lack the field.
+        [operator] drops profiles, because the types of Kubernetes 1.15 lack the field.
         """
         containers = (
             one for one in (*(self.init_containers or ()), *(self.containers or ())) if one
@@ -163,7 +166,10 @@ class Condition(Wire, frozen=True):
 
 
 class ReplicaStatus(Wire, frozen=True):
-    """The status of launcher or workers; `selector` is not the operator's, but for the scale subresource."""
+    """The status of launcher or workers.
+
+    `selector` is not written by the operator: it is for the scale subresource.
+    """
 
     selector: str | None = None
 
@@ -183,7 +189,7 @@ class JobStatus(Wire, frozen=True):
 
 
 class Metadata(ObjectMeta, frozen=True):
-    """`metadata`; who manages which field is read for the few that need it."""
+    """`metadata`; the managers of fields stay undecoded until somebody asks for them."""
 
     managed_fields: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -205,9 +211,10 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
 
     @property
     def replicas(self) -> int | None:
-        """Return the size asked for: 0 without a Worker spec, None if that has no number that the operator can read.
+        """The size asked for, 0 without a Worker spec.
 
-        [operator] follows a nil pointer there, and its number is an int32.
+        None if the Worker spec has no number that the operator can read: [operator] follows a nil
+        pointer there, and its number is an int32.
         """
         size = self._specs.worker.replicas if self._specs.worker else 0
         return size if size is None or abs(size) <= MOST_INT32 else None
@@ -238,7 +245,7 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
         """True once the operator is done with the job.
 
         [operator] A job that is Failed with reason MPIJobEvicted, or without a completionTime, goes
-        on: the launcher is created again.
+        on: the operator creates the launcher again.
         """
         if self.condition(names.CONDITION_SUCCEEDED):
             return True
@@ -248,13 +255,16 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
 
     @property
     def lacks_selector(self) -> bool:
-        """True if the operator has counted the workers and the status does not say how to find them."""
+        """True if the operator has counted the workers, but the status lacks their selector."""
         statuses = self.status.replica_statuses if self.status else None
         return statuses is not None and statuses.worker is not None and not statuses.worker.selector
 
     @property
     def place(self) -> str:
-        """A text that is equal for jobs whose workers ask the same scheduler for the same kinds of things and nodes."""
+        """A text that is equal for jobs whose workers fit the same places.
+
+        These workers ask the same scheduler for the same kinds of resources and nodes.
+        """
         pod, asked = self.pod(names.ROLE_WORKER), set[str]()
         for container in self.containers(names.ROLE_WORKER):
             found = container.resources or Resources()
@@ -263,32 +273,39 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
 
     @property
     def worker_counts(self) -> dict[str, int]:
-        """What each worker counts for in a ResourceQuota at least, by the keys there (see `requests.Amounts`)."""
+        """What each worker at least counts for in a ResourceQuota, by the quota's keys.
+
+        Amounts are those of `requests.Amounts`.
+        """
         found = requests.readable({"pods": 1, "count/pods": 1})
         for container in self.containers(names.ROLE_WORKER)[:_MOST_COUNTED]:
             given = container.resources or Resources()
             limits = requests.readable(given.limits)
             asked = {**limits, **requests.readable(given.requests)}
-            # What has a limit alone asks for as much. `cpu` is another name of `requests.cpu`.
+            # A limit without a request counts as the request, too. `cpu` is another name of
+            # `requests.cpu`.
             for prefix, amounts in (("limits.", limits), ("requests.", asked), ("", asked)):
                 found.update({f"{prefix}{name}": amount for name, amount in amounts.items()})
         return dict(found)
 
     @property
     def size_manager(self) -> str:
-        """The GitOps tool that was the last to set the size, "" if none was."""
+        """The GitOps tool that manages the size; "" if no such tool does."""
         return next(
             (entry.manager for entry in self._size_managers if entry.manager in _GITOPS), ""
         )
 
     @property
     def sized(self) -> Managed | None:
-        """Who was the last to set the size, None if nobody knows; `at` is later if that has set another field since."""
+        """The last manager that set the size; None if nobody knows.
+
+        Its `at` is later than the change of the size if it has set another field since.
+        """
         return max(self._size_managers, key=lambda entry: entry.at, default=None)
 
     @property
     def edited_by(self) -> str:
-        """Who was the last of its users to set or to remove any field, "" if nobody knows."""
+        """The manager by which a user last set or removed any field; "" if nobody knows."""
         users = (
             entry
             for entry in self._managers
@@ -299,7 +316,10 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
 
     @property
     def resized_at(self) -> float:
-        """When the size was set at the latest: seconds since the epoch, 0 if nobody knows."""
+        """The latest time at which the size can have been set.
+
+        Seconds since the epoch; 0 if nobody knows.
+        """
         return self.sized.at if self.sized else 0.0
 
     @property
@@ -355,7 +375,7 @@ _decoder = msgspec.json.Decoder(MPIJob)
 def decode(raw: bytes | msgspec.Raw) -> MPIJob:
     """Return the MPIJob in its JSON.
 
-    Raises msgspec.DecodeError if it is none, or would take long to read.
+    Raises msgspec.DecodeError if that is no MPIJob, or would take long to read.
     """
     meta.check_cost(raw, most=_MOST_VALUES)
     return _decoder.decode(raw)

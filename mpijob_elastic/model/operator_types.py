@@ -1,9 +1,10 @@
-"""What mpi-operator v0.2.3 makes of an MPIJob's JSON, by the Go types into which it decodes all jobs at once.
+"""What mpi-operator v0.2.3 makes of an MPIJob's JSON, by its Go types.
 
-[operator] A job that these types cannot decode ends its list and its watch, so no user's new job
-gets a pod. A job in which it follows a nil pointer ends its process, at every restart too. What its
-types do not know it drops. `operator_types.json` has the fields of each struct and their types;
-`make manifests` writes it from the Go code.
+[operator] decodes all jobs at once into these types. A job that they cannot decode ends the
+operator's list and watch, so no user's new job gets a pod. A job in which the operator follows a
+nil pointer ends its process, at every restart too. Fields that its types do not know are dropped.
+`operator_types.json` has the fields of each struct and their types; `make manifests` writes it from
+the Go code.
 """
 
 import re
@@ -23,22 +24,22 @@ _STALLS = (
     "mpi-operator v0.2.3 cannot read such a job, and creates no pods for any job while it exists"
 )
 _CRASHES = "mpi-operator v0.2.3 crashes on such a job, and again at each restart, for all jobs"
-# So many faults and dropped fields of a job are looked for.
+# The search ends after so many faults, and after so many dropped fields of a job.
 MOST = 100
 # Characters of a key or a value that a message shows.
 _SHOWN = 64
-# The keys from the object down to a value, the last first.
+# The keys from the object down to a value, as a linked list with the last key first.
 _Path = tuple[Any, str | int] | None
 
 
 class Fault(NamedTuple):
-    """A fault that stops the operator for all jobs: where, and what is wrong with the remedy.
+    """A fault that stops the operator for all jobs."""
 
-    kind: the same for this fault in another item of a list.
-    """
-
+    #: The path of the field.
     field: str
+    #: What is wrong, and the remedy.
     message: str
+    #: The same for this fault in another item of a list.
     kind: str
 
     def __str__(self) -> str:
@@ -46,9 +47,11 @@ class Fault(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """A field that the operator drops; known_as: `STRUCT.FIELD`."""
+    """A field that the operator drops."""
 
+    #: The path of the field.
     field: str
+    #: `STRUCT.FIELD`.
     known_as: str
 
 
@@ -88,8 +91,8 @@ def _is_time(value: object) -> bool:
 
 
 _OBJECT = (lambda value: type(value) is dict, "an object; write its fields below it")
-# For each type: whether it takes a value, and what to write. A list and a map go by their first two
-# characters.
+# For each type: a test of a value, and what to write instead. Lists and maps are looked up by the
+# first two characters of their type.
 _TAKES: dict[str, tuple[Callable[[object], bool], str]] = {
     "any": (lambda _: True, ""),
     "string": (lambda value: type(value) is str, "a string; put it in quotes"),
@@ -114,7 +117,7 @@ _TAKES: dict[str, tuple[Callable[[object], bool], str]] = {
 
 
 def judge(raw: bytes | msgspec.Raw) -> tuple[list[Fault], list[Dropped]]:
-    """Return the faults of an MPIJob, and the fields that the operator drops; at most `MOST` of each.
+    """Return the faults of an MPIJob and the fields that the operator drops, up to `MOST` of each.
 
     The API server knows the types of `metadata` itself. Raises msgspec.DecodeError if reading would
     take long.
@@ -130,15 +133,19 @@ def judge(raw: bytes | msgspec.Raw) -> tuple[list[Fault], list[Dropped]]:
 
 
 def _values(text: bytes) -> int:
-    """Return the number of values in JSON without texts, and no fewer with them; an empty list or object counts twice.
+    """Return the number of values in JSON without texts.
 
-    No comma is before the first value of a list or an object.
+    JSON with texts gives that number or more. An empty list or object counts twice: each bracket
+    counts for the first value in it, which has no comma before it.
     """
     return sum(map(text.count, (b",", b"{", b"[")))
 
 
 def _missing(spec: object) -> Iterator[Fault]:
-    """Yield what the operator uses without a look: syncHandler and newLauncher of its mpi_job_controller.go."""
+    """Yield a fault for each missing field that the operator uses without a check.
+
+    See syncHandler and newLauncher in its mpi_job_controller.go.
+    """
     roles = _at(spec, "mpiReplicaSpecs")
     launcher, worker = _at(roles, "Launcher"), _at(roles, "Worker")
     if launcher is None:
@@ -163,7 +170,7 @@ def _walk(
 ) -> None:
     """Compare a value with a type of the table, as deep as the table goes.
 
-    A null is fine everywhere.
+    A null is allowed everywhere.
     """
     if value is None or len(faults) == MOST:
         return

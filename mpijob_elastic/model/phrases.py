@@ -6,7 +6,7 @@ A duration is written as Go has it (time.ParseDuration, without signs): `90s`, `
 import re
 from collections.abc import Iterable
 
-# So many names are said, the others counted.
+# A list shows so many names, and counts the others.
 MOST_NAMED = 8
 
 

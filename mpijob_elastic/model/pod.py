@@ -1,4 +1,4 @@
-"""A pod of a job: its facts as decoded, what a controller knows of it besides, and by which taints it goes.
+"""A pod of a job: its decoded facts, what the controller adds to them, and taints that end it.
 
 Times are seconds since the epoch. https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
@@ -34,17 +34,23 @@ class Taint(Wire, frozen=True, gc=False):
 
 
 class Toleration(Wire, frozen=True, gc=False):
-    """A toleration of a pod. effect: "" means any; seconds: None means for ever."""
+    """A toleration of a pod."""
 
     key: str = ""
     operator: str = "Equal"
     value: str = ""
+    #: "" means any effect.
     effect: str = ""
+    #: None means for ever.
     seconds: int | None = msgspec.field(default=None, name="tolerationSeconds")
 
     @property
     def may_last(self) -> bool:
-        """True if a pod may stay for ever, and not only while Kubernetes reports its node as lost."""
+        """True if the toleration may let a pod stay for ever.
+
+        Tolerations of Kubernetes' own taints do not count: they only let a pod stay while its node
+        is reported as lost.
+        """
         return (
             self.seconds is None and self.effect in ("", NO_EXECUTE) and not is_built_in(self.key)
         )
@@ -62,18 +68,18 @@ def is_built_in(key: str) -> bool:
 
 
 class Signs:
-    """By what is told that a node is about to go; by default by nothing."""
+    """The signs that a node is about to go; by default there are none."""
 
     def names_taint(self, _key: str, _value: str, _effect: str) -> bool:
         """Return True if that taint means the node's end, whatever a pod tolerates."""
         return False
 
     def names_condition(self, _kind: str) -> bool:
-        """Return True if a condition of that type does."""
+        """Return True if a condition of that type means the node's end."""
         return False
 
     def evicts(self, _key: str, _effect: str) -> bool:
-        """Return True if that taint makes pods leave that do not tolerate it."""
+        """Return True if that taint makes the pods leave that do not tolerate it."""
         return False
 
 
@@ -88,63 +94,82 @@ class LauncherPhase(Enum):
 
 NOT_STARTED = (LauncherPhase.WAITING, LauncherPhase.DELIVERING)
 
-# Most pods have none, and share this.
+# Most pods have no marks, and share this mapping.
 NO_MARKS: Mapping[str, str] = {}
 
 
 class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A pod with the operator's labels.
-
-    launcher_phase, mounts_discovery, names_discovery, refreshed, delivering_since, started_at,
-    ended_at, failures, deadline: only for a launcher; ended_at: when it ended, None unless it did
-    and the operator makes no other for it; failures: how often its driver's container has failed, 0
-    while it runs. mounting: the containers that mount J-config; default_container: the one that an
-    annotation names; neither for a pod of one. ready_at: None while it is not Ready. foreign: it is
-    a worker of mpi-operator v0.3.0; of_training_operator: that operator made it. node: "" while it
-    is not scheduled; obstacle: why not. node_gone_at: when that node was seen to be deleted, 0 if
-    it was not. disruption: why pod or node is about to go, "" if they stay. tolerations: those that
-    let it stay for ever in spite of a NoExecute taint. ends_at: end of its grace period, of `grace`
-    seconds, both None unless it is being deleted. shares_processes: with other containers of the
-    pod, or with its node. out_of_memory: a container was killed for it. pre_stop: a container has a
-    preStop hook. gates: what holds it back from the scheduler. grouped: it starts with others, by a
-    mark for their scheduler. marks: annotations of a worker that a capability reads. last_words: of
-    the main process that our webhook gave it, once that has ended with its ranks.
-    """
+    """A pod with the operator's labels."""
 
     metadata: Owned
+    #: The value of label `names.LABEL_JOB_ROLE`; "" if absent.
     role: str
+    #: `status.phase`.
     phase: str
     created_at: float
+    #: True once its deletion was requested.
     deleting: bool
+    #: Names of the containers, without init containers.
     containers: tuple[str, ...]
+    #: The containers that mount the job's ConfigMap; () for a pod with a single container.
     mounting: tuple[str, ...] = ()
+    #: The container that annotation `names.DEFAULT_CONTAINER` names; "" for a pod with a single
+    #: container.
     default_container: str = ""
+    #: Since when it is Ready; None while it is not.
     ready_at: float | None = None
+    #: Its state or end, and its node, in words; "" for a pod that was never scheduled.
     last_state: str = ""
+    #: True for a worker of mpi-operator v0.3.0.
     foreign: bool = False
+    #: True if training-operator made the pod.
     of_training_operator: bool = False
+    #: Only for a launcher.
     launcher_phase: LauncherPhase = LauncherPhase.WAITING
+    #: Only for a launcher: true if it was created to read the host list.
     mounts_discovery: bool = False
+    #: Only for a launcher: true if its containers name discover_hosts.sh or the option for it.
     names_discovery: bool = False
+    #: Only for a launcher: the value of annotation `names.REFRESHED`, by which it was last touched.
     refreshed: str | None = None
+    #: Only for a launcher: since when the init container kubectl-delivery runs.
     delivering_since: float | None = None
+    #: Only for a launcher: since when the driver's container runs; None while it does not.
     started_at: float | None = None
+    #: Only for a launcher: when it ended; None unless it did and the operator makes no other
+    #: launcher for it.
     ended_at: float | None = None
+    #: Only for a launcher: how often the driver's container has failed; 0 while it runs.
     failures: int = 0
+    #: Only for a launcher: `spec.activeDeadlineSeconds`.
     deadline: int | None = None
+    #: "" while it is not scheduled.
     node: str = ""
+    #: When its node was seen to be deleted; 0 if it was not.
     node_gone_at: float = 0.0
+    #: Why it is not scheduled.
     obstacle: str = ""
+    #: Why the pod or its node is about to go; "" if they stay.
     disruption: str = ""
+    #: The tolerations that let it stay for ever in spite of a NoExecute taint.
     tolerations: tuple[Toleration, ...] = ()
+    #: End of its grace period; None unless it is being deleted.
     ends_at: float | None = None
+    #: Seconds of its grace period; None unless it is being deleted.
     grace: int | None = None
+    #: True if its containers share processes with each other or with the node.
     shares_processes: bool = False
+    #: True if a container was killed because it ran out of memory.
     out_of_memory: bool = False
+    #: True if a container has a preStop hook.
     pre_stop: bool = False
+    #: The scheduling gates that hold it back from the scheduler.
     gates: tuple[str, ...] = ()
+    #: True if a mark for the scheduler says that it starts together with other pods.
     grouped: bool = False
+    #: The annotations of a worker that a capability reads.
     marks: Mapping[str, str] = NO_MARKS
+    #: The last words of the main process from our webhook, once it has ended with its ranks.
     last_words: str = ""
 
     @property
@@ -154,16 +179,16 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def held_back(self) -> bool:
-        """True if a gate of ours keeps it from the scheduler, whatever for."""
+        """True if a gate of ours keeps it from the scheduler, for whatever reason."""
         return not names.GATES.isdisjoint(self.gates)
 
     def rank_containers(self, named: str | None, *, main: str) -> tuple[str, ...]:
         """Return each container of a worker in which ranks may be started.
 
-        named: by kubexec.sh (kubexec.container). main: spec.mainContainer, with which the operator
-        wrote the script once. `mounting` are the containers with the job's ConfigMap,
-        `default_container` the annotation's. Kubectl follows the pod's annotation since v1.21;
-        kubectl-delivery v0.2.3 has v1.15 and takes the first.
+        named: the container that kubexec.sh names (kubexec.container). main: spec.mainContainer,
+        with which the operator wrote the script once. Kubectl follows the pod's annotation
+        (`default_container`) since v1.21; kubectl-delivery v0.2.3 has v1.15 and takes the first
+        container.
         """
         if named in self.containers:
             return (named,)
@@ -186,32 +211,39 @@ def of_driver(containers: tuple[str, ...], *, mounting: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """The result of execs into a worker, since it left the host list or got the host name that it has there.
+    """The result of execs into a worker, since it left the host list or got its present host name.
 
-    busy_seen: something besides its main process ran there at least once; busy_at: when last, 0 if
-    never. idle_at: when last nothing ran, None if never or if something ran later; idle_since: when
-    that began. asked_at: time of the last exec, whatever its result. failed: how many execs in a
-    row gave no answer. left: its main process has seen the last rank leave, and has ended. told: it
-    was told that the worker has drained.
+    Busy means that something besides the main process ran in the worker, idle that nothing did.
     """
 
+    #: True if the worker was seen busy at least once.
     busy_seen: bool = False
+    #: When it was last seen idle; None if never, or if it was seen busy later.
     idle_at: float | None = None
+    #: Time of the last exec, whatever its result; 0 if there was none.
     asked_at: float = 0.0
+    #: When it was last seen busy; 0 if never.
     busy_at: float = 0.0
+    #: When the idle time that `idle_at` is part of was first seen; None as there.
     idle_since: float | None = None
+    #: Number of execs in a row that gave no answer.
     failed: int = 0
+    #: True if its main process has seen the last rank leave, and has ended.
     left: bool = False
+    #: True once an exec has told its main process that the worker has drained.
     told: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Worker:
-    """A worker pod of this MPIJob. containers: those that may hold ranks. probe: what execs into it have shown."""
+    """A worker pod of this MPIJob."""
 
     facts: PodFacts
+    #: The number in its name.
     index: int
+    #: The containers that may hold ranks.
     containers: tuple[str, ...]
+    #: What execs into the worker have shown.
     probe: Probe = field(default_factory=Probe)
 
     @cached_property
@@ -231,7 +263,7 @@ class Worker:
 
     @cached_property
     def key(self) -> str:
-        """Key of the pod; it can be told from the memory too, after the pod is gone."""
+        """Key of the pod; after the pod is gone, the memory still gives it."""
         return pod_key(self.name, self.fingerprint)
 
     @cached_property
@@ -255,36 +287,41 @@ class Worker:
 
     @cached_property
     def opaque(self) -> bool:
-        """True if exec cannot tell whether ranks run: process numbers are shared with others, or containers many."""
+        """True if exec cannot tell whether ranks run.
+
+        Its containers share their processes, or are too many.
+        """
         return self.facts.shares_processes or len(self.containers) > MOST_CONTAINERS
 
     @cached_property
     def unscheduled(self) -> bool:
-        """True if no node has taken it, so that none of its containers has ever run."""
+        """True if no node has taken the pod, so that none of its containers has ever run."""
         return not (self.facts.node or self.running or self.terminated)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """Touches of the launcher for one change (`Config.digest`) that the API server refused in a row, and its reason."""
+    """Touches of the launcher for one change that the API server refused in a row."""
 
+    #: The change that they were to show (`Config.digest`).
     change: str
     tries: Tries
+    #: Why the API server refused the last touch.
     reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Launcher:
-    """The launcher pod. container: the driver's. ended_at: when it ended, None unless it did, and the job with it.
-
-    held: its execs that hold ranks, as execs into it have shown. refused: None unless its last
-    touch was refused.
-    """
+    """The launcher pod."""
 
     facts: PodFacts
+    #: The driver's container.
     container: str = ""
+    #: When it ended; None unless the job ended with it.
     ended_at: float | None = None
+    #: Its execs that hold ranks, as our own execs into it have shown.
     held: Held = field(default_factory=Held)
+    #: None unless its last touch was refused.
     refused: Refusal | None = None
 
     @cached_property

@@ -29,10 +29,12 @@ class Policy:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """An unusable annotation: the field's path, its value, and the allowed values."""
+    """An unusable annotation."""
 
+    #: Path of the field.
     field: str
     value: str
+    #: The allowed values, in words.
     allowed: str
 
     def __str__(self) -> str:
@@ -40,15 +42,17 @@ class Problem:
 
 
 class Annotation(NamedTuple):
-    """An annotation that users write: its key, its parser, None for what it cannot use, and what it takes in words."""
+    """An annotation that users write."""
 
     key: str
+    #: Parses a value; returns None for a value that cannot be used.
     convert: Callable[[str], object]
+    #: The allowed values, in words.
     allowed: str
 
 
 def parse(annotations: Mapping[str, str]) -> tuple[Policy, list[Problem]]:
-    """Return the policy, with defaults for unusable values, and a problem for each of these."""
+    """Return the policy, and a problem for each unusable value, whose default holds."""
     values, problems = read(annotations, _ANNOTATIONS)
     policy = Policy(**values)
     if policy.min_replicas and policy.max_replicas and policy.min_replicas > policy.max_replicas:
@@ -61,7 +65,7 @@ def parse(annotations: Mapping[str, str]) -> tuple[Policy, list[Problem]]:
 def read(
     annotations: Mapping[str, str], known: Mapping[str, Annotation]
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """Return the usable values by field, and a problem for each other."""
+    """Return the usable values by field, and a problem for each unusable value."""
     values: dict[str, Any] = {}
     problems = []
     for field, (key, convert, allowed) in known.items():
@@ -75,12 +79,15 @@ def read(
 
 
 def startup_workers(policy: Policy, *, np_workers: int) -> int | None:
-    """Return how many workers a launcher waits for at its start: min-replicas, but enough for -np; None for all."""
+    """Return how many workers a launcher waits for at its start.
+
+    That is min-replicas, but at least enough for -np; None for all workers.
+    """
     return None if policy.min_replicas is None else max(policy.min_replicas, np_workers)
 
 
 def least_workers(policy: Policy, replicas: int, *, elastic: bool) -> int:
-    """Return the workers that a job begins with, and keeps."""
+    """Return the number of workers that a job begins with, and keeps at least."""
     return min(policy.min_replicas or replicas, replicas) if elastic else replicas
 
 
@@ -120,5 +127,5 @@ _ANNOTATIONS: Mapping[str, Annotation] = {
     ),
     "replace_failed_workers": Annotation(names.REPLACE_FAILED_WORKERS, *_BOOLEAN),
 }
-# Those of the core that users write.
+# The annotations of the core that users write.
 KEYS = frozenset(each.key for each in _ANNOTATIONS.values())

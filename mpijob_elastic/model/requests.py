@@ -1,4 +1,4 @@
-"""What pods ask for: quantities added up as the scheduler does it.
+"""The resources that pods request, added up as the scheduler adds them.
 
 https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
 https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
@@ -12,8 +12,8 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-# So many resources of a container or a quota are read, and so much of their names: their author may
-# be anybody.
+# So many resources of a container or a quota are read, and so many characters of their names: their
+# author may be anybody.
 MOST = 32
 _LONGEST_NAME = 253
 # By resource, in billionths of its unit: the smallest that the API server knows.
@@ -26,9 +26,9 @@ _BINARY = {f"{prefix}i": 1024**power for power, prefix in enumerate("KMGTPE", 1)
 
 
 def of_pod(spec: Mapping[str, Any]) -> Amounts:
-    """Return what a pod asks for, from its spec as the API server has stored it.
+    """Return the requests of a pod, from its spec as the API server has stored it.
 
-    Raises ValueError for no quantity.
+    Raises ValueError if a text is no quantity.
     """
     beside, most = Amounts(), Amounts()  # sidecars so far; the most while it starts
     for container in spec.get("initContainers") or ():
@@ -39,12 +39,12 @@ def of_pod(spec: Mapping[str, Any]) -> Amounts:
         else:
             most |= beside + asked
     running = sum(map(_asked, spec.get("containers") or ()), beside)
-    # What the pod itself asks for counts instead of what its containers do.
+    # Requests of the pod itself count instead of those of its containers.
     return Amounts({**(running | most), **_asked(spec)}) + _amounts(spec.get("overhead") or {})
 
 
 def total(parts: Iterable[tuple[Amounts, int]]) -> dict[str, str]:
-    """Return so many times each of the amounts as quantities: whole ones, else rounded up to thousandths."""
+    """Return the sum of amounts, each times its count, as quantities (see `rendered`)."""
     found = Amounts()
     for amounts, count in parts:
         found.update({name: amount * count for name, amount in amounts.items()})
@@ -52,7 +52,7 @@ def total(parts: Iterable[tuple[Amounts, int]]) -> dict[str, str]:
 
 
 def readable(quantities: Mapping[str, object] | None) -> Amounts:
-    """Return the amounts of the first MOST resources; what is no quantity is left out."""
+    """Return the amounts of the first MOST resources, without those that are no quantities."""
     found = Amounts()
     for name, text in islice((quantities or {}).items(), MOST):
         with suppress(ValueError, ArithmeticError):  # the latter for 1.2.3
@@ -61,7 +61,7 @@ def readable(quantities: Mapping[str, object] | None) -> Amounts:
 
 
 def rendered(amount: int) -> str:
-    """Return an amount as a quantity: a whole one, else rounded up to thousandths."""
+    """Return an amount as a quantity: a whole number, or else rounded up to thousandths."""
     whole, rest = divmod(amount, UNIT)
     return f"{-(-amount * 1000 // UNIT)}m" if rest else str(whole)
 

@@ -1,4 +1,4 @@
-"""Parts of objects in JSON: the base of a struct, owners as read and written, managers, times, and parts of a pod."""
+"""Parts of objects in JSON: the base struct, owners, field managers, times, and parts of a pod."""
 
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -11,7 +11,10 @@ from mpijob_elastic.kube.resources import MPI_JOBS, PODS, Resource
 
 
 class Wire(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
-    """An immutable part of an object; camelCase on the wire, unknown fields skipped, never in a reference cycle."""
+    """An immutable part of an object, in camelCase on the wire.
+
+    Unknown fields are skipped. A part is never in a reference cycle.
+    """
 
 
 class Reference(Wire, frozen=True):
@@ -54,7 +57,7 @@ class SchedulingGate(Wire, frozen=True):
 
 
 class SchedulingGroup(Wire, frozen=True):
-    """A pod's `spec.schedulingGroup`; only whether there is one counts."""
+    """A pod's `spec.schedulingGroup`; only its presence counts."""
 
 
 class Volume(Wire, frozen=True):
@@ -83,9 +86,10 @@ class _Fields(msgspec.Struct, frozen=True):
 
 
 class Managed(Wire, frozen=True):
-    """Who manages the size or the status of an MPIJob, or texts of a ConfigMap; other fields are skipped.
+    """An entry of `managedFields`.
 
-    https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
+    Read are the size and the status of an MPIJob, and the texts of a ConfigMap; other fields are
+    skipped. https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
     """
 
     manager: str = ""
@@ -95,12 +99,12 @@ class Managed(Wire, frozen=True):
 
     @property
     def at(self) -> float:
-        """When it wrote last: seconds since the epoch, 0 if nobody knows."""
+        """When the manager last wrote: seconds since the epoch, 0 if nobody knows."""
         return seconds(self.time) or 0.0
 
 
 def seconds(text: str | None) -> float | None:
-    """Return an RFC 3339 time as seconds since the epoch; None if there is none or it is unreadable."""
+    """Return an RFC 3339 time as seconds since the epoch; None if it is absent or unreadable."""
     if not text:
         return None
     try:
@@ -110,23 +114,23 @@ def seconds(text: str | None) -> float | None:
 
 
 def timestamp(at: float) -> str:
-    """Return seconds since the epoch as the API server writes times: RFC 3339, UTC, whole seconds."""
+    """Return a time (seconds since the epoch) as RFC 3339 of the API server: UTC, whole seconds."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Owned(Identity, frozen=True, gc=False):
-    """An object's identity and the MPIJob that controls it: all that a cache keeps of the metadata.
+    """An object's identity and its controlling MPIJob: all that a cache keeps of the metadata."""
 
-    job, job_uid: "" if no MPIJob controls it. api_version: of the controlling reference.
-    """
-
+    #: Name of that MPIJob; "" if no MPIJob controls the object.
     job: str = ""
+    #: Its uid; "" if no MPIJob controls the object.
     job_uid: str = ""
+    #: `apiVersion` of the controlling reference; "" likewise.
     api_version: str = ""
 
 
 _MOST_OWNING = 4
-# The texts that 100,000 pods of 5,000 jobs share, of the length of a name.
+# As many texts as 100,000 pods of 5,000 jobs share, each at most as long as a name.
 _MOST_SHARED = 2**15
 _LONGEST_SHARED = 253
 _shared = lru_cache(maxsize=_MOST_SHARED)(str)
@@ -135,17 +139,17 @@ _shared = lru_cache(maxsize=_MOST_SHARED)(str)
 def shared(text: str) -> str:
     """Return an equal text that other objects hold already.
 
-    Not `sys.intern`: Python 3.12 would keep it for ever.
+    This is not `sys.intern`, because Python 3.12 would keep the text for ever.
     """
     return _shared(text) if len(text) <= _LONGEST_SHARED else text
 
 
 class Fact(Protocol):
-    """What was read of an object of a job."""
+    """The facts that were read of an object of a job."""
 
     @property
     def metadata(self) -> Owned:
-        """Its identity and owner."""
+        """The object's identity and owner."""
 
 
 def owned(metadata: OwnedIdentity) -> Owned:
@@ -172,14 +176,14 @@ def owned(metadata: OwnedIdentity) -> Owned:
 def controller(job: Identity) -> dict[str, object]:
     """Return the reference by which an MPIJob controls an object that we create for it.
 
-    blockOwnerDeletion would take the right to change finalizers of MPIJobs where
+    It has no blockOwnerDeletion: that would need the right to change finalizers of MPIJobs where
     OwnerReferencesPermissionEnforcement is on, as on OpenShift.
     """
     return {**owner(MPI_JOBS, job), "controller": True}
 
 
 def owner(resource: Resource, ref: Identity) -> dict[str, object]:
-    """Return the reference to an owner among others."""
+    """Return the reference to an owner that does not control the object."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -189,21 +193,25 @@ def owner(resource: Resource, ref: Identity) -> dict[str, object]:
 
 
 def owning_pods(metadata: ObjectMeta) -> tuple[str, ...]:
-    """Return the uids of the pods that own an object: two of those that we write, so more than a few are not kept."""
+    """Return the uids of the first pods that own an object.
+
+    We write at most two such owners, so a few are enough.
+    """
     return tuple(one.uid for one in metadata.owner_references or () if one.kind == PODS.kind)[
         :_MOST_OWNING
     ]
 
 
 def is_news(old: Fact | None, new: Fact | None) -> bool:
-    """Return False if only the resourceVersion of the facts differs: most writes of others change nothing that we read.
+    """Return False if only the resourceVersion of the facts differs.
 
-    The operator counts pods in a job's status, and kubelets add to the status of pods.
+    Most writes of others change nothing that we read: the operator counts pods in a job's status,
+    and kubelets add to the status of pods.
     """
     if old is None or new is None:
         return True
     as_before = msgspec.structs.replace(
         old.metadata, resource_version=new.metadata.resource_version
     )
-    older: Any = old  # a struct, which no protocol can say
+    older: Any = old  # a struct, which a protocol cannot express
     return bool(msgspec.structs.replace(older, metadata=as_before) != new)
