@@ -1,8 +1,9 @@
-"""The watch caches: MPIJobs, pods, ConfigMaps and Roles by job; nodes if they can be watched; what capabilities want.
+"""The watch caches of MPIJobs, pods, ConfigMaps, Roles, nodes, and what capabilities watch.
 
 A change of an object puts its job's key into the queue (kube.queue), so many changes lead to one
-look; a change of an MPIJob or a pod that touches nothing we read leads to none. Labels select the
-watched objects; the operator's ConfigMaps and Roles carry only `app: JOB`.
+look. A change of an MPIJob or a pod in fields that we do not read wakes nothing. Labels select the
+watched objects; the operator's ConfigMaps and Roles carry only `app: JOB`. Nodes are watched only
+if that is possible.
 """
 
 import asyncio
@@ -37,19 +38,20 @@ from mpijob_elastic.observe.watching import ByJob, JobKey, See, Watching, unseen
 
 log = logging.getLogger(__name__)
 
-# Seconds between two reads: the definition changes with an upgrade, and a minute is soon enough
-# then.
+# Seconds between two reads of the MPIJob definition: it changes only with an upgrade, and a minute
+# is soon enough then.
 DEFINITION_EVERY = 60.0
 T = TypeVar("T", bound=KubeObject)
 F = TypeVar("F", bound=Fact)
 
 
 class Caches:
-    """The caches; `enqueue` is called with the key of each job whose objects changed.
+    """The caches.
 
-    namespaces: none for all. read: how JSON is read. capabilities: returns what sees them, once it
-    has said what to watch. signs: the signs that a node is about to go; None if nodes are not
-    watched. now: returns seconds since the epoch.
+    namespaces: those to watch; empty for all. enqueue: called with the key of each job whose
+    objects changed. read: how JSON is read. capabilities: tells the caches what to watch, and
+    returns the function that adds to a view what each capability knows. signs: the signs that a
+    node is about to go; None if nodes are not watched. now: returns seconds since the epoch.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class Caches:
         self._ends = WorkerEnds(now)
         self._texts = PodTexts()
         self._keeps_selector = False
-        # How each watched resource is read.
+        # The cache of each watched resource, and how its JSON is read.
         self._watched: dict[
             Resource, tuple[WatchCache[Any] | Watches[Any], Callable[[bytes], Any]]
         ] = {}
@@ -95,7 +97,7 @@ class Caches:
         self.roles = self._watch(
             resources.ROLES, lambda raw: packed(read_role(raw)), self._on_owned, owned
         )
-        # Capabilities add others, which the cluster may not serve.
+        # Capabilities add other resources, which the cluster may not serve.
         self._required = {resource.plural: cache for resource, (cache, _) in self._watched.items()}
         self._see_capabilities = capabilities(self)
         self._nodes = (
@@ -127,7 +129,10 @@ class Caches:
         return all(cache.synced.is_set() for cache in self._required.values())
 
     def ages(self) -> dict[str, float]:
-        """Return the seconds since the last sign of life, by resource; of others than those needed once listed."""
+        """Return the seconds since the last sign of life, by resource.
+
+        A resource that is not required counts only once it was listed.
+        """
         ages = {resource: cache.age() for resource, cache in self._required.items()}
         served = (found.served for found in self._by_job)
         ages |= {one.resource.plural: one.cache.age() for one in served if one.known}
@@ -139,7 +144,7 @@ class Caches:
         return {resource: cache.unreadable for resource, cache in self._required.items()}
 
     def job_keys(self) -> Iterable[JobKey]:
-        """Return the keys of all jobs, and of those that objects of capabilities are about."""
+        """Return the keys of all jobs, and of the jobs that objects of capabilities belong to."""
         jobs = (
             JobKey(job.metadata.namespace, job.metadata.name) for job in self.jobs.store.values()
         )
@@ -170,7 +175,10 @@ class Caches:
         return self._see_capabilities(JobKey(view.namespace, view.name), view)
 
     def left_behind(self, key: JobKey) -> list[PodFacts]:
-        """Return the workers that are being deleted, and still run, of a job that is gone, goes or has finished."""
+        """Return the workers that are being deleted but still run, of a job that is over.
+
+        Such a job is gone, is being deleted, or has finished.
+        """
         pods = self._pods_of.get(key, {}).values()
         deleted = [
             pod
@@ -207,7 +215,7 @@ class Caches:
         return found
 
     def unplaced(self) -> Iterator[tuple[JobFacts, Mapping[str, PodFacts]]]:
-        """Yield each job with those of its pods that the scheduler has found no node for."""
+        """Yield each job with its pods for which the scheduler has found no node."""
         for key, pods in self._unplaced_of.items():
             if job := self.jobs.store.get(*key):
                 yield job, pods
@@ -221,7 +229,7 @@ class Caches:
         return self._nodes is not None and await self._nodes.is_gone(name)
 
     async def follow_definition(self) -> Never:
-        """Read at once and then every minute what the MPIJob definition says; a change wakes every job."""
+        """Read the MPIJob definition at once and then every minute; a change wakes every job."""
         while True:
             try:
                 keeps = registration.keeps_selector(
@@ -229,7 +237,8 @@ class Caches:
                 )
             except (errors.KubeError, msgspec.DecodeError) as error:  # changes nothing
                 log.warning(
-                    "the MPIJob definition cannot be read, so selectors are left to the webhook: %s",
+                    "the MPIJob definition cannot be read, "
+                    "so selectors are left to the webhook: %s",
                     error,
                 )
             else:

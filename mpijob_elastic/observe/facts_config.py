@@ -1,6 +1,7 @@
-"""The facts of a job's ConfigMap and Role, as the operator made them, and how they are kept: long texts compressed.
+"""The facts of the ConfigMap and Role that the operator made for a job; long texts stay compressed.
 
-A host list of 1,000 workers is 140 KiB of text that differs in its numbers alone, and takes 7 KiB.
+The lines of a host list of 1,000 workers, 140 KiB, differ only in numbers; compressed they take
+7 KiB.
 """
 
 import zlib
@@ -18,7 +19,8 @@ from mpijob_elastic.model.wire import Managed, Wire, owned
 
 F = TypeVar("F", ConfigFacts, Role)
 
-# Bytes that are kept as they are: so much a job of 100 workers has, and most are smaller.
+# Facts up to this size in bytes are kept uncompressed: a job of 100 workers has so much, and most
+# jobs are smaller.
 PLAIN = 16 * 2**10
 # Three times as fast as the usual level, for a tenth more bytes.
 _LEVEL = 1
@@ -51,12 +53,12 @@ _roles = msgspec.json.Decoder(_Role)
 def read_config(raw: bytes) -> ConfigFacts:
     """Return the facts in a ConfigMap's JSON.
 
-    Raises msgspec.DecodeError if it is none, or has a too long owner.
+    Raises msgspec.DecodeError if that is no ConfigMap, or its owner's texts are too long.
     """
     config = _config_maps.decode(raw)
     metadata = bounds.kept(owned(config.metadata), most=bounds.LARGEST_POD)
     if not metadata.job or metadata.name != names.config_map(metadata.job):
-        return ConfigFacts(metadata=metadata)  # no view shows it, and its data may be large
+        return ConfigFacts(metadata=metadata)  # it is in no view, and its data may be large
     data = _texts.decode(config.data) or {}
     managers = config.metadata.managed_fields or ()
     writers = [
@@ -66,7 +68,7 @@ def read_config(raw: bytes) -> ConfigFacts:
     ]
     written_at, writer = max(writers, default=(0.0, ""))
     kubexec = data.get(names.KEY_KUBEXEC)
-    # In this order: what must survive a restart first.
+    # The memory comes first, because it must survive a restart: `_too_long` goes by this order.
     found = {names.MEMORY: config.metadata.annotations.get(names.MEMORY)}
     found |= {key: data.get(key) for key in (names.KEY_DISCOVER_HOSTS, names.KEY_HOSTFILE)}
     texts = {key: text for key, text in found.items() if text is not None}
@@ -85,14 +87,14 @@ def read_config(raw: bytes) -> ConfigFacts:
 
 
 def _too_long(job: str, texts: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the keys of the texts that are not kept."""
+    """Return the keys of the texts that are too long to keep."""
     if (
         sum(map(len, texts.values())) <= bounds.LARGEST_FACTS // 4
     ):  # a character has at most four bytes
         return ()
     named = names.worker(job, 0).removesuffix("0")
     plain = {key: _plain(text) if key == names.MEMORY else text for key, text in texts.items()}
-    # Beside them kubexec.sh is kept, and what is left of those that are cut.
+    # Beside these texts, kubexec.sh and the first lines of the cut texts are kept.
     left = (
         bounds.most_of_config(max(text.count(named) for text in plain.values()))
         - 2 * bounds.LONGEST_KUBEXEC
@@ -107,7 +109,7 @@ def _too_long(job: str, texts: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _plain(text: str) -> str:
-    """Return a memory's JSON; "" if there is none."""
+    """Return a memory's JSON; "" if the text holds none."""
     try:
         plain = expanded(text)
     except (ValueError, zlib.error):
@@ -118,12 +120,12 @@ def _plain(text: str) -> str:
 def read_role(raw: bytes) -> Role:
     """Return the facts in a Role's JSON.
 
-    Raises msgspec.DecodeError if it is none, or has a too long owner.
+    Raises msgspec.DecodeError if that is no Role, or its owner's texts are too long.
     """
     role = _roles.decode(raw)
     metadata = bounds.kept(owned(role.metadata), most=bounds.LARGEST_POD)
     if metadata.name != names.launcher(metadata.job):
-        return Role(metadata=metadata)  # no view shows it, and its names may be many
+        return Role(metadata=metadata)  # it is in no view, and its names may be many
     for index, rule in enumerate(role.rules or ()):
         if rule.resources == ["pods/exec"]:
             return Role(
@@ -135,7 +137,7 @@ def read_role(raw: bytes) -> Role:
 
 
 def _kept(job: str, pods: Sequence[str]) -> tuple[str, ...]:
-    """Return the names in a Role; where they are too many to keep, those of the job's workers."""
+    """Return the names in a Role; if they are too many to keep, only those of the job's workers."""
     if sum(map(len, pods)) <= bounds.LARGEST_FACTS // 4:
         return tuple(pods)
     own = {pod: index for pod in pods if (index := names.worker_index(pod, job=job)) is not None}
@@ -145,7 +147,7 @@ def _kept(job: str, pods: Sequence[str]) -> tuple[str, ...]:
 
 
 def packed(facts: F) -> F:
-    """Return the facts as they are kept."""
+    """Return the facts as they are kept: compressed if they are long."""
     plain = msgspec.msgpack.encode(facts)
     if len(plain) <= PLAIN:
         return facts
@@ -162,5 +164,5 @@ def unpacked(facts: F) -> F:
 
 
 def packed_size(*texts: str) -> int:
-    """Return the bytes that texts take when they are packed."""
+    """Return the bytes that texts take when they are compressed."""
     return len(zlib.compress("".join(texts).encode(), _LEVEL))

@@ -1,4 +1,4 @@
-"""A pod as the API server sends it, and its facts: its progress, and the files that a launcher mounts.
+"""A pod as the API server sends it, and the facts of it, such as its progress and mounted files.
 
 https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 """
@@ -23,12 +23,13 @@ from mpijob_elastic.model.wire import (
     shared,
 )
 
-# [training-operator] has labels of its own.
+# [training-operator] sets labels with this prefix.
 _FOREIGN_PREFIX = "training.kubeflow.org/"
-# Each announces that the pod is about to be deleted: Kubernetes sets the first, and a queue that
-# counts plain pods the other, before it deletes them.
+# Each condition announces that the pod is about to be deleted. Kubernetes sets the first. A queue
+# that counts plain pods sets the second before it deletes them.
 _ENDINGS = ("DisruptionTarget", "TerminationTarget")
-# As the API server writes the mount; only its volume has quotes around just this name.
+# The volume's name as it stands in the JSON of a mount: no other text there has quotes around just
+# this name.
 _CONFIG_MOUNT = f'"{names.CONFIG_VOLUME}"'.encode()
 _NONE: frozenset[str] = frozenset()
 _TOUCH = frozenset((names.REFRESHED,))
@@ -36,7 +37,7 @@ _TOUCH = frozenset((names.REFRESHED,))
 _LONGEST_OBSTACLE = 200
 # A pod may have any number of containers that have ended, with long names.
 _LONGEST_STATE = 400
-# A mark of ours is short; anybody who may annotate the pod may write a longer one.
+# Our marks are short; anybody who may annotate the pod may write a longer mark.
 _LONGEST_MARK = 64
 
 
@@ -126,12 +127,12 @@ _decoder = msgspec.json.Decoder(Pod)
 
 
 def decode(raw: bytes) -> Pod:
-    """Return the pod in its JSON. Raises msgspec.DecodeError where it is none."""
+    """Return the pod in its JSON. Raises msgspec.DecodeError if that is no pod."""
     return _decoder.decode(raw)
 
 
 def ends(containers: Iterable[ContainerStatus]) -> Iterator[tuple[str, Detail]]:
-    """Yield the containers that ended, now or before a restart, by name, and how."""
+    """Yield the name of each container that ended, now or before a restart, and how it ended."""
     for container in containers:
         for state in (container.state, container.last_state):
             if state and state.terminated:
@@ -142,7 +143,7 @@ def ends(containers: Iterable[ContainerStatus]) -> Iterator[tuple[str, Detail]]:
 def read(raw: bytes, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NONE) -> PodFacts:
     """Return the facts in a pod's JSON; groups, marks: see `of`.
 
-    Raises msgspec.DecodeError if it is none, would take long to read, or is too large to keep.
+    Raises msgspec.DecodeError if that is no pod, would take long to read, or is too large to keep.
     """
     meta.check_cost(raw)
     facts = of(decode(raw), groups=groups, marks=marks)
@@ -151,9 +152,10 @@ def read(raw: bytes, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = 
 
 
 def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NONE) -> PodFacts:
-    """Return a pod's facts. groups: labels and annotations by which schedulers know pods that start together.
+    """Return a pod's facts.
 
-    marks: annotations of a worker that are kept.
+    groups: labels and annotations by which schedulers know pods that start together. marks:
+    annotations of a worker that are kept.
     """
     spec, status = pod.spec or Spec(), pod.status or PodStatus()
     labels, annotations = pod.metadata.labels, pod.metadata.annotations
@@ -263,7 +265,7 @@ def _disrupted(conditions: Mapping[str, Condition]) -> str:
 
 
 def _last_state(spec: Spec, status: PodStatus, ended: Iterable[tuple[str, Detail]]) -> str:
-    """Return the pod's state or end, and its node, in words; "" for a pod that was never scheduled."""
+    """Return the pod's state or end, and its node, in words; "" if it was never scheduled."""
     if not spec.node_name:
         return ""
     exits = [
@@ -297,10 +299,13 @@ def _delivering_since(status: PodStatus) -> float | None:
 
 
 def _ended_at(status: PodStatus, created_at: float) -> float | None:
-    """[operator] An evicted launcher is no end, because another follows it."""
+    """Return when a launcher ended; None unless it did.
+
+    [operator] The eviction of a launcher does not end it, because another launcher follows.
+    """
     if status.phase not in ("Succeeded", "Failed") or status.reason == "Evicted":
         return None
-    # What ends a pod before any container has run changes no more than its conditions.
+    # A pod that ends before any container has run changes only its conditions.
     times = [end.finished_at for _, end in ends(status.container_statuses or ())]
     times += [condition.last_transition_time for condition in status.conditions or ()]
     return max((at for at in map(seconds, times) if at is not None), default=created_at)
@@ -310,7 +315,7 @@ def _mounts_discovery(spec: Spec) -> bool:
     """Return True if the launcher was created to read the host list.
 
     The webhook mounts the file only in launchers that are elastic at their creation, as an item
-    that must be there. Of any other mount that shows the file the command must say that it is read.
+    that must exist. With any other mount of the file, the launcher's command must name the file.
     """
     for volume in spec.volumes or ():
         config, key = volume.config_map, names.KEY_DISCOVER_HOSTS

@@ -1,4 +1,4 @@
-"""What is kept of a job beside its objects: texts that its pods share, what cannot be read, and ends of workers."""
+"""State kept beside the cached objects: shared texts, unreadable objects, last words of workers."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
@@ -20,9 +20,9 @@ from mpijob_elastic.observe.watching import JobKey
 # Characters of the reason why an object cannot be read.
 LONGEST_REASON = 200
 
-# What a field of `PodFacts` has from the pod's template.
+# The value of a field of `PodFacts` that comes from the pod's template.
 _Text = tuple[object, ...] | str
-# Nobody can change these later but for the default container, so our own writes are never refused.
+# Only the default container can be changed later, so our own writes are never refused.
 _texts: Callable[[PodFacts], tuple[_Text, ...]] = attrgetter(
     "containers", "mounting", "default_container", "tolerations"
 )
@@ -30,9 +30,11 @@ _texts: Callable[[PodFacts], tuple[_Text, ...]] = attrgetter(
 
 @dataclass(kw_only=True, slots=True)
 class _OfJob:
-    """The texts of a job's pods: by each the first that is equal, and how many pods have it; the bytes of all."""
+    """The texts of a job's pods."""
 
+    #: By text: the first of all equal texts, and how many pods have it.
     texts: dict[_Text, tuple[_Text, int]] = field(default_factory=dict)
+    #: Size of all texts in bytes.
     bytes: int = 0
 
     def count(self, text: _Text, change: int) -> None:
@@ -50,9 +52,10 @@ _NONE = _OfJob()
 
 
 class PodTexts:
-    """The texts that pods have from their templates: the workers of a job have one, so what they share is kept once.
+    """The texts that pods have from their templates.
 
-    Anybody who may create pods could otherwise give each of a job's 10,000 pods texts of its own.
+    The workers of a job share a template, so a text that they share is kept once. Otherwise anybody
+    who may create pods could give each of a job's 10,000 pods texts of its own.
     """
 
     def __init__(self) -> None:
@@ -61,14 +64,14 @@ class PodTexts:
     def shared(self, pod: PodFacts) -> PodFacts:
         """Return the pod with the texts that a pod of its job has already.
 
-        Raises `TooLarge`: see bounds.
+        Raises `TooLarge` if the job's pods have too many different texts (see bounds).
         """
         mine, texts = self._of.get(_key(pod), _NONE), _texts(pod)
         new = {text for text in texts if text not in mine.texts}
         if new and mine.bytes + sum(map(bounds.size, new)) > bounds.LARGEST_FACTS:
             raise TooLarge(
-                f"the pods of its job have more than {bounds.LARGEST_FACTS:,} bytes of containers and tolerations that "
-                "differ; give them the same, and delete this pod"
+                f"the pods of its job have more than {bounds.LARGEST_FACTS:,} bytes of containers "
+                "and tolerations that differ; give them the same, and delete this pod"
             )
         containers, mounting, default, tolerations = [
             text if text in new else mine.texts[text][0] for text in texts
@@ -82,7 +85,7 @@ class PodTexts:
         )
 
     def see(self, old: PodFacts | None, new: PodFacts | None) -> None:
-        """Take in that a pod is kept in the place of another; None if there is none."""
+        """Note that the pod `new` is kept in place of `old`; either may be None."""
         if (
             old is not None
             and new is not None
@@ -100,26 +103,27 @@ class PodTexts:
 
 
 def _key(pod: PodFacts) -> JobKey:
-    """Return its job's key; pods without a job have one in each namespace."""
+    """Return the key of the pod's job; pods without a job share a key in each namespace."""
     return JobKey(pod.metadata.namespace, pod.metadata.job)
 
 
 class Unread:
-    """Objects of jobs that exist and cannot be read: they cost too much, or have more text than may be kept.
+    """Objects of jobs that exist and cannot be read.
 
-    A job says so of its objects, whatever their kind: only here what a bound leaves out becomes
-    known. `wake` is called with the key of a job of which such an object comes or goes.
+    They cost too much, or have more text than may be kept. The job shows them to its user, whatever
+    their kind: nothing else tells that a bound left an object out. `wake` is called with the job's
+    key when such an object comes or goes.
     """
 
     def __init__(self, wake: Callable[[JobKey], None]) -> None:
         self._wake = wake
-        # An object is known by its kind, namespace and name; the MPIJob that controls it by its
-        # uid.
+        # The key of an object is its kind, namespace and name; the MPIJob that controls it is known
+        # by its uid.
         self._job_of: dict[tuple[str, str, str], JobKey] = {}
         self._of: dict[JobKey, dict[tuple[str, str, str], tuple[str, str]]] = defaultdict(dict)
 
     def put(self, resource: Resource, metadata: OwnedIdentity, why: str) -> None:
-        """Take in why an object cannot be read, "" if it can or is gone."""
+        """Note why an object cannot be read; "" if it can be read or is gone."""
         one = (resource.kind, metadata.namespace, metadata.name)
         if before := self._job_of.pop(one, None):
             del self._of[before][one]
@@ -134,16 +138,17 @@ class Unread:
             self._wake(key)
 
     def of(self, key: JobKey, *, uid: str) -> Mapping[str, str]:
-        """Return the reasons by kind and name of the objects that the MPIJob of this uid controls."""
+        """Return why objects of the MPIJob with this uid cannot be read, by their kind and name."""
         found = sorted(self._of.get(key, {}).items())
         return {f"{kind} {name}": why for (kind, _, name), (owner, why) in found if owner == uid}
 
 
 class WorkerEnds:
-    """The last end of each worker whose main process saw that no rank was left: it outlives the pod, as a probe would.
+    """The last end of each worker whose main process saw that no rank was left.
 
     The webhook gives workers that main process (webhook/rules/worker_grace). A pod is often gone
-    before a probe sees that it is empty. now: returns seconds since the epoch.
+    before a probe sees that no rank is left, so its end is kept longer than the pod, as the result
+    of a probe would be. now: returns seconds since the epoch.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -151,7 +156,7 @@ class WorkerEnds:
         self._ends: dict[Hashable, dict[str, tuple[str, Probe]]] = defaultdict(dict)
 
     def see(self, job: Hashable, pod: PodFacts) -> None:
-        """Keep what the main process said, if it has."""
+        """Keep the last words of the pod's main process, if it left any."""
         if not pod.last_words:
             return
         name, left = pod.metadata.name, pod.last_words == names.RANKS_LEFT

@@ -24,7 +24,8 @@ async def view(
 ) -> JobView | None:
     """Return the job's view as the API server has its objects now; None if the job is gone.
 
-    judge: marks the pods that go with their nodes. The Role is left out: no deletion depends on it.
+    judge: marks the pods that go with their nodes. The view has no Role, because no deletion
+    depends on it.
     """
     selector = f"{names.POD_SELECTOR},{names.LABEL_JOB_NAME}={job}"
     try:

@@ -1,11 +1,11 @@
 """Nodes that are about to go or are gone, and the pods that go with them.
 
-Without permission to read nodes only the pods' own conditions count. Nothing waits long for this
+Without permission to read nodes, only the pods' own conditions count. Nothing waits long for this
 watch.
 
-A node is gone only if this process saw it and then saw it deleted: a node that the cache lacks may
-be newer than what a watch that hangs has brought. A name can come back, so `is_gone` asks the API
-server just before anything relies on it.
+A node counts as gone only if this process saw the node and then its deletion: a node that the cache
+lacks may be newer than the last news of a watch that hangs. A name can come back, so `is_gone` asks
+the API server just before anything relies on that.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 # Seconds. A worker that left because of its node must not be published again only because nodes are
 # not listed yet.
 PATIENCE = 10.0
-# Names of deleted nodes that are kept, the latest; pods that outlive their node are collected
-# within minutes.
+# Number of names of deleted nodes that are kept, the latest ones; pods that outlive their node are
+# collected within minutes.
 MOST_GONE = 1000
 
 
@@ -51,10 +51,12 @@ class _Node(Wire, frozen=True):
 
 
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A node. named: the first sign of its end, in words; evicting: taints that make some pods leave."""
+    """A node."""
 
     metadata: Owned
+    #: The first sign of its end, in words; "" without any sign.
     named: str = ""
+    #: Taints that make some pods leave.
     evicting: tuple[Taint, ...] = ()
 
     @property
@@ -63,7 +65,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.named, self.evicting
 
     def threat(self, tolerations: Collection[Toleration]) -> str:
-        """Return why a pod with these tolerations is about to go, "" if it stays."""
+        """Return why a pod with these tolerations is about to go; "" if it stays."""
         evicting = (
             taint
             for taint in self.evicting
@@ -76,7 +78,10 @@ _decoder = msgspec.json.Decoder(_Node)
 
 
 def reading(signs: Signs) -> Callable[[bytes], NodeFacts]:
-    """Return a reader of a node's JSON by these signs; it raises msgspec.DecodeError if that is no node."""
+    """Return a reader of a node's JSON that looks for these signs.
+
+    The reader raises msgspec.DecodeError if the JSON is no node.
+    """
 
     def read(raw: bytes) -> NodeFacts:
         node = _decoder.decode(raw)
@@ -99,7 +104,10 @@ def reading(signs: Signs) -> Callable[[bytes], NodeFacts]:
 
 
 class Nodes:
-    """Nodes as last seen; `on_change` gets the name of a node whose signs change or that is deleted."""
+    """Nodes as last seen.
+
+    `on_change` gets the name of each node that is deleted or whose signs change.
+    """
 
     def __init__(
         self,
@@ -113,7 +121,7 @@ class Nodes:
         self._client = client
         self._on_change = on_change
         self._now = now
-        # When each was seen to be deleted, by name.
+        # When each deleted node was seen to be deleted, by name.
         self._gone: dict[str, float] = {}
         self._cache: WatchCache[NodeFacts] = WatchCache(
             client, NODES, decode=reading(signs), on_change=self._changed, random=random
@@ -124,16 +132,17 @@ class Nodes:
         await self._cache.run()
 
     async def synced(self) -> None:
-        """Wait until nodes have been listed once, but not for ever: reading them may be forbidden."""
+        """Wait until nodes have been listed, `PATIENCE` at most: reading them may be forbidden."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._cache.synced.wait(), PATIENCE)
         if not self._cache.synced.is_set():
             log.warning(
-                "nodes could not be listed yet; grant get, list and watch of nodes, or use --no-node-watch"
+                "nodes could not be listed yet; "
+                "grant get, list and watch of nodes, or use --no-node-watch"
             )
 
     def age(self) -> float | None:
-        """Return the seconds since the watch last gave a sign of life; None while nodes were never listed."""
+        """Return the seconds since the watch's last sign of life; None before its first list."""
         return self._cache.age() if self._cache.synced.is_set() else None
 
     async def is_gone(self, name: str) -> bool:
@@ -168,6 +177,6 @@ class Nodes:
             self._gone[node.metadata.name] = self._now()
             if len(self._gone) > MOST_GONE:
                 del self._gone[next(iter(self._gone))]
-        # A node without signs that appears is no news; a deleted node always is.
+        # A new node without signs is no news; a deleted node always is.
         if new is None or new.signs != (old.signs if old else ("", ())):
             self._on_change(node.metadata.name)

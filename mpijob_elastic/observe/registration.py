@@ -1,7 +1,7 @@
-"""The webhook and MPIJobs as the API server knows them: registered, trusted, with replicas that are ready.
+"""What the API server knows of the webhook and of MPIJobs.
 
-Where this user may not read an object of the webhook, nothing is wrong with it as far as can be
-told.
+The webhook works if it is registered and trusted, and a replica is ready. An object of the webhook
+that this user may not read counts as correct.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 async def read(client: ApiReader) -> Registration | None:
-    """Return the webhook's registration, empty where there is none; None where it cannot be read."""
+    """Return the webhook's registration; empty if it is absent, None if it cannot be read."""
     try:
         raw = await client.find(MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION))
     except errors.KubeError:
@@ -36,7 +36,10 @@ async def read(client: ApiReader) -> Registration | None:
 
 
 def home(registered: Registration | None) -> str:
-    """Return the namespace of webhook and controller, the default where the registration does not show it."""
+    """Return the namespace of webhook and controller.
+
+    The default namespace if the registration does not show it.
+    """
     services = (
         hook["clientConfig"].get("service") for hook in (registered or {}).get("webhooks", ())
     )
@@ -44,11 +47,14 @@ def home(registered: Registration | None) -> str:
 
 
 async def trouble(client: ApiReader, registered: Registration | None) -> str:
-    """Return why the API server cannot call the webhook, "" if it can or if nobody knows."""
+    """Return why the API server cannot call the webhook; "" if it can or if nobody knows."""
     if registered is None:
         return ""
     if not registered:
-        return "the API server does not call the webhook of mpijob-elastic (no MutatingWebhookConfiguration)"
+        return (
+            "the API server does not call the webhook of mpijob-elastic "
+            "(no MutatingWebhookConfiguration)"
+        )
     config: dict[str, Any] = next(
         (hook["clientConfig"] for hook in registered.get("webhooks", ())), {}
     )
@@ -75,9 +81,10 @@ async def _is_ready(client: ApiReader, namespace: str, service: str) -> bool:
 
 
 def keeps_selector(raw: bytes) -> bool:
-    """Return True if this CustomResourceDefinition keeps the selector of workers that its subresource scale reads.
+    """Return True if this CustomResourceDefinition keeps the selector of workers.
 
-    No schema may prune it. Raises msgspec.DecodeError if this is no JSON object.
+    Its subresource scale must read the selector, and no schema may prune it. Raises
+    msgspec.DecodeError if this is no JSON object.
     https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
     """
     spec = msgspec.json.decode(raw, type=dict[str, Any]).get("spec", {})

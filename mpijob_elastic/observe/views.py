@@ -4,11 +4,11 @@ Only objects that this MPIJob controls (by uid) take part. A foreign pod with th
 or an object of a deleted job of the same name, is never seen (safety rule 5).
 
 [v0.3.0] [training-operator] An operator that is elastic itself (mpi-operator v0.3.0 and later,
-v2beta1, training-operator) puts a ConfigMap of its own making in place of the whole one, so our
-annotation goes with its first write, and its discover_hosts.sh has another form than ours
-(getOrCreateConfigMap and updateDiscoverHostsInConfigMap in their mpi_job_controller.go). It does so
-at each change of the ConfigMap, so where our list stays, none is at work. The name of its program
-alone is no mark, because v0.2.3 has the same.
+v2beta1, training-operator) replaces the whole ConfigMap by its own, so our annotation goes with its
+first write, and its discover_hosts.sh has another form than ours (getOrCreateConfigMap and
+updateDiscoverHostsInConfigMap in their mpi_job_controller.go). It does so at each change of the
+ConfigMap, so as long as our list stays, no such operator is at work. The name of its program alone
+is no mark, because v0.2.3 has the same name.
 """
 
 import math
@@ -32,8 +32,8 @@ from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.facts_config import unpacked
 
 F = TypeVar("F", ConfigFacts, Role)
-# Field managers: client-go sends the program's name (`/opt/mpi-operator.v1` in the release's
-# manifests).
+# The start of their field managers: client-go sends the program's name (`/opt/mpi-operator.v1` in
+# the release's manifests).
 _ELASTIC_OPERATORS = ("mpi-operator", "training-operator")
 # Returns what exec has shown of a pod (`Worker.key`) since an occasion (`Config.occasion`).
 Probes = Callable[[str, str], Probe]
@@ -42,9 +42,11 @@ Holds = Callable[[str], Held]
 
 
 class Read(NamedTuple):
-    """How JSON is read: that of an MPIJob, and of a pod."""
+    """How JSON is read."""
 
+    #: Reads an MPIJob.
     job: Callable[[bytes], JobFacts]
+    #: Reads a pod.
     pod: Callable[[bytes], PodFacts] = facts_pod.read
 
 
@@ -65,7 +67,7 @@ def each(
     configs: Iterable[ConfigFacts],
     roles: Iterable[Role] = (),
 ) -> list[JobView]:
-    """Return the view of each listed job, in the given order; the other objects are of all jobs."""
+    """Return the view of each job, in the given order; the other objects may be of any job."""
     pods_of: dict[tuple[str, str], list[PodFacts]] = defaultdict(list)
     for pod in pods:
         pods_of[pod.metadata.namespace, pod.metadata.job].append(pod)
@@ -96,7 +98,11 @@ def view(
     holds: Holds = never_looked,
     keeps_selector: bool = False,
 ) -> JobView:
-    """Return the job's view. pods: marked by their nodes. keeps_selector: the MPIJob definition keeps a selector."""
+    """Return the job's view.
+
+    pods: already marked with the disruption of their nodes. keeps_selector: the MPIJob definition
+    keeps a selector.
+    """
     mine = [pod for pod in pods if pod.metadata.job_uid == job.metadata.uid]
     config, role = _owned(config, job), _owned(role, job)
     seen = _config(config) if config else None
@@ -119,12 +125,15 @@ def view(
 
 
 def with_job(view: JobView, job: JobFacts) -> JobView:
-    """Return the view with its MPIJob as that is now."""
+    """Return the view with the present MPIJob."""
     return replace(view, facts=_honest(job, view.launcher), replicas=_replicas(job, view.workers))
 
 
 def _honest(job: JobFacts, launcher: Launcher | None) -> JobFacts:
-    """Return the job, which runs on while its launcher does: anybody with the right to edit may write a status."""
+    """Return the job, unfinished while its launcher runs.
+
+    Its status alone proves no end, because anybody with the right to edit may write a status.
+    """
     return (
         structs.replace(job, finished=False)
         if job.finished and launcher and not _is_over(launcher)
@@ -139,7 +148,7 @@ def _replicas(job: JobFacts, workers: Iterable[Worker]) -> int:
 
 
 def _is_over(launcher: Launcher) -> bool:
-    """Tell whether a launcher does not run, and never will while its job has ended."""
+    """Tell whether a launcher does not run, and never will because its job has ended."""
     return (
         launcher.phase is LauncherPhase.FINISHED
         or launcher.facts.deleting
@@ -167,7 +176,7 @@ def _workers(
 
 
 def _placed(workers: tuple[Worker, ...]) -> tuple[tuple[Worker, ...], tuple[Worker, ...]]:
-    """Return the placeholders, and the others."""
+    """Return the placeholders, and the other workers."""
     placeholders = tuple(worker for worker in workers if names.GATE_PARKED in worker.facts.gates)
     if not placeholders:
         return (), workers
@@ -210,8 +219,8 @@ def _config(config: ConfigFacts) -> Config:
         published=parse_script(config.script or ""),
         memory=parse_memory(config.memory),
     )
-    # Whom somebody else's list names, in our form, need not exist: then it is no better than
-    # garbage.
+    # Somebody else's list may have our form and name pods that are no workers of this job: then it
+    # is no better than garbage.
     job = config.metadata.job
     strangers = not found.signed and any(
         names.worker_index(pod, job=job) is None for pod in found.host_of
@@ -220,9 +229,10 @@ def _config(config: ConfigFacts) -> Config:
 
 
 def _foreign(job: JobFacts, pods: Collection[PodFacts], config: Config | None) -> tuple[str, float]:
-    """Return why another, elastic operator manages the job, and its last sign of life; "" if none does.
+    """Return why another elastic operator manages the job, and its last sign of life.
 
-    The sign is a time in seconds since the epoch; infinite if it lasts as long as the objects.
+    The reason is "" if no other operator does. The sign is a time in seconds since the epoch;
+    infinite if it lasts as long as the objects.
     """
     owned = [*(pod.metadata for pod in pods), *([config.facts.metadata] if config else [])]
     if versions := {one.api_version for one in owned} - {MPI_JOBS.api_version}:
@@ -236,7 +246,10 @@ def _foreign(job: JobFacts, pods: Collection[PodFacts], config: Config | None) -
         by_name = config.facts.writer.startswith(_ELASTIC_OPERATORS)
         if by_name or memory is None or made_at is not None:
             who = config.facts.writer or "another operator"
-            why = f"its {names.KEY_DISCOVER_HOSTS} is written by {who}, in the form of an elastic operator"
+            why = (
+                f"its {names.KEY_DISCOVER_HOSTS} is written by {who}, "
+                "in the form of an elastic operator"
+            )
             return why, max(config.facts.written_at, made_at or 0.0)
     if made_at is not None and memory is None:
         return "its pods carry labels of an operator newer than v0.2.3", made_at
@@ -244,7 +257,10 @@ def _foreign(job: JobFacts, pods: Collection[PodFacts], config: Config | None) -
 
 
 def _has_their_form(script: str, job: str) -> bool:
-    """Tell whether an elastic operator wrote a script: no newline at its end; with GPUs also its launcher is a host."""
+    """Tell whether an elastic operator wrote a script.
+
+    Its scripts have no newline at the end. With GPUs, the launcher is a host, too.
+    """
     launcher, worker = re.escape(names.launcher(job)), rf"{re.escape(job)}-worker-[0-9]+"
     slots = "[1-9][0-9]*"
     return bool(

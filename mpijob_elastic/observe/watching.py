@@ -1,4 +1,4 @@
-"""What a capability may watch: objects that belong to jobs, of a resource that the cluster serves or not."""
+"""What a capability may watch: objects that belong to jobs, even if the resource is not served."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -26,22 +26,23 @@ class JobKey(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ByJob(Generic[F]):
-    """Objects of one resource while it is served; index: by their job and name."""
+    """Objects of one resource while it is served."""
 
     served: WhileServed
+    #: The objects by their job and name.
     index: Mapping[JobKey, Mapping[str, F]]
 
     @property
     def known(self) -> bool | None:
-        """True once they are listed, False where they are not served, None before."""
+        """True once the objects are listed, False if they are not served, None before."""
         return self.served.known
 
     def of(self, key: JobKey) -> Mapping[str, F]:
-        """Return those of a job by name."""
+        """Return the objects of a job by name."""
         return self.index.get(key, {})
 
     def values(self) -> Collection[F]:
-        """Return all of them."""
+        """Return the objects of all jobs."""
         return self.served.cache.store.values()
 
 
@@ -51,10 +52,13 @@ class Watching(Protocol):
     def by_job(
         self, resource: Resource, read: Callable[[bytes], F], *, selector: str | None = None
     ) -> ByJob[F]:
-        """Watch a resource, and wake the job of each object that changes. selector: of its labels."""
+        """Watch a resource, and wake the job of each object that changes.
+
+        selector: the label selector of the objects.
+        """
 
     def unplaced(self) -> Iterable[tuple[JobFacts, Mapping[str, PodFacts]]]:
-        """Yield each job with those of its pods that the scheduler has found no node for, by name."""
+        """Yield each job with its pods for which the scheduler has found no node, by name."""
 
 
 # Returns the view of a job with what each capability knows of it.
