@@ -1,10 +1,10 @@
-"""Connect to a cluster, as kubectl would: with its kubeconfig files, and through the proxy that client-go chooses.
+"""Connect to a cluster, as kubectl would: with the same kubeconfig files and the same proxy.
 
 The library finds server, credentials, `proxy-url` and `tls-server-name`. It takes the last
 `current-context` of several files where kubectl takes the first, ignores `as`, by which a user acts
-as another, and never asks a credential plugin again, although its token lasts some minutes.
-Python's own choice of a proxy (urllib.request.proxy_bypass) ignores networks such as 10.0.0.0/8 in
-NO_PROXY, which clusters use, and sends loopback to the proxy.
+as another, and never asks a credential plugin again, although the token lasts only some minutes.
+Python's own choice of a proxy (urllib.request.proxy_bypass) differs from client-go's: it ignores
+networks such as 10.0.0.0/8 in NO_PROXY, which clusters use, and sends loopback to the proxy.
 """
 
 import asyncio
@@ -25,15 +25,18 @@ from mpijob_elastic.kube.writer import ApiWriter
 
 # Hosts that are reached without a proxy.
 _NEVER = "localhost,127.0.0.0/8,::1"
-# In the name of a header, all but these are written as %XX (client-go,
-# transport/round_trippers.go).
+# Characters that stay as they are in the name of a header, beside letters and digits; all others
+# are written as %XX (client-go, transport/round_trippers.go).
 _IN_HEADERS = "!#$&'*+-.^_`|~"
-# What the library raises on YAML that holds something else.
+# Errors that the library raises on YAML that holds something else.
 _OTHER_CONTENT = (TypeError, AttributeError, LookupError)
 
 
 def proxy_to(server: str, environment: Mapping[str, str]) -> str | None:
-    """Return the URL of the proxy to a server, None for none, as golang.org/x/net/http/httpproxy does."""
+    """Return the URL of the proxy to a server; None without a proxy.
+
+    The rules are those of golang.org/x/net/http/httpproxy.
+    """
     url = urlsplit(server)
     variables = (f"{url.scheme}_proxy", "no_proxy")
     proxy, direct = (
@@ -48,7 +51,10 @@ def proxy_to(server: str, environment: Mapping[str, str]) -> str | None:
 
 
 def _covers(entry: str, host: str, port: int) -> bool:
-    """Return True if an entry of NO_PROXY covers a host: `*`, a network, or an address or domain, perhaps with port."""
+    """Return True if an entry of NO_PROXY covers a host.
+
+    An entry is `*`, a network, or an address or a domain, perhaps with a port.
+    """
     with suppress(ValueError):
         return ip_address(host) in ip_network(entry, strict=False)
     with suppress(ValueError):
@@ -62,7 +68,7 @@ def _covers(entry: str, host: str, port: int) -> bool:
 def load_kubeconfig(files: str, context: str | None) -> KubeConfigLoader:
     """Return the configuration in one or more files.
 
-    Raises `errors.Unconfigured` with what is wrong with them.
+    Raises `errors.Unconfigured`, with the reason, if the files are not usable.
     """
     with usable(files):
         if not any(Path(file).expanduser().exists() for file in files.split(os.pathsep) if file):
@@ -83,7 +89,7 @@ def load_kubeconfig(files: str, context: str | None) -> KubeConfigLoader:
 def impersonation(loader: KubeConfigLoader) -> list[tuple[str, str]]:
     """Return the headers by which a user acts as another.
 
-    Raises ConfigException where that is half said.
+    Raises ConfigException if the configuration names groups or the like, but no other user.
 
     https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
     """
@@ -106,11 +112,11 @@ def impersonation(loader: KubeConfigLoader) -> list[tuple[str, str]]:
 
 
 def renewing(loader: KubeConfigLoader) -> Callable[[Configuration], Awaitable[None]]:
-    """Return what asks a credential plugin again when its token is about to expire.
+    """Return a function that asks a credential plugin again when its token is about to expire.
 
     https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
     """
-    lock = asyncio.Lock()  # the user may have to answer it
+    lock = asyncio.Lock()  # the plugin may ask the user
 
     async def renew(configuration: Configuration) -> None:
         async with lock:
@@ -122,7 +128,7 @@ def renewing(loader: KubeConfigLoader) -> Callable[[Configuration], Awaitable[No
 
 @contextmanager
 def usable(where: str) -> Iterator[None]:
-    """Turn whatever is wrong with a configuration into one sentence: an `errors.Unconfigured`."""
+    """Turn any error in a configuration into an `errors.Unconfigured` of one sentence."""
     try:
         yield
     except (*_OTHER_CONTENT, config.ConfigException, OSError, ValueError, yaml.YAMLError) as error:
@@ -132,7 +138,8 @@ def usable(where: str) -> Iterator[None]:
             else " ".join(str(error).split())
         )
         raise errors.Unconfigured(
-            f"no usable cluster configuration in {where}: {reason}; pass --kubeconfig or set KUBECONFIG"
+            f"no usable cluster configuration in {where}: {reason}; "
+            "pass --kubeconfig or set KUBECONFIG"
         ) from error
 
 
@@ -141,8 +148,8 @@ async def connect(
 ) -> ApiWriter:
     """Connect with `kubeconfig` if given, else in-cluster, else with $KUBECONFIG or ~/.kube/config.
 
-    Code that only reads declares the client an `ApiReader`. Raises `errors.Unconfigured` without
-    usable configuration.
+    Code that only reads declares the client as an `ApiReader`. Raises `errors.Unconfigured` without
+    a usable configuration.
     """
     where = str(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
     configuration = Configuration()

@@ -87,15 +87,18 @@ class _Status(msgspec.Struct):
 
 
 def may_pass(error: KubeError) -> bool:
-    """Return True if the same request may succeed a moment later: no answer, or the server was in trouble."""
+    """Return True if the same request may succeed a moment later.
+
+    There was no answer, or the server was in trouble.
+    """
     return not isinstance(error, ApiError) or error.status == 429 or error.status >= 500
 
 
 def is_away(error: KubeError) -> bool:
-    """Return True if another request would most likely fail too: no answer, or none that the server has time for.
+    """Return True if another request would most likely fail too.
 
-    A 500 is not: where an admission webhook is in trouble, the API server answers so for that kind
-    of object alone.
+    There was no answer, or the server had no time for one. A 500 does not count: if an admission
+    webhook is in trouble, the API server answers with a 500 for that kind of object alone.
     """
     if isinstance(error, ApiError):
         return error.status in (429, 502, 503, 504)
@@ -109,7 +112,7 @@ def from_event(status: bytes) -> ApiError:
 
 
 def from_response(status: int, body: bytes, retry_after: str | None) -> ApiError:
-    """Return the error for an answer; `body` is a Status object or any text of a proxy."""
+    """Return the error for an answer; `body` is a Status object, or any text from a proxy."""
     try:
         parsed = msgspec.json.decode(body, type=_Status)
     except msgspec.DecodeError:

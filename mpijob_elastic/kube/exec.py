@@ -1,4 +1,4 @@
-"""Run a command in a container and wait for its end: `kubectl exec` without a terminal and without input.
+"""Run a command in a container and wait for its end: `kubectl exec` without terminal and input.
 
 The protocol uses a WebSocket. Each message is binary, its first byte a channel: 1 stdout, 2 stderr,
 3 a Status object at the end. v5 differs from v4 only in how a client ends its input, and we send
@@ -52,13 +52,14 @@ async def exec_in_pod(
     limit: int = LIMIT,
     tell: Tell | None = None,
 ) -> ExecResult:
-    """Run `command` without input; `timeout` is in seconds for everything, `limit` in bytes for its output.
+    """Run `command` without input, and return its result.
 
-    tell: takes the output as it comes, of any length, in place of the result.
+    timeout: seconds for everything. limit: bytes of output. tell: takes the output as it comes, of
+    any length; the result then has no output.
 
     Raises `ExecFailed`; `errors.Unreachable` without a result in time (the command may still run);
-    `errors.Forbidden` if RBAC refuses; `errors.NotFound` without such a pod, and `errors.ApiError`
-    if the container does not run.
+    `errors.Forbidden` if RBAC refuses; `errors.NotFound` if there is no such pod, and
+    `errors.ApiError` if the container does not run.
     """
     query = [("container", container), ("stdout", "true"), ("stderr", "true")]
     query += [("command", word) for word in command]
@@ -98,7 +99,7 @@ class _Status(msgspec.Struct):
 
 
 class _Transcript:
-    """Collects the messages."""
+    """Collects the messages of an exec."""
 
     def __init__(self, limit: int, tell: Tell | None) -> None:
         self._left, self._tell = limit, tell
@@ -127,7 +128,7 @@ class _Transcript:
                 self.status = _Status(message=data.decode(errors="replace"))
 
     def result(self, what: str) -> ExecResult:
-        """Return the result. Raises ExecFailed, and Unreachable if the status is missing."""
+        """Return the result. Raises `ExecFailed`, and `errors.Unreachable` without a status."""
         if self.status is None:
             raise errors.Unreachable(f"{what}: the connection ended before the command did")
         return ExecResult(

@@ -1,10 +1,10 @@
-"""Leader election on a Lease that fences: a holder that cannot renew stops writing before another candidate starts.
+"""Leader election on a Lease that fences: a holder stops writing before another candidate starts.
 
-The argument: a holder sends its last successful write of the Lease at time s on its own clock.
-Another candidate sees that write later than s, and waits `duration` from then on its own clock. The
-holder leads only until s + `renew_deadline`, which is earlier by the margin `duration -
-renew_deadline`. The clocks need not agree; their rates must not differ by more than duration /
-renew_deadline. Hence:
+The argument: a holder that cannot renew the Lease sent its last successful write of it at time s on
+its own clock. Another candidate sees that write later than s, and waits `duration` from then on its
+own clock. The holder leads only until s + `renew_deadline`, which is earlier by the margin
+`duration - renew_deadline`. The clocks need not agree; their rates must not differ by more than
+duration / renew_deadline. Hence:
 
 - `held` compares the clock with s: it turns false in time even while the event loop, the process or
   the API server is frozen. Ask it right before every write.
@@ -16,8 +16,8 @@ renew_deadline. Hence:
 - The work is cancelled when the lease is lost. The lease is released after the work has stopped,
   for any reason.
 
-`Rivals` has the rules for taking over, a deleted Lease among them. The fields of a Lease are used
-as client-go's leader election uses them, so that `kubectl get lease` and other tools show them
+`Rivals` has the rules for taking over, also after the Lease was deleted. The fields of a Lease are
+used as client-go's leader election uses them, so that `kubectl get lease` and other tools show them
 correctly (https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/).
 """
 
@@ -61,7 +61,10 @@ class LeaseObject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def unclaimed(*, now: datetime) -> LeaseSpec:
-    """Return the spec of a Lease that replaces a missing Lease; its time tells it from a Lease as installed."""
+    """Return the spec of a Lease that replaces a missing Lease.
+
+    It has a time, which a Lease as installed does not have.
+    """
     return LeaseSpec(renew_time=micro_time(now))
 
 
@@ -97,23 +100,26 @@ class Rivals:
     """Tracks what a candidate has seen of others, to tell when it may take the Lease.
 
     Only the clock of this process is used: a holder gets the full duration of its lease from the
-    moment when its last write was *seen*, which is later than the moment it was sent.
+    moment when its last write was *seen*, which is later than the moment when it was sent.
 
     - The Lease of another holder is free once it has not changed for its own duration.
-    - A Lease that its holder released is free at once, and so is a Lease as installed, which nobody
-      ever held.
+    - A Lease that its holder released is free at once. A Lease as installed, which nobody ever
+      held, is free at once, too.
     - A Lease that was deleted and recreated is free only after a whole duration, because its holder
-      may not know yet. (One case is open: somebody deletes and reinstalls it under a leader, and a
-      candidate that starts in the two seconds until the leader notices sees nothing unusual.)
+      may not know yet. (One case is open: somebody deletes and reinstalls the Lease under a leader,
+      and a candidate that starts in the two seconds until the leader notices sees nothing unusual.)
     """
 
+    #: The candidate's own identity.
     identity: str
+    #: Duration of a lease.
     seconds: float
+    # Uid and resourceVersion of the Lease as last seen, and when it is free.
     _seen: tuple[str, str] | None = None
     _until: float = -math.inf
 
     def free_at(self, found: LeaseObject, now: float) -> float:
-        """Return the time, on the clock of `now`, from which the Lease as just found may be taken."""
+        """Return the time, on the clock of `now`, from which the Lease just found may be taken."""
         spec, uid = found.spec, found.metadata.uid
         if spec.holder_identity == self.identity:
             return now
@@ -135,25 +141,24 @@ _decode = msgspec.json.Decoder(LeaseObject).decode
 
 @dataclass(frozen=True, kw_only=True)
 class LeaseTimes:
-    """Seconds.
+    """The times of a lease, in seconds."""
 
-    `duration`, `renew_deadline` and `retry` are client-go's LeaseDuration, RenewDeadline,
-    RetryPeriod.
-
-    `attempt` bounds one request for the Lease; `look` is the interval at which a waiting candidate
-    reads it.
-    """
-
+    #: client-go's LeaseDuration.
     duration: float = 15.0
+    #: client-go's RenewDeadline.
     renew_deadline: float = 10.0
+    #: client-go's RetryPeriod.
     retry: float = 2.0
+    #: Bound on one request for the Lease.
     attempt: float = 3.0
+    #: Interval at which a waiting candidate reads the Lease.
     look: float = 0.8
 
     def __post_init__(self) -> None:
         if not self.duration > self.renew_deadline > 1.2 * self.retry:
             raise ValueError(
-                f"lease times: duration {self.duration} must be above renew_deadline {self.renew_deadline}, "
+                f"lease times: duration {self.duration} must be above "
+                f"renew_deadline {self.renew_deadline}, "
                 f"and that above 1.2 times retry {self.retry}; defaults are 15, 10, 2"
             )
 
@@ -173,22 +178,20 @@ def awake_or_not() -> float:
 
 @dataclass(kw_only=True)
 class Lease:
-    """A candidate.
-
-    `identity` must be new for each process, for example host name and a random id.
-    """
+    """A candidate for the Lease."""
 
     client: ApiWriter
     namespace: str
     name: str
+    #: Must be new for each process, for example host name and a random id.
     identity: str
     random: Random
     times: LeaseTimes = LeaseTimes()
     clock: Callable[[], float] = awake_or_not
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    # When the write that made us holder was sent; None while another may hold.
+    # When the write that made us holder was sent; None while another candidate may hold the Lease.
     _granted: float | None = field(default=None, init=False)
-    # The Lease as last read or written; None where it is missing.
+    # The Lease as last read or written; None if it is missing.
     _found: LeaseObject | None = field(default=None, init=False)
     # True if `_found` is our last write, so that we can write again without a read.
     _fresh: bool = field(default=False, init=False)
@@ -205,7 +208,10 @@ class Lease:
         )
 
     def time_left(self) -> float:
-        """Return the seconds until another candidate may lead, the limit for a write sent now; 0 if not held."""
+        """Return the seconds until another candidate may lead; 0 if not held.
+
+        This is the limit for a write that is sent now.
+        """
         granted = self._granted
         return (
             max(0.0, granted + self.times.duration - self.clock())
@@ -214,10 +220,10 @@ class Lease:
         )
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
-        """Wait for the Lease, run `lead` while it is held, cancel `lead` when it is lost, and repeat.
+        """Wait for the Lease, run `lead` while it is held, cancel `lead` when it is lost, repeat.
 
-        Ends when `lead` ends, and raises what it raised. When cancelled, stops `lead`, waits for
-        its end, releases.
+        Ends when `lead` ends, and raises what `lead` raised. When cancelled, stops `lead`, waits
+        for its end, and releases the Lease.
         """
         while True:
             wait = await self._try()
@@ -255,7 +261,7 @@ class Lease:
                 wait = await self._try()
 
     async def _try(self) -> float:
-        """Try once to become or stay the holder; return the seconds to wait before the next attempt."""
+        """Try once to become or stay the holder; return the seconds until the next attempt."""
         try:
             return await self._attempt()
         except (errors.KubeError, msgspec.DecodeError) as error:
@@ -270,7 +276,7 @@ class Lease:
             self._found = None if raw is None else _decode(raw)
         found, now = self._found, self.clock()
         if found is None:
-            # Only created here, and claimed later: a creation cannot depend on a former read.
+            # Only created here, and claimed later: a creation cannot depend on an earlier read.
             await self._write(None, unclaimed(now=self.now()))
             return 0.0
         free_at = self._rivals.free_at(found, now)

@@ -1,32 +1,32 @@
-"""The metadata of objects, as far as a controller uses it, and what reading an object may cost.
+"""The metadata of objects, as far as a controller uses it, and a bound on the cost of reading.
 
-The struct of a kind has a field `metadata`: an `ObjectMeta`, or another `Identity`. Nothing here
+The struct of a kind has a field `metadata`: an `ObjectMeta`, or another `Identity`. No value here
 can be part of a reference cycle (strings, numbers, flat containers), so the garbage collector skips
-it: with ten thousand pods that saves 16 bytes an object and the time of every full collection.
+them all: with ten thousand pods that saves 16 bytes an object and the time of every full
+collection.
 
 The cost of reading an object is bounded before it is read, because reading holds up everything
-else: msgspec skips what nobody asked for in 2 ms a MiB, but a field or an item that it keeps costs
-up to a hundred times as much.
+else: msgspec skips fields that nobody asked for in 2 ms a MiB, but a field or an item that it keeps
+costs up to a hundred times as much.
 """
 
 from typing import Protocol
 
 import msgspec
 
-# Characters of a name, by the API server; it does not look at names in references.
+# Characters of a name. The API server has this limit, but does not check names in references.
 LONGEST_NAME = 253
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
-    """The metadata that the watch cache needs.
-
-    namespace: "" for cluster-scoped objects. uid: unique over time too, because a recreated object
-    has another uid. resource_version: of the object's last write, see `revision`.
-    """
+    """The metadata that the watch cache needs."""
 
     name: str = ""
+    #: "" for cluster-scoped objects.
     namespace: str = ""
+    #: Unique over time too, because a recreated object has another uid.
     uid: str = ""
+    #: Version of the object's last write, see `revision`.
     resource_version: str = ""
 
 
@@ -49,7 +49,7 @@ class OwnerReference(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename
 
 
 class OwnedIdentity(Identity, frozen=True, gc=False):
-    """An identity with the owners."""
+    """An identity with the object's owners."""
 
     owner_references: tuple[OwnerReference, ...] | None = ()
 
@@ -59,7 +59,10 @@ class OwnedIdentity(Identity, frozen=True, gc=False):
         return next((owner for owner in self.owner_references or () if owner.controller), None)
 
     def shortened(self) -> "OwnedIdentity":
-        """Return it with the controlling owner alone, without one whose name no object can have."""
+        """Return the identity with no owner but the controlling owner.
+
+        An owner with a text that is too long for a name of an object is left out, too.
+        """
         owner = self.controller
         texts = (owner.api_version, owner.kind, owner.name, owner.uid) if owner else ()
         kept = (owner,) if owner and max(map(len, texts)) <= LONGEST_NAME else ()
@@ -73,8 +76,9 @@ class OwnedIdentity(Identity, frozen=True, gc=False):
 
 
 class ObjectMeta(OwnedIdentity, frozen=True, gc=False):
-    """`metadata` of an object; the timestamps are RFC 3339 text as the API server wrote it (UTC, whole seconds).
+    """`metadata` of an object.
 
+    Timestamps are RFC 3339 texts as the API server wrote them (UTC, whole seconds).
     https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
     """
 
@@ -86,7 +90,10 @@ class ObjectMeta(OwnedIdentity, frozen=True, gc=False):
 
     @property
     def deleting(self) -> bool:
-        """True once the deletion was requested; the object stays until its finalizers or kubelet are done."""
+        """True once the deletion was requested.
+
+        The object stays until its finalizers or its kubelet are done.
+        """
         return self.deletion_timestamp is not None
 
 
@@ -94,15 +101,15 @@ def revision(resource_version: str) -> int:
     """Return a resourceVersion as a number, so that two versions of one resource can be ordered.
 
     KEP-5504 makes the order part of the API (decimal integers of any size, within one resource);
-    every API server on etcd has always followed it. Raises ValueError if it is no decimal number.
+    every API server on etcd has always followed it. Raises ValueError for any other text.
     """
     return int(resource_version)
 
 
 # Fields of an object. A Role of 10,000 workers has as many names; to read 15,000 takes up to 5 ms.
 MOST_VALUES = 15_000
-# What the API server writes before a field, and in a list before a text, an object or a null. Rare
-# in texts, where quotes are escaped.
+# The bytes that the API server writes before a field, and in a list before a text, an object or a
+# null. They are rare in texts, where quotes are escaped.
 _MARKS = (b',"', b",{", b",n")
 
 
@@ -111,6 +118,9 @@ class TooLarge(msgspec.DecodeError):
 
 
 def check_cost(raw: bytes | msgspec.Raw, *, most: int = MOST_VALUES) -> None:
-    """Raise `TooLarge` if an object, without space between its parts, has more than `most` fields and list items."""
+    """Raise `TooLarge` if an object has more than `most` fields and list items.
+
+    Its JSON has no space between its parts.
+    """
     if len(memoryview(raw)) > most and sum(map(bytes(raw).count, _MARKS)) > most:
         raise TooLarge(f"it has more than {most:,} fields or list items")

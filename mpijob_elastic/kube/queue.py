@@ -4,11 +4,11 @@ Guarantees (each has a test of the same words):
 - a key put several times before it is taken is taken once;
 - a key is never with two workers at a time;
 - a key put while it is worked on is taken once more afterwards;
-- but not for what was put before its worker looked again by itself, and said so by `caught_up`;
+- but not if its worker has looked again by itself since, and said so by `caught_up`;
 - of several delays asked for one key the earliest wins, and taking the key clears them: the worker
-  that has it knows best when to look again;
-- a failed key comes back after a delay that doubles with each failure in a row, and news of it does
-  not wait for that;
+  that has the key knows best when to look again;
+- a failed key comes back after a delay that doubles with each failure in a row, but news of the key
+  does not wait for that delay;
 - a key whose work is cancelled is not lost;
 - keys are taken in the order in which they became ready;
 - however many keys wait, everything else has its turn between two of them;
@@ -32,9 +32,11 @@ _LARGEST_EXPONENT = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Backoff:
-    """Doubling from `first` to `longest` seconds, half of each wait random so that clients do not retry together."""
+    """Waits that double; half of each wait is random, so that clients do not retry together."""
 
+    #: Seconds of the first wait.
     first: float
+    #: Seconds of the longest wait.
     longest: float
 
     def delay(self, failures: int, random: Random) -> float:
@@ -56,10 +58,10 @@ class WorkQueue(Generic[K]):
         self._random = random
         self._retry = retry
         self._loop = asyncio.get_running_loop()
-        # When each waiting key became ready; as many permits as keys.
+        # When each waiting key became ready. There are as many permits as waiting keys.
         self._ready: OrderedDict[K, float] = OrderedDict()
         self._permits = asyncio.Semaphore(0)
-        # Keys with a worker; true if news came meanwhile.
+        # The keys that a worker has; true if news came meanwhile.
         self._taken: dict[K, bool] = {}
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
@@ -101,7 +103,10 @@ class WorkQueue(Generic[K]):
         return key
 
     def caught_up(self, key: K) -> None:
-        """Note that the worker with `key` now looks at the latest state: news so far needs no further look."""
+        """Note that the worker with `key` now looks at the latest state.
+
+        Earlier news needs no further look.
+        """
         if key in self._taken:
             self._taken[key] = False
 
@@ -111,7 +116,7 @@ class WorkQueue(Generic[K]):
         self._give_up(key)
 
     def retry(self, key: K, *, at_least: float = 0.0) -> float:
-        """Queue `key` again after a failure, in `at_least` that many seconds; return the delay."""
+        """Queue `key` again after a failure, in `at_least` seconds or later; return the delay."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay = max(at_least, self._retry.delay(failures, self._random))
         self._give_up(key)
@@ -123,7 +128,7 @@ class WorkQueue(Generic[K]):
             self.put(key)
 
     def _fire(self, key: K) -> None:
-        # A timer that stayed would be the earliest for ever, if `caught_up` takes the news back.
+        # If `caught_up` takes the news back, a timer that stayed would be the earliest for ever.
         del self._timers[key]
         self.put(key)
 
@@ -141,12 +146,13 @@ async def work(
 ) -> Never:
     """Handle key after key, as one worker; cancel to stop.
 
-    Run as many of these as keys may be handled at once. Whatever `handle` raises is passed to
+    Run as many of these as keys may be handled at once. Any error that `handle` raises is passed to
     `on_failure` with the delay in seconds until the next try, and stops nothing. A Retry-After of
     the API server is obeyed.
     """
     while True:
-        await asyncio.sleep(0)  # a key that waits and a job at rest would never let go of the loop
+        # While keys wait and their jobs are at rest, nothing below lets go of the event loop.
+        await asyncio.sleep(0)
         key = await queue.get()
         try:
             await handle(key)

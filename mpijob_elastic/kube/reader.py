@@ -1,6 +1,6 @@
 """Reads from the API server: bytes in, bytes out, typed errors.
 
-The official client supplies credentials and TLS. Its models are left out: decoding a pod event
+The official client supplies credentials and TLS. Its models are not used: decoding a pod event
 through them takes ten times as long as decoding it into our structs. aiohttp sends the requests. A
 429 is retried for every verb, because the server has done nothing yet
 (https://kubernetes.io/docs/concepts/cluster-administration/flow-control/). The caller handles every
@@ -31,10 +31,11 @@ log = logging.getLogger(__name__)
 
 JSON = "application/json"
 
-# Seconds to wait after a 429 that does not say how long.
+# Seconds to wait after a 429 without a Retry-After.
 DEFAULT_RETRY_AFTER = 1.0
-# Objects of a page of a list. Each may be 1.5 MiB, and a page takes 1.3 times its size: with 500 in
-# a page, 300 of them took the controller above the limit of its Deployment, at each start.
+# Objects of a page of a list. Each may be 1.5 MiB, and a page takes 1.3 times its size in memory:
+# with up to 500 objects in a page, 300 such objects took the controller above the limit of its
+# Deployment, at each start.
 PAGE = 50
 # A header as the API server sends it: 299 - "text" (RFC 7234, section 5.5).
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
@@ -43,12 +44,14 @@ WEBSOCKET_TIMEOUT = aiohttp.ClientWSTimeout(ws_close=2.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Timeouts:
-    """Seconds that a request may take: each attempt, and all waits for 429s together (0: a 429 is raised at once).
+    """Seconds that a request may take.
 
     A healthy answer takes milliseconds, and the API server itself gives up after 60 s.
     """
 
+    #: For each attempt.
     attempt: float = 10.0
+    #: For all waits after 429s together; 0 to raise a 429 at once.
     throttled: float = 20.0
 
 
@@ -58,7 +61,7 @@ USUAL = Timeouts()
 class ApiReader:
     """A connection pool to one API server that changes nothing there.
 
-    Make it with `client.connect`; leaving its context closes every connection. Code that gets a
+    Make it with `client.connect`; leaving its context closes every connection. Code that gets an
     `ApiReader` cannot write: every write is a method of `writer.ApiWriter`.
     """
 
@@ -74,7 +77,7 @@ class ApiReader:
         self._server_name: str | None = configuration.tls_server_name or None
         # The API server's address, also for messages.
         self.host: str = str(configuration.host).rstrip("/")
-        # Takes the texts that the API server and its webhooks send along with an answer, but for
+        # Takes the warnings that the API server and its webhooks send with an answer, except for
         # dry runs.
         self.warn: Callable[[str], None] = lambda _: None
         self._api = ApiClient(configuration)
@@ -83,10 +86,10 @@ class ApiReader:
             connector=aiohttp.TCPConnector(ssl=self.tls, limit=0, keepalive_timeout=60),
             headers=[("User-Agent", user_agent), ("Accept", JSON), *headers],
             proxy=configuration.proxy or None,
-            # Where its timeout meets a cancellation, aiohttp 3.14 takes back both: the task would
-            # go on for ever.
+            # No timeout of aiohttp: if one meets a cancellation, aiohttp 3.14 takes back both, and
+            # the task would go on for ever.
             timeout=aiohttp.ClientTimeout(),
-            # Watch lines hold whole objects: etcd lets an object be 1.5 MiB, and JSON is larger
+            # Watch lines hold whole objects: etcd lets an object be 1.5 MiB, and its JSON is larger
             # than its storage form.
             read_bufsize=2**21,
         )
@@ -103,21 +106,21 @@ class ApiReader:
     ) -> bytes:
         """Return an object, or a page of a list, as the API server sends it.
 
-        Raises `errors.ApiError` for an error status and `errors.Unreachable` where no answer came.
+        Raises `errors.ApiError` for an error status and `errors.Unreachable` without an answer.
         """
         return await self._call_api("GET", path, query=query, limits=limits)
 
     async def find(self, path: str, *, limits: Timeouts = USUAL) -> bytes | None:
-        """Return an object, None if there is none. Raises as `get` does."""
+        """Return an object; None if it does not exist. Raises as `get` does."""
         try:
             return await self.get(path, limits=limits)
         except errors.NotFound:
             return None
 
     async def review(self, path: str, *, body: object) -> bytes:
-        """Post a question, such as a SelfSubjectAccessReview: the API server answers it and stores nothing.
+        """Post a question, such as a SelfSubjectAccessReview.
 
-        Raises as `get` does.
+        The API server answers it and stores nothing. Raises as `get` does.
         """
         return await self._call_api("POST", path, body=body)
 
@@ -166,9 +169,10 @@ class ApiReader:
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a long answer and give it line by line.
 
-        In seconds: `opening` is how long its head may take, `silence` how long without a byte means
-        that the peer is dead. `ends` gets what follows the last end of a line, if the answer ends
-        well. Raises as `get` does, at the start and while lines are read; a 429 is not retried.
+        opening: seconds that the head of the answer may take. silence: seconds without a byte after
+        which the peer counts as dead. ends: gets the text after the last newline, if the answer
+        ends well. Raises as `get` does, at the start and while lines are read; a 429 is not
+        retried.
         """
         where = f"GET {self.host}{path}"
         timeout = aiohttp.ClientTimeout(sock_connect=opening, sock_read=silence)
@@ -199,7 +203,10 @@ class ApiReader:
     async def websocket(
         self, path: str, *, query: list[tuple[str, str]], protocols: tuple[str, ...]
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-        """Open a WebSocket with the first of `protocols` that the server knows; raises as `get` does."""
+        """Open a WebSocket with the first of `protocols` that the server knows.
+
+        Raises as `get` does.
+        """
         opening = self._session.ws_connect(
             self.host + path,
             params=query,
@@ -232,10 +239,10 @@ class ApiReader:
         )
 
     async def credentials(self) -> dict[str, str]:
-        """Return the Authorization header, refreshed when credentials expire; empty with client certificates.
+        """Return the Authorization header, refreshed when credentials expire.
 
-        Raises `errors.Unreachable` while they cannot be read: a token's file may be missing during
-        its rotation.
+        Empty with client certificates. Raises `errors.Unreachable` while credentials cannot be
+        read: a token's file may be missing during its rotation.
         """
         try:
             token = self._configuration.get_api_key_with_prefix("BearerToken")
@@ -256,7 +263,7 @@ async def pages(
     size: int = PAGE,
     limits: Timeouts = USUAL,
 ) -> AsyncIterator[wire.Page]:
-    """Give the pages of a list, `size` objects each; `query` selects.
+    """Give the pages of a list, `size` objects each; `query` selects the objects.
 
     Raises as `ApiReader.get` does, for each page.
     """
@@ -281,7 +288,7 @@ async def list_objects(
 
     Raises as `ApiReader.get` does.
 
-    An object that `read` refuses is logged and left out: its author must not stop what concerns
+    An object that `read` refuses is logged and left out: its author must not stop the objects of
     others.
     """
     asked = {**query, "labelSelector": selector} if selector else query
@@ -321,8 +328,9 @@ async def _answer(
 async def _lines(
     content: aiohttp.StreamReader, where: str, ends: list[bytes] | None = None
 ) -> AsyncGenerator[bytes, None]:
-    # StreamReader.readline refuses lines longer than twice the buffer; objects may be longer, so
-    # split by hand. An object of 1.5 MiB comes in a hundred chunks, so no byte is looked at twice.
+    # StreamReader.readline refuses lines longer than twice the buffer, and objects may be longer,
+    # so this splits by hand. An object of 1.5 MiB comes in a hundred chunks, so no byte is looked
+    # at twice.
     pending = list[bytes]()
     while True:
         with _typed(where):
@@ -347,5 +355,5 @@ def _typed(where: str) -> Iterator[None]:
 
 
 def _describe(error: BaseException) -> str:
-    # The URL of a proxy may have a password in it.
+    # The URL of a proxy may contain a password.
     return re.sub("//[^/@ ]*@", "//", str(error)) or type(error).__name__

@@ -23,7 +23,7 @@ class Resource:
     def path(
         self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
     ) -> str:
-        """Return the URL path of the collection, of an object in it, or of a subresource of that object."""
+        """Return the URL path of the collection, of an object, or of the object's subresource."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         scope = f"/namespaces/{namespace}" if namespace else ""
         return "/".join(

@@ -1,6 +1,6 @@
 """A watch of a resource whose definition may come and go.
 
-The API is asked every minute if it serves the resource; a watch would fail until then.
+We ask the API every minute whether it serves the resource; a watch would fail until then.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from mpijob_elastic.kube.watch import WatchCache, Watches
 
 log = logging.getLogger(__name__)
 
-# Seconds.
+# Seconds between two questions.
 EVERY = 60.0
-# The same while nothing is known, because the first question was not answered.
+# Seconds between two questions while nothing is known, because no question was answered yet.
 SOON = 2.0
 
 
@@ -34,23 +34,23 @@ class _Resources(msgspec.Struct):
 
 @dataclass(eq=False)
 class WhileServed:
-    """Runs a cache while its resource is served.
-
-    known: True once the objects are listed, False while they are not served, None while neither is
-    known; `on_change` is called when it changes. every: seconds between questions.
-    """
+    """Runs a cache while its resource is served."""
 
     client: ApiReader
     resource: Resource
     cache: WatchCache[Any] | Watches[Any]
+    #: Called when `known` changes.
     on_change: Callable[[], None] = lambda: None
+    #: Seconds between two questions.
     every: float = EVERY
+    #: True once the objects are listed, False while they are not served, None while neither is
+    #: known.
     known: bool | None = field(default=None, init=False)
 
     async def run(self) -> Never:
         """Watch while the resource is served; cancel to stop.
 
-        Raises what the watch raises: a fault in this program.
+        Raises any error of the watch: that is a fault in this program.
         """
         watching: list[asyncio.Task[None]] = []
         try:
@@ -82,7 +82,7 @@ class WhileServed:
 
 
 async def serves(client: ApiReader, resource: Resource) -> bool | None:
-    """Return if a resource is served, None if that cannot be said."""
+    """Tell whether a resource is served; None if nobody knows."""
     try:
         found = msgspec.json.decode(
             await client.get(f"/apis/{resource.api_version}"), type=_Resources
@@ -96,7 +96,7 @@ async def serves(client: ApiReader, resource: Resource) -> bool | None:
 
 
 async def _pause(seconds: float, watching: Collection[asyncio.Task[None]]) -> None:
-    """Let some time pass, but none after a task has failed. Raises what it raised."""
+    """Let some time pass, but none after a task has failed. Raises the error of that task."""
     if not watching:
         return await asyncio.sleep(seconds)
     done, _ = await asyncio.wait(watching, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)

@@ -1,16 +1,16 @@
 """A cache of the objects of one resource that never goes backward.
 
-Four sources feed it: a list, the watch that follows it, answers to our own writes, and deletions
-that are done. They overlap and may repeat old news, so everything is ordered by resourceVersion
-(see `meta.revision`):
+Four sources feed the cache: a list, the watch that follows the list, answers to our own writes, and
+completed deletions. The sources overlap and may repeat old news, so everything is ordered by
+resourceVersion (see `meta.revision`):
 
 - an object is replaced only by a later version of itself, or by a later object of its name;
 - a watch event that is not later than the position of the stream (or of the list before it) is
   ignored as a repetition;
 - a list removes objects that it does not hold, unless they were written after the list was taken;
 - a list older than the position is refused (`StaleList`);
-- a forgotten object stays away, in spite of late news of it, until its deletion is seen or a list
-  begun afterwards still holds it;
+- a forgotten object stays away, in spite of late news of it, until its deletion is seen, or until a
+  list that was begun afterwards still holds it;
 - `on_change` is called once for each change, after it, and never with two equal versions.
 
 No input or output here.
@@ -35,8 +35,11 @@ class StaleList(Exception):
 class Listing:
     """A list in progress, page by page, so that there is never a second copy of the cache."""
 
+    #: Uids that were forgotten before the list was begun.
     forgotten_before: frozenset[str]
+    #: Version of the list.
     taken: int = 0
+    #: Namespaces and names of the objects listed so far.
     listed: set[Key] = field(default_factory=set)
 
 
@@ -69,7 +72,7 @@ class Store(Generic[T]):
         self._on_change(old, new)
 
     def written(self, new: T) -> None:
-        """Store the answer to our own write, unless the watch is already later: the object may be gone."""
+        """Store the answer to our own write, unless the watch is later: the object may be gone."""
         if _revision(new) > self.position:
             self.put(new)
 
@@ -101,14 +104,17 @@ class Store(Generic[T]):
         return True
 
     def bookmark(self, resource_version: str) -> bool:
-        """Note that the stream has reached this version; return False if it is older than the position."""
+        """Note that the stream has reached this version.
+
+        Return False if the version is older than the position.
+        """
         reached = revision(resource_version)
         at_least = reached >= self.position
         self.position = max(self.position, reached)
         return at_least
 
     def begin_list(self) -> Listing:
-        """Begin a list, before it is requested."""
+        """Begin a list, before the list is requested."""
         return Listing(forgotten_before=frozenset(self._forgotten))
 
     def list_page(self, listing: Listing, resource_version: str, page: Iterable[T]) -> None:

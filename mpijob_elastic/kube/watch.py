@@ -3,19 +3,20 @@
 Each round lists if nothing is known (or the known version is too old), then watches until the
 stream ends. The end of a round, and the next round:
 
-| end of a round                                                   | next round                                  |
-|------------------------------------------------------------------|---------------------------------------------|
-| the server ends the stream (it was asked to, after 5 to 10 min)  | goes on from the last version               |
-| no byte for 70 s: bookmarks come every 60 s, so the peer is dead | goes on from the last version               |
-| 429                                                              | goes on, after Retry-After                  |
-| refused, reset, 5xx, 403, ...                                    | goes on                                     |
-| 410 or 400, as answer or in the stream                           | lists; the old cache stays till that is done |
-| three streams in a row without a line (some proxies hide a 410)  | lists                                       |
+| end of a round                                                   | next round                    |
+|------------------------------------------------------------------|-------------------------------|
+| the server ends the stream (it was asked to, after 5 to 10 min)  | goes on from the last version |
+| no byte for 70 s: bookmarks come every 60 s, so the peer is dead | goes on from the last version |
+| 429                                                              | goes on, after Retry-After    |
+| refused, reset, 5xx, 403, ...                                    | goes on                       |
+| 410 or 400, as answer or in the stream                           | lists                         |
+| three streams in a row without a line (some proxies hide a 410)  | lists                         |
 
-After a round that was healthy for a minute the next begins at once; after any other it waits, from
-0.4 s doubling to 30 s, so that no answer can cause a hot loop.
+The old cache stays until a new list is complete. After a round that was healthy for a minute the
+next round begins at once; after any other round it waits, from 0.4 s doubling to 30 s, so that no
+answer can cause a hot loop.
 
-Lists are paged and taken in page by page. Streaming lists (`sendInitialEvents`) would be cheaper
+Lists are requested and stored page by page. Streaming lists (`sendInitialEvents`) would be cheaper
 for the server, but Kubernetes before 1.32 and older etcds do not serve them. Paged lists are needed
 anyway, and one way is enough.
 """
@@ -46,20 +47,28 @@ RETRY = Backoff(first=0.8, longest=30.0)
 
 @dataclass(frozen=True, kw_only=True)
 class WatchTimes:
-    """Seconds, but for the last three.
+    """The times of a watch, in seconds, and its counts.
 
-    The API server sends a bookmark each minute on request (staging/src/k8s.io/apiserver,
-    cacher.go); stream lifetime and backoff are those of client-go's reflector.
+    Stream lifetime and backoff are those of client-go's reflector.
     """
 
+    #: Seconds without a byte after which the peer counts as dead. The API server sends a bookmark
+    #: each minute on request (staging/src/k8s.io/apiserver, cacher.go).
     silence: float = 70.0
+    #: Seconds that the head of an answer may take.
     opening: float = 20.0
+    #: Seconds after which a round counts as healthy.
     healthy: float = 60.0
+    #: Bounds of the lifetime that we ask for a stream, in seconds.
     shortest_stream: float = 300.0
     longest_stream: float = 600.0
+    #: Seconds that a page of a list may take.
     list_timeout: float = 30.0
+    #: Waits between rounds.
     retry: Backoff = RETRY
+    #: So many streams without a line, in a row, lead to a list.
     barren_streams: int = 3
+    #: Objects of a page of a list.
     page: int = PAGE
 
 
@@ -67,24 +76,26 @@ class WatchTimes:
 class WatchCache(Generic[T]):
     """The objects of one resource that match the selectors, as last seen.
 
-    - `store` holds the objects, and never goes backward. Give it the answers to our own writes
-      (`written`).
-    - `on_change(old, new)` is called synchronously after each change, None meaning absent; it
-      should only put keys into a queue. During the first list it is called for each object, before
-      `synced` is set.
-    - `decode` turns the JSON of an object (bytes-like) into a struct. An object that it refuses is
-      logged, counted by `unreadable` and treated as absent, because we must not act on an object
-      that we cannot read. `on_unread` is called with it and the reason, and with "" once it can be
-      read or is gone.
+    `store` holds the objects, and never goes backward. Give it the answers to our own writes
+    (`written`). `synced` is set once all objects are listed.
     """
 
     client: ApiReader
     resource: Resource
     _: KW_ONLY
+    #: Turns the JSON of an object (bytes-like) into a struct. An object that it refuses is logged,
+    #: counted by `unreadable` and treated as absent, because we must not act on an object that we
+    #: cannot read.
     decode: Callable[[bytes], T]
     random: Random
+    #: Called synchronously with the old and the new object after each change; None means absent. It
+    #: should only put keys into a queue. During the first list it is called for each object, before
+    #: `synced` is set.
     on_change: Callable[[T | None, T | None], None] = lambda _old, _new: None
+    #: Called with an object that `decode` refuses and the reason, and with "" once the object can
+    #: be read or is gone.
     on_unread: Callable[[OwnedIdentity, str], None] = lambda _meta, _why: None
+    #: None for all namespaces.
     namespace: str | None = None
     label_selector: str | None = None
     field_selector: str | None = None
@@ -117,8 +128,8 @@ class WatchCache(Generic[T]):
         """Return the seconds since the last proof that news arrives: an event, a bookmark, a list.
 
         Old news is no proof: the age also grows after the server's data was reset to an earlier
-        state (an etcd restored from a backup). Only a new process helps then, so this is for a
-        health check.
+        state (an etcd restored from a backup). Only a new process helps then, so a health check
+        uses this age.
         """
         return self.clock() - self._alive
 
@@ -225,7 +236,7 @@ class WatchCache(Generic[T]):
         except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this object alone
             meta = await wire.read_identity(raw)
             key = (meta.namespace, meta.name)
-            # Said once a list, because its author may edit it all day.
+            # A warning once a list, because the object's author may edit it all day.
             level = logging.DEBUG if key in self._unreadable else logging.WARNING
             self._unreadable[key] = meta = meta.shortened()
             self.on_unread(meta, str(error))
@@ -237,16 +248,19 @@ class WatchCache(Generic[T]):
 def watches(
     make: Callable[..., WatchCache[T]], namespaces: Sequence[str]
 ) -> "WatchCache[T] | Watches[T]":
-    """Return what `make(namespace=...)` makes for these namespaces, as an account may have rights there alone.
+    """Return what `make(namespace=...)` makes for these namespaces; empty means all namespaces.
 
-    None of them: for all namespaces.
+    An account may have rights in some namespaces only.
     """
     found = {namespace: make(namespace=namespace) for namespace in namespaces}
     return Watches(found) if len(found) > 1 else next(iter(found.values()), None) or make()
 
 
 class Watches(Generic[T]):
-    """The caches of several namespaces as one `WatchCache` with one `Store`; synced once each has listed."""
+    """The caches of several namespaces as one `WatchCache` with one `Store`.
+
+    It is synced once each cache has listed its objects.
+    """
 
     def __init__(self, caches: Mapping[str, WatchCache[T]]) -> None:
         self.synced = asyncio.Event()
@@ -276,7 +290,7 @@ class Watches(Generic[T]):
         return sum(cache.unreadable for cache in self._caches)
 
     def age(self) -> float:
-        """Return the seconds since the last proof that news arrives from each."""
+        """Return the largest age of these caches (`WatchCache.age`)."""
         return max(cache.age() for cache in self._caches)
 
     def restart(self) -> None:

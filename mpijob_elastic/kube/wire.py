@@ -6,7 +6,7 @@ https://kubernetes.io/docs/reference/using-api/api-concepts/
 
 An object may be hostile: 1.5 MiB, nested up to 10,000 levels (sigs.k8s.io/json), with half a
 million fields. msgspec recurses even where it only skips, and raises RecursionError from some 900
-levels. Its neighbours must not suffer.
+levels. The neighbours of such an object must not suffer.
 """
 
 import asyncio
@@ -56,17 +56,17 @@ _read_ownerless = msgspec.json.Decoder(_Ownerless).decode
 read_stub = msgspec.json.Decoder(Stub).decode
 _read_any_line = msgspec.json.Decoder(Line).decode
 
-# A line begins like this (staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/watch.go); the object is
-# the rest.
+# The begin of a line (staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/watch.go); the object is the
+# rest of it.
 _NEWS = re.compile(rb'\{"type":"(ADDED|MODIFIED|DELETED)","object":')
-# All up to the next bracket outside of strings.
+# Everything up to the next bracket outside of strings.
 _BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+([{}\[\]])', re.DOTALL)
 # The name of an object's metadata. In the name of another field its quote would be escaped.
 _METADATA = (b'{"metadata":', b',"metadata":')
 
 
 async def read_page(text: bytes) -> Page:
-    """Return a page of a list. Raises msgspec.DecodeError if it is none."""
+    """Return a page of a list. Raises msgspec.DecodeError if the text is no such page."""
     try:
         return _read_flat_page(text)
     except RecursionError:
@@ -77,9 +77,10 @@ async def read_page(text: bytes) -> Page:
 
 
 async def read_identity(raw: bytes | msgspec.Raw) -> OwnedIdentity:
-    """Return the identity of an object of any depth and size, without owners where they cannot be read.
+    """Return the identity of an object of any depth and size.
 
-    Raises msgspec.DecodeError if it has none.
+    It has no owners if they cannot be read. Raises msgspec.DecodeError if the object has no
+    identity.
     """
     try:
         return _read_named(raw).metadata
@@ -94,11 +95,11 @@ async def read_identity(raw: bytes | msgspec.Raw) -> OwnedIdentity:
 
 
 def _cut(text: bytes, *, last: tuple[bytes, ...] = ()) -> tuple[bytes, list[msgspec.Raw]]:
-    """Take everything out that is nested in two levels of brackets; null stands in its place.
+    """Take out everything that is nested in two levels of brackets; null stands in its place.
 
-    So a page gives its items, and an object keeps the texts of its metadata. Without recursion.
-    What follows the field that begins with one of `last` is left out: a bracket costs a
-    microsecond, and an object may have a million.
+    So a page gives its items, and an object keeps the texts of its metadata. This works without
+    recursion. Everything after the field that begins with one of `last` is left out: a bracket
+    costs a microsecond, and an object may have a million brackets.
     """
     rest, cut = bytearray(), list[msgspec.Raw]()
     depth = at = start = 0
@@ -122,10 +123,10 @@ def _cut(text: bytes, *, last: tuple[bytes, ...] = ()) -> tuple[bytes, list[msgs
 
 
 def read_line(text: bytes) -> Line:
-    """Return the envelope of a line. Raises msgspec.DecodeError if it has none.
+    """Return the envelope of a line. Raises msgspec.DecodeError if the line has none.
 
-    The object is only cut out of a line as the API server writes it; its own decoder finds out if
-    it is complete.
+    The object is only cut out of a line in the form that the API server writes; the object's own
+    decoder finds out whether it is complete.
     """
     news = _NEWS.match(text)
     if news is None or not text.endswith(b"}"):

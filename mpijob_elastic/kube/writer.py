@@ -1,7 +1,7 @@
-"""Writes to the API server: each method of `ApiWriter` whose name ends in `_object` changes something there.
+"""Writes to the API server: the methods of `ApiWriter` whose names end in `_object`.
 
-Their names occur nowhere else, so a search for `_object(` finds every write. docs/writes.md lists
-them all, with the rights and the preconditions of each; a test compares that table with the code.
+Such names occur nowhere else, so a search for `_object(` finds every write. docs/writes.md lists
+all writes, with the rights and the preconditions of each; a test compares that table with the code.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class ApiWriter(ApiReader):
     async def create_object(
         self, path: str, *, body: object, query: Query = None, limits: Timeouts = USUAL
     ) -> bytes:
-        """Create an object and return it; `path` is that of its list."""
+        """Create an object and return it; `path` is the path of its list."""
         return await self._call_api("POST", path, query=query, body=body, limits=limits)
 
     async def patch_object(
@@ -56,9 +56,9 @@ class ApiWriter(ApiReader):
         query: Query = None,
         limits: Timeouts = USUAL,
     ) -> bytes:
-        """Delete an object if it still has `uid` and `resource_version`, where given, else raise `errors.Conflict`.
+        """Delete an object if it still has `uid` and `resource_version`, as far as they are given.
 
-        `options` are more fields of DeleteOptions.
+        options: more fields of DeleteOptions. Raises `errors.Conflict` if the object has changed.
         """
         wanted = {"uid": uid, "resourceVersion": resource_version}
         preconditions = {key: value for key, value in wanted.items() if value is not None}
