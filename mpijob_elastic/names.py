@@ -1,9 +1,10 @@
-"""Every name, label, annotation, key and path of the core that other programs rely on, once, with its source.
+"""Names, labels, annotations, keys and paths of the core that other programs rely on.
 
-Those of an optional capability are in its folder. Sources: [operator] mpi-operator v0.2.3,
-pkg/controllers/v1/mpi_job_controller.go, tested in tests/lab/test_operator_*; [v0.3.0] the same
-file at v0.3.0, whose key and format we keep so that a later operator upgrade takes over in place;
-[horovod] horovod/runner/elastic/discovery.py; [ours] decided here, part of the public contract.
+Each stands here once, with its source. Names that only an optional capability uses are in its
+folder. Sources: [operator] mpi-operator v0.2.3, pkg/controllers/v1/mpi_job_controller.go, tested in
+tests/lab/test_operator_*; [v0.3.0] the same file at v0.3.0, whose key and format we keep so that a
+later operator upgrade takes over in place; [horovod] horovod/runner/elastic/discovery.py; [ours]
+decided here, part of the public contract.
 """
 
 import re
@@ -15,21 +16,21 @@ LABEL_JOB_NAME = "mpi-job-name"
 LABEL_JOB_ROLE = "mpi-job-role"
 ROLE_LAUNCHER = "launcher"
 ROLE_WORKER = "worker"
-# [v0.3.0] numbers its workers.
+# [v0.3.0] The label by which that operator numbers its workers.
 LABEL_REPLICA_INDEX = "replica-index"
-# The main process of a worker whose template names none.
+# The main process of a worker whose template has no command.
 WORKER_COMMAND, WORKER_ARGS = ["sleep"], ["365d"]
 # Termination messages of the main process that our webhook gives: it saw the last rank leave, or it
-# saw none at all.
+# saw no rank at all.
 RANKS_LEFT, NO_RANK_SEEN = "ranks have left", "no rank was seen"
-# Its first line, by which it is known from a main process of the user's.
+# The first line of that main process, which tells it from a main process of the user.
 MAIN_BEGINS = "trap going=1 TERM"
 # Selects the pods of every MPIJob, and nothing else.
 POD_SELECTOR = f"{LABEL_GROUP_NAME}={GROUP}"
 # On the operator's ConfigMap, Role, RoleBinding and ServiceAccount, with the job's name as value.
 LABEL_APP = "app"
 
-# Where the status of an MPIJob has the selector of its workers, for the subresource scale.
+# Path of the selector of the workers in an MPIJob, for the subresource scale.
 SELECTOR_PATH = ("status", "replicaStatuses", "Worker", "selector")
 
 CONFIG_VOLUME = "mpi-job-config"
@@ -43,7 +44,7 @@ KEY_KUBEXEC = "kubexec.sh"
 # [v0.3.0] The key, and the path that users give to horovodrun's --host-discovery-script.
 KEY_DISCOVER_HOSTS = "discover_hosts.sh"
 DISCOVER_HOSTS_PATH = f"{MOUNT_PATH}/{KEY_DISCOVER_HOSTS}"
-# Where et-operator has these files, https://github.com/AliyunContainerService/et-operator
+# The folder of these files with et-operator, https://github.com/AliyunContainerService/et-operator
 EDL_PATH = "/etc/edl"
 EDL_DISCOVER_HOSTS_PATH = f"{EDL_PATH}/{KEY_DISCOVER_HOSTS}"
 MODE_EXECUTABLE = 0o555
@@ -61,8 +62,8 @@ MIN_REPLICAS = f"{PREFIX}min-replicas"
 MAX_REPLICAS = f"{PREFIX}max-replicas"
 DRAIN_TIMEOUT = f"{PREFIX}drain-timeout"
 REPLACE_FAILED_WORKERS = f"{PREFIX}replace-failed-workers"
-# Without effect after 0.2.0: it let workers be deleted although their launcher could not see the
-# host list.
+# Without effect after 0.2.0. The annotation let workers be deleted although their launcher could
+# not see the host list.
 DELETE_UNSEEN = f"{PREFIX}delete-without-discovery"
 # On new pods, written by the webhook: a scheduling gate for each reason why a pod must not start
 # yet.
@@ -70,22 +71,24 @@ GATE_SUSPENDED = f"{PREFIX}suspended"
 GATE_QUEUED = f"{PREFIX}queued"
 GATE_HELD = f"{PREFIX}held"  # for any other reason
 GATES = frozenset({GATE_SUSPENDED, GATE_QUEUED, GATE_HELD})
-# never comes off: such a pod only holds the place of a worker that is not wanted
+# A gate that never comes off: such a pod only holds the place of a worker that is not wanted.
 GATE_PARKED = f"{PREFIX}parked"
-# On an MPIJob, written by users, and by the controller where a ScaleIn names pods: workers that it
-# does without.
+# On an MPIJob, written by users, and by the controller if a ScaleIn names pods: the workers that
+# the job skips.
 PARKED = f"{PREFIX}parked"
 # On an MPIJob, written by the controller.
 STATUS = f"{PREFIX}status"
-# Starts the line there, and is the Event's reason, after the job was left to another operator.
+# The first word of a line in that annotation, and the reason of the Event, after the job was left
+# to another operator.
 REASON_HANDED_OVER = "HandedOver"
-# The same while the job is suspended, and until its next launcher is there.
+# The same while the job is suspended, and until its next launcher exists.
 REASON_SUSPENDED = "Suspended"
-# On an MPIJob, written by the controller: what is under way in a word, and the size that the
+# On an MPIJob, written by the controller: the job's phase in a word, and the change of size that the
 # history does not have yet.
 PHASE = f"{PREFIX}phase"
 CHANGE = f"{PREFIX}change"
-# The same, with a size that another object asks for: its uid.
+# On an MPIJob, written by the controller with a size that another object asks for: the uid of that
+# object.
 SCALED_BY = f"{PREFIX}scaled-by"
 # On a launcher pod, written by the controller: a change makes the kubelet refresh the mounted
 # ConfigMap at once.
@@ -95,7 +98,8 @@ LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 # On the operator's ConfigMap, written by the controller: state that must survive a restart (see
 # model/memory).
 MEMORY = f"{PREFIX}memory"
-# The same: the last changes of the size (see model/history).
+# On the same ConfigMap, written by the controller: the last changes of the size (see
+# model/history).
 HISTORY = f"{PREFIX}history"
 
 # The program, its namespace and its objects [ours].
@@ -112,15 +116,15 @@ NAMESPACE_OPT_OUT = f"{PREFIX}injection"
 
 PATH_MUTATE = "/mutate"
 PATH_VALIDATE = "/validate"
-# Followed by a secret, and in the configuration of this hook alone: its answer to a review changes
-# a pod.
+# A secret follows this path, and only the configuration of this hook has it, because the answer to
+# a review there changes a pod.
 PATH_EVICT = "/evict/"
 EVICTIONS_HOOK = "evictions.webhook.mpijob-elastic"
 
 # As many digits as an int32 has.
 _WORKER = re.compile(r"(?P<job>.+)-worker-(?P<index>0|[1-9][0-9]{0,9})")
-# [ours] A pod's name holds `.rN` only before its `-worker-`, so a host name is read back in one way
-# only.
+# [ours] The name of a pod may hold `.rN` only before its `-worker-`, so there is only one way to
+# read a host name back.
 _HOST = re.compile(r"(?P<pod>.+-worker-(?:0|[1-9][0-9]{0,9}))\.r(?P<incarnation>[1-9][0-9]{0,8})")
 
 
@@ -130,7 +134,10 @@ def config_map(job: str) -> str:
 
 
 def adopt(job: str, namespace: str) -> str:
-    """Return the command that recreates a job's launcher [ours]; to delete it with a grace period fails the job."""
+    """Return the command that recreates a job's launcher [ours].
+
+    Deleting the launcher with a grace period would fail the job.
+    """
     return f"{PROGRAM} upgrade adopt {job} -n {namespace}"
 
 
@@ -145,16 +152,16 @@ def worker(job: str, index: int) -> str:
 
 
 def worker_index(pod: str, *, job: str) -> int | None:
-    """Return the index in a worker pod's name; None if it is no worker of that job.
+    """Return the index in a worker pod's name; None if the pod is no worker of that job.
 
-    Strict, because job names may hold digits and `-worker-` themselves.
+    The check is strict, because job names may hold digits and `-worker-` themselves.
     """
     match = _WORKER.fullmatch(pod)
     return int(match["index"]) if match and match["job"] == job else None
 
 
 def job_of_worker(pod: str) -> str:
-    """Return the job in a worker pod's name; "" if it is none."""
+    """Return the job in a worker pod's name; "" if the pod is no worker."""
     match = _WORKER.fullmatch(pod)
     return match["job"] if match else ""
 
@@ -168,13 +175,13 @@ def host(pod: str, incarnation: int) -> str:
 
 
 def pod_of(host: str) -> str:
-    """Return the pod of a host name; a name without our suffix is the pod's own."""
+    """Return the pod of a host name; a name without our suffix is the pod's own name."""
     match = _numbered(host)
     return match["pod"] if match else host
 
 
 def incarnation_of(host: str) -> int:
-    """Return the number in a host name, 0 if it is the pod's own name."""
+    """Return the number in a host name; 0 for the pod's own name."""
     match = _numbered(host)
     return int(match["incarnation"]) if match else 0
 
@@ -185,17 +192,23 @@ def _numbered(host: str) -> re.Match[str] | None:
 
 
 def discover_hosts(hosts: list[str], *, slots: int) -> str:
-    """Return the script: an `echo NAME:SLOTS` line for each host, in the order given [v0.3.0] [horovod]."""
+    """Return discover_hosts.sh: an `echo NAME:SLOTS` line for each host, in this order.
+
+    [v0.3.0] [horovod]
+    """
     return SCRIPT_HEADER + "".join(f"echo {host}:{slots}\n" for host in hosts)
 
 
 def is_handed_over(notices: str) -> bool:
-    """Return True if our annotation on an MPIJob says that we left it to another operator."""
+    """Return True if our annotation on an MPIJob says that we left the job to another operator."""
     return _says(notices, REASON_HANDED_OVER)
 
 
 def is_suspended(notices: str) -> bool:
-    """Return True if our annotation on an MPIJob says that it is suspended, or was when its launcher went."""
+    """Return True if our annotation on an MPIJob says that the job is suspended.
+
+    The annotation says so until the job's next launcher exists.
+    """
     return _says(notices, REASON_SUSPENDED)
 
 

@@ -1,7 +1,7 @@
-"""What people and machines are told: logs, here; `metrics` for Prometheus; text that is safe on a `terminal`.
+"""Logs; also `metrics` for Prometheus, and text that is safe on a `terminal`.
 
-Logs go to standard error: JSON lines for machines, plain lines for people; ours and those of the
-libraries alike.
+Our logs and those of the libraries go to standard error: JSON lines for machines, or plain lines
+for people.
 """
 
 import json
@@ -26,9 +26,9 @@ def configure_logs(*, log_format: LogFormat, level: LogLevel) -> None:
 
 
 class _Json(logging.Formatter):
-    """An object a line.
+    """Formats a record as a line with a JSON object.
 
-    Where a message gets its arguments by name, they are fields of the object, too.
+    If a message gets its arguments by name, they are fields of the object, too.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -45,7 +45,7 @@ class _Json(logging.Formatter):
 
 
 class _Console(logging.Formatter):
-    """A line without control characters: JSON has escapes for them, a terminal obeys them."""
+    """Formats a record as a line without control characters, because a terminal obeys those."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return printable(

@@ -70,12 +70,14 @@ class Metrics:
         )
         self.probes = counter(
             "mpijob_elastic_probes_total",
-            f"Probes of draining and of published workers by exec, by result: {', '.join(_PROBED['draining'])}.",
+            "Probes of draining and of published workers by exec, "
+            f"by result: {', '.join(_PROBED['draining'])}.",
             ["of", "outcome"],
         )
         self.ended_execs = counter(
             "mpijob_elastic_ended_execs_total",
-            "Attempts to end a frozen `kubectl exec` of a launcher: ended, gone (it had ended by itself), error.",
+            "Attempts to end a frozen `kubectl exec` of a launcher: "
+            "ended, gone (it had ended by itself), error.",
             ["outcome"],
         )
         self.writes = counter(
@@ -107,7 +109,7 @@ class Metrics:
             ["resource"],
         )
         self.leader = gauge("mpijob_elastic_leader", "1 while this process is the leader.")
-        # From 0 on: Prometheus sees no increase in a series that begins with 1.
+        # Each series begins with 0: Prometheus sees no increase in a series that begins with 1.
         for metric, values in (
             (self.scale, _PHASES),
             (self.deleted_workers, _DELETED),

@@ -1,8 +1,8 @@
 """Text for terminals.
 
 Users who may annotate a job, or run a process in its pods, choose texts that an administrator's
-terminal shows. Control characters in them could rewrite the screen or type commands, and direction
-marks reorder a line. They are shown as escapes, which JSON reads back.
+terminal shows. Control characters in these texts could rewrite the screen or type commands, and
+direction marks could reorder a line. Both are shown as escapes, which JSON reads back.
 """
 
 import re
@@ -12,12 +12,18 @@ import typer
 
 
 def printable(line: str) -> str:
-    """Return a line in which every character that does not print, an end of line too, is an escape as in JSON."""
+    """Return a line in which each character that does not print is an escape, as in JSON.
+
+    A newline becomes an escape, too.
+    """
     return line if line.isprintable() else "".join(map(_shown, line))
 
 
 def say(*lines: str, lead: str = "", colour: str | None = None, err: bool = False) -> None:
-    """Print lines to standard output, or to standard error; `lead` stands before the first, and keeps its colours."""
+    """Print lines to standard output, or to standard error.
+
+    `lead` is printed before the first line, and keeps its colours.
+    """
     for line in lines:
         typer.echo(lead + typer.style(printable(line), fg=colour), err=err)
         lead = ""
