@@ -83,8 +83,8 @@ STATUS = f"{PREFIX}status"
 REASON_HANDED_OVER = "HandedOver"
 # The same while the job is suspended, and until its next launcher exists.
 REASON_SUSPENDED = "Suspended"
-# On an MPIJob, written by the controller: the job's phase in a word, and the change of size that the
-# history does not have yet.
+# On an MPIJob, written by the controller: the job's phase in a word, and the change of size that
+# the history does not have yet.
 PHASE = f"{PREFIX}phase"
 CHANGE = f"{PREFIX}change"
 # On an MPIJob, written by the controller with a size that another object asks for: the uid of that
