@@ -22,7 +22,7 @@ from mpijob_elastic.kube.resources import PODS
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 LIMIT = 64 * 1024
 
-# Takes a channel, and what came on it.
+# Takes a channel and the data of a message on it.
 Tell = Callable[[int, bytes], None]
 
 _STDOUT, _STDERR, _STATUS = 1, 2, 3

@@ -197,7 +197,7 @@ class Lease:
     _fresh: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        """Prepare what follows from the settings."""
+        """Derive the path of the Lease and its `Rivals` from the settings."""
         self._path = LEASES.path(self.namespace, self.name)
         self._rivals = Rivals(identity=self.identity, seconds=self.times.duration)
 

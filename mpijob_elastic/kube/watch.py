@@ -178,9 +178,8 @@ class WatchCache(Generic[T]):
         async for page in found:
             version = page.metadata.resource_version
             self.store.list_page(listing, version, ())
-            for raw in (
-                page.items or ()
-            ):  # one by one: what may be kept of an object may depend on those before it
+            # One by one: an earlier object may decide whether a later object may be kept.
+            for raw in page.items or ():
                 if (item := (await self._read(raw))[1]) is not None:
                     self.store.list_page(listing, version, [item])
             self._alive = self.clock()

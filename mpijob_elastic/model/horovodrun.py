@@ -86,7 +86,7 @@ class Launch:
 
 
 def parse(command: Sequence[str]) -> Launch | None:
-    """Return how a container's command and args start ranks; None if that cannot be read."""
+    """Return the launch in a container's command and args; None if it cannot be read."""
     return _parse(command[:MOST_WORDS], depth=0)
 
 

@@ -158,10 +158,10 @@ class Config:
         return hashlib.sha256("\0".join(part or "" for part in content).encode()).hexdigest()[:16]
 
     def occasion(self, pod: str) -> str:
-        """Return what began a worker's current probes: its host name in the list, or its leaving.
+        """Return the occasion of a worker's probes: its host name in the list, or its leaving.
 
-        "" if the worker is neither published nor leaving. Earlier probes do not count: a published
-        worker does not drain, and a new host name starts a new rank.
+        "" if the worker is neither published nor leaving. Probes of an earlier occasion do not
+        count: a published worker does not drain, and a new host name starts a new rank.
         """
         left = self.memory.left.get(pod) if self.memory else None
         return f"left at {left.at}" if left else self.host_of.get(pod, "")
@@ -252,7 +252,7 @@ class JobView:
 
     @property
     def pods(self) -> tuple["Launcher | Worker", ...]:
-        """The launcher, if there is one, and the workers."""
+        """The launcher, if it exists, and the workers."""
         return (self.launcher, *self.workers) if self.launcher else self.workers
 
     @cached_property

@@ -33,13 +33,13 @@ class Known:
     gate: str = ""
     #: True if somebody else allows each worker to start, so that workers start one by one.
     rations: bool = False
-    #: True if what the MPIJob asks for needs an elastic job.
+    #: True if the MPIJob asks for something that needs an elastic job.
     sized: bool = False
     #: The sizes that an elastic job may have, in order; empty if it may have any size.
     sizes: Sequence[int] = ()
     #: Indices of the workers that an elastic job skips.
     skips: Collection[int] = frozenset()
-    #: True if what the MPIJob asks for changes the size of the job.
+    #: True if the MPIJob asks for something that changes the size of the job.
     resizes: bool = False
     #: True if a queue decides when the pods may start; `gate` holds them until then.
     queued: bool = False
@@ -176,7 +176,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         return self.workers_of(self.replicas)
 
     def workers_of(self, replicas: int) -> int:
-        """Return how many workers the job has at this `Worker.replicas`, without those it skips."""
+        """Return the number of workers at this `Worker.replicas`, without the skipped workers."""
         return replicas - sum(index < replicas for index in self.skips)
 
     def next_workers(self, number: int) -> Sequence[int]:

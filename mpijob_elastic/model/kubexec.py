@@ -46,7 +46,10 @@ def container(script: str | None) -> str | None:
 
 
 def mapped(script: str | None) -> str | None:
-    """Return the script with our line; None unless `script` is the operator's or has our line."""
+    """Return the script with our line.
+
+    None if `script` is not the operator's script, with our line or without.
+    """
     own = _own(script)
     return None if own is None else own.replace(_NAME, _NAME + MAPPING, 1)
 

@@ -97,8 +97,8 @@ class Mended(msgspec.Struct, frozen=True, kw_only=True):
 class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything remembered of a job; mappings are by pod name."""
 
-    #: Pods that left discover_hosts.sh, kept while the driver may still take a new pod for an old
-    #: one.
+    #: Pods that left discover_hosts.sh, kept while the driver may still take a new pod for any of
+    #: them.
     left: Mapping[str, Left] = msgspec.field(default_factory=dict)
     #: When hosts were last added to the script; 0 if never.
     added_at: Time = 0.0

@@ -79,7 +79,7 @@ def read(
 
 
 def startup_workers(policy: Policy, *, np_workers: int) -> int | None:
-    """Return how many workers a launcher waits for at its start.
+    """Return the number of workers that a launcher waits for at its start.
 
     That is min-replicas, but at least enough for -np; None for all workers.
     """

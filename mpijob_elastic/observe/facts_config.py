@@ -79,7 +79,7 @@ def read_config(raw: bytes) -> ConfigFacts:
         script=texts.get(names.KEY_DISCOVER_HOSTS),
         hostfile=texts.get(names.KEY_HOSTFILE, ""),
         memory=texts.get(names.MEMORY),
-        kubexec=kubexec and kubexec[: bounds.LONGEST_KUBEXEC + 1],  # a longer one is not read
+        kubexec=kubexec and kubexec[: bounds.LONGEST_KUBEXEC + 1],  # a longer script is not read
         writer=writer[: bounds.LONGEST_MANAGER],
         written_at=written_at,
         cut=cut,
@@ -88,9 +88,8 @@ def read_config(raw: bytes) -> ConfigFacts:
 
 def _too_long(job: str, texts: Mapping[str, str]) -> tuple[str, ...]:
     """Return the keys of the texts that are too long to keep."""
-    if (
-        sum(map(len, texts.values())) <= bounds.LARGEST_FACTS // 4
-    ):  # a character has at most four bytes
+    # A character has at most four bytes.
+    if sum(map(len, texts.values())) <= bounds.LARGEST_FACTS // 4:
         return ()
     named = names.worker(job, 0).removesuffix("0")
     plain = {key: _plain(text) if key == names.MEMORY else text for key, text in texts.items()}

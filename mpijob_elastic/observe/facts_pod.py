@@ -236,10 +236,8 @@ def _last_words(status: PodStatus) -> str:
 
 
 def _has_pre_stop(spec: Spec) -> bool:
-    containers = (
-        *(spec.containers or ()),
-        *(spec.init_containers or ()),
-    )  # a sidecar is an init container
+    # A sidecar is an init container.
+    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
     return any(container.lifecycle and container.lifecycle.pre_stop for container in containers)
 
 
@@ -299,7 +297,7 @@ def _delivering_since(status: PodStatus) -> float | None:
 
 
 def _ended_at(status: PodStatus, created_at: float) -> float | None:
-    """Return when a launcher ended; None unless it did.
+    """Return the time when a launcher ended; None unless it did.
 
     [operator] The eviction of a launcher does not end it, because another launcher follows.
     """

@@ -138,7 +138,7 @@ class Unread:
             self._wake(key)
 
     def of(self, key: JobKey, *, uid: str) -> Mapping[str, str]:
-        """Return why objects of the MPIJob with this uid cannot be read, by their kind and name."""
+        """Return the unreadable objects of the MPIJob with this uid, each with its reason."""
         found = sorted(self._of.get(key, {}).items())
         return {f"{kind} {name}": why for (kind, _, name), (owner, why) in found if owner == uid}
 

@@ -65,7 +65,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.named, self.evicting
 
     def threat(self, tolerations: Collection[Toleration]) -> str:
-        """Return why a pod with these tolerations is about to go; "" if it stays."""
+        """Return the reason why a pod with these tolerations is about to go; "" if it stays."""
         evicting = (
             taint
             for taint in self.evicting

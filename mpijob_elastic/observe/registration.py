@@ -47,7 +47,10 @@ def home(registered: Registration | None) -> str:
 
 
 async def trouble(client: ApiReader, registered: Registration | None) -> str:
-    """Return why the API server cannot call the webhook; "" if it can or if nobody knows."""
+    """Return the reason why the API server cannot call the webhook.
+
+    "" if it can, or if nobody knows.
+    """
     if registered is None:
         return ""
     if not registered:

@@ -35,9 +35,9 @@ F = TypeVar("F", ConfigFacts, Role)
 # The start of their field managers: client-go sends the program's name (`/opt/mpi-operator.v1` in
 # the release's manifests).
 _ELASTIC_OPERATORS = ("mpi-operator", "training-operator")
-# Returns what exec has shown of a pod (`Worker.key`) since an occasion (`Config.occasion`).
+# Returns the findings of execs into a pod (`Worker.key`) since an occasion (`Config.occasion`).
 Probes = Callable[[str, str], Probe]
-# Returns what exec has shown of a launcher, by its uid.
+# Returns the findings of execs into a launcher, by its uid.
 Holds = Callable[[str], Held]
 
 
@@ -229,10 +229,10 @@ def _config(config: ConfigFacts) -> Config:
 
 
 def _foreign(job: JobFacts, pods: Collection[PodFacts], config: Config | None) -> tuple[str, float]:
-    """Return why another elastic operator manages the job, and its last sign of life.
+    """Return the mark of another elastic operator on the job, and its last sign of life.
 
-    The reason is "" if no other operator does. The sign is a time in seconds since the epoch;
-    infinite if it lasts as long as the objects.
+    The mark is in words, "" without any mark. The sign is a time in seconds since the epoch;
+    infinite if the mark lasts as long as the objects.
     """
     owned = [*(pod.metadata for pod in pods), *([config.facts.metadata] if config else [])]
     if versions := {one.api_version for one in owned} - {MPI_JOBS.api_version}:
