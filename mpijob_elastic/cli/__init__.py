@@ -61,10 +61,7 @@ def version() -> None:
 
 
 def main() -> None:
-    """Run the command line.
-
-    An error that users can fix is a line on standard error, with its exit code.
-    """
+    """Run the command line. An error that users can fix is a line on standard error, with its exit code."""
     # kubectl runs a plugin by its file name, which nobody types.
     is_plugin = Path(sys.argv[0]).name.startswith("kubectl-")
     try:

@@ -79,30 +79,25 @@ def install(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Install controller and webhook, or bring them up to date.
+    """Install controller and webhook, or bring them up to date. It can be repeated and interrupted at any time.
 
-    It can be repeated and interrupted at any time.
-
-    The webhook is registered last, when it is ready, so it never delays the creation of a pod. Then
-    the definition of MPIJobs gets the scale subresource, so that `kubectl scale` and HPAs work. If
-    that cannot be, the command says why.
+    The webhook is registered last, when it is ready, so it never delays the creation of a pod. Then the definition of
+    MPIJobs gets the scale subresource, so that `kubectl scale` and HPAs work. If that cannot be, the command says why.
 
     For example:
 
     - `mpijob-elastic install --image REPOSITORY/mpijob-elastic:0.2.0`: for all namespaces
 
-    - `mpijob-elastic install --overlay cert-manager --overlay prometheus --dry-run`: show what
-      would change
+    - `mpijob-elastic install --overlay cert-manager --overlay prometheus --dry-run`: show what would change
 
-    - `mpijob-elastic install --jobs-namespace team-a --jobs-namespace team-b`: for these namespaces
-      only
+    - `mpijob-elastic install --jobs-namespace team-a --jobs-namespace team-b`: for these namespaces only
 
     - `mpijob-elastic install --no-scale`: leave the definition of MPIJobs as it is
 
     - `mpijob-elastic install --canary canary`: verify with a job that scaling works
 
-    Exit codes: 0 done; 1 refused (no rights, a conflict); 2 wrong usage; 4 not ready in time (the
-    canary included), or no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused (no rights, a conflict); 2 wrong usage; 4 not ready in time (the canary included), or
+    no answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
     from upgrade import canary as trial  # noqa: PLC0415
@@ -156,9 +151,7 @@ def uninstall(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Remove controller, webhook and everything else that `install` created.
-
-    Jobs stay and keep running.
+    """Remove controller, webhook and everything else that `install` created. Jobs stay and keep running.
 
     The scale subresource that `install` added goes too; `--no-scale` leaves it.
 
@@ -166,17 +159,15 @@ def uninstall(
 
     - `mpijob-elastic uninstall --dry-run`: show what would be deleted
 
-    - `mpijob-elastic uninstall --traces`: leave nothing of ours on jobs. What a live launcher
-      mounts stays; type this again when its job has ended
+    - `mpijob-elastic uninstall --traces`: leave nothing of ours on jobs. What a live launcher mounts stays; type this
+      again when its job has ended
 
     - `mpijob-elastic uninstall --yes`: without confirmation
 
-    Quota of a queued job of which nothing runs is given back. Type this again when other jobs have
-    ended.
+    Quota of a queued job of which nothing runs is given back. Type this again when other jobs have ended.
 
-    Exit codes: 0 done; 1 refused (not confirmed, no rights); 2 wrong usage; 3 done, but something
-    is left to do, which the output says; 4 not gone in time, or no answer of the API server; 130
-    Ctrl-C.
+    Exit codes: 0 done; 1 refused (not confirmed, no rights); 2 wrong usage; 3 done, but something is left to do, which
+    the output says; 4 not gone in time, or no answer of the API server; 130 Ctrl-C.
     """
     from upgrade.uninstall import Uninstallation  # noqa: PLC0415 - --help need not load the client
 

@@ -127,21 +127,19 @@ def submit(
 
     For example:
 
-    - `mpijob-elastic submit --name train --image IMAGE --workers 2 --np 2 --max-workers 4 -- python
-      train.py`: horovodrun starts a rank in each worker
+    - `mpijob-elastic submit --name train --image IMAGE --workers 2 --np 2 --max-workers 4 -- python train.py`:
+      horovodrun starts a rank in each worker
 
-    - `mpijob-elastic submit --name train --image IMAGE --gpus 1 'horovodrun -np $workers ... python
-      train.py'`: a line for the shell, which knows `$workers`, `$gpus`, `$minWorkers` and
-      `$maxWorkers` as in Arena
+    - `mpijob-elastic submit --name train --image IMAGE --gpus 1 'horovodrun -np $workers ... python train.py'`: a line
+      for the shell, which knows `$workers`, `$gpus`, `$minWorkers` and `$maxWorkers` as in Arena
 
-    - `kubectl mpijob-elastic submit --name train --image IMAGE --np 1 --dry-run -- python train.py
-      > job.yaml`
+    - `kubectl mpijob-elastic submit --name train --image IMAGE --np 1 --dry-run -- python train.py > job.yaml`
 
-    A command of several words runs without a shell; line breaks in a single one become spaces.
-    `submit` does not wait until the job runs.
+    A command of several words runs without a shell; line breaks in a single one become spaces. `submit` does not wait
+    until the job runs.
 
-    Exit codes: 0 done; 1 refused, such as a name that exists, or no right; 2 wrong usage; 4 no
-    answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, such as a name that exists, or no right; 2 wrong usage; 4 no answer of the API
+    server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.submit import Words, submit  # noqa: PLC0415 - --help need not load the client
 
@@ -201,24 +199,20 @@ def scaleout(
 
     - `mpijob-elastic scaleout train --count 2`: two workers more than it has
 
-    - `mpijob-elastic scaleout mpijob/train --to 8 --timeout 5m -n ml`: eight workers; wait for at
-      most 5 minutes
+    - `mpijob-elastic scaleout mpijob/train --to 8 --timeout 5m -n ml`: eight workers; wait for at most 5 minutes
 
     - `mpijob-elastic scaleout train --pod 1`: train-worker-1, which is parked, comes back
 
-    - `mpijob-elastic scaleout train --env SIZE=3 --script 'sh grown.sh $SIZE'`: run that in the
-      launcher afterwards
+    - `mpijob-elastic scaleout train --env SIZE=3 --script 'sh grown.sh $SIZE'`: run that in the launcher afterwards
 
     - `kubectl mpijob-elastic scaleout train --no-wait`: one worker more
 
-    Workers that are parked come back first. The command is refused where an HPA, KEDA, the
-    annotation `mpijob-elastic/autoscale` or a GitOps tool sets the size. Ctrl-C and the timeout
-    undo nothing. A script runs by exec with your own rights, within the timeout; what it prints is
-    shown on standard error.
+    Workers that are parked come back first. The command is refused where an HPA, KEDA, the annotation
+    `mpijob-elastic/autoscale` or a GitOps tool sets the size. Ctrl-C and the timeout undo nothing. A script runs by
+    exec with your own rights, within the timeout; what it prints is shown on standard error.
 
-    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (the
-    size was set back, or all train and the script failed); 4 still going at the timeout, or no
-    answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (the size was set back, or
+    all train and the script failed); 4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.changes import Asked  # noqa: PLC0415 - --help need not load the client
 
@@ -273,20 +267,17 @@ def scalein(
 
     - `mpijob-elastic scalein train --node gpu-7`: the workers on that node leave
 
-    - `mpijob-elastic scalein train --env STEP=last --script 'sh save.sh $STEP'`: run that in the
-      launcher before
+    - `mpijob-elastic scalein train --env STEP=last --script 'sh save.sh $STEP'`: run that in the launcher before
 
     - `kubectl mpijob-elastic scalein train --no-wait`: one worker fewer
 
-    Workers below others are parked by the annotation `mpijob-elastic/parked`; `scaleout` brings
-    them back first. Each worker leaves the host list first and is deleted when its rank has left,
-    or when `mpijob-elastic/drain-timeout` is over. The command is refused where `scaleout` is.
-    Ctrl-C and the timeout undo nothing. A script runs by exec with your own rights, within the
-    timeout; what it prints is shown on standard error. If it fails, no worker leaves.
+    Workers below others are parked by the annotation `mpijob-elastic/parked`; `scaleout` brings them back first.
+    Each worker leaves the host list first and is deleted when its rank has left, or when `mpijob-elastic/drain-timeout`
+    is over. The command is refused where `scaleout` is. Ctrl-C and the timeout undo nothing. A script runs by exec with
+    your own rights, within the timeout; what it prints is shown on standard error. If it fails, no worker leaves.
 
-    Exit codes: 0 done; 1 refused, no such job, no right, or the script failed; 2 wrong usage; 3
-    done otherwise (a drain-timeout was over); 4 still going at the timeout, or no answer of the API
-    server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, no right, or the script failed; 2 wrong usage; 3 done otherwise (a
+    drain-timeout was over); 4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.changes import Asked  # noqa: PLC0415 - --help need not load the client
 
@@ -310,15 +301,14 @@ def suspend(
 
     For example:
 
-    - `mpijob-elastic suspend train`: training ends; `resume` starts it again from its last
-      checkpoint
+    - `mpijob-elastic suspend train`: training ends; `resume` starts it again from its last checkpoint
 
     - `kubectl mpijob-elastic suspend mpijob/train --no-wait -n ml`: do not wait
 
     The job shrinks first, so its workers drain. Ctrl-C and the timeout undo nothing.
 
-    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (the
-    job has ended); 4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (the job has ended); 4
+    still going at the timeout, or no answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.change import change  # noqa: PLC0415 - --help need not load the client
     from mpijob_elastic.cli.jobs.changes import suspending  # noqa: PLC0415
@@ -345,9 +335,8 @@ def resume(
 
     - `kubectl mpijob-elastic resume mpijob/train --timeout 30m -n ml`: wait for at most 30 minutes
 
-    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise
-    (something else suspends the job, or it has ended); 4 still going at the timeout, or no answer
-    of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (something else suspends
+    the job, or it has ended); 4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.change import change  # noqa: PLC0415 - --help need not load the client
     from mpijob_elastic.cli.jobs.changes import resuming  # noqa: PLC0415
@@ -372,13 +361,12 @@ def delete(
 
     - `mpijob-elastic delete train`
 
-    - `kubectl mpijob-elastic delete mpijob/train --yes -n ml`: without a question, as scripts need
-      it
+    - `kubectl mpijob-elastic delete mpijob/train --yes -n ml`: without a question, as scripts need it
 
     Where there is no terminal to ask on, --yes is needed.
 
-    Exit codes: 0 done; 1 refused, not confirmed, no such job, or no right; 2 wrong usage; 4 no
-    answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, not confirmed, no such job, or no right; 2 wrong usage; 4 no answer of the API
+    server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.deletion import delete  # noqa: PLC0415 - --help need not load the client
 
@@ -407,8 +395,8 @@ def prune(
 
     Where there is no terminal to ask on, --yes is needed.
 
-    Exit codes: 0 done; 1 refused, not confirmed, or no right; 2 wrong usage; 3 done in part (a job
-    has changed meanwhile); 4 no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, not confirmed, or no right; 2 wrong usage; 3 done in part (a job has changed
+    meanwhile); 4 no answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.deletion import prune  # noqa: PLC0415 - --help need not load the client
 

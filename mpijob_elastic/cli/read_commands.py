@@ -49,8 +49,8 @@ def get(
 
     - `mpijob-elastic get`: the jobs of the context's namespace
 
-    - `mpijob-elastic list -A -o wide`: the jobs of all namespaces, with duration, the GPUs that
-      their pods hold, queue, priority, bounds and launcher; `list` is another name of `get`
+    - `mpijob-elastic list -A -o wide`: the jobs of all namespaces, with duration, the GPUs that their pods hold, queue,
+      priority, bounds and launcher; `list` is another name of `get`
 
     - `mpijob-elastic get -A --context east --context west`: of two clusters, in one table
 
@@ -60,8 +60,7 @@ def get(
 
     Of several clusters, a line tells which cannot be read, and the others are shown.
 
-    Exit codes: 0 done; 1 no such job, or no right to read it; 2 wrong usage; 4 no answer of the API
-    server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 no such job, or no right to read it; 2 wrong usage; 4 no answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import show  # noqa: PLC0415 - --help need not load the client
 
@@ -96,8 +95,8 @@ def watch(
 
     - `kubectl mpijob-elastic watch train | tee train.log`
 
-    Exit codes: 0 the job succeeded; 1 the job failed, was deleted, or you may not read it; 2 wrong
-    usage; 4 no answer of the API server at the start; 130 Ctrl-C.
+    Exit codes: 0 the job succeeded; 1 the job failed, was deleted, or you may not read it; 2 wrong usage; 4 no answer
+    of the API server at the start; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import show  # noqa: PLC0415 - --help need not load the client
 
@@ -129,16 +128,14 @@ def explain(
 
     - `mpijob-elastic explain train 2`: only train-worker-2
 
-    - `kubectl mpijob-elastic explain train --no-exec -o json`: for programs, without looking into
-      the pods
+    - `kubectl mpijob-elastic explain train --no-exec -o json`: for programs, without looking into the pods
 
-    The command changes nothing. By exec it lists the processes in the workers and the launcher.
-    Where you may not exec, whether workers train is not known. In the last lines of the launcher's
-    log it looks for Horovod's "Missing ranks".
+    The command changes nothing. By exec it lists the processes in the workers and the launcher. Where you may not
+    exec, whether workers train is not known. In the last lines of the launcher's log it looks for Horovod's "Missing
+    ranks".
 
-    Exit codes: 0 every worker trains; 1 a worker does not train, something is wrong, no such job,
-    no right to read it; 2 wrong usage; 4 not known whether workers train, or no answer of the API
-    server; 130 Ctrl-C.
+    Exit codes: 0 every worker trains; 1 a worker does not train, something is wrong, no such job, no right to read it;
+    2 wrong usage; 4 not known whether workers train, or no answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import explain  # noqa: PLC0415 - --help need not load the client
 
@@ -164,19 +161,17 @@ def history(
 
     For example:
 
-    - `mpijob-elastic history train -n ml`: the last 50 changes, how long each took, and ranks that
-      it cut
+    - `mpijob-elastic history train -n ml`: the last 50 changes, how long each took, and ranks that it cut
 
     - `mpijob-elastic history mpijob/train -o wide`: times in full, with the date
 
     - `kubectl mpijob-elastic history train -o json`: the same for programs
 
-    BY is the field manager, a program and not a person. LISTED and TRAINED tell after how long all
-    workers were in discover_hosts.sh, and a rank was seen in each new one; `-` where that has not
-    happened, or nobody looked.
+    BY is the field manager, a program and not a person. LISTED and TRAINED tell after how long all workers were in
+    discover_hosts.sh, and a rank was seen in each new one; `-` where that has not happened, or nobody looked.
 
-    Exit codes: 0 done; 1 no such job, no changes yet, or no right to read them; 2 wrong usage; 4 no
-    answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 no such job, no changes yet, or no right to read them; 2 wrong usage; 4 no answer of the API
+    server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import history  # noqa: PLC0415 - --help need not load the client
 
@@ -227,13 +222,12 @@ def logs(
 
     - `kubectl mpijob-elastic logs train --worker 2`: what the ranks in train-worker-2 print
 
-    `[N]` before a line is the rank with which its process was started. A process keeps it when the
-    ranks are dealt again, and a new worker may get it once more: where a line may be of two
-    workers, both are named. To know which worker prints which, the command lists the processes of
-    the launcher by exec, with your own rights.
+    `[N]` before a line is the rank with which its process was started. A process keeps it when the ranks are dealt
+    again, and a new worker may get it once more: where a line may be of two workers, both are named. To know which
+    worker prints which, the command lists the processes of the launcher by exec, with your own rights.
 
-    Exit codes: 0 done; 1 no such job or worker, no log yet, no rights; 2 wrong usage; 4 no answer
-    of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 no such job or worker, no log yet, no rights; 2 wrong usage; 4 no answer of the API server;
+    130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import logs  # noqa: PLC0415 - --help need not load the client
     from mpijob_elastic.cli.jobs.logs import Wanted  # noqa: PLC0415
@@ -267,12 +261,11 @@ def attach(
 
     - `kubectl mpijob-elastic attach train`: a shell in the launcher
 
-    It is `kubectl exec -it` with the right pod and container, so it needs kubectl and the right to
-    exec. What you start there counts as no rank: it delays no drain, and hides no rank that is
-    lost.
+    It is `kubectl exec -it` with the right pod and container, so it needs kubectl and the right to exec. What you start
+    there counts as no rank: it delays no drain, and hides no rank that is lost.
 
-    Exit codes: 0 done; 1 no such job or worker, the pod does not run, no rights, no terminal; 2
-    wrong usage; 4 no answer of the API server; 130 Ctrl-C; otherwise what the shell exits with.
+    Exit codes: 0 done; 1 no such job or worker, the pod does not run, no rights, no terminal; 2 wrong usage; 4 no
+    answer of the API server; 130 Ctrl-C; otherwise what the shell exits with.
     """
     from mpijob_elastic.cli.jobs import pods  # noqa: PLC0415 - --help need not load the client
 
@@ -302,11 +295,11 @@ def top(
 
     - `kubectl mpijob-elastic top train --sort-by gpu --no-headers | head -1`: the worker whose GPUs have most to do
 
-    CPU and memory come from metrics-server. GPUs are shown where a worker has nvidia-smi, which is
-    run by exec with your own rights.
+    CPU and memory come from metrics-server. GPUs are shown where a worker has nvidia-smi, which is run by exec with
+    your own rights.
 
-    Exit codes: 0 done; 1 no such job, no pod runs, no metrics-server, no rights; 2 wrong usage; 4
-    no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 no such job, no pod runs, no metrics-server, no rights; 2 wrong usage; 4 no answer of the API
+    server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import top  # noqa: PLC0415 - --help need not load the client
 
@@ -337,19 +330,16 @@ def dashboard(
 
     - `mpijob-elastic dashboard`: the jobs of the context's namespace; `-A`: of all namespaces
 
-    - `mpijob-elastic dashboard train -n ml`: a job, its workers over time, Events and the
-      launcher's last lines
+    - `mpijob-elastic dashboard train -n ml`: a job, its workers over time, Events and the launcher's last lines
 
-    - `mpijob-elastic dashboard --no-browser --port 8765`: on another machine, behind `ssh -L
-      8765:127.0.0.1:8765`
+    - `mpijob-elastic dashboard --no-browser --port 8765`: on another machine, behind `ssh -L 8765:127.0.0.1:8765`
 
-    The page is served on this machine alone, to your browser alone, with your kubeconfig and
-    rights. While the page of a job is open, the workers' processes are listed by exec, every 30 s
-    at most. Its buttons scale, park, suspend and resume the job, as the commands do; each asks
-    first.
+    The page is served on this machine alone, to your browser alone, with your kubeconfig and rights. While the page
+    of a job is open, the workers' processes are listed by exec, every 30 s at most. Its buttons scale, park,
+    suspend and resume the job, as the commands do; each asks first.
 
-    Exit codes: 1 no such job, no right to read it, or the port is taken; 2 wrong usage; 4 no answer
-    of the API server; 0 SIGTERM; 130 Ctrl-C.
+    Exit codes: 1 no such job, no right to read it, or the port is taken; 2 wrong usage; 4 no answer of the API server;
+    0 SIGTERM; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.dashboard import server  # noqa: PLC0415 - --help need not load the client
 

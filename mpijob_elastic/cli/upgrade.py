@@ -56,8 +56,7 @@ def preflight(
 ) -> None:
     """Check if this cluster can become elastic, and the effect on each job. Nothing is written.
 
-    Give the options that `install` will get. After an installation the command shows what does not
-    work.
+    Give the options that `install` will get. After an installation the command shows what does not work.
 
     For example:
 
@@ -65,8 +64,7 @@ def preflight(
 
     - `mpijob-elastic upgrade preflight -o json`: the same for programs
 
-    Exit codes: 0 go; 1 no; 2 wrong usage; 3 go with care; 4 no answer of the API server; 130
-    Ctrl-C.
+    Exit codes: 0 go; 1 no; 2 wrong usage; 3 go with care; 4 no answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import table  # noqa: PLC0415 - --help need not load the client
     from upgrade import preflight as looking  # noqa: PLC0415
@@ -103,8 +101,7 @@ def scale(
 ) -> None:
     """Make `kubectl scale` and HPAs work: add the scale subresource and columns to the definition of MPIJobs.
 
-    `install` does this too. This is for installations by kustomize, and for what `install` left
-    out.
+    `install` does this too. This is for installations by kustomize, and for what `install` left out.
 
     For example:
 
@@ -112,8 +109,8 @@ def scale(
 
     - `mpijob-elastic upgrade scale --remove`: bring the recorded definition back
 
-    Exit codes: 0 done; 1 refused (no rights); 2 wrong usage; 4 not served in time, or no answer of
-    the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused (no rights); 2 wrong usage; 4 not served in time, or no answer of the API server; 130
+    Ctrl-C.
     """
     from upgrade import record  # noqa: PLC0415 - --help need not load the client
     from upgrade import scale as subresource  # noqa: PLC0415
@@ -146,16 +143,16 @@ def adopt(
 ) -> None:
     """Make a running job elastic by recreating its launcher: training starts again from the last checkpoint.
 
-    A job needs this if its launcher started before mpijob-elastic was installed, before the job was
-    made elastic, or while the webhook was down; `mpijob-elastic explain` says so. To delete the pod
-    instead makes the operator fail the job.
+    A job needs this if its launcher started before mpijob-elastic was installed, before the job was made elastic, or
+    while the webhook was down; `mpijob-elastic explain` says so. To delete the pod instead makes the operator fail the
+    job.
 
     For example:
 
     - `mpijob-elastic upgrade adopt train -n ml`: say what is lost, and ask
 
-    Exit codes: 0 done, or not needed; 1 refused (not confirmed, no rights); 2 wrong usage; 4 not in
-    time, or no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done, or not needed; 1 refused (not confirmed, no rights); 2 wrong usage; 4 not in time, or no answer
+    of the API server; 130 Ctrl-C.
     """
     from upgrade import adopt  # noqa: PLC0415 - --help need not load the client
 
@@ -195,8 +192,7 @@ def convert(
 ) -> None:
     """Turn MPIJobs v1alpha2 and et-operator's TrainingJobs into elastic MPIJobs v1, as YAML.
 
-    Objects of other kinds stay as they are. Each field without a counterpart is a line on standard
-    error and a comment.
+    Objects of other kinds stay as they are. Each field without a counterpart is a line on standard error and a comment.
 
     For example:
 
@@ -206,8 +202,8 @@ def convert(
 
     - `mpijob-elastic upgrade convert --live trainingjob/mnist -n ml`: convert a job in the cluster
 
-    Exit codes: 0 done; 1 refused (no YAML, not readable, no such job); 2 wrong usage; 4 no answer
-    of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused (no YAML, not readable, no such job); 2 wrong usage; 4 no answer of the API server;
+    130 Ctrl-C.
     """
     from upgrade import conversion_files as files  # noqa: PLC0415 - --help need not load the client
 

@@ -290,7 +290,7 @@ def test_each_cause_of_explain_is_named() -> None:
         path.read_text() for path in (ROOT / "mpijob_elastic" / "explain").glob("*.py")
     )
     causes = re.findall(
-        r'(?:cause ?= ?|_due\(case, |else |(?:fine|waiting|wrong|Finding)\)?\()"([a-z]+(?:-[a-z]+)*)"',
+        r'(?:cause ?= ?|_due\(\s*case, |else |(?:fine|waiting|wrong|Finding)\)?\(\s*)"([a-z]+(?:-[a-z]+)*)"',
         source,
     )
     page = (DOCS / "annotations.md").read_text()
