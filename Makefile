@@ -3,7 +3,7 @@
 
 PYTHON_BIN := .venv/bin/python
 PYTEST := $(PYTHON_BIN) -m pytest
-CHECK := .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
+CHECK := .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/codespell && .venv/bin/mypy && .venv/bin/lint-imports
 UNITS := tests/product tests/modelcheck
 # Three processes, each with a control plane of its own, so that two cores have work while a test waits; a fourth makes
 # nothing faster, and all slower. A file is one process's; the longest come first (tests/lab/fixtures.py).
@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
 export LAB_KUBERNETES := $(KUBERNETES)
 
-.PHONY: help setup lab-binaries demo test test-all test-fresh check fmt unit lab matrix long campaign real test-peers bench image release docs screenshots manifests lock clean
+.PHONY: help setup lab-binaries demo test test-all test-fresh check hooks fmt unit lab matrix long campaign real test-peers bench image release docs screenshots manifests lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -44,8 +44,11 @@ test-all: lab-binaries docs  ## Everything but `make real`, `make test-peers` an
 test-fresh:  ## Run `make demo` in a fresh clone, where nothing but git, make and Python is found
 	@scripts/fresh demo
 
-check: setup  ## Lint, format, types, layers
+check: setup  ## Lint, format, spelling, types, layers
 	$(CHECK)
+
+hooks: setup  ## Install a git hook that checks the files of each commit: lint, format, spelling
+	@.venv/bin/pre-commit install
 
 fmt: setup  ## Format, and mend what ruff can mend
 	.venv/bin/ruff check --fix --quiet . ; .venv/bin/ruff format .

@@ -24,7 +24,7 @@ JOB = "train"
 LAUNCHER, WORKER, GATED = names.launcher(JOB), names.worker(JOB, 0), names.worker(JOB, 1)
 CONFIG = names.config_map(JOB)
 DRY_RUN = {"dryRun": "All"}
-THEIRS, ANOTHERS, OURS = (
+THEIRS, OTHERS, OURS = (
     {"name": gate} for gate in ("x.example/theirs", "mpijob-elastic/other", names.GATE_SUSPENDED)
 )
 
@@ -231,7 +231,7 @@ def jobs_objects(namespace: str) -> list[Object]:
         objects.role(mpi_job(namespace)),
     ]
     pods = [pod(LAUNCHER, names.ROLE_LAUNCHER), pod(WORKER, names.ROLE_WORKER)]
-    return [*made, *pods, pod(GATED, names.ROLE_WORKER, schedulingGates=[THEIRS, ANOTHERS, OURS])]
+    return [*made, *pods, pod(GATED, names.ROLE_WORKER, schedulingGates=[THEIRS, OTHERS, OURS])]
 
 
 def foreign_objects(namespace: str) -> list[Object]:

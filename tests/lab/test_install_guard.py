@@ -32,7 +32,6 @@ from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.kubexec import Exec
 from tests.builders import KUBEXEC
 from tests.lab.policies import (
-    ANOTHERS,
     CONFIG,
     DRY_RUN,
     EVIL_IMAGE,
@@ -41,6 +40,7 @@ from tests.lab.policies import (
     JOB,
     LAUNCHER,
     MARKED,
+    OTHERS,
     OURS,
     THEIRS,
     TOUCHED,
@@ -154,7 +154,7 @@ PODS_SENT = [
         False,
         PODS,
         GATED,
-        [added(GATES, [ANOTHERS, OURS], instead=True)],
+        [added(GATES, [OTHERS, OURS], instead=True)],
         [removed(GATES)],
         [NODES],
     ),
