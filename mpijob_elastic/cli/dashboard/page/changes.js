@@ -15,14 +15,23 @@ export class Changes {
     [this.main, this.bar, this.dialog] = [main, find(".changes", main), find("dialog", main)];
     [this.size, this.worker] = this.bar.querySelectorAll("input, select");
     this.worker.addEventListener("input", () => this.show(this.report));
-    find("form", this.bar).addEventListener("submit", (event) => { event.preventDefault(); this.ask(event.submitter); });
-    for (const button of this.dialog.querySelectorAll("button")) button.addEventListener("click", () => this.dialog.close(button.value));
-    this.dialog.addEventListener("close", () => this.dialog.returnValue && this.send({ ...this.asked, confirmed: this.dialog.returnValue }));
+    find("form", this.bar).addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.ask(event.submitter);
+    });
+    for (const button of this.dialog.querySelectorAll("button"))
+      button.addEventListener("click", () => this.dialog.close(button.value));
+    this.dialog.addEventListener(
+      "close",
+      () =>
+        this.dialog.returnValue && this.send({ ...this.asked, confirmed: this.dialog.returnValue }),
+    );
   }
 
   // What is old must not be changed.
   live(yes) {
-    for (const button of this.main.querySelectorAll(".changes button, dialog button:last-child")) button.disabled = !yes;
+    for (const button of this.main.querySelectorAll(".changes button, dialog button:last-child"))
+      button.disabled = !yes;
   }
 
   // Without the right to change the job there is no button.
@@ -31,18 +40,35 @@ export class Changes {
     this.bar.hidden = !this.may || !report.elastic || OVER.includes(report.state);
     if (["", this.shown].includes(this.size.value)) this.size.value = report.desired ?? "";
     this.shown = `${report.desired ?? ""}`;
-    const all = [...new Set([...report.workers.map((worker) => worker.index), ...report.parked])].sort((one, other) => one - other);
+    const all = [
+      ...new Set([...report.workers.map((worker) => worker.index), ...report.parked]),
+    ].sort((one, other) => one - other);
     const parked = (index) => report.parked.includes(Number(index));
-    keep(this.worker, all, String, (value) => el("option", { value }), (option, index) => text(option, `${report.name}-worker-${index}${parked(index) ? ", parked" : ""}`));
+    keep(
+      this.worker,
+      all,
+      String,
+      (value) => el("option", { value }),
+      (option, index) =>
+        text(option, `${report.name}-worker-${index}${parked(index) ? ", parked" : ""}`),
+    );
     const [, park, stop] = this.bar.querySelectorAll("button");
-    for (const [button, word] of [[park, parked(this.worker.value) ? "Unpark" : "Park"], [stop, report.state === "Suspended" ? "Resume" : "Suspend"]]) {
+    for (const [button, word] of [
+      [park, parked(this.worker.value) ? "Unpark" : "Park"],
+      [stop, report.state === "Suspended" ? "Resume" : "Suspend"],
+    ]) {
       text(button, word);
       button.value = word.toLowerCase();
     }
   }
 
   async ask({ value: change, textContent }) {
-    this.asked = { change, number: Number({ scale: this.size, park: this.worker, unpark: this.worker }[change]?.value ?? 0) };
+    this.asked = {
+      change,
+      number: Number(
+        { scale: this.size, park: this.worker, unpark: this.worker }[change]?.value ?? 0,
+      ),
+    };
     const words = await this.send(this.asked);
     if (!words || this.dialog.open) return;
     text(find("h2", this.dialog), `${textContent} ${this.name}?`);
@@ -55,19 +81,30 @@ export class Changes {
   // Return what the change would do, "" where it is refused or made. Another one ends the news of the last.
   async send(asked) {
     this.sending.abort();
-    const { signal } = this.sending = new AbortController(), said = find("p", this.bar);
-    const headers = { Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}`, "Content-Type": "application/json" };
-    let asks = "", says = "", rest = "";
+    const { signal } = (this.sending = new AbortController());
+    const said = find("p", this.bar);
+    const headers = {
+      Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}`,
+      "Content-Type": "application/json",
+    };
+    let asks = "";
+    let says = "";
+    let rest = "";
     const take = ({ part, value }) => {
       if (part === "asks") asks = value;
       else if (part === "progress") text(said, `${says}: ${value}`);
-      else if (value && part !== "about") text(said, says = [value].flat().join("\n"));
+      else if (value && part !== "about") text(said, (says = [value].flat().join("\n")));
     };
     text(said, "");
     try {
-      const answer = await fetch(this.path, { method: "POST", signal, headers, body: JSON.stringify(asked) });
+      const answer = await fetch(this.path, {
+        method: "POST",
+        signal,
+        headers,
+        body: JSON.stringify(asked),
+      });
       if (!answer.ok) throw new Error(await answer.text());
-      for (const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader(); ;) {
+      for (const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader(); ; ) {
         const { value, done } = await reader.read();
         if (done) return asks;
         const lines = (rest + value).split("\n");
@@ -75,7 +112,13 @@ export class Changes {
         lines.filter(Boolean).map(JSON.parse).forEach(take);
       }
     } catch (error) {
-      if (!signal.aborted) text(said, error instanceof TypeError ? `${says} The server of this page has stopped or cannot be reached.` : error.message);
+      if (!signal.aborted)
+        text(
+          said,
+          error instanceof TypeError
+            ? `${says} The server of this page has stopped or cannot be reached.`
+            : error.message,
+        );
     }
   }
 }

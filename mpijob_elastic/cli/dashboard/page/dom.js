@@ -29,12 +29,16 @@ export function text(node, value) {
   if (node.textContent !== value) node.textContent = value;
 }
 
-export const icon = (name, kind = "") => svg("svg", { class: `icon ${kind}`, "aria-hidden": "true" }, svg("use", { href: `#i-${name}` }));
+export const icon = (name, kind = "") =>
+  svg("svg", { class: `icon ${kind}`, "aria-hidden": "true" }, svg("use", { href: `#i-${name}` }));
 
 // Return what gives the focus back: a node that moves loses it.
 export function focusKept() {
   const focused = document.activeElement;
-  return () => { if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true }); };
+  return () => {
+    if (focused !== document.activeElement && focused.isConnected)
+      focused.focus({ preventScroll: true });
+  };
 }
 
 // Keep one child of `parent` for each item, by key and in order; only what differs is written.
@@ -63,13 +67,21 @@ const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: 
 export const at = (time) => clock.format(new Date(time));
 
 export function when(time) {
-  return el("time", { dateTime: new Date(time).toISOString(), title: full.format(new Date(time)) }, at(time));
+  return el(
+    "time",
+    { dateTime: new Date(time).toISOString(), title: full.format(new Date(time)) },
+    at(time),
+  );
 }
 
 // How long, in one unit, as kubectl writes it.
 export function age(milliseconds) {
   const seconds = Math.max(0, Math.floor(milliseconds / 1000));
-  for (const [unit, size, most] of [["s", 1, 120], ["m", 60, 120], ["h", 3600, 48]]) {
+  for (const [unit, size, most] of [
+    ["s", 1, 120],
+    ["m", 60, 120],
+    ["h", 3600, 48],
+  ]) {
     if (seconds < size * most) return `${Math.floor(seconds / size)}${unit}`;
   }
   return `${Math.floor(seconds / 86400)}d`;

@@ -6,7 +6,12 @@ import { icons } from "./jobs.js";
 import { Lanes } from "./lanes.js";
 import { recordOf } from "./record.js";
 
-const LEVELS = { wrong: ["wrong", "Wrong"], waiting: ["queued", "Waits"], unknown: ["pending", "Not known"], notice: ["pending", "Notice"] };
+const LEVELS = {
+  wrong: ["wrong", "Wrong"],
+  waiting: ["queued", "Waits"],
+  unknown: ["pending", "Not known"],
+  notice: ["pending", "Notice"],
+};
 
 export class JobView {
   constructor(namespace, name) {
@@ -16,8 +21,10 @@ export class JobView {
     this.record = recordOf(this.name);
     this.changes = new Changes(this.path, this.name);
     this.commands = [
-      `mpijob-elastic explain ${name} -n ${namespace}`, `mpijob-elastic watch ${name} -n ${namespace}`,
-      `kubectl -n ${namespace} scale mpijob/${name} --replicas=`, `kubectl -n ${namespace} edit mpijob ${name}`,
+      `mpijob-elastic explain ${name} -n ${namespace}`,
+      `mpijob-elastic watch ${name} -n ${namespace}`,
+      `kubectl -n ${namespace} scale mpijob/${name} --replicas=`,
+      `kubectl -n ${namespace} edit mpijob ${name}`,
       `kubectl -n ${namespace} logs -f ${name}-launcher`,
     ];
   }
@@ -46,94 +53,248 @@ export class JobView {
 
   take(parts) {
     if (parts.has("may")) this.changes.may = parts.get("may");
-    for (const part of ["report", "explanation", "headline"]) if (parts.has(part)) this[part] = parts.get(part);
+    for (const part of ["report", "explanation", "headline"])
+      if (parts.has(part)) this[part] = parts.get(part);
     if (parts.has("history")) this.showHistory(parts.get("history"));
     if (parts.has("events")) this.showEvents(parts.get("events"));
     if (parts.has("log")) this.showLog(parts.get("log"));
     if (this.report === null) text(find(".sentence", this.main), `${this.name} was deleted.`);
-    else if (this.report && ["may", "report", "explanation"].some((part) => parts.has(part))) this.show();
+    else if (this.report && ["may", "report", "explanation"].some((part) => parts.has(part)))
+      this.show();
   }
 
   show() {
     const { report, explanation } = this;
     if (document.documentElement.dataset.live === "yes") this.record.add(report, Date.now());
     const badge = find(".badge", this.main);
-    if (badge.dataset.state !== report.state) badge.replaceChildren(icon(icons(report.state), report.state));
+    if (badge.dataset.state !== report.state)
+      badge.replaceChildren(icon(icons(report.state), report.state));
     badge.dataset.state = report.state;
-    text(find(".sentence", this.main), explanation ? `${this.headline}.` : `${this.name}: ${report.state}. Looking into its pods…`);
+    text(
+      find(".sentence", this.main),
+      explanation ? `${this.headline}.` : `${this.name}: ${report.state}. Looking into its pods…`,
+    );
     this.showFindings();
     this.showFacts();
     this.changes.show(report);
-    this.lanes.show(report, new Map(explanation?.workers.map((worker) => [worker.name, worker.cause])));
-    keep(find("#next", this.main), report.next, (line) => line, (line) => el("li", {}, line));
-    keep(find("#hosts", this.main), report.hosts.length ? report.hosts : ["no host"], (line) => line, (line) => el("li", {}, line));
-    const lines = this.commands.map((line) => (line.endsWith("=") ? `${line}${report.desired ?? 1}` : line));
-    keep(find("#commands", this.main), lines, (line) => line, (line) => el("li", {}, command(line)));
+    this.lanes.show(
+      report,
+      new Map(explanation?.workers.map((worker) => [worker.name, worker.cause])),
+    );
+    keep(
+      find("#next", this.main),
+      report.next,
+      (line) => line,
+      (line) => el("li", {}, line),
+    );
+    keep(
+      find("#hosts", this.main),
+      report.hosts.length ? report.hosts : ["no host"],
+      (line) => line,
+      (line) => el("li", {}, line),
+    );
+    const lines = this.commands.map((line) =>
+      line.endsWith("=") ? `${line}${report.desired ?? 1}` : line,
+    );
+    keep(
+      find("#commands", this.main),
+      lines,
+      (line) => line,
+      (line) => el("li", {}, command(line)),
+    );
     this.tick(Date.now());
   }
 
   showFindings() {
-    const { explanation, report } = this, found = new Map();
+    const { explanation, report } = this;
+    const found = new Map();
     if (!explanation) return;
     const all = [...explanation.job, ...explanation.workers.map((worker) => worker.cause)];
     const said = all.map((finding) => finding.says).join(" ");
-    const notices = report.notices.filter((line) => !said.includes(line.slice(line.indexOf(": ") + 2)));
-    for (const finding of [...all, ...notices.map((says) => ({ says, cause: says, level: "notice", nextStep: "" }))]) {
-      if (finding.level === "fine" && explanation.workers.some((worker) => worker.cause === finding)) continue;
+    const notices = report.notices.filter(
+      (line) => !said.includes(line.slice(line.indexOf(": ") + 2)),
+    );
+    for (const finding of [
+      ...all,
+      ...notices.map((says) => ({ says, cause: says, level: "notice", nextStep: "" })),
+    ]) {
+      if (
+        finding.level === "fine" &&
+        explanation.workers.some((worker) => worker.cause === finding)
+      )
+        continue;
       const key = `${finding.level} ${finding.cause}`;
       found.set(key, [...(found.get(key) ?? []), finding]);
     }
     const order = ["wrong", "waiting", "unknown", "notice", "fine"];
-    const sorted = [...found].sort(([, [one]], [, [other]]) => order.indexOf(one.level) - order.indexOf(other.level));
-    keep(find(".findings", this.main), sorted, ([key, same]) => `${key}\n${same.map((finding) => finding.says + finding.nextStep).join("\n")}`, ([, same]) => this.finding(same));
+    const sorted = [...found].sort(
+      ([, [one]], [, [other]]) => order.indexOf(one.level) - order.indexOf(other.level),
+    );
+    keep(
+      find(".findings", this.main),
+      sorted,
+      ([key, same]) =>
+        `${key}\n${same.map((finding) => finding.says + finding.nextStep).join("\n")}`,
+      ([, same]) => this.finding(same),
+    );
   }
 
   finding([first, ...same]) {
     const [shape, word] = LEVELS[first.level] ?? ["succeeded", "Fine"];
-    const item = el("li", { className: `level-${first.level}` }, icon(shape), el("b", {}, word), el("span", {}, el("span", {}, `${first.says}.`.replace("..", "."))));
-    if (same.length) item.lastChild.append(el("details", {}, el("summary", {}, `The same of ${same.length} more`), el("ul", {}, ...same.map((finding) => el("li", {}, finding.says)))));
+    const item = el(
+      "li",
+      { className: `level-${first.level}` },
+      icon(shape),
+      el("b", {}, word),
+      el("span", {}, el("span", {}, `${first.says}.`.replace("..", "."))),
+    );
+    if (same.length)
+      item.lastChild.append(
+        el(
+          "details",
+          {},
+          el("summary", {}, `The same of ${same.length} more`),
+          el("ul", {}, ...same.map((finding) => el("li", {}, finding.says))),
+        ),
+      );
     if (first.nextStep) item.lastChild.append(command(first.nextStep));
     return item;
   }
 
   showFacts() {
-    const { report } = this, { launcher, queue, lastScale } = report;
-    const refreshed = launcher && { true: "discover_hosts.sh is up to date", false: "discover_hosts.sh is not refreshed yet" }[launcher.refreshed];
-    const low = report.minReplicas ?? 1, high = report.maxReplicas ?? "any number";
+    const { report } = this;
+    const { launcher, queue, lastScale } = report;
+    const refreshed =
+      launcher &&
+      { true: "discover_hosts.sh is up to date", false: "discover_hosts.sh is not refreshed yet" }[
+        launcher.refreshed
+      ];
+    const low = report.minReplicas ?? 1;
+    const high = report.maxReplicas ?? "any number";
     const facts = [
-      ["Workers", `${report.desired ?? "unknown"} asked for${report.gpus ? `, with ${report.gpus} GPUs` : ""}${report.minReplicas || report.maxReplicas ? `, ${low} to ${high} allowed` : ""}`],
-      ["Elastic", report.foreign || (report.elastic ? `yes, ${report.slots} ${report.slots === 1 ? "slot" : "slots"} a worker` : "no")],
-      ["Last change", lastScale ? `${lastScale.before}→${lastScale.after}` : "none yet", lastScale?.at],
-      ["Queue", queue && [queue.name, queue.workload && `${queue.workload} waits${queue.place ? ` at place ${queue.place}` : ""}`, queue.says].filter(Boolean).join("; ")],
-      ["Launcher", launcher ? [launcher.phase, launcher.node && `on ${launcher.node}`, refreshed].filter(Boolean).join(", ") : "not created yet"],
-      ["Drain timeout", `${report.drainTimeout} s`], ["Created", "", report.created],
+      [
+        "Workers",
+        `${report.desired ?? "unknown"} asked for${report.gpus ? `, with ${report.gpus} GPUs` : ""}${report.minReplicas || report.maxReplicas ? `, ${low} to ${high} allowed` : ""}`,
+      ],
+      [
+        "Elastic",
+        report.foreign ||
+          (report.elastic
+            ? `yes, ${report.slots} ${report.slots === 1 ? "slot" : "slots"} a worker`
+            : "no"),
+      ],
+      [
+        "Last change",
+        lastScale ? `${lastScale.before}→${lastScale.after}` : "none yet",
+        lastScale?.at,
+      ],
+      [
+        "Queue",
+        queue &&
+          [
+            queue.name,
+            queue.workload &&
+              `${queue.workload} waits${queue.place ? ` at place ${queue.place}` : ""}`,
+            queue.says,
+          ]
+            .filter(Boolean)
+            .join("; "),
+      ],
+      [
+        "Launcher",
+        launcher
+          ? [launcher.phase, launcher.node && `on ${launcher.node}`, refreshed]
+              .filter(Boolean)
+              .join(", ")
+          : "not created yet",
+      ],
+      ["Drain timeout", `${report.drainTimeout} s`],
+      ["Created", "", report.created],
     ].filter(([, words]) => words !== null && words !== undefined);
-    keep(find(".facts", this.main), facts, ([name]) => name, ([name]) => el("div", {}, el("dt", {}, name), el("dd", {}, el("span"), el("span"))), (node, [, words, since]) => {
-      text(node.lastChild.firstChild, words);
-      node.lastChild.lastChild.dataset.since = since ?? "";
-    });
+    keep(
+      find(".facts", this.main),
+      facts,
+      ([name]) => name,
+      ([name]) => el("div", {}, el("dt", {}, name), el("dd", {}, el("span"), el("span"))),
+      (node, [, words, since]) => {
+        text(node.lastChild.firstChild, words);
+        node.lastChild.lastChild.dataset.since = since ?? "";
+      },
+    );
   }
 
   showHistory({ changes }) {
     find("#history", this.main).hidden = !changes.length;
-    keep(find("#changes", this.main), changes.toReversed(), (change) => JSON.stringify(change), (change) => {
-      const seconds = (words, found) => found !== null && `${words} after ${Math.round(found)} s`;
-      const cut = change.ranksCut && `${change.ranksCut} ${change.ranksCut === 1 ? "rank" : "ranks"} cut`;
-      const words = [seconds("listed", change.listedAfter), seconds("all trained", change.trainedAfter), cut, change.note].filter(Boolean);
-      return el("li", { className: "event" }, when(change.when), el("span", {}, el("b", {}, `${change.from}→${change.to}`), " ",
-        el("span", { className: "muted" }, change.cause, change.by ? `, by ${change.by}` : ""), el("br"), words.join("; ") || "not listed yet"));
-    });
+    keep(
+      find("#changes", this.main),
+      changes.toReversed(),
+      (change) => JSON.stringify(change),
+      (change) => {
+        const seconds = (words, found) => found !== null && `${words} after ${Math.round(found)} s`;
+        const cut =
+          change.ranksCut && `${change.ranksCut} ${change.ranksCut === 1 ? "rank" : "ranks"} cut`;
+        const words = [
+          seconds("listed", change.listedAfter),
+          seconds("all trained", change.trainedAfter),
+          cut,
+          change.note,
+        ].filter(Boolean);
+        return el(
+          "li",
+          { className: "event" },
+          when(change.when),
+          el(
+            "span",
+            {},
+            el("b", {}, `${change.from}→${change.to}`),
+            " ",
+            el("span", { className: "muted" }, change.cause, change.by ? `, by ${change.by}` : ""),
+            el("br"),
+            words.join("; ") || "not listed yet",
+          ),
+        );
+      },
+    );
   }
 
   showEvents({ items, error }) {
     const list = find("#events", this.main);
-    const shown = items.length ? items : [{ message: error ?? "No Events in the last hour.", at: "", about: "" }];
-    keep(list, shown, (event) => Object.values(event).join("\n"), (event) => {
-      if (!event.at) return el("li", { className: "muted" }, event.message);
-      const warns = event.type === "Warning";
-      return el("li", { className: "event" }, when(event.at), el("span", {}, el("b", { className: warns ? "warning" : "" }, ...(warns ? [icon("wrong"), "Warning: "] : []), event.reason), " ",
-        el("span", { className: "muted" }, event.about, event.count > 1 ? `, ${event.count} times` : ""), el("br"), event.message));
-    });
+    const shown = items.length
+      ? items
+      : [{ message: error ?? "No Events in the last hour.", at: "", about: "" }];
+    keep(
+      list,
+      shown,
+      (event) => Object.values(event).join("\n"),
+      (event) => {
+        if (!event.at) return el("li", { className: "muted" }, event.message);
+        const warns = event.type === "Warning";
+        return el(
+          "li",
+          { className: "event" },
+          when(event.at),
+          el(
+            "span",
+            {},
+            el(
+              "b",
+              { className: warns ? "warning" : "" },
+              ...(warns ? [icon("wrong"), "Warning: "] : []),
+              event.reason,
+            ),
+            " ",
+            el(
+              "span",
+              { className: "muted" },
+              event.about,
+              event.count > 1 ? `, ${event.count} times` : "",
+            ),
+            el("br"),
+            event.message,
+          ),
+        );
+      },
+    );
   }
 
   showLog({ pod, lines, error }) {
@@ -144,8 +305,13 @@ export class JobView {
   tick(now) {
     if (!this.report || document.documentElement.dataset.live !== "yes") return;
     this.lanes.draw(now);
-    const look = this.report.nextLook && Math.max(0, Math.round((Date.parse(this.report.nextLook) - now) / 1000));
-    text(find("#look", this.main), look === null ? "its plan, as of now" : `its plan, as of now; checks again in ${look} s`);
+    const look =
+      this.report.nextLook &&
+      Math.max(0, Math.round((Date.parse(this.report.nextLook) - now) / 1000));
+    text(
+      find("#look", this.main),
+      look === null ? "its plan, as of now" : `its plan, as of now; checks again in ${look} s`,
+    );
     for (const since of this.main.querySelectorAll("[data-since]")) {
       text(since, since.dataset.since ? ` ${age(now - Date.parse(since.dataset.since))} ago` : "");
     }

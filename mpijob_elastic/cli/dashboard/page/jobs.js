@@ -5,7 +5,14 @@ import { cells } from "./workers.js";
 
 const GROUPS = ["Needs a look", "Changing", "Waiting", "Running", "Ended"];
 const ENDED = ["Succeeded", "Failed"];
-export const icons = (state) => ({ Running: "running", Succeeded: "succeeded", Failed: "failed", Suspended: "suspended", Queued: "queued" })[state] ?? "pending";
+export const icons = (state) =>
+  ({
+    Running: "running",
+    Succeeded: "succeeded",
+    Failed: "failed",
+    Suspended: "suspended",
+    Queued: "queued",
+  })[state] ?? "pending";
 
 function group({ report, says }) {
   if (report.state === "Succeeded") return 4;
@@ -23,7 +30,11 @@ export class JobsView {
     this.main = main;
     this.table = find("table", main);
     this.bodies = GROUPS.map((name) => {
-      const head = el("tr", { className: "group" }, el("th", { colSpan: 7, scope: "rowgroup" }, name, " ", el("span", { className: "muted" })));
+      const head = el(
+        "tr",
+        { className: "group" },
+        el("th", { colSpan: 7, scope: "rowgroup" }, name, " ", el("span", { className: "muted" })),
+      );
       const body = el("tbody", {});
       this.table.append(el("tbody", { hidden: true }, head), body);
       return body;
@@ -45,7 +56,8 @@ export class JobsView {
     let moved = !this.listed;
     for (const [name, value] of parts) {
       if (name === "listed") {
-        for (const known of this.rows.keys()) if (!this.seen.has(known)) moved = this.rows.delete(known);
+        for (const known of this.rows.keys())
+          if (!this.seen.has(known)) moved = this.rows.delete(known);
         this.listed = true;
       } else if (name.includes("/")) {
         this.seen.add(name);
@@ -53,7 +65,10 @@ export class JobsView {
         if (value) {
           const job = { ...value, name, group: group(value), node: old?.node, changed: true };
           this.rows.set(name, job);
-          moved ||= old?.group !== job.group || old.report.state !== job.report.state || this.text.value !== "";
+          moved ||=
+            old?.group !== job.group ||
+            old.report.state !== job.report.state ||
+            this.text.value !== "";
           if (job.node) fill(job.node, job);
         } else moved = this.rows.delete(name) || moved;
       }
@@ -62,43 +77,87 @@ export class JobsView {
   }
 
   draw() {
-    const jobs = [...this.rows.values()], refocus = focusKept();
-    options(this.namespace, "All namespaces", count(jobs, (job) => job.report.namespace));
-    options(this.state, "All states", count(jobs, (job) => job.report.state));
-    const shown = jobs.filter((job) => this.matches(job)).sort((one, other) => (one.name < other.name ? -1 : 1));
+    const jobs = [...this.rows.values()];
+    const refocus = focusKept();
+    options(
+      this.namespace,
+      "All namespaces",
+      count(jobs, (job) => job.report.namespace),
+    );
+    options(
+      this.state,
+      "All states",
+      count(jobs, (job) => job.report.state),
+    );
+    const shown = jobs
+      .filter((job) => this.matches(job))
+      .sort((one, other) => (one.name < other.name ? -1 : 1));
     GROUPS.forEach((_, index) => {
       const mine = shown.filter((job) => job.group === index);
       const head = this.bodies[index].previousElementSibling;
       head.hidden = !mine.length;
       text(find("span", head), `${mine.length}`);
-      keep(this.bodies[index], mine, (job) => job.name, (job) => (job.node ??= row(job)), fill);
+      keep(
+        this.bodies[index],
+        mine,
+        (job) => job.name,
+        (job) => (job.node ??= row(job)),
+        fill,
+      );
     });
     text(find(".sentence", this.main), this.sentence(jobs));
-    text(find("#count", this.main), shown.length === jobs.length ? "" : `${shown.length} of ${jobs.length} jobs`);
+    text(
+      find("#count", this.main),
+      shown.length === jobs.length ? "" : `${shown.length} of ${jobs.length} jobs`,
+    );
     this.tellEmpty(jobs, shown);
     refocus(); // on a job that left a group before it came to a later one
   }
 
   matches({ report, says, name }) {
-    if (![report.namespace, ""].includes(this.namespace.value) || ![report.state, ""].includes(this.state.value)) return false;
+    if (
+      ![report.namespace, ""].includes(this.namespace.value) ||
+      ![report.state, ""].includes(this.state.value)
+    )
+      return false;
     if (!this.text.value.trim()) return true;
-    const words = [name, report.queue?.name, report.queue?.says, ...report.workers.map((worker) => worker.node), ...says.map((finding) => finding.says), ...report.notices].join("\n");
+    const words = [
+      name,
+      report.queue?.name,
+      report.queue?.says,
+      ...report.workers.map((worker) => worker.node),
+      ...says.map((finding) => finding.says),
+      ...report.notices,
+    ].join("\n");
     return words.toLowerCase().includes(this.text.value.trim().toLowerCase());
   }
 
   sentence(jobs) {
     if (!this.listed) return "Reading the jobs…";
     const of = GROUPS.map((_, index) => jobs.filter((job) => job.group === index).length);
-    const said = [[of[0], of[0] === 1 ? "needs a look" : "need a look"], [of[1], "changing"], [of[2], "waiting"], [of[3], "running as asked"], [of[4], "ended"]];
+    const said = [
+      [of[0], of[0] === 1 ? "needs a look" : "need a look"],
+      [of[1], "changing"],
+      [of[2], "waiting"],
+      [of[3], "running as asked"],
+      [of[4], "ended"],
+    ];
     const parts = said.filter(([number]) => number).map(([number, words]) => `${number} ${words}`);
-    return jobs.length ? `${jobs.length} ${jobs.length === 1 ? "job" : "jobs"}: ${parts.join(", ")}.` : "No jobs yet.";
+    return jobs.length
+      ? `${jobs.length} ${jobs.length === 1 ? "job" : "jobs"}: ${parts.join(", ")}.`
+      : "No jobs yet.";
   }
 
   tellEmpty(jobs, shown) {
     const empty = find(".empty", this.main);
     empty.hidden = !this.listed || shown.length > 0;
     find("thead", this.table).hidden = !shown.length;
-    text(empty, jobs.length ? "No job matches the filter. Press Escape to clear it." : "There are no MPIJobs here. Create one with kubectl, or choose other jobs with mpijob-elastic dashboard -n NAMESPACE or -A.");
+    text(
+      empty,
+      jobs.length
+        ? "No job matches the filter. Press Escape to clear it."
+        : "There are no MPIJobs here. Create one with kubectl, or choose other jobs with mpijob-elastic dashboard -n NAMESPACE or -A.",
+    );
   }
 
   key(event) {
@@ -106,8 +165,11 @@ export class JobsView {
     const index = links.indexOf(document.activeElement);
     const typing = ["INPUT", "SELECT"].includes(event.target.tagName);
     if (event.key === "/" && !typing) this.text.focus();
-    else if (event.key === "Escape") { this.text.value = this.namespace.value = this.state.value = ""; this.draw(); }
-    else if (event.key === "ArrowDown" && event.target.tagName !== "SELECT") links[Math.min(index + 1, links.length - 1)]?.focus();
+    else if (event.key === "Escape") {
+      this.text.value = this.namespace.value = this.state.value = "";
+      this.draw();
+    } else if (event.key === "ArrowDown" && event.target.tagName !== "SELECT")
+      links[Math.min(index + 1, links.length - 1)]?.focus();
     else if (event.key === "ArrowUp" && !typing) (links[index - 1] ?? this.text).focus();
     else return;
     event.preventDefault();
@@ -119,10 +181,23 @@ export class JobsView {
 }
 
 function row({ report }) {
-  const link = el("a", { href: `#/${report.namespace}/${report.name}` }, el("span", { className: "muted" }, `${report.namespace}/`), el("b", {}, report.name));
-  return el("tr", {},
-    el("td", {}, el("span", { className: "state" })), el("th", { scope: "row" }, link), el("td", { className: "workers" }, svg("svg"), " ", el("span", {})),
-    el("td", {}), el("td", {}), el("td", {}, el("b", {}), el("span", { className: "muted" })), el("td", {}));
+  const link = el(
+    "a",
+    { href: `#/${report.namespace}/${report.name}` },
+    el("span", { className: "muted" }, `${report.namespace}/`),
+    el("b", {}, report.name),
+  );
+  return el(
+    "tr",
+    {},
+    el("td", {}, el("span", { className: "state" })),
+    el("th", { scope: "row" }, link),
+    el("td", { className: "workers" }, svg("svg"), " ", el("span", {})),
+    el("td", {}),
+    el("td", {}),
+    el("td", {}, el("b", {}), el("span", { className: "muted" })),
+    el("td", {}),
+  );
 }
 
 function fill(node, job) {
@@ -132,22 +207,42 @@ function fill(node, job) {
   const { report, says } = job;
   const [state, name, size, gpus, queue, , why] = node.children;
   node.className = job.group ? "" : "look";
-  if (state.textContent !== report.state) find(".state", state).replaceChildren(icon(icons(report.state), report.state), report.state);
-  if (name.children.length === 1 !== report.elastic) name.append(...(report.elastic ? [] : [el("span", { className: "tag" }, "not elastic")]));
+  if (state.textContent !== report.state)
+    find(".state", state).replaceChildren(icon(icons(report.state), report.state), report.state);
+  if ((name.children.length === 1) !== report.elastic)
+    name.append(...(report.elastic ? [] : [el("span", { className: "tag" }, "not elastic")]));
   cells(find("svg", size), report);
   text(find("span", size), `${report.published} of ${report.desired ?? "?"}`);
   text(gpus, report.gpus ? `${report.gpus}` : "–");
-  text(queue, report.queue ? report.queue.name + (report.queue.place ? `, place ${report.queue.place}` : "") : "–");
-  const first = says[0]?.says ?? "", waits = report.queue?.says;
-  const more = [waits && !first.includes(waits) && `${report.queue.name}: ${waits}.`, says.length > 1 && `And ${says.length - 1} more.`].filter(Boolean);
-  text(why, [first && more.length ? `${first}.`.replace("..", ".") : first, ...more].join(" ").trim());
+  text(
+    queue,
+    report.queue
+      ? report.queue.name + (report.queue.place ? `, place ${report.queue.place}` : "")
+      : "–",
+  );
+  const first = says[0]?.says ?? "";
+  const waits = report.queue?.says;
+  const more = [
+    waits && !first.includes(waits) && `${report.queue.name}: ${waits}.`,
+    says.length > 1 && `And ${says.length - 1} more.`,
+  ].filter(Boolean);
+  text(
+    why,
+    [first && more.length ? `${first}.`.replace("..", ".") : first, ...more].join(" ").trim(),
+  );
   ago(job, Date.now());
 }
 
 function ago({ report, node }, now) {
-  const scale = report.lastScale, [size, since] = node.children[5].children;
+  const scale = report.lastScale;
+  const [size, since] = node.children[5].children;
   text(size, scale ? `${scale.before}→${scale.after}` : "");
-  text(since, scale ? ` ${age(now - Date.parse(scale.at))} ago` : `created ${age(now - Date.parse(report.created))} ago`);
+  text(
+    since,
+    scale
+      ? ` ${age(now - Date.parse(scale.at))} ago`
+      : `created ${age(now - Date.parse(report.created))} ago`,
+  );
 }
 
 function count(jobs, of) {
@@ -159,6 +254,12 @@ function count(jobs, of) {
 function options(select, all, found) {
   const chosen = select.value;
   const kept = chosen && !found.some(([name]) => name === chosen) ? [[chosen, 0], ...found] : found;
-  keep(select, [["", 0], ...kept], ([name]) => name, ([name]) => el("option", { value: name }), (option, [name, number]) => text(option, name ? `${name} (${number})` : all));
+  keep(
+    select,
+    [["", 0], ...kept],
+    ([name]) => name,
+    ([name]) => el("option", { value: name }),
+    (option, [name, number]) => text(option, name ? `${name} (${number})` : all),
+  );
   if (select.value !== chosen) select.value = chosen;
 }

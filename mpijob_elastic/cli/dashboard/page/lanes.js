@@ -3,9 +3,22 @@
 import { at, el, find, icon, keep, set, svg, text } from "./dom.js";
 import { KINDS, kind } from "./workers.js";
 
-const WINDOWS = [[5, "5 min", 1], [30, "30 min", 5], [120, "2 h", 20]];
+const WINDOWS = [
+  [5, "5 min", 1],
+  [30, "30 min", 5],
+  [120, "2 h", 20],
+];
 const LEGEND = ["published", "ready", "draining", "pending", "queued", "ended", "unknown"];
-const HEIGHTS = { published: 14, ready: 10, draining: 14, pending: 10, queued: 6, ended: 4, missing: 2, unknown: 14 };
+const HEIGHTS = {
+  published: 14,
+  ready: 10,
+  draining: 14,
+  pending: 10,
+  queued: 6,
+  ended: 4,
+  missing: 2,
+  unknown: 14,
+};
 const MIDDLE = 11;
 const short = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 const percent = (value) => `${value.toFixed(2)}%`;
@@ -17,18 +30,40 @@ export class Lanes {
     this.caption = find(".caption", panel);
     this.size = svg("svg", { class: "size", role: "img" });
     this.numbers = el("dl");
-    this.body.append(el("tr", { className: "chart" }, el("th", { scope: "row" }, "Workers"), el("td", {}, this.size), el("td", {}, this.numbers)));
+    this.body.append(
+      el(
+        "tr",
+        { className: "chart" },
+        el("th", { scope: "row" }, "Workers"),
+        el("td", {}, this.size),
+        el("td", {}, this.numbers),
+      ),
+    );
     this.chart = this.body.firstElementChild;
     this.chart.dataset.key = "";
     text(this.caption, "Point at a bar, or go to it with Tab and the arrow keys, to read it.");
-    find(".legend", panel).append(...LEGEND.map((of) => el("li", {}, svg("svg", { width: 22, height: 14 }, bar(of, "0", "22", 14)), of)));
+    find(".legend", panel).append(
+      ...LEGEND.map((of) =>
+        el("li", {}, svg("svg", { width: 22, height: 14 }, bar(of, "0", "22", 14)), of),
+      ),
+    );
     for (const [minutes, words] of WINDOWS) {
-      const input = el("input", { type: "radio", name: "window", checked: minutes === this.minutes });
-      input.addEventListener("change", () => { this.minutes = minutes; this.draw(Date.now()); });
+      const input = el("input", {
+        type: "radio",
+        name: "window",
+        checked: minutes === this.minutes,
+      });
+      input.addEventListener("change", () => {
+        this.minutes = minutes;
+        this.draw(Date.now());
+      });
       find(".pick", panel).append(el("label", {}, input, words));
     }
     this.body.addEventListener("keydown", (event) => this.walk(event));
-    this.body.addEventListener("pointerover", ({ target }) => target.dataset?.part && this.say(target));
+    this.body.addEventListener(
+      "pointerover",
+      ({ target }) => target.dataset?.part && this.say(target),
+    );
   }
 
   show(report, finding) {
@@ -42,11 +77,21 @@ export class Lanes {
     this.now = now;
     this.start = Math.max(now - this.minutes * 60_000, Math.min(now - 60_000, this.record.start));
     const of = new Map(this.report.workers.map((worker) => [worker.name, worker]));
-    const names = [...this.record.lanes].filter(([name, lane]) => of.has(name) || lane.at(-1).from > this.start).map(([name]) => name);
+    const names = [...this.record.lanes]
+      .filter(([name, lane]) => of.has(name) || lane.at(-1).from > this.start)
+      .map(([name]) => name);
     names.sort((one, other) => index(one) - index(other));
-    keep(this.body, ["", ...names], (name) => name, (name) => (name ? this.makeLane(name) : this.chart), (row, name) => name && this.fillLane(row, name, of.get(name)));
+    keep(
+      this.body,
+      ["", ...names],
+      (name) => name,
+      (name) => (name ? this.makeLane(name) : this.chart),
+      (row, name) => name && this.fillLane(row, name, of.get(name)),
+    );
     this.drawSizes();
-    [...this.body.querySelectorAll("svg.lane")].forEach((lane, place) => set(lane, { tabindex: place === this.lane ? 0 : -1 }));
+    [...this.body.querySelectorAll("svg.lane")].forEach((lane, place) =>
+      set(lane, { tabindex: place === this.lane ? 0 : -1 }),
+    );
   }
 
   x(time) {
@@ -55,21 +100,49 @@ export class Lanes {
 
   makeLane(name) {
     const lane = svg("svg", { class: "lane", role: "img", height: MIDDLE * 2 });
-    return el("tr", {}, el("th", { scope: "row", className: "mono" }, el("span", {}, name), el("small", {})), el("td", {}, lane), el("td", { className: "now" }, el("span", { className: "state" }), el("span", { className: "muted" })));
+    return el(
+      "tr",
+      {},
+      el("th", { scope: "row", className: "mono" }, el("span", {}, name), el("small", {})),
+      el("td", {}, lane),
+      el(
+        "td",
+        { className: "now" },
+        el("span", { className: "state" }),
+        el("span", { className: "muted" }),
+      ),
+    );
   }
 
   fillLane(row, name, worker) {
     const [head, middle, end] = row.children;
     const parts = this.parts(name);
-    const pods = this.record.pods.get(name)?.size, seen = pods > 1 && `${pods} pods since ${at(this.record.opened)}`;
-    text(head.lastChild, [worker?.host && worker.host !== name && `listed as ${worker.host}`, seen].filter(Boolean).join("; "));
+    const pods = this.record.pods.get(name)?.size;
+    const seen = pods > 1 && `${pods} pods since ${at(this.record.opened)}`;
+    text(
+      head.lastChild,
+      [worker?.host && worker.host !== name && `listed as ${worker.host}`, seen]
+        .filter(Boolean)
+        .join("; "),
+    );
     const of = worker ? kind(worker) : "gone";
     const word = this.word(name, of);
-    if (end.firstChild.textContent !== word) end.firstChild.replaceChildren(icon(KINDS[of] ? (of === "ended" ? "failed" : of) : "missing", of), word);
-    const left = worker?.draining?.until ? `${Math.max(0, Math.round((Date.parse(worker.draining.until) - this.now) / 1000))}s left` : "";
-    text(end.lastChild, [worker?.node, left, worker?.lastState, worker?.quota].filter(Boolean).join(" · "));
+    if (end.firstChild.textContent !== word)
+      end.firstChild.replaceChildren(
+        icon(KINDS[of] ? (of === "ended" ? "failed" : of) : "missing", of),
+        word,
+      );
+    const left = worker?.draining?.until
+      ? `${Math.max(0, Math.round((Date.parse(worker.draining.until) - this.now) / 1000))}s left`
+      : "";
+    text(
+      end.lastChild,
+      [worker?.node, left, worker?.lastState, worker?.quota].filter(Boolean).join(" · "),
+    );
     this.drawLane(find("svg", middle), parts);
-    set(find("svg", middle), { "aria-label": `${name}: ${parts.map((part) => this.words(part)).join("; ")}` });
+    set(find("svg", middle), {
+      "aria-label": `${name}: ${parts.map((part) => this.words(part)).join("; ")}`,
+    });
   }
 
   // What exec has shown is one word more than `get` has.
@@ -80,19 +153,27 @@ export class Lanes {
 
   parts(name) {
     const lane = this.record.lanes.get(name);
-    const known = lane.map((part, place) => ({ ...part, to: lane[place + 1]?.from ?? this.now })).filter((part) => part.to > this.start && part.kind !== "gone");
+    const known = lane
+      .map((part, place) => ({ ...part, to: lane[place + 1]?.from ?? this.now }))
+      .filter((part) => part.to > this.start && part.kind !== "gone");
     const first = lane[0].from;
-    return first > this.start && first === this.record.sizes[0]?.from ? [{ from: 0, to: first, kind: "unknown" }, ...known] : known;
+    return first > this.start && first === this.record.sizes[0]?.from
+      ? [{ from: 0, to: first, kind: "unknown" }, ...known]
+      : known;
   }
 
   drawLane(node, parts) {
     const bars = parts.map((part) => {
-      const from = this.x(part.from), width = Math.max(this.x(part.to) - from, 0.3);
+      const from = this.x(part.from);
+      const width = Math.max(this.x(part.to) - from, 0.3);
       const label = part.node && width > 12 && part.kind === "published" ? part.node : "";
       return { part, from, width, label };
     });
     while (node.children.length > bars.length) node.lastChild.remove();
-    while (node.children.length < bars.length) node.append(svg("g", {}, svg("rect"), svg("text", { y: MIDDLE + 4, "pointer-events": "none" })));
+    while (node.children.length < bars.length)
+      node.append(
+        svg("g", {}, svg("rect"), svg("text", { y: MIDDLE + 4, "pointer-events": "none" })),
+      );
     bars.forEach(({ part, from, width, label }, place) => {
       const [rect, words] = node.children[place].children;
       set(rect, geometry(part.kind, percent(from), percent(width), HEIGHTS[part.kind]));
@@ -103,34 +184,138 @@ export class Lanes {
   }
 
   drawSizes() {
-    const parts = this.record.sizes, top = Math.max(4, ...parts.map((part) => Math.max(part.desired ?? 0, part.ready ?? 0))) * 1.15;
+    const parts = this.record.sizes;
+    const top =
+      Math.max(4, ...parts.map((part) => Math.max(part.desired ?? 0, part.ready ?? 0))) * 1.15;
     const y = (value) => (100 - (value / top) * 100).toFixed(2);
-    const shown = parts.map((part, place) => ({ ...part, to: parts[place + 1]?.from ?? this.now })).filter((part) => part.to > this.start);
-    const step = (name, area) => shown.map((part, place) => {
-      if (part[name] == null) return "";
-      const from = (this.x(part.from) * 10).toFixed(1), to = (this.x(part.to) * 10).toFixed(1);
-      const joined = shown[place - 1]?.[name] != null;
-      return area ? `M${from} 100V${y(part[name])}H${to}V100z` : `${joined ? "L" : "M"}${from} ${y(part[name])}H${to}`;
-    }).join("");
-    const unknown = [[0, shown[0]?.from ?? this.now], ...shown.filter((part) => part.ready == null).map((part) => [part.from, part.to])];
-    const marks = this.record.marks.filter((mark) => mark.at > this.start).sort((one, other) => one.at - other.at);
+    const shown = parts
+      .map((part, place) => ({ ...part, to: parts[place + 1]?.from ?? this.now }))
+      .filter((part) => part.to > this.start);
+    const step = (name, area) =>
+      shown
+        .map((part, place) => {
+          if (part[name] == null) return "";
+          const from = (this.x(part.from) * 10).toFixed(1);
+          const to = (this.x(part.to) * 10).toFixed(1);
+          const joined = shown[place - 1]?.[name] != null;
+          return area
+            ? `M${from} 100V${y(part[name])}H${to}V100z`
+            : `${joined ? "L" : "M"}${from} ${y(part[name])}H${to}`;
+        })
+        .join("");
+    const unknown = [
+      [0, shown[0]?.from ?? this.now],
+      ...shown.filter((part) => part.ready == null).map((part) => [part.from, part.to]),
+    ];
+    const marks = this.record.marks
+      .filter((mark) => mark.at > this.start)
+      .sort((one, other) => one.at - other.at);
     const every = WINDOWS.find(([minutes]) => minutes === this.minutes)[2] * 60_000;
     const ticks = [];
-    for (let time = Math.ceil(this.start / every) * every; time < this.now; time += every) ticks.push(time);
+    for (let time = Math.ceil(this.start / every) * every; time < this.now; time += every)
+      ticks.push(time);
     this.size.replaceChildren(
-      ...unknown.filter(([from, to]) => to > from).map(([from, to]) => svg("rect", { class: "k-unknown", x: percent(this.x(from)), y: 18, width: percent(this.x(to) - this.x(from)), height: 100, fill: "url(#unknown)" })),
-      ...(this.x(this.record.opened) > 30 ? [svg("text", { class: "axis", x: percent(this.x(this.record.opened) / 2), y: 72, "text-anchor": "middle" }, "before this page was opened")] : []),
-      ...ticks.flatMap((time) => [svg("line", { class: "tick", x1: percent(this.x(time)), x2: percent(this.x(time)), y1: 18, y2: 122 }),
-        svg("text", { class: "axis", x: percent(this.x(time)), y: 134, "text-anchor": this.x(time) < 4 ? "start" : this.x(time) > 96 ? "end" : "middle" }, short.format(time))]),
-      svg("svg", { y: 18, height: 100, viewBox: "0 0 1000 100", preserveAspectRatio: "none" },
-        svg("path", { class: "area", d: step("ready", true) }), svg("path", { class: "asked", d: step("desired") }), svg("path", { class: "ring", d: step("published") })),
-      ...marks.flatMap((mark, place) => [svg("line", { class: "mark", x1: percent(this.x(mark.at)), x2: percent(this.x(mark.at)), y1: 14, y2: 118 }),
-        svg("text", { class: "mark", x: percent(this.x(mark.at)), y: 11, "text-anchor": this.x(mark.at) > 92 ? "end" : this.x(mark.at) < 5 ? "start" : "middle" }, marks[place + 1] && this.x(marks[place + 1].at) - this.x(mark.at) < 8 ? "" : mark.words)]),
+      ...unknown
+        .filter(([from, to]) => to > from)
+        .map(([from, to]) =>
+          svg("rect", {
+            class: "k-unknown",
+            x: percent(this.x(from)),
+            y: 18,
+            width: percent(this.x(to) - this.x(from)),
+            height: 100,
+            fill: "url(#unknown)",
+          }),
+        ),
+      ...(this.x(this.record.opened) > 30
+        ? [
+            svg(
+              "text",
+              {
+                class: "axis",
+                x: percent(this.x(this.record.opened) / 2),
+                y: 72,
+                "text-anchor": "middle",
+              },
+              "before this page was opened",
+            ),
+          ]
+        : []),
+      ...ticks.flatMap((time) => [
+        svg("line", {
+          class: "tick",
+          x1: percent(this.x(time)),
+          x2: percent(this.x(time)),
+          y1: 18,
+          y2: 122,
+        }),
+        svg(
+          "text",
+          {
+            class: "axis",
+            x: percent(this.x(time)),
+            y: 134,
+            "text-anchor": this.x(time) < 4 ? "start" : this.x(time) > 96 ? "end" : "middle",
+          },
+          short.format(time),
+        ),
+      ]),
+      svg(
+        "svg",
+        { y: 18, height: 100, viewBox: "0 0 1000 100", preserveAspectRatio: "none" },
+        svg("path", { class: "area", d: step("ready", true) }),
+        svg("path", { class: "asked", d: step("desired") }),
+        svg("path", { class: "ring", d: step("published") }),
+      ),
+      ...marks.flatMap((mark, place) => [
+        svg("line", {
+          class: "mark",
+          x1: percent(this.x(mark.at)),
+          x2: percent(this.x(mark.at)),
+          y1: 14,
+          y2: 118,
+        }),
+        svg(
+          "text",
+          {
+            class: "mark",
+            x: percent(this.x(mark.at)),
+            y: 11,
+            "text-anchor": this.x(mark.at) > 92 ? "end" : this.x(mark.at) < 5 ? "start" : "middle",
+          },
+          marks[place + 1] && this.x(marks[place + 1].at) - this.x(mark.at) < 8 ? "" : mark.words,
+        ),
+      ]),
     );
-    set(this.size, { "aria-label": `In the last ${this.minutes} minutes: ${marks.map((mark) => `${mark.words} at ${at(mark.at)}`).join(", ") || "no change of size"}. Now asked for ${this.report.desired}, ready ${this.report.ready}, published ${this.report.published}.` });
-    keep(this.numbers, [["asked", "asked for", this.report.desired ?? "?"], ["area", "ready", this.report.ready], ["ring", "published", this.report.published]], ([name]) => name,
-      ([name, words]) => el("div", {}, el("dt", {}, svg("svg", { width: 20, height: 10, "aria-hidden": "true" }, svg("path", { class: name, d: name === "area" ? "M0 0h20v10H0z" : "M0 5h20" })), words), el("dd")),
-      (node, [, , value]) => text(node.lastChild, `${value}`));
+    set(this.size, {
+      "aria-label": `In the last ${this.minutes} minutes: ${marks.map((mark) => `${mark.words} at ${at(mark.at)}`).join(", ") || "no change of size"}. Now asked for ${this.report.desired}, ready ${this.report.ready}, published ${this.report.published}.`,
+    });
+    keep(
+      this.numbers,
+      [
+        ["asked", "asked for", this.report.desired ?? "?"],
+        ["area", "ready", this.report.ready],
+        ["ring", "published", this.report.published],
+      ],
+      ([name]) => name,
+      ([name, words]) =>
+        el(
+          "div",
+          {},
+          el(
+            "dt",
+            {},
+            svg(
+              "svg",
+              { width: 20, height: 10, "aria-hidden": "true" },
+              svg("path", { class: name, d: name === "area" ? "M0 0h20v10H0z" : "M0 5h20" }),
+            ),
+            words,
+          ),
+          el("dd"),
+        ),
+      (node, [, , value]) => text(node.lastChild, `${value}`),
+    );
   }
 
   words({ kind: of, node, host, from, to, guessed }) {
@@ -141,7 +326,8 @@ export class Lanes {
   }
 
   say(target) {
-    const lane = target.closest("svg.lane"), name = target.closest("tr").dataset.key;
+    const lane = target.closest("svg.lane");
+    const name = target.closest("tr").dataset.key;
     const part = this.parts(name)[Number(target.dataset.part)];
     for (const lit of this.body.querySelectorAll(".lit")) lit.classList.remove("lit");
     lane.querySelectorAll("rect")[Number(target.dataset.part)]?.classList.add("lit");
@@ -150,13 +336,24 @@ export class Lanes {
 
   // Up and down the lanes, left and right along one.
   walk(event) {
-    const lanes = [...this.body.querySelectorAll("svg.lane")], here = lanes.indexOf(document.activeElement);
-    const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -1e6], End: [0, 1e6] }[event.key];
+    const lanes = [...this.body.querySelectorAll("svg.lane")];
+    const here = lanes.indexOf(document.activeElement);
+    const steps = {
+      ArrowUp: [-1, 0],
+      ArrowDown: [1, 0],
+      ArrowLeft: [0, -1],
+      ArrowRight: [0, 1],
+      Home: [0, -1e6],
+      End: [0, 1e6],
+    }[event.key];
     if (here < 0 || !steps) return;
     event.preventDefault();
     this.lane = Math.min(Math.max(here + steps[0], 0), lanes.length - 1);
     const parts = lanes[this.lane].querySelectorAll("rect");
-    this.part = steps[0] || this.part < 0 ? parts.length - 1 : Math.min(Math.max(this.part + steps[1], 0), parts.length - 1);
+    this.part =
+      steps[0] || this.part < 0
+        ? parts.length - 1
+        : Math.min(Math.max(this.part + steps[1], 0), parts.length - 1);
     lanes.forEach((lane, place) => set(lane, { tabindex: place === this.lane ? 0 : -1 }));
     lanes[this.lane].focus();
     if (parts[this.part]) this.say(parts[this.part]);
@@ -166,7 +363,15 @@ export class Lanes {
 const index = (name) => Number(name.split("-").at(-1));
 
 function geometry(of, x, width, height) {
-  return { class: `k k-${of}`, x, width, y: MIDDLE - height / 2, height, rx: height > 4 ? 2 : 0, fill: KINDS[of]?.fill ?? "" };
+  return {
+    class: `k k-${of}`,
+    x,
+    width,
+    y: MIDDLE - height / 2,
+    height,
+    rx: height > 4 ? 2 : 0,
+    fill: KINDS[of]?.fill ?? "",
+  };
 }
 
 function bar(of, x, width, space) {

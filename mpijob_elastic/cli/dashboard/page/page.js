@@ -6,7 +6,11 @@ import { JobsView } from "./jobs.js";
 import { Stream } from "./stream.js";
 
 const REST_AFTER = 30 * 60_000; // without a key or a pointer
-let view, stream, state = {}, lastInput = Date.now(), resting = false;
+let view;
+let stream;
+let state = {};
+let lastInput = Date.now();
+let resting = false;
 
 function route() {
   const [namespace, name] = decodeURIComponent(location.hash.slice(2)).split("/");
@@ -37,7 +41,8 @@ function connect() {
     onOpen: () => shown.opened?.(),
     onState: show,
     onParts: (parts) => {
-      if (parts.has("about")) text(find("#cluster"), parts.get("about").cluster.replace(/^https?:\/\//, ""));
+      if (parts.has("about"))
+        text(find("#cluster"), parts.get("about").cluster.replace(/^https?:\/\//, ""));
       if (!state.live && !state.words) show({ live: true });
       shown.take(parts);
     },
@@ -54,14 +59,31 @@ function show(next) {
 
 function tellState() {
   const { live, words, again, since, refused } = state;
-  const banner = find("#banner"), button = find("button", banner);
+  const banner = find("#banner");
+  const button = find("button", banner);
   document.documentElement.dataset.live = live ? "yes" : words || resting ? "no" : "";
-  text(find("#live"), live ? "Live" : resting ? "Paused" : !words ? "Connecting…" : refused ? "Not shown" : "Not live");
+  text(
+    find("#live"),
+    live
+      ? "Live"
+      : resting
+        ? "Paused"
+        : !words
+          ? "Connecting…"
+          : refused
+            ? "Not shown"
+            : "Not live",
+  );
   banner.hidden = live || !(words || resting);
   if (banner.hidden) return;
   const old = since && !resting ? ` What is below is of ${at(since)}.` : "";
   const soon = again ? ` Next try in ${age(again - Date.now() + 999)}.` : "";
-  text(find("span", banner), resting ? "Paused after 30 minutes without a key or a click." : `${words.replace(/\.?$/, ".")}${old}${soon}`);
+  text(
+    find("span", banner),
+    resting
+      ? "Paused after 30 minutes without a key or a click."
+      : `${words.replace(/\.?$/, ".")}${old}${soon}`,
+  );
   button.hidden = !(again || resting);
   text(button, resting ? "Go on" : "Try now");
 }
@@ -83,18 +105,31 @@ function theme(chosen) {
 }
 
 theme(THEMES.includes(localStorage.getItem("theme")) ? localStorage.getItem("theme") : "auto");
-find("#theme").addEventListener("click", () => theme(THEMES[(THEMES.indexOf(localStorage.getItem("theme")) + 1) % 3]));
+find("#theme").addEventListener("click", () =>
+  theme(THEMES[(THEMES.indexOf(localStorage.getItem("theme")) + 1) % 3]),
+);
 find("#banner button").addEventListener("click", () => (resting ? wake() : connect()));
-for (const kind of ["keydown", "pointerdown", "wheel"]) addEventListener(kind, wake, { passive: true });
+for (const kind of ["keydown", "pointerdown", "wheel"])
+  addEventListener(kind, wake, { passive: true });
 addEventListener("keydown", (event) => view?.key?.(event));
 addEventListener("hashchange", () => location.hash.startsWith("#/") && route());
-find(".skip").addEventListener("click", (event) => { event.preventDefault(); find("#main").focus(); });
+find(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  find("#main").focus();
+});
 document.addEventListener("visibilitychange", () => {
-  if (document.hidden) { stream?.close(); view?.stale?.(); } else connect();
+  if (document.hidden) {
+    stream?.close();
+    view?.stale?.();
+  } else connect();
 });
 setInterval(() => {
   if (document.hidden) return;
-  if (!resting && Date.now() - lastInput > REST_AFTER) { resting = true; stream?.close(); show({}); }
+  if (!resting && Date.now() - lastInput > REST_AFTER) {
+    resting = true;
+    stream?.close();
+    show({});
+  }
   if (!state.live) tellState();
   view?.tick?.(Date.now());
 }, 1000);

@@ -23,18 +23,28 @@ export class Stream {
     const { signal } = this.abort;
     let words = "The server of this page has stopped or cannot be reached.";
     try {
-      const answer = await fetch(this.path, { signal, cache: "no-store", headers: { Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}` } });
-      if (answer.status === 401) return this.onState({ words: "This tab has no valid link. Open the link that mpijob-elastic dashboard printed, or start the command again." });
+      const answer = await fetch(this.path, {
+        signal,
+        cache: "no-store",
+        headers: { Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}` },
+      });
+      if (answer.status === 401)
+        return this.onState({
+          words:
+            "This tab has no valid link. Open the link that mpijob-elastic dashboard printed, or start the command again.",
+        });
       if (!answer.ok) throw new Error(await answer.text());
       this.due.clear();
       this.onOpen();
-      words = await this.read(answer.body.getReader(), signal) ?? words;
+      words = (await this.read(answer.body.getReader(), signal)) ?? words;
     } catch (error) {
       if (signal.aborted && !this.silent) return;
       if (!(error instanceof TypeError) && error.name !== "AbortError") words = error.message;
     }
     if (this.closed) return;
-    const wait = this.refused ? AFTER_REFUSAL : RETRIES[Math.min(this.failures++, RETRIES.length - 1)];
+    const wait = this.refused
+      ? AFTER_REFUSAL
+      : RETRIES[Math.min(this.failures++, RETRIES.length - 1)];
     this.onState({ words, again: Date.now() + wait, refused: this.refused });
     this.timer = setTimeout(() => this.open(), wait);
   }
@@ -44,7 +54,10 @@ export class Stream {
     let rest = "";
     this.refused = this.silent = false;
     for (;;) {
-      const watch = setTimeout(() => { this.silent = true; this.abort.abort(); }, SILENCE);
+      const watch = setTimeout(() => {
+        this.silent = true;
+        this.abort.abort();
+      }, SILENCE);
       const { value, done } = await reader.read().finally(() => clearTimeout(watch));
       if (done || signal.aborted) return this.refused || undefined;
       this.failures = 0;

@@ -4,9 +4,25 @@ import { set, svg } from "./dom.js";
 
 // In the order of the cells. fill: a pattern of index.html; y, height: a thin cell; for what colour alone would not tell.
 export const KINDS = {
-  published: {}, ready: {}, draining: { fill: "url(#hatch)" }, pending: {}, queued: { fill: "url(#dots)" }, ended: { y: 5, height: 4 }, missing: {}, unknown: { fill: "url(#unknown)" },
+  published: {},
+  ready: {},
+  draining: { fill: "url(#hatch)" },
+  pending: {},
+  queued: { fill: "url(#dots)" },
+  ended: { y: 5, height: 4 },
+  missing: {},
+  unknown: { fill: "url(#unknown)" },
 };
-const PHASES = { Pending: "pending", Running: "pending", Init: "pending", Unknown: "pending", Missing: "missing", Failed: "ended", Succeeded: "ended", Terminating: "draining" };
+const PHASES = {
+  Pending: "pending",
+  Running: "pending",
+  Init: "pending",
+  Unknown: "pending",
+  Missing: "missing",
+  Failed: "ended",
+  Succeeded: "ended",
+  Terminating: "draining",
+};
 
 export function kind(worker) {
   if (worker.draining) return "draining";
@@ -18,13 +34,17 @@ export function kind(worker) {
 export function counts(report) {
   const found = {};
   for (const worker of report.workers) found[kind(worker)] = (found[kind(worker)] ?? 0) + 1;
-  return Object.keys(KINDS).filter((of) => found[of]).map((of) => [of, found[of]]);
+  return Object.keys(KINDS)
+    .filter((of) => found[of])
+    .map((of) => [of, found[of]]);
 }
 
-const WIDTH = 132, MOST_CELLS = 16;
+const WIDTH = 132;
+const MOST_CELLS = 16;
 
 export function cells(node, report) {
-  const found = counts(report), total = report.workers.length;
+  const found = counts(report);
+  const total = report.workers.length;
   const label = found.map(([of, count]) => `${count} ${of}`).join(", ") || "no workers";
   if (node.getAttribute("aria-label") === label) return;
   set(node, { "aria-label": label, role: "img", width: WIDTH, height: 14 });
@@ -35,7 +55,17 @@ export function cells(node, report) {
   for (const [of, count] of found) {
     for (let rest = single ? count : 1; rest > 0; rest--) {
       const width = single ? size : (WIDTH * count) / total;
-      shapes.push(svg("rect", { class: `k k-${of}`, x, y: 1, width: Math.max(width - 2, 1.5), height: 12, rx: 2, ...KINDS[of] }));
+      shapes.push(
+        svg("rect", {
+          class: `k k-${of}`,
+          x,
+          y: 1,
+          width: Math.max(width - 2, 1.5),
+          height: 12,
+          rx: 2,
+          ...KINDS[of],
+        }),
+      );
       x += width;
     }
   }
