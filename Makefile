@@ -3,7 +3,7 @@
 
 PYTHON_BIN := .venv/bin/python
 PYTEST := $(PYTHON_BIN) -m pytest
-CHECK := .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/codespell && .venv/bin/mypy && .venv/bin/lint-imports
+CHECK := .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/codespell && .venv/bin/mypy && .venv/bin/lint-imports && $(MAKE) --no-print-directory page-check
 UNITS := tests/product tests/modelcheck
 # Three processes, each with a control plane of its own, so that two cores have work while a test waits; a fourth makes
 # nothing faster, and all slower. A file is one process's; the longest come first (tests/lab/fixtures.py).
@@ -12,12 +12,14 @@ SPREAD := -n 3 --dist loadfile --no-loadscope-reorder --durations=15
 CI_PEERS := helm kueue volcano-scheduler
 # What builds the site, in an environment of its own.
 SITE := .venv/site
+# What checks the dashboard's page: biome and tsc, and the Node.js that installs them.
+PAGE := .venv/page
 # Compiled modules are kept, whatever the environment says: else each process of the tests compiles them, for 10 s of CPU.
 export PYTHONDONTWRITEBYTECODE :=
 # Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
 export LAB_KUBERNETES := $(KUBERNETES)
 
-.PHONY: help setup lab-binaries demo test test-all test-fresh check hooks fmt unit lab matrix long campaign real test-peers bench image release docs screenshots manifests lock clean
+.PHONY: help setup lab-binaries demo test test-all test-fresh check hooks page-check fmt unit lab matrix long campaign real test-peers bench image release docs screenshots manifests lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -50,8 +52,13 @@ check: setup  ## Lint, format, spelling, types, layers
 hooks: setup  ## Install a git hook that checks the files of each commit: lint, format, spelling
 	@.venv/bin/pre-commit install
 
-fmt: setup  ## Format, and mend what ruff can mend
+page-check: $(PAGE)/made  ## Lint, format and types of the dashboard's JavaScript and CSS
+	PATH="$(PAGE)/bin:$$PATH" $(PAGE)/node_modules/.bin/biome check --config-path=scripts/page mpijob_elastic/cli/dashboard/page
+	PATH="$(PAGE)/bin:$$PATH" $(PAGE)/node_modules/.bin/tsc --project scripts/page
+
+fmt: setup $(PAGE)/made  ## Format, and mend what ruff and biome can mend
 	.venv/bin/ruff check --fix --quiet . ; .venv/bin/ruff format .
+	PATH="$(PAGE)/bin:$$PATH" $(PAGE)/node_modules/.bin/biome check --write --config-path=scripts/page mpijob_elastic/cli/dashboard/page
 
 unit: setup  ## The tests of the product that need no control plane; T=decide: those of one folder or file
 	$(PYTEST) $(if $(T),tests/product/$(T),$(UNITS)) -m "not thorough" $(ARGS)
@@ -75,7 +82,7 @@ long: lab-binaries  ## What CI leaves out to be quick: some 50 minutes
 	MPIJOB_ELASTIC_EVERY_WRITE=1 $(PYTEST) $(SPREAD) tests/lab -k "at_any_write or does_not_need"
 	MPIJOB_ELASTIC_TOOLING=record $(PYTEST) tests/tooling
 
-real: lab-binaries  ## The tests with pods that run; as root, else they are skipped and say why (LAB_KIND=1: on kind)
+real: lab-binaries  ## The tests with pods that run; as root, else they are skipped and say why (LAB_KIND=1: on kind, which nobody has tried)
 	@$(if $(LAB_KIND),,scripts/real-node-setup)
 	$(PYTEST) tests/real $(ARGS)
 
@@ -105,6 +112,13 @@ screenshots: setup  ## Take pictures of the dashboard into dist/screenshots, thr
 $(SITE)/made: requirements/docs.txt | setup
 	@.venv/bin/uv venv --quiet --clear --python $(PYTHON_BIN) $(SITE)
 	@.venv/bin/uv pip sync --quiet --python $(SITE) --require-hashes requirements/docs.txt
+	@touch $@
+
+$(PAGE)/made: requirements/page.txt scripts/page/package.json scripts/page/package-lock.json | setup
+	@.venv/bin/uv venv --quiet --clear --python $(PYTHON_BIN) $(PAGE)
+	@.venv/bin/uv pip sync --quiet --python $(PAGE) --require-hashes requirements/page.txt
+	@cp scripts/page/package.json scripts/page/package-lock.json $(PAGE)
+	@$(PAGE)/bin/npm ci --prefix $(PAGE) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
 	@touch $@
 
 manifests: lab-binaries  ## Render config/ into the package, as `mpijob-elastic install` applies it, and into the chart

@@ -1,4 +1,6 @@
-// Buttons that change the job. The server says what a change would do; it is done once the user agrees to these words.
+// @ts-check
+// Buttons that change the job. The server says what a change would do; it is done once the user
+// agrees to these words.
 
 import { el, find, keep, text } from "./dom.js";
 
@@ -6,9 +8,28 @@ const OVER = ["Succeeded", "Failed", "Terminating"];
 
 export class Changes {
   sending = new AbortController();
+  /** @type {any} elements of index.html */
+  main;
+  /** @type {any} */
+  bar;
+  /** @type {any} */
+  dialog;
+  /** @type {any} */
+  size;
+  /** @type {any} */
+  worker;
+  /** @type {JobReport} the last that was shown */
+  report;
+  /** @type {boolean | undefined} whether the user has the right to change the job */
+  may;
+  /** @type {string | undefined} the size that the page itself wrote into its field */
+  shown;
+  /** @type {{change: string, number: number}} the change that the user was asked about */
+  asked;
 
   constructor(path, name) {
-    Object.assign(this, { path: `${path}/change`, name });
+    this.path = `${path}/change`;
+    this.name = name;
   }
 
   enter(main) {
@@ -78,10 +99,12 @@ export class Changes {
     this.dialog.showModal();
   }
 
-  // Return what the change would do, "" where it is refused or made. Another one ends the news of the last.
+  // Return what the change would do, "" where it is refused or made. Another change ends the news of
+  // the last.
   async send(asked) {
     this.sending.abort();
-    const { signal } = (this.sending = new AbortController());
+    this.sending = new AbortController();
+    const { signal } = this.sending;
     const said = find("p", this.bar);
     const headers = {
       Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}`,
@@ -93,7 +116,10 @@ export class Changes {
     const take = ({ part, value }) => {
       if (part === "asks") asks = value;
       else if (part === "progress") text(said, `${says}: ${value}`);
-      else if (value && part !== "about") text(said, (says = [value].flat().join("\n")));
+      else if (value && part !== "about") {
+        says = [value].flat().join("\n");
+        text(said, says);
+      }
     };
     text(said, "");
     try {
@@ -104,12 +130,13 @@ export class Changes {
         body: JSON.stringify(asked),
       });
       if (!answer.ok) throw new Error(await answer.text());
-      for (const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader(); ; ) {
+      const body = /** @type {ReadableStream<BufferSource>} */ (answer.body);
+      for (const reader = body.pipeThrough(new TextDecoderStream()).getReader(); ; ) {
         const { value, done } = await reader.read();
         if (done) return asks;
         const lines = (rest + value).split("\n");
-        rest = lines.pop();
-        lines.filter(Boolean).map(JSON.parse).forEach(take);
+        rest = /** @type {string} */ (lines.pop());
+        for (const line of lines.filter(Boolean)) take(JSON.parse(line));
       }
     } catch (error) {
       if (!signal.aborted)
@@ -117,7 +144,7 @@ export class Changes {
           said,
           error instanceof TypeError
             ? `${says} The server of this page has stopped or cannot be reached.`
-            : error.message,
+            : /** @type {Error} */ (error).message,
         );
     }
   }

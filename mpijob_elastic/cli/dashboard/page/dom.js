@@ -1,7 +1,11 @@
-// Small helpers: elements, texts that change only when they differ, times in the reader's zone. Text is always text.
+// @ts-check
+// Small helpers: elements, texts that change only when they differ, times in the reader's zone. Text
+// is always text.
 
+/** @returns {any} the element, which index.html has */
 export const find = (selector, root = document) => root.querySelector(selector);
 
+/** @returns {any} a new element; properties: those of the element, and attributes */
 export function el(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -12,6 +16,7 @@ export function el(tag, properties = {}, ...children) {
   return made;
 }
 
+/** @returns {any} a new element of SVG */
 export function svg(tag, attributes = {}, ...children) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
   set(made, attributes);
@@ -25,6 +30,10 @@ export function set(node, attributes) {
   }
 }
 
+/**
+ * @param {Element} node
+ * @param {string} value
+ */
 export function text(node, value) {
   if (node.textContent !== value) node.textContent = value;
 }
@@ -34,14 +43,22 @@ export const icon = (name, kind = "") =>
 
 // Return what gives the focus back: a node that moves loses it.
 export function focusKept() {
-  const focused = document.activeElement;
+  const focused = /** @type {HTMLElement | null} */ (document.activeElement);
   return () => {
-    if (focused !== document.activeElement && focused.isConnected)
+    if (focused !== document.activeElement && focused?.isConnected)
       focused.focus({ preventScroll: true });
   };
 }
 
-// Keep one child of `parent` for each item, by key and in order; only what differs is written.
+/**
+ * Keep one child of `parent` for each item, by key and in order; only what differs is written.
+ * @template T
+ * @param {any} parent
+ * @param {T[]} items
+ * @param {(item: T) => string} key
+ * @param {(item: T) => any} make
+ * @param {(child: any, item: T) => unknown} [fill]
+ */
 export function keep(parent, items, key, make, fill) {
   const refocus = focusKept();
   const old = new Map([...parent.children].map((child) => [child.dataset.key, child]));
@@ -74,14 +91,17 @@ export function when(time) {
   );
 }
 
-// How long, in one unit, as kubectl writes it.
+/**
+ * How long, in one unit, as kubectl writes it.
+ * @param {number} milliseconds
+ */
 export function age(milliseconds) {
   const seconds = Math.max(0, Math.floor(milliseconds / 1000));
-  for (const [unit, size, most] of [
+  for (const [unit, size, most] of /** @type {[string, number, number][]} */ ([
     ["s", 1, 120],
     ["m", 60, 120],
     ["h", 3600, 48],
-  ]) {
+  ])) {
     if (seconds < size * most) return `${Math.floor(seconds / size)}${unit}`;
   }
   return `${Math.floor(seconds / 86400)}d`;

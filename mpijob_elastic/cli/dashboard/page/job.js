@@ -1,3 +1,4 @@
+// @ts-check
 // One job: the sentence first, then size and workers over time, what comes next, and the record.
 
 import { Changes } from "./changes.js";
@@ -14,6 +15,17 @@ const LEVELS = {
 };
 
 export class JobView {
+  /** @type {any} an element of index.html */
+  main;
+  /** @type {JobReport | null | undefined} null once the job is deleted */
+  report;
+  /** @type {Explanation | undefined} */
+  explanation;
+  /** @type {string | undefined} the explanation in a sentence */
+  headline;
+  /** @type {Lanes} */
+  lanes;
+
   constructor(namespace, name) {
     this.namespace = namespace;
     this.name = `${namespace}/${name}`;
@@ -51,9 +63,10 @@ export class JobView {
     if (this.report) this.show();
   }
 
+  /** @param {Map<string, any>} parts */
   take(parts) {
     if (parts.has("may")) this.changes.may = parts.get("may");
-    for (const part of ["report", "explanation", "headline"])
+    for (const part of /** @type {const} */ (["report", "explanation", "headline"]))
       if (parts.has(part)) this[part] = parts.get(part);
     if (parts.has("history")) this.showHistory(parts.get("history"));
     if (parts.has("events")) this.showEvents(parts.get("events"));
@@ -64,7 +77,8 @@ export class JobView {
   }
 
   show() {
-    const { report, explanation } = this;
+    const { explanation } = this;
+    const report = /** @type {JobReport} */ (this.report);
     if (document.documentElement.dataset.live === "yes") this.record.add(report, Date.now());
     const badge = find(".badge", this.main);
     if (badge.dataset.state !== report.state)
@@ -106,7 +120,8 @@ export class JobView {
   }
 
   showFindings() {
-    const { explanation, report } = this;
+    const { explanation } = this;
+    const report = /** @type {JobReport} */ (this.report);
     const found = new Map();
     if (!explanation) return;
     const all = [...explanation.job, ...explanation.workers.map((worker) => worker.cause)];
@@ -162,7 +177,7 @@ export class JobView {
   }
 
   showFacts() {
-    const { report } = this;
+    const report = /** @type {JobReport} */ (this.report);
     const { launcher, queue, lastScale } = report;
     const refreshed =
       launcher &&
@@ -171,7 +186,8 @@ export class JobView {
       ];
     const low = report.minReplicas ?? 1;
     const high = report.maxReplicas ?? "any number";
-    const facts = [
+    /** @type {[string, string | null | undefined, string?][]} */
+    const all = [
       [
         "Workers",
         `${report.desired ?? "unknown"} asked for${report.gpus ? `, with ${report.gpus} GPUs` : ""}${report.minReplicas || report.maxReplicas ? `, ${low} to ${high} allowed` : ""}`,
@@ -210,14 +226,14 @@ export class JobView {
       ],
       ["Drain timeout", `${report.drainTimeout} s`],
       ["Created", "", report.created],
-    ].filter(([, words]) => words !== null && words !== undefined);
+    ];
     keep(
       find(".facts", this.main),
-      facts,
+      all.filter(([, words]) => words !== null && words !== undefined),
       ([name]) => name,
       ([name]) => el("div", {}, el("dt", {}, name), el("dd", {}, el("span"), el("span"))),
       (node, [, words, since]) => {
-        text(node.lastChild.firstChild, words);
+        text(node.lastChild.firstChild, words ?? "");
         node.lastChild.lastChild.dataset.since = since ?? "";
       },
     );

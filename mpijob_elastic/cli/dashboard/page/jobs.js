@@ -1,10 +1,10 @@
+// @ts-check
 // All jobs, what is wrong first. A row is one element, and only cells that changed are written.
 
 import { age, el, find, focusKept, icon, keep, svg, text } from "./dom.js";
 import { cells } from "./workers.js";
 
 const GROUPS = ["Needs a look", "Changing", "Waiting", "Running", "Ended"];
-const ENDED = ["Succeeded", "Failed"];
 export const icons = (state) =>
   ({
     Running: "running",
@@ -14,6 +14,10 @@ export const icons = (state) =>
     Queued: "queued",
   })[state] ?? "pending";
 
+/**
+ * The index of a job's group.
+ * @param {{report: JobReport, says: Finding[]}} job
+ */
 function group({ report, says }) {
   if (report.state === "Succeeded") return 4;
   if (report.state === "Failed" || says.some((finding) => finding.level === "wrong")) return 0;
@@ -23,8 +27,24 @@ function group({ report, says }) {
 
 export class JobsView {
   path = "/api/jobs";
+  /** @type {Map<string, JobRow>} by namespace/name */
   rows = new Map();
+  /** @type {Set<string>} the jobs that came since the stream was opened */
   seen = new Set();
+  /** whether all jobs have come */
+  listed = false;
+  /** @type {any} elements of index.html */
+  main;
+  /** @type {any} */
+  table;
+  /** @type {any[]} of each group */
+  bodies;
+  /** @type {any} the filter */
+  text;
+  /** @type {any} */
+  namespace;
+  /** @type {any} */
+  state;
 
   enter(main) {
     this.main = main;
@@ -39,7 +59,7 @@ export class JobsView {
       this.table.append(el("tbody", { hidden: true }, head), body);
       return body;
     });
-    for (const name of ["text", "namespace", "state"]) {
+    for (const name of /** @type {const} */ (["text", "namespace", "state"])) {
       this[name] = find(`#${name}`, main);
       this[name].addEventListener("input", () => this.draw());
     }
@@ -51,7 +71,8 @@ export class JobsView {
     this.seen = new Set();
   }
 
-  // Only a job that comes, goes, or changes its group, state or words moves rows; any other writes into its own.
+  // Only a job that comes, goes, or changes its group, state or words moves rows; any other writes
+  // into its own.
   take(parts) {
     let moved = !this.listed;
     for (const [name, value] of parts) {
@@ -67,7 +88,7 @@ export class JobsView {
           this.rows.set(name, job);
           moved ||=
             old?.group !== job.group ||
-            old.report.state !== job.report.state ||
+            old?.report.state !== job.report.state ||
             this.text.value !== "";
           if (job.node) fill(job.node, job);
         } else moved = this.rows.delete(name) || moved;
@@ -114,6 +135,7 @@ export class JobsView {
     refocus(); // on a job that left a group before it came to a later one
   }
 
+  /** @param {JobRow} job */
   matches({ report, says, name }) {
     if (
       ![report.namespace, ""].includes(this.namespace.value) ||
@@ -200,6 +222,10 @@ function row({ report }) {
   );
 }
 
+/**
+ * @param {any} node
+ * @param {JobRow} job
+ */
 function fill(node, job) {
   if (!job.changed) return;
   job.changed = false;
@@ -223,7 +249,7 @@ function fill(node, job) {
   const first = says[0]?.says ?? "";
   const waits = report.queue?.says;
   const more = [
-    waits && !first.includes(waits) && `${report.queue.name}: ${waits}.`,
+    waits && !first.includes(waits) && `${report.queue?.name}: ${waits}.`,
     says.length > 1 && `And ${says.length - 1} more.`,
   ].filter(Boolean);
   text(
@@ -245,6 +271,10 @@ function ago({ report, node }, now) {
   );
 }
 
+/**
+ * @param {JobRow[]} jobs
+ * @param {(job: JobRow) => string} of
+ */
 function count(jobs, of) {
   const found = new Map();
   for (const job of jobs) found.set(of(job), (found.get(of(job)) ?? 0) + 1);

@@ -1,14 +1,18 @@
-// One time axis: sizes as steps, changes as marks, a lane for each worker. Positions are per cent, so nothing is measured.
+// @ts-check
+// One time axis: sizes as steps, changes as marks, a lane for each worker. Positions are per cent, so
+// nothing is measured.
 
 import { at, el, find, icon, keep, set, svg, text } from "./dom.js";
 import { KINDS, kind } from "./workers.js";
 
+/** @type {[number, string, number][]} minutes that are shown, in words, and between two ticks */
 const WINDOWS = [
   [5, "5 min", 1],
   [30, "30 min", 5],
   [120, "2 h", 20],
 ];
 const LEGEND = ["published", "ready", "draining", "pending", "queued", "ended", "unknown"];
+/** @type {Record<string, number>} */
 const HEIGHTS = {
   published: 14,
   ready: 10,
@@ -21,11 +25,28 @@ const HEIGHTS = {
 };
 const MIDDLE = 11;
 const short = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
+/** @param {number} value */
 const percent = (value) => `${value.toFixed(2)}%`;
 
 export class Lanes {
+  minutes = 5;
+  lane = 0;
+  part = -1;
+  /** @type {JobReport} the last that was shown */
+  report;
+  /** @type {Map<string, Finding>} by worker */
+  findings;
+  /** @type {number} milliseconds since the epoch: the right end of the axis, and the left one */
+  now;
+  /** @type {number} */
+  start;
+
+  /**
+   * @param {any} panel
+   * @param {ReturnType<typeof import("./record.js").recordOf>} record
+   */
   constructor(panel, record) {
-    Object.assign(this, { panel, record, minutes: 5, lane: 0, part: -1 });
+    this.record = record;
     this.body = find("tbody", panel);
     this.caption = find(".caption", panel);
     this.size = svg("svg", { class: "size", role: "img" });
@@ -66,9 +87,13 @@ export class Lanes {
     );
   }
 
-  show(report, finding) {
+  /**
+   * @param {JobReport} report
+   * @param {Map<string, Finding>} findings
+   */
+  show(report, findings) {
     this.report = report;
-    this.findings = finding;
+    this.findings = findings;
     this.draw(Date.now());
   }
 
@@ -78,7 +103,7 @@ export class Lanes {
     this.start = Math.max(now - this.minutes * 60_000, Math.min(now - 60_000, this.record.start));
     const of = new Map(this.report.workers.map((worker) => [worker.name, worker]));
     const names = [...this.record.lanes]
-      .filter(([name, lane]) => of.has(name) || lane.at(-1).from > this.start)
+      .filter(([name, lane]) => of.has(name) || (lane.at(-1)?.from ?? 0) > this.start)
       .map(([name]) => name);
     names.sort((one, other) => index(one) - index(other));
     keep(
@@ -89,11 +114,17 @@ export class Lanes {
       (row, name) => name && this.fillLane(row, name, of.get(name)),
     );
     this.drawSizes();
-    [...this.body.querySelectorAll("svg.lane")].forEach((lane, place) =>
-      set(lane, { tabindex: place === this.lane ? 0 : -1 }),
-    );
+    this.setTabStop([...this.body.querySelectorAll("svg.lane")]);
   }
 
+  // Tab goes to one lane; the arrow keys go to the others.
+  setTabStop(lanes) {
+    lanes.forEach((lane, place) => {
+      set(lane, { tabindex: place === this.lane ? 0 : -1 });
+    });
+  }
+
+  /** @param {number} time */
   x(time) {
     return Math.min(100, Math.max(0, ((time - this.start) / (this.now - this.start)) * 100));
   }
@@ -114,10 +145,11 @@ export class Lanes {
     );
   }
 
+  /** @type {(row: any, name: string, worker: WorkerReport | undefined) => void} */
   fillLane(row, name, worker) {
     const [head, middle, end] = row.children;
     const parts = this.parts(name);
-    const pods = this.record.pods.get(name)?.size;
+    const pods = this.record.pods.get(name)?.size ?? 0;
     const seen = pods > 1 && `${pods} pods since ${at(this.record.opened)}`;
     text(
       head.lastChild,
@@ -151,17 +183,25 @@ export class Lanes {
     return of === "published" && level === "fine" ? "training" : of;
   }
 
+  /**
+   * @param {string} name
+   * @returns {LaneSpan[]}
+   */
   parts(name) {
-    const lane = this.record.lanes.get(name);
+    const lane = this.record.lanes.get(name) ?? [];
     const known = lane
       .map((part, place) => ({ ...part, to: lane[place + 1]?.from ?? this.now }))
       .filter((part) => part.to > this.start && part.kind !== "gone");
-    const first = lane[0].from;
+    const first = lane[0]?.from ?? 0;
     return first > this.start && first === this.record.sizes[0]?.from
       ? [{ from: 0, to: first, kind: "unknown" }, ...known]
       : known;
   }
 
+  /**
+   * @param {any} node
+   * @param {LaneSpan[]} parts
+   */
   drawLane(node, parts) {
     const bars = parts.map((part) => {
       const from = this.x(part.from);
@@ -187,20 +227,23 @@ export class Lanes {
     const parts = this.record.sizes;
     const top =
       Math.max(4, ...parts.map((part) => Math.max(part.desired ?? 0, part.ready ?? 0))) * 1.15;
+    /** @param {number} value */
     const y = (value) => (100 - (value / top) * 100).toFixed(2);
     const shown = parts
       .map((part, place) => ({ ...part, to: parts[place + 1]?.from ?? this.now }))
       .filter((part) => part.to > this.start);
+    /** @type {(name: "desired" | "ready" | "published", area?: boolean) => string} */
     const step = (name, area) =>
       shown
         .map((part, place) => {
-          if (part[name] == null) return "";
+          const size = part[name];
+          if (size == null) return "";
           const from = (this.x(part.from) * 10).toFixed(1);
           const to = (this.x(part.to) * 10).toFixed(1);
           const joined = shown[place - 1]?.[name] != null;
           return area
-            ? `M${from} 100V${y(part[name])}H${to}V100z`
-            : `${joined ? "L" : "M"}${from} ${y(part[name])}H${to}`;
+            ? `M${from} 100V${y(size)}H${to}V100z`
+            : `${joined ? "L" : "M"}${from} ${y(size)}H${to}`;
         })
         .join("");
     const unknown = [
@@ -210,7 +253,8 @@ export class Lanes {
     const marks = this.record.marks
       .filter((mark) => mark.at > this.start)
       .sort((one, other) => one.at - other.at);
-    const every = WINDOWS.find(([minutes]) => minutes === this.minutes)[2] * 60_000;
+    const every = (WINDOWS.find(([minutes]) => minutes === this.minutes)?.[2] ?? 1) * 60_000;
+    /** @type {number[]} */
     const ticks = [];
     for (let time = Math.ceil(this.start / every) * every; time < this.now; time += every)
       ticks.push(time);
@@ -293,9 +337,9 @@ export class Lanes {
     keep(
       this.numbers,
       [
-        ["asked", "asked for", this.report.desired ?? "?"],
-        ["area", "ready", this.report.ready],
-        ["ring", "published", this.report.published],
+        ["asked", "asked for", `${this.report.desired ?? "?"}`],
+        ["area", "ready", `${this.report.ready}`],
+        ["ring", "published", `${this.report.published}`],
       ],
       ([name]) => name,
       ([name, words]) =>
@@ -314,10 +358,11 @@ export class Lanes {
           ),
           el("dd"),
         ),
-      (node, [, , value]) => text(node.lastChild, `${value}`),
+      (node, [, , value]) => text(node.lastChild, value),
     );
   }
 
+  /** @param {LaneSpan} span */
   words({ kind: of, node, host, from, to, guessed }) {
     const open = to >= this.now ? `since ${at(from)}` : `${at(from)} to ${at(to)}`;
     const span = of === "unknown" && !from ? `before ${at(to)}` : open;
@@ -354,7 +399,7 @@ export class Lanes {
       steps[0] || this.part < 0
         ? parts.length - 1
         : Math.min(Math.max(this.part + steps[1], 0), parts.length - 1);
-    lanes.forEach((lane, place) => set(lane, { tabindex: place === this.lane ? 0 : -1 }));
+    this.setTabStop(lanes);
     lanes[this.lane].focus();
     if (parts[this.part]) this.say(parts[this.part]);
   }

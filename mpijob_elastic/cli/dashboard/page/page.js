@@ -1,3 +1,4 @@
+// @ts-check
 // The frame of both pages: which is shown, whether it is live, the theme, and when it rests.
 
 import { age, at, el, find, text } from "./dom.js";
@@ -104,9 +105,11 @@ function theme(chosen) {
   find("#theme").setAttribute("aria-label", `Theme: ${chosen}`);
 }
 
-theme(THEMES.includes(localStorage.getItem("theme")) ? localStorage.getItem("theme") : "auto");
+const chosenTheme = () => localStorage.getItem("theme") ?? "";
+
+theme(THEMES.includes(chosenTheme()) ? chosenTheme() : "auto");
 find("#theme").addEventListener("click", () =>
-  theme(THEMES[(THEMES.indexOf(localStorage.getItem("theme")) + 1) % 3]),
+  theme(THEMES[(THEMES.indexOf(chosenTheme()) + 1) % 3]),
 );
 find("#banner button").addEventListener("click", () => (resting ? wake() : connect()));
 for (const kind of ["keydown", "pointerdown", "wheel"])

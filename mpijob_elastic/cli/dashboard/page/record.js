@@ -1,23 +1,40 @@
-// What this page has seen of a job: sizes and each worker's phases over time. Before it was opened, and while it was
-// hidden or cut off, a phase is known only from the times that the pod itself tells; the rest is unknown.
+// @ts-check
+// What this page has seen of a job: sizes and each worker's phases over time. Before it was opened,
+// and while it was hidden or cut off, a phase is known only from the times that the pod itself
+// tells; the rest is unknown.
 
 import { kind } from "./workers.js";
 
 const KEPT = 2 * 3600_000 + 60_000;
+/** @type {Map<string, Record>} */
 const records = new Map();
 
+/** @param {string} name */
 export function recordOf(name) {
-  if (!records.has(name)) records.set(name, new Record());
-  return records.get(name);
+  const record = records.get(name) ?? new Record();
+  records.set(name, record);
+  return record;
 }
 
 class Record {
-  sizes = []; // {from, desired, ready, published}, {from} where unknown
-  lanes = new Map(); // worker → [{from, kind, node, host, guessed}]
-  pods = new Map(); // worker → when each pod of it that was seen was created
-  marks = []; // {at, words}
+  /** @type {SizesPart[]} */
+  sizes = [];
+  /** @type {Map<string, LanePart[]>} by worker */
+  lanes = new Map();
+  /** @type {Map<string, Set<string>>} by worker, when each pod of it that was seen was created */
+  pods = new Map();
+  /** @type {{at: number, words: string}[]} */
+  marks = [];
   open = false;
+  /** @type {number} when the page first showed the job */
+  opened;
+  /** @type {number} when the job was created */
+  created;
 
+  /**
+   * @param {JobReport} report
+   * @param {number} now
+   */
   add(report, now) {
     this.opened ??= now;
     this.created = Date.parse(report.created);
@@ -27,7 +44,7 @@ class Record {
     for (const worker of report.workers) {
       here.add(worker.name);
       if (!this.lanes.has(worker.name)) this.lanes.set(worker.name, []);
-      const lane = this.lanes.get(worker.name);
+      const lane = /** @type {LanePart[]} */ (this.lanes.get(worker.name));
       if (worker.created)
         this.pods.set(worker.name, (this.pods.get(worker.name) ?? new Set()).add(worker.created));
       if (!this.open) past(lane, worker, now);
@@ -52,6 +69,7 @@ class Record {
     );
   }
 
+  /** @param {Scale | null} scale */
   mark(scale) {
     if (!scale) return;
     const mark = { at: Date.parse(scale.at), words: `${scale.before}→${scale.after}` };
@@ -68,17 +86,23 @@ class Record {
   }
 
   forget(before) {
+    /** @param {{from: number}[]} parts */
     const cut = (parts) => {
       while (parts.length > 1 && parts[1].from < before) parts.shift();
     };
     cut(this.sizes);
-    this.lanes.forEach(cut);
+    for (const lane of this.lanes.values()) cut(lane);
     for (const [name, lane] of this.lanes)
       if (lane.length === 1 && lane[0].kind === "gone") this.lanes.delete(name);
     this.marks = this.marks.filter((mark) => mark.at >= before);
   }
 }
 
+/**
+ * @template {{[name: string]: any}} T
+ * @param {T[]} parts
+ * @param {T} next
+ */
 function push(parts, next) {
   const last = parts.at(-1);
   if (
@@ -88,8 +112,14 @@ function push(parts, next) {
     parts.push(next);
 }
 
+/**
+ * @param {LanePart[]} lane
+ * @param {WorkerReport} worker
+ * @param {number} now
+ */
 function past(lane, worker, now) {
   const known = lane.at(-1)?.from ?? 0;
+  /** @type {(time: string, of: string) => void} */
   const add = (time, of) => {
     const from = Date.parse(time);
     if (from > known && from < now)

@@ -1,8 +1,10 @@
-// A stream of JSON lines, read with fetch, that comes back by itself. The token is kept for this tab alone.
+// @ts-check
+// A stream of JSON lines, read with fetch, that comes back by itself. The token is kept for this tab
+// alone.
 
 const given = new URLSearchParams(location.hash.slice(1));
 if (given.has("token")) {
-  sessionStorage.setItem("token", given.get("token"));
+  sessionStorage.setItem("token", given.get("token") ?? "");
   history.replaceState(null, "", given.has("job") ? `#/${given.get("job")}` : "#/");
 }
 
@@ -11,9 +13,30 @@ const RETRIES = [300, 1000, 2000, 4000];
 const AFTER_REFUSAL = 10000;
 
 export class Stream {
-  // onParts gets a map from the name of a part to its newest value; onState gets {live, words, again}.
+  failures = 0;
+  silent = false;
+  closed = false;
+  /** @type {string | false} why the server refuses to show this, once it does */
+  refused = false;
+  /** @type {Map<string, any>} parts that are not handed over yet */
+  due = new Map();
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  timer;
+  /** @type {AbortController} */
+  abort;
+
+  /**
+   * @param {string} path
+   * @param {object} to
+   * @param {(parts: Map<string, any>) => void} to.onParts gets the newest value of parts, by name
+   * @param {(state: StreamState) => void} to.onState
+   * @param {() => void} to.onOpen
+   */
   constructor(path, { onParts, onState, onOpen }) {
-    Object.assign(this, { path, onParts, onState, onOpen, failures: 0, due: new Map() });
+    this.path = path;
+    this.onParts = onParts;
+    this.onState = onState;
+    this.onOpen = onOpen;
     this.open();
   }
 
@@ -36,8 +59,10 @@ export class Stream {
       if (!answer.ok) throw new Error(await answer.text());
       this.due.clear();
       this.onOpen();
-      words = (await this.read(answer.body.getReader(), signal)) ?? words;
-    } catch (error) {
+      const body = /** @type {ReadableStream<Uint8Array>} */ (answer.body);
+      words = (await this.read(body.getReader(), signal)) ?? words;
+    } catch (caught) {
+      const error = /** @type {Error} */ (caught);
       if (signal.aborted && !this.silent) return;
       if (!(error instanceof TypeError) && error.name !== "AbortError") words = error.message;
     }
@@ -49,6 +74,11 @@ export class Stream {
     this.timer = setTimeout(() => this.open(), wait);
   }
 
+  /**
+   * Take in all lines; return why the server ended the stream, undefined if it did not say.
+   * @param {ReadableStreamDefaultReader<Uint8Array>} reader
+   * @param {AbortSignal} signal
+   */
   async read(reader, signal) {
     const decoder = new TextDecoder();
     let rest = "";
@@ -62,7 +92,7 @@ export class Stream {
       if (done || signal.aborted) return this.refused || undefined;
       this.failures = 0;
       const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
-      rest = lines.pop();
+      rest = /** @type {string} */ (lines.pop());
       for (const line of lines) if (line) this.take(JSON.parse(line));
     }
   }

@@ -1,8 +1,13 @@
+// @ts-check
 // What a worker does, in one word of `get`, with its shape; and a job's workers as a row of cells.
 
 import { set, svg } from "./dom.js";
 
-// In the order of the cells. fill: a pattern of index.html; y, height: a thin cell; for what colour alone would not tell.
+/**
+ * In the order of the cells. fill: a pattern of index.html; y, height: a thin cell; for what colour
+ * alone would not tell.
+ * @type {Record<string, {fill?: string, y?: number, height?: number}>}
+ */
 export const KINDS = {
   published: {},
   ready: {},
@@ -13,6 +18,7 @@ export const KINDS = {
   missing: {},
   unknown: { fill: "url(#unknown)" },
 };
+/** @type {Record<string, string>} */
 const PHASES = {
   Pending: "pending",
   Running: "pending",
@@ -24,6 +30,7 @@ const PHASES = {
   Terminating: "draining",
 };
 
+/** @param {WorkerReport} worker */
 export function kind(worker) {
   if (worker.draining) return "draining";
   const of = PHASES[worker.phase] ?? "queued"; // any other word is one of a queue
@@ -31,7 +38,12 @@ export function kind(worker) {
   return worker.published ? "published" : worker.ready ? "ready" : "pending";
 }
 
+/**
+ * @param {JobReport} report
+ * @returns {[string, number][]}
+ */
 export function counts(report) {
+  /** @type {Record<string, number>} */
   const found = {};
   for (const worker of report.workers) found[kind(worker)] = (found[kind(worker)] ?? 0) + 1;
   return Object.keys(KINDS)
@@ -42,6 +54,7 @@ export function counts(report) {
 const WIDTH = 132;
 const MOST_CELLS = 16;
 
+/** @param {JobReport} report */
 export function cells(node, report) {
   const found = counts(report);
   const total = report.workers.length;

@@ -1,0 +1,131 @@
+// What the server of the page sends: JobReport of cli/jobs/report.py, Explanation of cli/jobs/explain.py, as JSON. Times are
+// RFC 3339. And what the page keeps of a job.
+
+interface Scale {
+  before: number;
+  after: number;
+  at: string;
+}
+
+interface Draining {
+  since: string;
+  until: string | null;
+}
+
+interface QueueReport {
+  name: string;
+  workload: string;
+  place: number | null;
+  says: string;
+}
+
+interface WorkerReport {
+  index: number;
+  name: string;
+  phase: string;
+  ready: boolean;
+  published: boolean;
+  host: string;
+  incarnation: number;
+  draining: Draining | null;
+  node: string;
+  created: string | null;
+  readySince: string | null;
+  lastState: string;
+  quota: string;
+}
+
+interface LauncherReport {
+  name: string;
+  phase: string;
+  seesDiscoverHosts: boolean;
+  refreshed: boolean | null;
+  node: string;
+  created: string | null;
+}
+
+interface JobReport {
+  namespace: string;
+  name: string;
+  state: string;
+  phase: string;
+  desired: number | null;
+  ready: number;
+  published: number;
+  draining: number;
+  elastic: boolean;
+  foreign: string;
+  slots: number;
+  minReplicas: number | null;
+  maxReplicas: number | null;
+  drainTimeout: number;
+  created: string;
+  lastScale: Scale | null;
+  hosts: string[];
+  execNames: string[] | null;
+  launcher: LauncherReport | null;
+  workers: WorkerReport[];
+  notices: string[];
+  next: string[];
+  nextLook: string | null;
+  queue: QueueReport | null;
+  parked: number[];
+  gpus: number;
+  gpusHeld: number;
+  priority: string;
+  ended: string | null;
+  context: string;
+}
+
+interface Finding {
+  cause: string;
+  says: string;
+  nextStep: string;
+  level: string;
+}
+
+interface Explanation {
+  job: Finding[];
+  workers: { name: string; cause: Finding }[];
+}
+
+// A row of the page of all jobs: what the server sends, and its element.
+interface JobRow {
+  report: JobReport;
+  says: Finding[];
+  name: string;
+  group: number;
+  node: HTMLElement | undefined;
+  changed: boolean;
+}
+
+// Sizes from a time on; nothing but the time where they are unknown.
+interface SizesPart {
+  from: number;
+  desired?: number | null;
+  ready?: number;
+  published?: number;
+}
+
+// What a worker did from a time on. guessed: it is unknown whether it was listed then.
+interface LanePart {
+  from: number;
+  kind: string;
+  node?: string;
+  host?: string;
+  guessed?: boolean;
+}
+
+// The same until a time.
+interface LaneSpan extends LanePart {
+  to: number;
+}
+
+// Where a stream stands: live, or in words why not, and when it is opened again (milliseconds since the epoch).
+interface StreamState {
+  live?: boolean;
+  words?: string;
+  again?: number;
+  since?: number;
+  refused?: string | false;
+}
