@@ -3,7 +3,7 @@
 
 PYTHON_BIN := .venv/bin/python
 PYTEST := $(PYTHON_BIN) -m pytest
-CHECK := .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/codespell && .venv/bin/mypy && .venv/bin/lint-imports && $(MAKE) --no-print-directory page-check
+CHECK := .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/codespell && .venv/bin/mypy && .venv/bin/lint-imports
 UNITS := tests/product tests/modelcheck
 # Three processes, each with a control plane of its own, so that two cores have work while a test waits; a fourth makes
 # nothing faster, and all slower. A file is one process's; the longest come first (tests/lab/fixtures.py).
@@ -37,7 +37,7 @@ test: lab-binaries  ## Tell within six minutes whether the product works: lint, 
 	$(CHECK)
 	$(PYTEST) $(SPREAD) $(UNITS) tests/lab -m "not thorough and not campaign"
 
-test-all: lab-binaries docs  ## Everything but `make real`, `make test-peers` and `make campaign`, once; what CI runs
+test-all: lab-binaries docs page-check  ## Everything but `make real`, `make test-peers` and `make campaign`, once; what CI runs
 	$(CHECK)
 	@$(PYTHON_BIN) -m lab peers $(CI_PEERS)
 	PEERS="$(CI_PEERS)" HYPOTHESIS_PROFILE=thorough MPIJOB_ELASTIC_TOOLING=changed \
@@ -46,7 +46,7 @@ test-all: lab-binaries docs  ## Everything but `make real`, `make test-peers` an
 test-fresh:  ## Run `make demo` in a fresh clone, where nothing but git, make and Python is found
 	@scripts/fresh demo
 
-check: setup  ## Lint, format, spelling, types, layers
+check: setup page-check  ## Lint, format, spelling, types, layers
 	$(CHECK)
 
 hooks: setup  ## Install a git hook that checks the files of each commit: lint, format, spelling
