@@ -58,7 +58,7 @@ async def adopt(
         )
 
     async def missing() -> str:
-        """Say what the new launcher lacks; "" once it sees the host list."""
+        """Return the lack of the new launcher in words; "" once it sees the host list."""
         seen = await _view(client, namespace, job)
         if seen.launcher is None or seen.launcher.ref.uid == old.uid:
             return "mpi-operator has not created the new launcher yet"

@@ -74,7 +74,7 @@ def adoption(view: JobView, *, now: float) -> Adoption:
 
 
 def cost(launcher: Launcher, *, now: float) -> str:
-    """Say what is lost when this launcher is recreated."""
+    """Return the losses, in words, when this launcher is recreated."""
     trained = phrases.duration(max(0.0, now - launcher.facts.created_at))
     return f"its launcher has run for {trained}; training starts again from its last checkpoint, if it has one"
 

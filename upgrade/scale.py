@@ -126,7 +126,7 @@ async def take_back(client: ApiWriter, *, dry_run: bool, say: Say) -> None:
 
 
 async def left_out(client: ApiReader, why: str) -> str:
-    """Return what does not work, why, and the command that mends it; "" if the definition is scalable anyway."""
+    """Return the fault, its reason and the command that mends it; "" if the definition can scale."""
     try:
         if crd.is_scalable(await read_definition(client)):
             return ""

@@ -69,7 +69,7 @@ class Traces:
     surplus: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """Return what stays and why, for people."""
+        """Return the traces that stay, and why, in words for people."""
         lines = [
             f"{job}: {names.KEY_DISCOVER_HOSTS} and its annotation stay in the ConfigMap while the launcher, which "
             "mounts it, is alive; run this again when the job has ended, or delete the job"

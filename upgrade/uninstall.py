@@ -93,7 +93,7 @@ class Uninstallation:
         )
 
     def stays(self) -> list[str]:
-        """Return what stays and why, for people."""
+        """Return the objects that stay, and why, in words for people."""
         jobs = [STAYS] if self.traces is None else self.traces.lines()
         return [*jobs, *self.quota.lines()]
 

@@ -1,4 +1,4 @@
-"""Who does the own writes of a capability, and what it adds to those of the core."""
+"""Writers that capabilities bring for their own actions, and their additions to writes of the core."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -67,7 +67,10 @@ class Own:
         """Read live whether these pods may start. Raises act.writer.Outdated where they may not."""
 
     async def place(self, _view: JobView, _pod: Identity, _action: Ungate) -> Operations:
-        """Return what a pod gets beside the loss of its gates, first its precondition; nothing if that is not ours."""
+        """Return the additions to a pod that loses its gates, as a JSON patch; [] if not ours.
+
+        A precondition comes first.
+        """
         return []
 
     async def beside(self, _view: JobView, _action: WriteConfig) -> Mapping[str, str]:

@@ -63,7 +63,7 @@ def read(raw: bytes) -> JobFacts:
 
 
 def node_signs(*, more: Iterable[str] = (), ignored: Iterable[str] = ()) -> Signs:
-    """Return by what is told that a node is about to go, as the first says who knows.
+    """Return the signs that a node is about to go, from the first capability that defines any.
 
     Raises ValueError.
     """

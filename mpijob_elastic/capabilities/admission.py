@@ -1,6 +1,6 @@
 """The optional capabilities of a job at admission: the only place that names what each adds to an answer.
 
-What is found in the facts of a job alone is said by them (`Known.findings`).
+Findings that need only the job's facts come from `Known.findings`.
 """
 
 from collections.abc import Callable
@@ -30,5 +30,5 @@ KINDS = frozenset(hook.KIND for hook in HOOKS)
 def hooks(
     client: ApiWriter, context: ReviewContext, secret_path: Callable[[], str]
 ) -> tuple[Hook, ...]:
-    """Return what answers there."""
+    """Return the handlers of the capabilities' own webhook paths."""
     return tuple(hook(client, context=context, secret_path=secret_path) for hook in HOOKS)

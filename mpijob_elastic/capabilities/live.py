@@ -30,7 +30,7 @@ OPTIONS = tuple(room.OPTION for room in _COMPONENTS)
 
 
 def seeing(watching: Watching, *, options: Collection[str] = ()) -> See:
-    """Return what adds the capabilities to a view, once each has said what to watch."""
+    """Let each capability add its watches; return the function that adds the capabilities to a view."""
     chosen = (room for room in _COMPONENTS if room.OPTION in options)
     watches = [room.Watch(watching) for room in (kube_queue, kueue, gangs, autoscaling, *chosen)]
 
@@ -49,7 +49,7 @@ def writers(
     *,
     options: Collection[str] = (),
 ) -> tuple[Own, ...]:
-    """Return who does the own writes that take more than one request."""
+    """Return the writers for own actions that take more than one request."""
     chosen = (room.Requests for room in _COMPONENTS if room.OPTION in options)
     live: tuple[type[LiveWrites], ...] = (*chosen, kueue.Workloads, kube_queue.QueueUnits)
     return (

@@ -103,8 +103,8 @@ class Reconciler:
     async def _do(self, key: JobKey, state: JobState, due: Plan) -> bool:
         """Carry out what is due; return True if anything was written.
 
-        What is refused holds back nothing but what needs it. What has changed meanwhile is raised
-        after all others.
+        A refused action holds back only the actions that need it. A conflict is raised after all
+        actions were tried.
         """
         self.scales.watch(key, state, due)
         self.refusals.keep(key, due.actions)

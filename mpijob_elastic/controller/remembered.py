@@ -131,7 +131,7 @@ class Refusals:
         self._found.get(key, {}).pop(occasion(action), None)
 
     def seen(self, key: JobKey) -> Mapping[type, str]:
-        """Return what is refused, by the kind of the action, with what to say of it: the first that is to be told."""
+        """Return the first reason to tell for each kind of action that is refused."""
         words: dict[type, str] = {}
         for (kind, _), refused in self._found.get(key, {}).items():
             words[kind] = words.get(kind) or refused.words

@@ -27,8 +27,7 @@ from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Launcher, Worker
 
-# In the words of a worker's finding where a finding on the job, which stands above it, has the
-# rest.
+# The suffix of a worker's finding when a finding on the job, printed above, says more.
 ABOVE = " (see above)"
 
 

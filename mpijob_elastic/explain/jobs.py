@@ -24,7 +24,7 @@ _RESTART = "kubectl -n mpi-operator rollout restart deployment/mpi-operator"
 
 
 def over(job: Case) -> Finding | None:
-    """Return why no worker needs an explanation, or None."""
+    """Return the finding that makes an explanation of workers needless; None if there is none."""
     if job.view.facts.finished:
         if note := notices.suspicious_success(job.view):
             return job.noted(note)
@@ -92,7 +92,7 @@ def findings(job: Case) -> Iterator[Finding]:
 
 
 def _former_size(job: Case) -> Iterator[Finding]:
-    """Yield that the operator has been making workers since before it could know the size, and still does.
+    """Yield a finding for an operator that still makes workers of a size before the present one.
 
     [operator] It makes all missing workers of a size in one go, at its client's limit of 5 a
     second.
@@ -121,7 +121,7 @@ def _edited(job: Case) -> Iterator[Finding]:
 
 
 def _launcher(job: Case) -> Iterator[Finding]:
-    """Yield what keeps the launcher from starting."""
+    """Yield the findings that keep the launcher from starting."""
     launcher, name, pod = job.view.launcher, job.launcher, job.of(job.launcher)
     if launcher is None:
         said = f"{name} does not exist yet: the operator creates it after the workers{job.warned(job.name)}"
@@ -167,7 +167,7 @@ def _delivering(job: Case, launcher: Launcher) -> Finding:
 
 
 def _missing_ranks(job: Case, stall: Stall) -> Finding:
-    """Return that ranks are missing, with their workers and nodes as far as they can be told."""
+    """Return a finding for missing ranks, with their workers and nodes as far as they are known."""
     spawned, first = job.facts.spawned, next(iter(stall.missing))
     ranks = listed(f"{rank} ({_place(job, rank, spawned)})" for rank in stall.missing)
     said = f"{job.name} does not go on: the other ranks have waited for more than {stall.seconds} s for rank {ranks}"

@@ -52,7 +52,7 @@ def first_cause(case: Case, *, is_wanted: bool) -> Finding:
 
 
 def startup(case: Case) -> Iterator[Finding]:
-    """Yield what keeps a pod from starting."""
+    """Yield the findings that keep a pod from starting."""
     if case.held_back and (case.state.wishes.stop or case.of(case.launcher).held_back):
         yield waiting("job-waits", f"waits, as the whole job does{ABOVE}")
     elif case.held_back:
@@ -75,7 +75,7 @@ def startup(case: Case) -> Iterator[Finding]:
 
 
 def unseen(case: Case) -> str:
-    """Return why nobody knows whether a rank runs in the worker, "" where exec has shown it."""
+    """Return the reason why nobody knows if a rank runs in the worker; "" if exec has shown it."""
     looks = case.facts.looks
     if not looks:
         return "only exec can show that, and --no-exec was given"
@@ -255,7 +255,7 @@ def _rank(case: Case, worker: WorkerState) -> Iterator[Finding]:
 
 
 def _seen(case: Case, standing: str) -> Iterator[Finding]:
-    """Yield that a rank runs in the worker, or that nobody knows; nothing where exec has shown that none runs."""
+    """Yield a finding for a rank that runs, or may run; none if exec has shown that no rank runs."""
     if why := unseen(case):
         said = f"{standing}; whether it trains is not known: {why}"
         yield Finding(

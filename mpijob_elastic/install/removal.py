@@ -134,7 +134,7 @@ class Quota:
     used: tuple[Held, ...] = ()
 
     def lines(self) -> list[str]:
-        """Return what happens to it, for people."""
+        """Return the fate of the object, in words for people."""
         lines = []
         if self.unused:
             lines.append(

@@ -96,7 +96,7 @@ async def for_bundles(
 
 
 def rollout(one: Identity, live: dict[str, Any] | None) -> str:
-    """Say what `kubectl rollout status` would wait for; "" if nothing."""
+    """Return what `kubectl rollout status` would wait for, in words; "" if it would not wait."""
     if live is None:
         return f"{one} is gone"
     status, replicas = live.get("status", {}), live["spec"]["replicas"]

@@ -82,7 +82,7 @@ class Server:
     served: Mapping[tuple[str, str], Resource]
 
     def resource(self, one: Identity) -> Resource | None:
-        """Return where objects of its kind are; None if that is not served."""
+        """Return the path of objects of this kind; None if the kind is not served."""
         return self.served.get((one.api_version, one.kind))
 
 

@@ -144,7 +144,7 @@ def is_authority(certificate: x509.Certificate) -> bool:
 
 
 def fault(certificate: x509.Certificate, *, now: datetime) -> str:
-    """Return why it is not valid now, or ""."""
+    """Return the reason why the pair is not valid now; "" if it is valid."""
     if now < certificate.not_valid_before_utc:
         return f"not valid before {certificate.not_valid_before_utc:%Y-%m-%dT%H:%M:%SZ}"
     if now >= certificate.not_valid_after_utc:

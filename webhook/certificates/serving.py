@@ -52,7 +52,7 @@ class Serving:
         return self.certificate is not None and not pairs.fault(self.certificate, now=now)
 
     def expires_at(self) -> float:
-        """Return when the served certificate expires, in seconds since the epoch; 0 before there is one."""
+        """Return the expiry of the served certificate, in seconds since the epoch; 0 if none is served."""
         return self.certificate.not_valid_after_utc.timestamp() if self.certificate else 0.0
 
     def _hand_over(

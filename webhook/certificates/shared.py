@@ -64,7 +64,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read(client: ApiReader, *, namespace: str) -> tuple[Content, str]:
-    """Return what the Secret holds now, and its version; "" if there is none.
+    """Return the Secret's data and its version; "" if there is no Secret.
 
     Raises as `ApiReader` does otherwise.
     """

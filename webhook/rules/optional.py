@@ -15,9 +15,9 @@ from webhook.rules.size import QuotaFacts
 
 
 class Lookup:
-    """What the cluster holds, as last seen.
+    """Lookups in the cluster's last known state.
 
-    Both raise LookupError if nobody can say: here, as nothing is watched.
+    This default watches nothing, so both methods raise LookupError.
     """
 
     def named(self, _resource: Resource, _name: str) -> KubeObject | None:
@@ -42,11 +42,11 @@ class Admission:
     taken: ClassVar[tuple[str, ...]] = ()
 
     def patched(self, _pod: Pod, _job: JobFacts) -> Patch:
-        """Return what a new launcher or worker gets; `_job`: the MPIJob as last seen."""
+        """Return the patches for a new launcher or worker; `_job`: the MPIJob as last seen."""
         return ()
 
     def placeholder(self, _pod: Pod, _job: JobFacts) -> Patch:
-        """Return what makes a worker that nobody wants hold its place and nothing else; it gets no more than that."""
+        """Return the only patches of a worker that nobody wants: it holds its place and no resources."""
         return ()
 
     def refusals(
@@ -56,7 +56,7 @@ class Admission:
         return ()
 
     def scale_refusals(self, _job: JobFacts, _replicas: int) -> Iterable[Refusal]:
-        """Yield what is wrong with another size, asked for at the scale subresource."""
+        """Yield the refusals of a size that is asked for at the scale subresource."""
         return ()
 
     def scaled(self, _job: JobFacts, replicas: int, *, user: str) -> int:  # noqa: ARG002 - asked for by name
@@ -70,11 +70,11 @@ class Admission:
         return ()
 
     def findings(self, _job: MPIJob, _about: JobFacts) -> Iterable[str]:
-        """Yield what is allowed, but not as it should be; of an edit only what is new is told."""
+        """Yield warnings of what is allowed but unwise; for an edit only the new ones."""
         return ()
 
     def edits(self, _new: JobFacts, _old: JobFacts) -> Iterable[str]:
-        """Yield what an edit of a job that has started does."""
+        """Yield the effects of an edit of a job that has started."""
         return ()
 
 

@@ -57,7 +57,7 @@ _decoder = msgspec.json.Decoder(_Templates)
 
 
 def changed(after: msgspec.Raw, before: msgspec.Raw, *, queued: bool = False) -> tuple[str, ...]:
-    """Return what an edit of a started job does; queued: it has a queue.
+    """Return the effects of an edit of a started job; queued: the job has a queue.
 
     Raises msgspec.DecodeError for others.
     """

@@ -48,7 +48,7 @@ def excess(replicas: int, job: JobFacts) -> int:
 
 
 def refusal(replicas: int, job: JobFacts, *, before: int = 0, field: str) -> Refusal | None:
-    """Return why a size at the path `field` is out of bounds, with the bound and its source.
+    """Return the bound that a size at the path `field` exceeds, and the source of the bound.
 
     None if it is within, or comes no further out of bounds than it was `before` (see `excess`).
     """
@@ -71,7 +71,7 @@ def refusal(replicas: int, job: JobFacts, *, before: int = 0, field: str) -> Ref
 
 
 def doubts(job: JobFacts, replicas: int) -> Iterator[str]:
-    """Yield what horovodrun's own limits make of that size."""
+    """Yield the effects of horovodrun's own limits on that size."""
     launch = job.launch
     if launch is None or launch.program != HOROVODRUN or not job.elastic:
         return
@@ -85,7 +85,7 @@ def doubts(job: JobFacts, replicas: int) -> Iterator[str]:
 
 
 def change(job: JobFacts, *, before: int, after: int) -> str | None:
-    """Return what scaling would do; None if nothing changes."""
+    """Return the effect of scaling; None if nothing changes."""
     if before == after:
         return None
     scale = f"would scale {before}→{after}"

@@ -250,7 +250,7 @@ def _past_the_gate(
 def _no_room(
     job: MPIJob, new: JobFacts, before: MPIJob | None, old: JobFacts | None
 ) -> Iterator[Refusal]:
-    """Yield that its annotations leave no room for the notice without which a job cannot be stopped."""
+    """Refuse annotations that leave no room for the notice without which no job can be stopped."""
     was_ours = old is not None and (old.elastic or old.queued)
     most = max(_MOST_ANNOTATED, _annotated(before) if before and was_ours else 0)
     if (new.elastic or new.queued) and _annotated(job) > most:

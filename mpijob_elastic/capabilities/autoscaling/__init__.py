@@ -33,7 +33,7 @@ class Autoscaling(Capability):
 
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:
-        """Return what a job asks for besides its size."""
+        """Return the scaling that a job asks for besides its size."""
         values, problems = policy.read(job.metadata.annotations, facts.ANNOTATIONS)
         if values.get("autoscale") and not (known.min_replicas and known.max_replicas):
             allowed = (
@@ -54,7 +54,7 @@ class Autoscaling(Capability):
         return Sizing(resource=AUTOSCALERS, read=autoscaler.read, owner=autoscaler.owner)
 
     def size_owner(self, view: JobView) -> str:
-        """Return that a GitOps tool does, an HPA, or what lies idle."""
+        """Return who sets the size: a GitOps tool, an HPA, or idle-node filling."""
         return autoscaler.owner(view, self.autoscalers or ())
 
     def due(self, state: JobState) -> Iterable[Action]:
@@ -73,7 +73,7 @@ class Autoscaling(Capability):
         return [(size.NAME, size.entry(state, published))] if is_used else []
 
     def notes(self, state: JobState) -> Iterable[Note]:
-        """Yield what keeps the job from being scaled as it asks."""
+        """Yield a notice for each obstacle to the scaling that the job asks for."""
         return (
             autoscaler.notes(state.view, self.autoscalers or ())
             if scaling(state.view.facts).autoscale

@@ -170,7 +170,7 @@ def write(state: JobState, known: Sequence[Autoscaler]) -> Action | None:
 
 
 def notes(view: JobView, known: Sequence[Autoscaler]) -> Iterator[Note]:
-    """Yield what keeps a job from being scaled as it asks."""
+    """Yield a notice for each obstacle to the scaling that a job asks for."""
     if others := rivals(known):
         yield warning(
             "AutoscalerYields",
@@ -186,7 +186,7 @@ def notes(view: JobView, known: Sequence[Autoscaler]) -> Iterator[Note]:
 
 
 def owner(view: JobView, known: Collection[Autoscaler]) -> str:
-    """Return who sets the size of a job besides its user, and what to do instead, "" if nobody does."""
+    """Return who sets the size of a job besides its user, and the remedy; "" if nobody does."""
     if manager := view.facts.size_manager:
         return (
             f"{manager} sets the size of {view.name}; change it where that reads it, such as in Git"

@@ -77,7 +77,7 @@ class Autoscale:
 
 
 def parse(text: str) -> Autoscale | None:
-    """Return what the annotation asks for; None if it cannot be read."""
+    """Return the request in the annotation; None if the annotation cannot be read."""
     if text == "fill":
         return Autoscale(fill=True)
     if found := _CPU.fullmatch(text):
@@ -126,7 +126,7 @@ class Scaling(Known):
 
 
 def scaling(job: JobFacts) -> Scaling:
-    """Return what a job asks for, perhaps nothing."""
+    """Return the scaling that a job asks for, perhaps none."""
     return job.of(Scaling) or Scaling()
 
 

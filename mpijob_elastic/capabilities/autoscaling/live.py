@@ -20,7 +20,7 @@ class Watch:
         self._found: ByJob[Autoscaler] = watching.by_job(AUTOSCALERS, autoscaler.read)
 
     def seen(self, key: JobKey, view: JobView) -> Autoscaling | None:
-        """Return what scales a job; None where nothing does, and it asks for nothing."""
+        """Return the HPAs of a job; None for a job without one that asks for none."""
         asked, found = view.facts.of(Scaling), tuple(self._found.of(key).values())
         if not (found or asked):
             return None

@@ -77,7 +77,7 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 
 def remembered(view: JobView) -> Growth | None:
-    """Return what the job's memory says; None if nothing, or nothing that can be read."""
+    """Return the record in the job's memory; None if there is none that can be read."""
     try:
         return _decoder.decode(view.memory.own[NAME]) if NAME in view.memory.own else None
     except (msgspec.DecodeError, RecursionError):
@@ -85,7 +85,7 @@ def remembered(view: JobView) -> Growth | None:
 
 
 def entry(state: JobState, published: Collection[str]) -> bytes:
-    """Return what to remember once these pods are published."""
+    """Return the record to store once these pods are published."""
     view, old, now = state.view, state.view.memory, state.now
     asked = 0 if state.stopped else view.replicas  # the time that a job is suspended does not count
     before = remembered(view) or Growth(
@@ -202,7 +202,7 @@ def helped(waits: Sequence[float], *, now: float) -> list[float]:
 
 
 def _unscheduled(state: JobState, *, before: float) -> int:
-    """Return how many of the highest workers, created before that time, have found no node."""
+    """Count the highest workers, created before that time, that have found no node."""
 
     def waits(pod: str) -> bool:
         found = state.view.worker(pod)

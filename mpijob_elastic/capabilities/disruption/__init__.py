@@ -53,7 +53,7 @@ class Disruption(Capability):
                 )
 
     def notes(self, state: JobState) -> Iterator[Note]:
-        """Yield that the launcher goes, which cannot be helped."""
+        """Yield a notice when the launcher's node is about to go: the job will restart."""
         view, launcher = state.view, state.view.launcher
         if launcher and launcher.facts.disruption and view.elastic and not launcher.facts.deleting:
             facts = launcher.facts

@@ -37,7 +37,7 @@ class Eviction(NamedTuple):
     kept: int = RETRIED_WITHIN
 
     def ends_at(self, *, drain_timeout: float) -> float:
-        """Return when the worker is used again if nobody evicts it."""
+        """Return the time at which the worker is used again if nobody evicts it."""
         return self.at + self.kept + (0.0 if self.released else drain_timeout)
 
     def is_live(self, *, drain_timeout: float, now: float) -> bool:

@@ -23,7 +23,7 @@ class EtOperator(Capability):
 
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
-        """Return which request set the size last."""
+        """Return the request that set the size last."""
         mark = job.metadata.annotations.get(names.SCALED_BY, "")
         return Scaled(by=mark) if mark else None, ()
 

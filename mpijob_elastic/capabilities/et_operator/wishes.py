@@ -57,7 +57,7 @@ def say(
 
 
 def deadline(request: Request) -> float | None:
-    """Return when a ScaleOut that scales is given up, None for any other request."""
+    """Return the time at which a ScaleOut that scales is given up; None for any other request."""
     return (
         request.started_at + request.timeout if request.grows and request.phase == SCALING else None
     )
@@ -94,7 +94,7 @@ def _going_on(state: JobState, request: Request) -> Action | None:
 
 
 def _end(state: JobState, request: Request, mark: str) -> tuple[str, str] | None:
-    """Return how a request has ended, in a phase and words; None while it goes on."""
+    """Return the phase in which a request has ended, and words for it; None while it goes on."""
     view, pods, uid = state.view, {*request.pods}, request.metadata.uid
     if mark == uid + UNDONE:
         return (
@@ -156,7 +156,7 @@ def _asked(view: JobView) -> list[str]:
 
 
 def _never(state: JobState) -> Iterator[str]:
-    """Yield why the size of a job cannot change."""
+    """Yield the reasons why the size of a job cannot change."""
     view = state.view
     if state.foreign or view.foreign:
         yield f"another operator manages {view.name}"
@@ -167,7 +167,7 @@ def _never(state: JobState) -> Iterator[str]:
 
 
 def _faults(state: JobState, request: Request) -> Iterator[str]:
-    """Yield why a request cannot be carried out, before its workers are looked at."""
+    """Yield the reasons against a request that can be known before its workers are looked at."""
     view, count, named = state.view, request.count, {*request.names}
     if request.script:
         yield "spec.script is not run: that would take the right to run any command in launchers"
@@ -187,7 +187,7 @@ def _faults(state: JobState, request: Request) -> Iterator[str]:
 
 
 def _unfit(state: JobState, replicas: int, skips: Collection[int]) -> Iterator[str]:
-    """Yield why a job must not become so."""
+    """Yield the reasons why a job must not get this size."""
     view, size, facts = state.view, _size(replicas, skips), state.view.facts
     least, most = view.policy.min_replicas or 1, view.policy.max_replicas or size
     yield from filter(None, (one.size_owner(view) for one in state.wishes.capabilities))

@@ -37,7 +37,7 @@ class Gangs(Capability):
         return cls() if view.facts.of(Gang) else None
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
-        """Yield who is made again, because the scheduler has forgotten it."""
+        """Yield a wish to replace each pod that the scheduler has forgotten."""
         return wishes.of(view, self.group, now=now) if self.group else ()
 
     def prepare(self, state: JobState) -> Action | None:
@@ -45,7 +45,7 @@ class Gangs(Capability):
         return wishes.write(state, self.group, serves=self.serves)
 
     def notes(self, state: JobState) -> Iterable[Note]:
-        """Yield why the gang is none."""
+        """Yield a notice for each reason why the pods do not start as a gang."""
         return (
             wishes.notes(state.view, self.group, serves=self.serves)
             if state.view.facts.of(Gang)

@@ -132,7 +132,7 @@ def pod_groups(asked: Gang | None) -> Resource:
 
 
 def asked(job: MPIJob, scheduler: str) -> Gang:
-    """Return what an MPIJob asks of this scheduler."""
+    """Return the gang that an MPIJob asks of this scheduler."""
     if scheduler == KOORDINATOR:
         quota = job.metadata.labels.get(KOORDINATOR_QUOTA, "")
         return Gang(scheduler=scheduler, quota=quota, annotations=TOGETHER)

@@ -126,7 +126,7 @@ def of(view: JobView, group: PodGroup, *, now: float) -> Iterator[Leave | Relaun
 
 
 def notes(view: JobView, group: PodGroup | None, *, serves: bool | None) -> Iterator[Note]:
-    """Yield why the job's gang is none."""
+    """Yield a notice for each reason why the pods do not start as a gang."""
     asked = view.facts.of(Gang)
     if asked and serves is False:
         missing = f"the cluster serves no PodGroups of {asked.scheduler}"

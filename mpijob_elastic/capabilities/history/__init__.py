@@ -30,7 +30,7 @@ class History(Capability):
 
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
-        """Return who set the size; None where nobody is known to have."""
+        """Return the author of the size; None where no author is known."""
         found = job.sized
         if found is None:
             return None, ()
@@ -59,7 +59,7 @@ class History(Capability):
         return [(changes.NAME, changes.rendered(record))] if record else []
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
-        """Yield when a mark may be written, so that the job is seen again then."""
+        """Yield the time from which a mark may be written, so that the job is looked at again then."""
         at = _quiet_at(view)
         return [Wish(until=at)] if now < at < math.inf else []
 

@@ -170,7 +170,7 @@ def _cause(view: JobView, sized: Sized) -> str:
 
 
 def _lost(state: JobState, listed: Collection[str]) -> Change | None:
-    """Return that the list loses workers which are wanted."""
+    """Return the change in which the list loses wanted workers."""
     view = state.view
     before = [pod for pod in view.wanted_names if pod in view.host_of]
     lost = [pod for pod in before if pod not in listed]
@@ -189,7 +189,7 @@ def _lost(state: JobState, listed: Collection[str]) -> Change | None:
 
 
 def _why(state: JobState, pod: str) -> tuple[str, str]:
-    """Return why a worker leaves the list: a cause, and words."""
+    """Return the cause for which a worker leaves the list, and the cause in words."""
     if leave := state.wishes.leaves.get(pod):
         for one in state.wishes.capabilities:
             wished = (

@@ -54,7 +54,7 @@ class KubeQueue(Capability):
 
     @classmethod
     def of(cls, job: JobFacts, found: Collection[QueueUnit]) -> "KubeQueue | None":
-        """Return what KubeQueue says of a job by the QueueUnits that are about it.
+        """Return the state of a job in KubeQueue, from the QueueUnits that refer to the job.
 
         The unit of an earlier job of the name goes by itself.
         """
@@ -65,7 +65,7 @@ class KubeQueue(Capability):
         return cls(unit=next(mine, None), rivals=tuple(sorted(rivals)))
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
-        """Yield that the job is held."""
+        """Yield a Stop while KubeQueue holds the job."""
         return [Stop(why=HELD)] if view.facts.of(Held) else []
 
     def due(self, state: JobState) -> Iterable[Action]:
@@ -77,7 +77,7 @@ class KubeQueue(Capability):
         )
 
     def notes(self, state: JobState) -> Iterable[Note]:
-        """Yield what a held job waits for.
+        """Yield a notice with the reason for which a held job waits.
 
         Not in KubeQueue's words: its numbers change with every try.
         """
@@ -97,7 +97,7 @@ class KubeQueue(Capability):
             )
 
     def waits_for(self, state: JobState) -> str:
-        """Return that the job waits for its turn, if it does."""
+        """Return words for a job that waits for its turn; "" for any other job."""
         return "the job waits in KubeQueue" if self.waiting(state) else ""
 
     def waiting(self, state: JobState) -> QueueUnit | None:

@@ -53,7 +53,7 @@ class Held(Known):
     queued = True
 
     def findings(self, job: JobFacts) -> Iterable[str]:
-        """Yield that a job which another queue has as well gets no QueueUnit."""
+        """Yield a finding for a job in two queues: it gets no QueueUnit."""
         if job.elastic and any(known.rations for known in job.asked):
             yield f"{KUBEQUEUE_SUSPEND} holds a job with a queue of Kueue for ever: it gets no QueueUnit"
 

@@ -32,7 +32,7 @@ class Watch:
         self._found: ByJob[QueueUnit] = watching.by_job(QUEUE_UNITS, facts.read)
 
     def seen(self, key: JobKey, view: JobView) -> KubeQueue | None:
-        """Return what KubeQueue says of a job; None where it has nothing to do with it."""
+        """Return the state of a job in KubeQueue; None for a job without a queue."""
         return KubeQueue.of(view.facts, self._found.of(key).values()) if self._found.known else None
 
 

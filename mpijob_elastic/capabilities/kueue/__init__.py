@@ -56,7 +56,7 @@ class Kueue(Capability):
         return cls(None) if waits or (asked and asked.elsewhere) else None
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
-        """Yield who waits for quota, and who leaves for it."""
+        """Yield a wish for each pod that waits for quota, or leaves because of it."""
         return wishes.of(view, self.queue, now=now)
 
     def due(self, state: JobState) -> Iterable[Action]:
@@ -64,11 +64,11 @@ class Kueue(Capability):
         return wishes.due(state, self.queue) if self.queue else ()
 
     def notes(self, state: JobState) -> Iterable[Note]:
-        """Yield what the job waits for, in Kueue's words."""
+        """Yield notices on what the job waits for, in Kueue's words."""
         return words.notes(state, self.queue) if self.queue else ()
 
     def waits_for(self, state: JobState) -> str:
-        """Return that the job waits for quota, if it does."""
+        """Return words for a job that waits for quota; "" for any other job."""
         return (
             "the job waits for quota"
             if self.queue and wishes.waiting(state.view, self.queue)
@@ -83,17 +83,17 @@ class Kueue(Capability):
         return Reading(resource=WORKLOADS, read=facts.read, places=facts.places, seeing=cls._seeing)
 
     def state_word(self, state: JobState) -> str:
-        """Return that the job is queued, while nothing of it may run."""
+        """Return the word for a queued job of which nothing may run."""
         base = self.queue.base(state.view.name) if self.queue else None
         waits = base is not None and (base.waits or base.checked)
         return QUEUED if waits and demand.nothing_runs(state.view) and not state.wishes.stop else ""
 
     def phase_word(self, pod: Launcher | Worker) -> str:
-        """Return that a pod is queued."""
+        """Return the word for a queued pod."""
         return QUEUED if names.GATE_QUEUED in pod.facts.gates else ""
 
     def quota_word(self, view: JobView, pod: Worker) -> str:
-        """Return by which quota a worker runs."""
+        """Return the quota by which a worker runs, in words."""
         return wishes.quota(view, self.queue, pod) if self.queue else ""
 
     def turn(self, state: JobState) -> Turn | None:
@@ -109,7 +109,7 @@ class Kueue(Capability):
 
     @classmethod
     def _seeing(cls, found: Collection[Workload]) -> See[Workload]:
-        """Return what these Workloads say of a job that asks for a queue."""
+        """Return the function that finds the queue of a job among these Workloads."""
         places = facts.places(found)
 
         def see(view: JobView, mine: Collection[Workload]) -> Capability | None:

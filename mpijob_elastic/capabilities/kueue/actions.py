@@ -171,7 +171,7 @@ def marked(view: JobView, action: _OfWorkload, workload: Object, *, now: float) 
 
 
 def of_flavor(flavor: Object) -> Object:
-    """Return what a ResourceFlavor adds to pods, in the words of a PodSetUpdate."""
+    """Return the additions of a ResourceFlavor to pods, in the form of a PodSetUpdate."""
     spec = flavor.get("spec") or {}
     return {"nodeSelector": spec.get("nodeLabels"), "tolerations": spec.get("tolerations")}
 

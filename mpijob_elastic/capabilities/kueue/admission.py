@@ -14,7 +14,7 @@ class KueueAdmission(Admission):
     taken = ("kueue.x-k8s.io/",)
 
     def edits(self, new: JobFacts, old: JobFacts) -> Iterator[str]:
-        """Yield what an edit does to its quota."""
+        """Yield the effects of an edit on the job's quota."""
         queue, former = (new.of(Asked) or Asked()).queue, (old.of(Asked) or Asked()).queue
         if queue != former:
             after = (

@@ -81,13 +81,13 @@ class Asked(Known):
         return self.queue != ""
 
     def findings(self, job: JobFacts) -> Iterable[str]:
-        """Yield that workers which stay run without quota."""
+        """Yield a finding for workers that stay and run without quota."""
         if self.queue and job.clean_pod_policy not in ("Running", "All"):
             yield "workers stay when this job has ended, but others get its quota; set spec.cleanPodPolicy to Running"
 
 
 def asked(job: MPIJob) -> Asked | None:
-    """Return what an MPIJob asks for."""
+    """Return the queue that an MPIJob asks for."""
     labels, annotations = job.metadata.labels, job.metadata.annotations
     found = Asked(
         queue=labels.get(LABEL_QUEUE, ""),
@@ -181,7 +181,9 @@ NO_QUEUE = Queue()
 
 
 def of(job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workload]) -> Queue:
-    """Return what Kueue says of a job. found: Workloads that may be its own; all_known: those whose names may help.
+    """Return the state of a job in Kueue.
+
+    found: Workloads that may be its own; all_known: those whose names may help.
 
     Nobody owns the Workload yet that MultiKueue made for the job.
     """
@@ -327,7 +329,7 @@ def holder(raw: bytes) -> Owned | None:
 
 
 def _said(conditions: Mapping[str, _Condition], true: Set[str], checks: Iterable[_Check]) -> str:
-    """Return what a Workload waits for, or why it is evicted."""
+    """Return the reason for which a Workload waits, or is evicted."""
     if "QuotaReserved" in true and "Evicted" not in true:
         awaited = (one for one in checks if one.state != "Ready")
         return next(

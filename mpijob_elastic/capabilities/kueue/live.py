@@ -36,7 +36,7 @@ class Watch:
         self._found: ByJob[Workload] = watching.by_job(WORKLOADS, facts.read, selector=ours)
 
     def seen(self, key: JobKey, view: JobView) -> Kueue | None:
-        """Return what Kueue says of a job; None where it has nothing to do with it."""
+        """Return the state of a job in Kueue; None for a job without a queue."""
         job, found = view.facts.of(Asked) or Asked(), self._found.of(key)
         if self._found.known is None or (job.elsewhere and not self._found.known):
             return Kueue(None)
@@ -117,7 +117,7 @@ class Workloads(LiveWrites):
                 )
 
     async def place(self, view: JobView, pod: Identity, action: Ungate) -> Sequence[Object]:
-        """Return what binds a pod to the nodes of its flavors, and what AdmissionChecks add to it."""
+        """Return the additions that bind a pod to the nodes of its flavors, and those of AdmissionChecks."""
         if not action.adds:
             return []
         added = [actions.of_flavor(await self.read(facts.FLAVORS, name)) for name in action.adds]

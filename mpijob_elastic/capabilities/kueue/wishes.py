@@ -50,7 +50,7 @@ MISSED_AFTER = 5.0
 
 
 def of(view: JobView, queue: Queue | None, *, now: float) -> Iterator[Wish]:
-    """Yield what the job's quota makes of it."""
+    """Yield the wishes that follow from the job's quota."""
     asked = view.facts.of(Asked) or Asked()
     is_elsewhere = queue.elsewhere if queue else asked.elsewhere
     if queue is None or is_elsewhere:
@@ -210,7 +210,7 @@ def is_extra(view: JobView, base: Workload, worker: Worker) -> bool:
 
 
 def asked(view: JobView) -> int:
-    """Return how many workers a base of now asks for: the least size, or all where none can leave."""
+    """Return the count of workers that a base asks for now: the least size, or all if none can leave."""
     if not view.elastic:
         return view.replicas
     least = policy.startup_workers(view.policy, np_workers=view.facts.np_workers)
@@ -222,7 +222,7 @@ def asked(view: JobView) -> int:
 
 
 def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
-    """Yield who waits for quota, and where those are placed that have it."""
+    """Yield a Hold for each pod that waits for quota, and a Place for each pod that has quota."""
     base = queue.base(view.name)
     is_granted = base is not None and base.granted and base.metadata.job_uid != ""
     for pod in view.pods:
@@ -243,7 +243,7 @@ def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
 
 
 def _wanted_back(view: JobView, queue: Queue, *, now: float) -> Iterator[Wish]:
-    """Yield who leaves because quota is wanted back, or was never asked for."""
+    """Yield a Leave for each worker whose quota is wanted back, or was never asked for."""
     base = queue.base(view.name)
     if why := f"Kueue ({base.line})" if base and base.preempted else _outgrown(view, queue):
         yield Stop(why=why)
@@ -307,7 +307,7 @@ def _owned(view: JobView, queue: Queue, base: Workload) -> Iterator[AdoptWorkloa
 
 
 def _extras(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]:
-    """Yield what is due for workers beyond the base, lowest index first."""
+    """Yield the writes that are due for workers beyond the base, lowest index first."""
     for worker in view.workers:
         if not is_extra(view, base, worker) or worker.facts.deleting:
             continue
@@ -323,7 +323,7 @@ def _extras(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]:
 
 
 def _given_back(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]:
-    """Yield what is due for extras whose worker has gone, or waits, and for a base of which nothing runs."""
+    """Yield the writes for extras whose worker has gone or waits, and for a base that does not run."""
     if (
         base.preempted and not view.facts.elastic and demand.nothing_runs(view)
     ):  # else it is suspended

@@ -21,7 +21,7 @@ _LONGEST_STEADY = 200
 
 
 def notes(state: JobState, queue: Queue) -> Iterator[Note]:
-    """Yield what the job waits for, in Kueue's words."""
+    """Yield notices on what the job waits for, in Kueue's words."""
     view, base = state.view, queue.base(state.view.name)
     if queue.ignored:
         why = f"the cluster does not serve {WORKLOADS.api_version}: Kueue is not installed, or older than 0.15"

@@ -64,7 +64,7 @@ class Parking(Capability):
 
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
-        """Return which workers are parked."""
+        """Return the names of the parked workers."""
         values, problems = policy.read(job.metadata.annotations, {"skips": cls.annotations[0]})
         return Parked(**values) if values else None, problems
 
@@ -84,7 +84,7 @@ class Parking(Capability):
                 yield DeletePlaceholder(ref=pod.ref, note=note)
 
     def notes(self, state: JobState) -> Iterable[Note]:
-        """Yield which workers are parked."""
+        """Yield a notice that names the parked workers."""
         parked = [pod.name for pod in state.view.placeholders if not _over(state, pod)]
         if parked:
             view, it, has = state.view, *(("it", "holds") if len(parked) == 1 else ("them", "hold"))
@@ -96,7 +96,7 @@ class Parking(Capability):
 
 
 def _over(state: JobState, pod: Worker) -> str:
-    """Return why a placeholder is needed no more, "" while it is."""
+    """Return the reason why a placeholder may go; "" while the placeholder is needed."""
     view = state.view
     reasons = {
         "the job has finished": view.facts.finished,

@@ -85,7 +85,7 @@ class ParkingAdmission(Admission):
     watches_within: ClassVar = {LIMIT_RANGES: limit_range}
 
     def placeholder(self, pod: Pod, job: JobFacts) -> Patch:
-        """Return what makes a parked worker hold nothing, nothing for any other pod."""
+        """Return the patches that free a parked worker's resources; none for any other pod."""
         index = names.worker_index(pod.metadata.name, job=job.metadata.name)
         if (
             index not in job.skips
@@ -108,7 +108,7 @@ class ParkingAdmission(Admission):
     def refusals(
         self, job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup
     ) -> Iterator[Refusal]:
-        """Yield why these workers cannot be parked; what was so before may stay."""
+        """Yield the reasons why these workers cannot be parked; a fault that was there before may stay."""
         parks = (
             not old
             or old.skips != new.skips
@@ -171,7 +171,7 @@ def _parks_more(new: JobFacts, old: JobFacts | None) -> bool:
 
 
 def _refusing(job: JobFacts, lookup: Lookup) -> Sequence[LimitFacts] | None:
-    """Return what refuses placeholders, None where nobody can say (see `warnings`)."""
+    """Return the limits that refuse placeholders; None where they cannot be known (see `warnings`)."""
     with suppress(LookupError):
         found = lookup.within(LIMIT_RANGES, job.metadata.namespace)
         return [limit for limit in found if isinstance(limit, LimitFacts) and limit.refuses]

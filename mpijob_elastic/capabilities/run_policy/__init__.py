@@ -121,7 +121,7 @@ class Runs(Capability):
         return cls() if view.facts.of(RunPolicy) else None
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
-        """Yield that it waits, or that its launcher ends because it has failed too often."""
+        """Yield a Stop while the run policy suspends the job, and an End after too many failures."""
         asked = view.facts.of(RunPolicy) or RunPolicy()
         if asked.suspend:
             patch = '{"spec": {"runPolicy": {"suspend": false}}}'

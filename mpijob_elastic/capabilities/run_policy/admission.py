@@ -35,7 +35,7 @@ class RunPolicyAdmission(Admission):
         return patch
 
     def findings(self, job: MPIJob, about: JobFacts) -> Iterator[str]:
-        """Yield that the operator ignores the run policy of an elastic job that does not ask for it."""
+        """Warn that the operator ignores the run policy of an elastic job without our annotation."""
         unheeded = ignored(job.spec.run_policy) if job.spec and about.of(RunPolicy) is None else []
         if unheeded and about.elastic:
             listed = phrases.listed(unheeded)

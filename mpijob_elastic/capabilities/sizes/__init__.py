@@ -38,7 +38,7 @@ class Allowed(Known):
     text: str
 
     def findings(self, job: JobFacts) -> Iterable[str]:
-        """Yield that a launcher would start without hosts."""
+        """Yield a finding for a launcher that would start without hosts."""
         least = job.policy.min_replicas
         if job.elastic and least and least not in job.sizes:
             few = f"{names.MIN_REPLICAS} ({least})"
@@ -95,7 +95,7 @@ class Sizes(Capability):
         return cls() if view.facts.of(Allowed) else None
 
     def notes(self, state: JobState) -> Iterable[Note]:
-        """Yield that the size which is asked for is another: the webhook was away."""
+        """Yield a notice on a size that is not allowed, which was set while the webhook was away."""
         job, asked = state.view.facts, state.view.facts.of(Allowed)
         if (
             not (asked and state.view.elastic and job.sizes and job.replicas)

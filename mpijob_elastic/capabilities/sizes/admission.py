@@ -29,14 +29,14 @@ class SizesAdmission(Admission):
     def refusals(
         self, _job: MPIJob, new: JobFacts, old: JobFacts | None, _lookup: Lookup
     ) -> Iterator[Refusal]:
-        """Yield that an edit asks for a size which is not allowed; one that was there before may stay."""
+        """Refuse an edit to a size that is not allowed; a size that was there before may stay."""
         if old is None or (old.workers, old.sizes) != (new.workers, new.sizes):
             yield from self.scale_refusals(new, new.workers, field=size.REPLICAS_FIELD)
 
     def scale_refusals(
         self, job: JobFacts, replicas: int, *, field: str = size.SCALE_FIELD
     ) -> Iterator[Refusal]:
-        """Yield that a size is not allowed, with its neighbours."""
+        """Yield a refusal of a size that is not allowed, with the allowed sizes next to it."""
         asked = job.of(Allowed)
         if not asked or not job.sizes or replicas in job.sizes or size.excess(replicas, job):
             return

@@ -40,6 +40,6 @@ class Suspension(Capability):
         return cls() if view.facts.of(Suspended) else None
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
-        """Yield by what it is suspended."""
+        """Yield a Stop while the annotation suspends the job."""
         ends_by = f"annotate mpijob {view.name} {SUSPEND}-"
         return [Stop(why=f"annotation {SUSPEND}", ends_by=ends_by)] if self.told(view) else []
