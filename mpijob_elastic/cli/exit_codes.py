@@ -18,7 +18,7 @@ class Exit(IntEnum):
 
 
 HELP = (
-    "Exit codes of all commands: 0 done; 1 refused or wrong; 2 wrong usage; 3 done otherwise than asked, or in part; "
+    "Exit codes of all commands: 0 done; 1 refused or wrong; 2 wrong usage; 3 finished differently or partly; "
     "4 not known, or still going at the timeout; 130 Ctrl-C."
 )
 

@@ -97,7 +97,7 @@ def install(
     - `mpijob-elastic install --canary canary`: verify with a job that scaling works
 
     Exit codes: 0 done; 1 refused (no rights, a conflict); 2 wrong usage; 4 not ready in time (the canary included), or
-    no answer of the API server; 130 Ctrl-C.
+    no answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
     from upgrade import canary as trial  # noqa: PLC0415
@@ -167,7 +167,7 @@ def uninstall(
     Quota of a queued job of which nothing runs is given back. Type this again when other jobs have ended.
 
     Exit codes: 0 done; 1 refused (not confirmed, no rights); 2 wrong usage; 3 done, but something is left to do, which
-    the output says; 4 not gone in time, or no answer of the API server; 130 Ctrl-C.
+    the output says; 4 not gone in time, or no answer from the API server; 130 Ctrl-C.
     """
     from upgrade.uninstall import Uninstallation  # noqa: PLC0415 - --help need not load the client
 

@@ -138,7 +138,7 @@ def submit(
     A command of several words runs without a shell; line breaks in a single one become spaces. `submit` does not wait
     until the job runs.
 
-    Exit codes: 0 done; 1 refused, such as a name that exists, or no right; 2 wrong usage; 4 no answer of the API
+    Exit codes: 0 done; 1 refused, such as a name that exists, or no right; 2 wrong usage; 4 no answer from the API
     server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.submit import Words, submit  # noqa: PLC0415 - --help need not load the client
@@ -211,8 +211,8 @@ def scaleout(
     `mpijob-elastic/autoscale` or a GitOps tool sets the size. Ctrl-C and the timeout undo nothing. A script runs by
     exec with your own rights, within the timeout; what it prints is shown on standard error.
 
-    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (the size was set back, or
-    all train and the script failed); 4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 finished differently (the size was set back, or
+    all train and the script failed); 4 still going at the timeout, or no answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.changes import Asked  # noqa: PLC0415 - --help need not load the client
 
@@ -276,8 +276,8 @@ def scalein(
     is over. The command is refused where `scaleout` is. Ctrl-C and the timeout undo nothing. A script runs by exec with
     your own rights, within the timeout; what it prints is shown on standard error. If it fails, no worker leaves.
 
-    Exit codes: 0 done; 1 refused, no such job, no right, or the script failed; 2 wrong usage; 3 done otherwise (a
-    drain-timeout was over); 4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, no right, or the script failed; 2 wrong usage; 3 finished differently (a
+    drain-timeout was over); 4 still going at the timeout, or no answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.changes import Asked  # noqa: PLC0415 - --help need not load the client
 
@@ -307,8 +307,8 @@ def suspend(
 
     The job shrinks first, so its workers drain. Ctrl-C and the timeout undo nothing.
 
-    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (the job has ended); 4
-    still going at the timeout, or no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 finished differently (the job has ended); 4
+    still going at the timeout, or no answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.change import change  # noqa: PLC0415 - --help need not load the client
     from mpijob_elastic.cli.jobs.changes import suspending  # noqa: PLC0415
@@ -335,8 +335,8 @@ def resume(
 
     - `kubectl mpijob-elastic resume mpijob/train --timeout 30m -n ml`: wait for at most 30 minutes
 
-    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 done otherwise (something else suspends
-    the job, or it has ended); 4 still going at the timeout, or no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 finished differently (something else suspends
+    the job, or it has ended); 4 still going at the timeout, or no answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.change import change  # noqa: PLC0415 - --help need not load the client
     from mpijob_elastic.cli.jobs.changes import resuming  # noqa: PLC0415
@@ -365,7 +365,7 @@ def delete(
 
     Where there is no terminal to ask on, --yes is needed.
 
-    Exit codes: 0 done; 1 refused, not confirmed, no such job, or no right; 2 wrong usage; 4 no answer of the API
+    Exit codes: 0 done; 1 refused, not confirmed, no such job, or no right; 2 wrong usage; 4 no answer from the API
     server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.deletion import delete  # noqa: PLC0415 - --help need not load the client
@@ -396,7 +396,7 @@ def prune(
     Where there is no terminal to ask on, --yes is needed.
 
     Exit codes: 0 done; 1 refused, not confirmed, or no right; 2 wrong usage; 3 done in part (a job has changed
-    meanwhile); 4 no answer of the API server; 130 Ctrl-C.
+    meanwhile); 4 no answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.deletion import prune  # noqa: PLC0415 - --help need not load the client
 

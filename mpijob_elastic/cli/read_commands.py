@@ -58,9 +58,9 @@ def get(
 
     - `kubectl mpijob-elastic get train -o json`: the same for programs, as a kubectl plugin
 
-    Of several clusters, a line tells which cannot be read, and the others are shown.
+    Clusters that cannot be read are named in a line; the others are shown.
 
-    Exit codes: 0 done; 1 no such job, or no right to read it; 2 wrong usage; 4 no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 no such job, or no right to read it; 2 wrong usage; 4 no answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import show  # noqa: PLC0415 - --help need not load the client
 
@@ -96,7 +96,7 @@ def watch(
     - `kubectl mpijob-elastic watch train | tee train.log`
 
     Exit codes: 0 the job succeeded; 1 the job failed, was deleted, or you may not read it; 2 wrong usage; 4 no answer
-    of the API server at the start; 130 Ctrl-C.
+    from the API server at the start; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import show  # noqa: PLC0415 - --help need not load the client
 
@@ -135,7 +135,7 @@ def explain(
     ranks".
 
     Exit codes: 0 every worker trains; 1 a worker does not train, something is wrong, no such job, no right to read it;
-    2 wrong usage; 4 not known whether workers train, or no answer of the API server; 130 Ctrl-C.
+    2 wrong usage; 4 not known whether workers train, or no answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import explain  # noqa: PLC0415 - --help need not load the client
 
@@ -170,7 +170,7 @@ def history(
     BY is the field manager, a program and not a person. LISTED and TRAINED tell after how long all workers were in
     discover_hosts.sh, and a rank was seen in each new one; `-` where that has not happened, or nobody looked.
 
-    Exit codes: 0 done; 1 no such job, no changes yet, or no right to read them; 2 wrong usage; 4 no answer of the API
+    Exit codes: 0 done; 1 no such job, no changes yet, or no right to read them; 2 wrong usage; 4 no answer from the API
     server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import history  # noqa: PLC0415 - --help need not load the client
@@ -212,7 +212,7 @@ def logs(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Print the log of a job's launcher, in which the output of all ranks is.
+    """Print the launcher's log, which contains the output of all ranks.
 
     For example:
 
@@ -226,7 +226,7 @@ def logs(
     again, and a new worker may get it once more: where a line may be of two workers, both are named. To know which
     worker prints which, the command lists the processes of the launcher by exec, with your own rights.
 
-    Exit codes: 0 done; 1 no such job or worker, no log yet, no rights; 2 wrong usage; 4 no answer of the API server;
+    Exit codes: 0 done; 1 no such job or worker, no log yet, no rights; 2 wrong usage; 4 no answer from the API server;
     130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import logs  # noqa: PLC0415 - --help need not load the client
@@ -298,7 +298,7 @@ def top(
     CPU and memory come from metrics-server. GPUs are shown where a worker has nvidia-smi, which is run by exec with
     your own rights.
 
-    Exit codes: 0 done; 1 no such job, no pod runs, no metrics-server, no rights; 2 wrong usage; 4 no answer of the API
+    Exit codes: 0 done; 1 no such job, no pod runs, no metrics-server, no rights; 2 wrong usage; 4 no answer from the API
     server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import top  # noqa: PLC0415 - --help need not load the client
@@ -338,7 +338,7 @@ def dashboard(
     of a job is open, the workers' processes are listed by exec, every 30 s at most. Its buttons scale, park,
     suspend and resume the job, as the commands do; each asks first.
 
-    Exit codes: 1 no such job, no right to read it, or the port is taken; 2 wrong usage; 4 no answer of the API server;
+    Exit codes: 1 no such job, no right to read it, or the port is taken; 2 wrong usage; 4 no answer from the API server;
     0 SIGTERM; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.dashboard import server  # noqa: PLC0415 - --help need not load the client

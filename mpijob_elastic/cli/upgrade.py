@@ -64,7 +64,7 @@ def preflight(
 
     - `mpijob-elastic upgrade preflight -o json`: the same for programs
 
-    Exit codes: 0 go; 1 no; 2 wrong usage; 3 go with care; 4 no answer of the API server; 130 Ctrl-C.
+    Exit codes: 0 go; 1 no; 2 wrong usage; 3 go with care; 4 no answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import table  # noqa: PLC0415 - --help need not load the client
     from upgrade import preflight as looking  # noqa: PLC0415
@@ -109,7 +109,7 @@ def scale(
 
     - `mpijob-elastic upgrade scale --remove`: bring the recorded definition back
 
-    Exit codes: 0 done; 1 refused (no rights); 2 wrong usage; 4 not served in time, or no answer of the API server; 130
+    Exit codes: 0 done; 1 refused (no rights); 2 wrong usage; 4 not served in time, or no answer from the API server; 130
     Ctrl-C.
     """
     from upgrade import record  # noqa: PLC0415 - --help need not load the client
@@ -152,7 +152,7 @@ def adopt(
     - `mpijob-elastic upgrade adopt train -n ml`: say what is lost, and ask
 
     Exit codes: 0 done, or not needed; 1 refused (not confirmed, no rights); 2 wrong usage; 4 not in time, or no answer
-    of the API server; 130 Ctrl-C.
+    from the API server; 130 Ctrl-C.
     """
     from upgrade import adopt  # noqa: PLC0415 - --help need not load the client
 
@@ -202,7 +202,7 @@ def convert(
 
     - `mpijob-elastic upgrade convert --live trainingjob/mnist -n ml`: convert a job in the cluster
 
-    Exit codes: 0 done; 1 refused (no YAML, not readable, no such job); 2 wrong usage; 4 no answer of the API server;
+    Exit codes: 0 done; 1 refused (no YAML, not readable, no such job); 2 wrong usage; 4 no answer from the API server;
     130 Ctrl-C.
     """
     from upgrade import conversion_files as files  # noqa: PLC0415 - --help need not load the client

@@ -44,7 +44,7 @@ async def test_workers_are_added_and_removed_with_each_step_as_a_line(
     assert (await job.settled(3)).replicas == 3
 
     code, printed = await user.run("scaleout", "train", "--to", "3", "--no-exec")
-    assert (code, printed.splitlines()[0]) == (0, "train is to have 3 workers already")
+    assert (code, printed.splitlines()[0]) == (0, "train already has size 3; nothing was changed")
 
     code, printed = await user.run("scalein", "train", "--to", "1")
     assert (code, printed.splitlines()[0], printed.splitlines()[-1]) == (
@@ -114,7 +114,7 @@ async def test_a_size_that_is_set_back_meanwhile_is_told(user: Typed, job: Job) 
     await job.settled(1)
     await job.limit(pods=2)
     code, printed = await user.run("scaleout", "train")
-    assert (code, printed.splitlines()[-2]) == (3, "train is to have 1 worker now, not 2.")
+    assert (code, printed.splitlines()[-2]) == (3, "the size of train is 1 now, not 2.")
     assert "Worker.replicas returns to 1, the last size that worked" in printed.splitlines()[-1]
 
     await job.annotate(scale_timeout=None)
@@ -251,7 +251,7 @@ async def test_workers_that_are_named_leave_and_come_back(
     assert "no worker of train is on a node elsewhere" in await user.refused(
         "scalein", "train", "--node=elsewhere"
     )
-    assert "--count 2 does not fit: named are train-worker-0" in await user.refused(
+    assert "--count 2 does not match the workers named: train-worker-0" in await user.refused(
         "scalein", "train", "--pod=0", "--count=2"
     )
     assert (await user.run("scalein", "train", "--pod=0", "--to=2"))[0] == 2

@@ -218,7 +218,7 @@ async def written(
                 await _write(client, snapshot.view, asked.patch, dry_run=dry_run)
             return snapshot, asked
     raise Refused(
-        f"somebody else changes {job} at the same time; nothing was written, so try again"
+        f"{job} was changed by somebody else at the same time. Nothing was written; try again"
     )
 
 
@@ -241,11 +241,11 @@ async def _write(
             raise
         shows = f"`{command('get', view)}` shows it"
         raise errors.Unreachable(
-            f"{error}; whether {view.name} was changed is not known: {shows}"
+            f"{error}; it is unknown whether {view.name} was changed; {shows}"
         ) from error
     except asyncio.CancelledError:
         say(
-            f"Interrupted. Whether {view.name} was changed is not known: `{command('get', view)}` shows it.",
+            f"Interrupted. It is unknown whether {view.name} was changed; `{command('get', view)}` shows it.",
             err=True,
         )
         raise

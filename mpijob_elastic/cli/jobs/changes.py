@@ -31,7 +31,7 @@ from mpijob_elastic.model.phrases import listed, workers
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """The size `to`, or `count` workers more or fewer, or else that these workers leave or come back.
+    """A requested change: to a size, by a count, or of named workers.
 
     nodes: all of theirs leave. grows: None where `to` may be more or fewer.
     """
@@ -159,7 +159,9 @@ def _named(snapshot: Snapshot, asked: Asked) -> frozenset[int]:
     if unknown := sorted(pod for pod, index in indices.items() if index not in there_are):
         raise Refused(f"{view.name} has no {listed(unknown)}: it has {workers(view.replicas)}")
     if asked.named and asked.count not in (None, len(pods)):
-        raise Refused(f"--count {asked.count} does not fit: named are {listed(sorted(pods))}")
+        raise Refused(
+            f"--count {asked.count} does not match the workers named: {listed(sorted(pods))}"
+        )
     return frozenset(indices.values())
 
 
@@ -178,7 +180,9 @@ def _change(
     what = f"; {'back' if grows else 'parked'}: {listed(moved)}" if moved else ""
     return Change(
         patch=None if is_so else patch,
-        says=f"{view.name} is to have {workers(size)} already" if is_so else f"{grown}{what}",
+        says=f"{view.name} already has size {size}; nothing was changed"
+        if is_so
+        else f"{grown}{what}",
         goal=partial(waiting.trains, size=size)
         if grows
         else partial(waiting.shrinks, size=size, leaving=surplus),

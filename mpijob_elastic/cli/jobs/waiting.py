@@ -31,7 +31,6 @@ from mpijob_elastic.explain.facts import Explanation, Facts, Level, WorkerFindin
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model import phrases
-from mpijob_elastic.model.phrases import workers
 from mpijob_elastic.telemetry.terminal import printable, say
 
 THERE = frozenset({Level.FINE, Level.UNKNOWN})
@@ -113,7 +112,7 @@ async def wait(
                     Progress(
                         stages={},
                         done=False,
-                        now=f"no answer of the API server: {error}",
+                        now=f"no answer from the API server: {error}",
                         step="away",
                     )
                 )
@@ -220,7 +219,7 @@ def _otherwise(seen: Seen, size: int) -> str:
         f"{view.name} is being deleted": facts.deleting,
         f"{view.name} has ended: {seen.snapshot.job.state}": facts.finished,
         f"another operator manages {view.name} now: {seen.state.foreign}": bool(seen.state.foreign),
-        f"{view.name} is to have {workers(view.replicas)} now, not {size}": view.replicas != size,
+        f"the size of {view.name} is {view.replicas} now, not {size}": view.replicas != size,
     }
     return next((why for why, holds in reasons.items() if holds), "")
 

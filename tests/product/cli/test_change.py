@@ -95,7 +95,7 @@ async def test_a_dry_run_comes_first_and_a_change_of_something_else_is_no_obstac
 async def test_a_size_that_somebody_sets_in_between_is_kept(server: Server) -> None:
     server.between = lambda: server.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}})
     with pytest.raises(
-        Refused, match="somebody else changes train at the same time; nothing was written"
+        Refused, match="train was changed by somebody else at the same time. Nothing was written"
     ):
         await scaled(server)
     assert server.size == 3
@@ -118,7 +118,7 @@ async def test_a_size_that_it_has_is_not_written_and_waited_for(
 ) -> None:
     assert await scaled(server, A_LOOK, to=2) == Exit.DONE
     first, *_, last = capsys.readouterr().out.splitlines()
-    assert first == "train is to have 2 workers already"
+    assert first == "train already has size 2; nothing was changed"
     assert last.startswith(
         "train has 2 workers, all listed. Whether they train is not known: only exec can show that"
     )
@@ -142,7 +142,7 @@ async def test_without_an_answer_to_the_write_nobody_knows(server: Server) -> No
     server.hook = lost
     with pytest.raises(
         errors.Unreachable,
-        match="whether train was changed is not known: `mpijob-elastic get train -n",
+        match="it is unknown whether train was changed; `mpijob-elastic get train -n",
     ):
         await scaled(server)
 
@@ -158,7 +158,7 @@ async def test_an_api_server_that_goes_away_is_no_end_of_the_change(
     server.hook = away
     assert await scaled(server, A_LOOK) == Exit.NOT_KNOWN
     printed = capsys.readouterr()
-    assert "no answer of the API server" in printed.out
+    assert "no answer from the API server" in printed.out
     assert printed.err == (
         "After 0.1s the API server does not answer: the change goes on, and `mpijob-elastic watch train -n default` "
         "shows it.\n"
@@ -299,7 +299,11 @@ def test_exactly_those_leave_and_exactly_so_many_stay(
         ),
         ({"nodes": ["node-7"]}, Refused, "no worker of train is on a node node-7"),
         ({"pods": ["0", "1"]}, Refused, "train has 2 workers, and one has to stay"),
-        ({"pods": ["1"], "count": 2}, Refused, "--count 2 does not fit: named are train-worker-1"),
+        (
+            {"pods": ["1"], "count": 2},
+            Refused,
+            "--count 2 does not match the workers named: train-worker-1",
+        ),
     ],
 )
 async def test_workers_that_cannot_leave_are_refused(
@@ -353,7 +357,9 @@ async def test_parked_workers_that_are_named_come_back(
     assert capsys.readouterr().out.splitlines()[0] == "train: 2 → 3 workers; back: train-worker-1"
     assert server.objects[JOB]["metadata"]["annotations"] == {**found, "mpijob-elastic/parked": "0"}
     await scaled(server, pods=["1"])
-    assert capsys.readouterr().out.splitlines()[0] == "train is to have 3 workers already"
+    assert (
+        capsys.readouterr().out.splitlines()[0] == "train already has size 3; nothing was changed"
+    )
     with pytest.raises(Refused, match="train has no train-worker-4: it has 3 workers"):
         await scaled(server, pods=["4"])
 
@@ -444,7 +450,7 @@ async def test_nobody_waits_for_the_size_of_a_job_that_waits_itself(
     [
         (
             "write",
-            "Interrupted. Whether train was changed is not known: `mpijob-elastic get train -n default` shows it.",
+            "Interrupted. It is unknown whether train was changed; `mpijob-elastic get train -n default` shows it.",
         ),
         (
             "wait",

@@ -177,7 +177,10 @@ async def test_a_scale_in_goes_on_until_its_worker_is_gone(api: TinyApi, page: P
 
 async def test_what_is_so_already_needs_no_agreement(api: TinyApi, page: Page) -> None:
     found = await page.parts("scale", 3)
-    assert (found["says"], found.get("asks")) == ("train is to have 3 workers already", None)
+    assert (found["says"], found.get("asks")) == (
+        "train already has size 3; nothing was changed",
+        None,
+    )
     assert api.writes == []
 
 
