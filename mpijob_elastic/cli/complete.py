@@ -93,7 +93,7 @@ def main() -> None:
 
 
 def _beginning(incomplete: str, found: Callable[[], Awaitable[Choices]]) -> Choices:
-    """Return what is found and begins so; nothing where the cluster does not answer, as there is nobody to tell."""
+    """Return the names that begin so; none if the cluster does not answer: nobody could be told."""
 
     async def soon() -> Choices:
         async with asyncio.timeout(PATIENCE):

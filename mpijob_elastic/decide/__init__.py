@@ -52,12 +52,12 @@ Due = tuple[Action | Look | None, float | None]
 
 
 def decide(view: JobView, *, now: float) -> Plan:
-    """Return what to do for this job at time `now` (seconds since the epoch)."""
+    """Return the plan for this job at time `now` (seconds since the epoch)."""
     return plan(derive(view, now=now))
 
 
 def plan(state: JobState) -> Plan:
-    """Return what to do for a job in this state."""
+    """Return the plan for a job in this state."""
     view = state.view
     is_over = view.facts.deleting or view.facts.finished
     # What runs in a pod that is not seen counts: its worker is not lost, and its quota is not free.

@@ -514,5 +514,5 @@ Occasion = tuple[type[Action], tuple[object, ...]]
 
 
 def occasion(action: Action) -> Occasion:
-    """Return what counts as the same write."""
+    """Return a key that is equal for equal writes."""
     return type(action), action.about()

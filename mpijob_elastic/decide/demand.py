@@ -1,4 +1,4 @@
-"""Demand: what the pods of a job ask for, for whoever grants it, and which of them still run."""
+"""What a job's pods request from a queue, and which of them still run."""
 
 from mpijob_elastic.decide.actions import PodSet
 from mpijob_elastic.model.job import JobView
@@ -14,7 +14,7 @@ def firsts(view: JobView) -> tuple[Launcher | None, Worker | None]:
 
 
 def pod_sets(view: JobView, *, workers: int) -> tuple[PodSet, ...]:
-    """Return what a launcher and so many workers need; nothing until there are pods from which that can be told."""
+    """Return the requests of a launcher and so many workers; () before there are pods to read."""
     launcher, first = firsts(view)
     if launcher is None or (first is None and workers):
         return ()

@@ -7,11 +7,11 @@ or its drain deadline has passed. A worker that the size asks for again does not
 scale-out cancels a drain by itself. So does a node that is to stay after all (see disruption).
 
 A pod that somebody else deletes (an eviction, a preemption, a user) is probed too, because its
-successor may have its host name only if it drained. Another deletion with a short grace period
-would not end it: a kubelet that stops a pod heeds none
-(docs/decisions/0031-workers-end-with-their-ranks.md). Its main process ends by itself when it sees
-the last rank leave. A worker that is evicted has drained before, so its main process sees none, and
-is told.
+successor may have its host name only if the pod drained. A second deletion with a shorter grace
+period has no effect: the kubelet ignores it once the pod is stopping
+(docs/decisions/0031-workers-end-with-their-ranks.md). The pod's main process ends by itself when it
+sees the last rank leave. An evicted worker has drained before, so its main process sees no rank
+leave, and the controller tells the process to end.
 """
 
 from collections.abc import Set as AbstractSet

@@ -43,7 +43,7 @@ _WAIT = re.compile(r"not written to it for (?P<wait>[0-9a-z.]+)")
 
 
 def reason(view: JobView, *, now: float) -> str:
-    """Return why a job is left alone, in words; "" if it is ours, or is to be taken back now."""
+    """Return the reason why a job is left alone; "" if it is ours, or is to be taken back now."""
     is_silent = (
         not view.facts.finished and _back_at(view) <= now
     )  # a job that has ended is not written to by anybody
@@ -87,7 +87,7 @@ def take_back(
 
 
 def mends_at(config: Config, *, now: float) -> float:
-    """Return when a script that is not ours may be replaced; 0 if at once."""
+    """Return the time from which a foreign script may be replaced; 0 if at once."""
     if config.memory is None:
         as_created = config.facts.script in (None, names.discover_hosts([], slots=1))
         return 0.0 if as_created else honest(config.facts.written_at, now=now) + UNCOUNTED_PAUSE
@@ -96,7 +96,7 @@ def mends_at(config: Config, *, now: float) -> float:
 
 
 def mended(state: JobState) -> Mended | None:
-    """Return what to remember of replaced scripts with the next write."""
+    """Return the count of replaced scripts to store with the next write."""
     config, old, now = state.view.config, state.view.memory.mended, state.now
     if old and now - old.at >= FORGIVEN_AFTER:
         old = None
@@ -155,7 +155,7 @@ def contested(state: JobState) -> tuple[Note | None, float | None]:
 
 
 def outlook(view: JobView) -> str:
-    """Return when a job that is left alone becomes ours, in words."""
+    """Return the time at which a job that is left alone becomes ours, in words."""
     if not (view.handed_over or _was_ours(view)):
         return "It has never been ours, and is managed once these are gone."
     return _outlook(view, wait=_wait(view))

@@ -9,8 +9,9 @@ unless a host is gone anyway; several workers that come up together are one chan
 added while others get over a loss (see lost_ranks). Of a job that may have certain sizes only
 (JobFacts.sizes) newcomers join when the next one is complete; after a loss the others go on until
 the lost are replaced. The last host leaves only once another is listed, so a worker that is to join
-under another name counts as complete, and beside hosts that all leave so many join as make an
-allowed size. While a node is about to go nobody waits for others: who joins carries the state on.
+under another name counts as complete. If all listed hosts leave, newcomers join beside them up to
+an allowed size. While a node is about to go no newcomer waits for others, because newcomers carry
+the training's state on.
 
 Host names: a worker is published under its pod's name, or under that with a number more. Horovod
 never again uses a host name under which a rank died ([horovod] HostManager.blacklist), and a
@@ -168,7 +169,7 @@ def _remove(state: JobState, staying: list[str]) -> Next:
 
 
 def _gathered_at(state: JobState, joining: Collection[str]) -> float:
-    """Return when these workers need not wait for the rest of the scale-out any longer; 0 where none is missing."""
+    """Return the time until which these workers wait for the rest of the scale-out; 0 if complete."""
     if sum(worker.ready and worker.wanted for worker in state.workers) >= state.view.replicas:
         return 0.0
     # Ready by a clock far ahead of ours counts as Ready long ago: waiting for that time could take
@@ -214,7 +215,7 @@ def name_of(moment: Moment, worker: Worker) -> tuple[int, bool]:
 def remembered(
     state: JobState, published: Collection[str], *, lost: Collection[str]
 ) -> Mapping[str, Host]:
-    """Return which pod has which host name once these pods are published; names that may be reused are forgotten.
+    """Return the host name of each pod once these pods are published; reusable names are forgotten.
 
     lost: pods that leave the list because no rank runs in them any more; each comes back under the
     next number.
@@ -241,7 +242,7 @@ def remembered(
 
 
 def _last_name(moment: Moment, pod: str) -> Host | None:
-    """Return which pod got the name last; a listed name that is not remembered belongs to the pod that is there.
+    """Return the pod that got the name last; an unremembered listed name belongs to the present pod.
 
     Of a list that is lost, any worker may have been a host.
     """

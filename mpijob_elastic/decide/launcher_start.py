@@ -27,8 +27,9 @@ def awaited(state: JobState, config: Config) -> tuple[str, ...]:
     """Return the names of the workers for the hostfile, in numeric order.
 
     A running worker that is named already stays named, so workers that come up in turn change
-    nothing. A launcher that may start does not await who may not, if it can start without: some
-    start only once it does, whatever min-replicas has become meanwhile.
+    nothing. A launcher that is free to start does not wait for workers that are held back, as long
+    as enough others can start: some held workers start only after the launcher, whatever
+    min-replicas has become meanwhile.
     """
     view, held, wanted = state.view, state.wishes.held, state.view.wanted_names
     if held and view.launcher and not view.launcher.facts.held_back:
@@ -48,7 +49,7 @@ def awaited(state: JobState, config: Config) -> tuple[str, ...]:
 def tries(state: JobState) -> Tries | None:
     """Return the count of launchers found without the mount before they started, each incarnation once.
 
-    One that is deleted because its job stops is none of them.
+    A launcher deleted for a suspension is not counted.
     """
     before, launcher = state.view.memory.launchers, state.view.launcher
     if (
@@ -104,7 +105,10 @@ def _missed_admission(state: JobState, launcher: Launcher) -> bool:
 
 
 def _stuck_at(state: JobState, config: Config, launcher: Launcher) -> float | None:
-    """Return when a launcher in its init container counts as stuck on an old hostfile; None while it may start."""
+    """Return the time from which a launcher in its init container counts as stuck; None if not.
+
+    Such a launcher waits for a worker of an old hostfile.
+    """
     dropped_at = state.view.memory.dropped_at
     # The two times are of two clocks.
     if (

@@ -58,7 +58,7 @@ def leaving(
 
 
 def wake_at(state: JobState) -> float | None:
-    """Return when a newcomer that a worker's leaving waits for is seasoned."""
+    """Return the time at which the newcomer for which a leaving worker waits is seasoned."""
     if not any(worker.going and worker.published for worker in state.workers):
         return None
     times = (
@@ -79,7 +79,7 @@ def each(workers: Iterable[WorkerState]) -> str:
 
 
 def notes(state: JobState) -> Iterable[Note]:
-    """Yield which workers stay although they are to be elsewhere."""
+    """Yield notices on the workers that stay although they are to train elsewhere."""
     view = state.view
     held = [worker for worker in state.workers if worker.going and worker.published]
     if held and not leaving(view, state.wishes, [worker.name for worker in held], now=math.inf):

@@ -122,7 +122,8 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
 def refused(state: JobState) -> tuple[Note | None, float | None]:
     """Return the notice on pods that the operator has not created, or None; and when it may become due.
 
-    Why it has not, only its Events say. While it creates others the notice would change with each.
+    Only the operator's Events say why. The notice waits until the operator stops creating pods,
+    because it would change with each pod.
     """
     view, seen = state.view, state.view.drains_seen
     if not view.missing or state.wishes.stop or view.unread:

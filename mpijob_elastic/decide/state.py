@@ -1,8 +1,8 @@
 """The state of a job: everything that a look derives from view, memory and time, and that the steps read.
 
-`derive.derive` makes it once per look. Steps, explanations and the command line read it and derive
-nothing again. Before it stands what all of these measure by: clocks, and how late the same is tried
-again. All times are seconds since the epoch.
+`derive.derive` makes the state once per look. Steps, explanations and the command line read it and
+derive nothing again. The file starts with the shared constants: clock tolerances and retry delays.
+All times are seconds since the epoch.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,9 +35,11 @@ FORGIVEN_AFTER = 1800.0
 
 @dataclass(frozen=True, kw_only=True)
 class Delays:
-    """delays: seconds before the first, second, ... try. given_up_for: seconds of rest after more tries than that."""
+    """The pauses between tries of the same write."""
 
+    #: Seconds before the first, second, ... try.
     delays: tuple[float, ...]
+    #: Seconds of rest after the last of these tries.
     given_up_for: float = 0.0
 
     def is_given_up(self, tries: Tries | None) -> bool:
@@ -45,11 +47,11 @@ class Delays:
         return tries is not None and tries.count > len(self.delays)
 
     def due_at(self, tries: Tries | Mended, *, now: float) -> float:
-        """Return when the next try is due."""
+        """Return the time of the next try."""
         return honest(tries.at, now=now) + self.delays[min(tries.count, len(self.delays)) - 1]
 
     def again_at(self, tries: Tries, *, now: float) -> float:
-        """Return when the next try is due; after all of them, when the rest ends."""
+        """Return the time of the next try; after the last try, the end of the rest."""
         if not self.is_given_up(tries):
             return self.due_at(tries, now=now)
         return honest(tries.at, now=now) + self.given_up_for
@@ -99,67 +101,76 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Drain:
-    """A worker that left the host list.
+    """The drain of a worker that left the host list."""
 
-    since: when it left. began: since when the launcher knows, None while it cannot know. deadline:
-    when the worker may be deleted whatever runs in it; it counts from `began`, or from when this
-    process first saw the drain. drained: exec has shown that nothing trains in it any more.
-    """
-
+    #: The time at which the worker left the list.
     since: float
+    #: The time from which the launcher knows it; None while the launcher cannot know.
     began: float | None = None
+    #: The time from which the worker may be deleted whatever runs in it. The time counts from
+    #: `began`, or from the moment at which this process first saw the drain.
     deadline: float | None = None
+    #: True once exec has shown that nothing trains in the worker any more.
     drained: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerState:
-    """One worker pod.
-
-    wanted: the size asks for it. published: its host name in discover_hosts.sh, "" where it has
-    none. host: the name that it has or will get, with the number `incarnation`. succeeds_lost: a
-    rank may have died in the pod that had that name before. failed: it ended, and is to be
-    replaced; astray: why it waits for a node in vain, and its replacement will not. rank_lost: it
-    is to get a new host name. going: node or pod is about to go, so it is to be elsewhere; leaves:
-    and it is not held back until a replacement trains. leave: the wish that it leaves. stopped: the
-    job is suspended, and it goes after its launcher. drain: None where it is listed, or no driver
-    can have seen it listed. due_at: when a back-off lets it be deleted, None without a back-off, or
-    while its count is not written down. back_at: from when on it may be published again.
-    """
+    """One worker pod, and what the job's view says of it at this moment."""
 
     pod: Worker
+    #: The name of the pod.
     name: str
+    #: The outcome for a wanted worker that has ended or lost its rank; None for any other worker.
     standing: Standing | None
+    #: The size asks for this worker.
     wanted: bool
+    #: The pod is Ready.
     ready: bool
+    #: The worker's host name in discover_hosts.sh; "" if the list does not name the worker.
     published: str
+    #: The host name that the worker has or will get.
     host: str
+    #: The number in that host name; 0 for the pod's own name.
     incarnation: int
+    #: A rank may have died in the pod that had this host name before.
     succeeds_lost: bool = False
+    #: The worker ended and is to be replaced.
     failed: bool = False
+    #: The reason why this pod waits for a node in vain while a replacement would find one; "" if
+    #: there is none.
     astray: str = ""
+    #: The rank is lost, so the worker gets a new host name.
     rank_lost: bool = False
+    #: The node or the pod is about to go, so the worker is to train elsewhere.
     going: bool = False
+    #: The worker is going and does not wait until a replacement trains.
     leaves: bool = False
+    #: The wish that the worker leaves; None without such a wish.
     leave: Leave | None = None
+    #: The job is suspended; the worker goes after its launcher.
     stopped: bool = False
+    #: The drain; None if the worker is listed, or if no driver can have seen the worker listed.
     drain: Drain | None = None
+    #: The time from which a back-off allows the deletion; None without a back-off, and until the
+    #: count of tries is written down.
     due_at: float | None = None
+    #: The time from which the worker may be published again.
     back_at: float = 0.0
 
     @cached_property
     def cause(self) -> str:
-        """Why it is to be elsewhere, "" if it may stay."""
+        """The reason why the worker is to train elsewhere; "" if the worker may stay."""
         return self.leave.why if self.leave and self.leave.how is How.MOVE else ""
 
     @cached_property
     def release(self) -> Release | None:
-        """How its end is left to somebody else, None if it is ours."""
+        """The way in which another controller ends the worker; None if we delete it."""
         return self.leave.release if self.leave and self.leave.how is How.MOVE else None
 
     @property
     def evicted(self) -> bool:
-        """True if its end is left to somebody else now."""
+        """True if another controller is to end the worker now."""
         is_over = (
             self.stopped
             or self.pod.terminated
@@ -177,21 +188,22 @@ class LauncherState:
     pod is touched. So a change counts from the touch on: nothing further is published and no worker
     is taken for drained before. The launcher's annotation says which change it was touched for and
     when, so a restart knows too.
-
-    sees_hosts: a launcher that trains can learn of a change, or none trains; else no worker may be
-    deleted. can_be_shown: a touch helps it. shown_at: when it was touched for what is published
-    now, None where it was not or the time cannot be believed; again: the repetition of that touch
-    (config_map).
     """
 
+    #: A launcher that trains can learn of a change, or no launcher trains. Otherwise no worker may
+    #: be deleted.
     sees_hosts: bool = True
+    #: A touch makes the launcher see the change.
     can_be_shown: bool = False
+    #: The time of the touch for the published list; None without a touch, or if the time cannot be
+    #: believed.
     shown_at: float | None = None
+    #: The number of repetitions of that touch (config_map).
     again: int = 0
 
     @property
     def refresh_due(self) -> bool:
-        """True if it has yet to be touched for what is published."""
+        """True if the launcher has yet to be touched for the published list."""
         return self.can_be_shown and self.shown_at is None
 
 
@@ -227,7 +239,7 @@ class Moment:
         return self.view.driver_running and config is not None and config.published is None
 
     def known_since(self, left: Left) -> float | None:
-        """Return when the launcher could know that a pod left the list; None while it cannot."""
+        """Return the time from which the launcher could know that a pod left the list; None before."""
         if known_at := honest(left.known_at, now=self.now):
             return known_at
         if not self.launcher.can_be_shown:

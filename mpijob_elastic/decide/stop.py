@@ -32,7 +32,7 @@ PACE = 5.0
 
 
 def size(view: JobView, wishes: Wishes) -> int:
-    """Return the size that a job is to have: while it stops the least that trains."""
+    """Return the wanted size of a job; while the job stops, the least size that trains."""
     if not wishes.stop or view.facts.finished or not view.driver_running:
         return view.replicas
     return min(view.replicas, max(1, view.facts.min_np_workers))
@@ -54,7 +54,7 @@ def goes(view: JobView, pod: Worker, *, stops: bool) -> bool:
 
 
 def goes_at(view: JobView, pod: Worker, *, now: float) -> float:
-    """Return when it may be."""
+    """Return the time from which the pod may go."""
     return 0.0 if _is_older(view, pod) else honest(pod.facts.created_at, now=now) + PACE
 
 

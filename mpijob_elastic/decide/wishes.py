@@ -42,31 +42,30 @@ class How(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """Something that a capability wants of the core.
+    """Something that a capability wants of the core."""
 
-    until: when it ends by the clock (seconds since the epoch), and the job is seen again; from then
-    on it is wished no more. None where only facts end it.
-    """
-
+    #: The time at which the wish ends by the clock and the job is looked at again (seconds since the
+    #: epoch); None if only facts end the wish.
     until: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Manage(Wish):
-    """The job is not ours, because `why`; note: what its user is told once, None while that is not known."""
+    """Another controller manages the job."""
 
+    #: The reason, in words.
     why: str
+    #: The notice that the user gets once; None while its words are not known.
     note: Note | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stop(Wish):
-    """Nothing of an elastic job may run, because `why` suspends it.
+    """Nothing of an elastic job may run."""
 
-    ends_by: the command that ends it, after `kubectl -n NAMESPACE`; "" where its user has none.
-    """
-
+    #: What suspends the job, in words.
     why: str
+    #: The command that ends the suspension, after `kubectl -n NAMESPACE`; "" if the user has none.
     ends_by: str = ""
 
 
@@ -80,7 +79,7 @@ class Hold(Wish):
 
 @dataclass(frozen=True, kw_only=True)
 class Place(Wish):
-    """What a pod gets in the write that takes its gates off, and `words` for the Event."""
+    """Changes written to a pod together with the removal of its gates, and `words` for the Event."""
 
     pod: str
     adds: tuple[str, ...]
@@ -89,24 +88,26 @@ class Place(Wish):
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """Somebody else deletes a worker that leaves, once an annotation of its pod says `mark`; done: it does."""
+    """Another controller deletes the leaving worker once its pod carries `annotation: mark`."""
 
     annotation: str
     mark: str
+    #: The pod carries the annotation.
     done: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leave(Wish):
-    """A worker leaves, because `why`; release: None if we delete it.
+    """A worker leaves."""
 
-    after: when a REPLACE may be, at the earliest (seconds since the epoch).
-    """
-
+    #: The name of the pod.
     pod: str
     how: How
+    #: The reason, in words.
     why: str
+    #: The earliest time of a REPLACE (seconds since the epoch).
     after: float = 0.0
+    #: The way in which another controller deletes the worker; None if we delete it.
     release: Release | None = None
 
 
@@ -200,17 +201,17 @@ class Capability(Known):
 
     @classmethod
     def asked(cls, _job: MPIJob, _known: Policy) -> tuple[Known | None, Sequence[Problem]]:
-        """Return what an MPIJob asks for, None if nothing, and what is wrong with it."""
+        """Return the request of an MPIJob (None without a request), and the problems of its values."""
         return None, ()
 
     @classmethod
     def told(cls, _view: JobView) -> Capability | None:
-        """Return what the job's own objects tell; None where they tell nothing."""
+        """Return the capability, from the job's own objects; None if they do not concern it."""
         return None
 
     @classmethod
     def node_signs(cls, _more: Iterable[str], _ignored: Iterable[str]) -> Signs | None:
-        """Return by what is told that a node is about to go, None if it knows nothing.
+        """Return the signs that a node is about to go; None from a capability without signs.
 
         Raises ValueError.
 
@@ -219,7 +220,7 @@ class Capability(Known):
         return None
 
     def wishes(self, _view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002 - asked for by name
-        """Yield what it wants, from facts alone; `now` in seconds since the epoch."""
+        """Yield the wishes, from facts alone; `now` in seconds since the epoch."""
         return ()
 
     def prepare(self, _state: JobState) -> Action | None:
@@ -233,7 +234,7 @@ class Capability(Known):
     def remember(
         self, _state: JobState, _published: Collection[str]
     ) -> Iterable[tuple[str, bytes]]:
-        """Yield what to remember once these pods are published: a name, and JSON of at most 1 KiB."""
+        """Yield records to store once these pods are published: a name, and JSON of at most 1 KiB."""
         return ()
 
     def marks(self, _state: JobState) -> Iterable[tuple[str, str]]:
@@ -241,7 +242,7 @@ class Capability(Known):
         return ()
 
     def size_owner(self, _view: JobView) -> str:
-        """Return who sets the size of the job besides its user, and what to do instead, "" if nobody does."""
+        """Return who sets the size besides the user, and the remedy; "" if nobody does."""
         return ""
 
     def resize(self, _state: JobState) -> tuple[Action | None, float | None]:
@@ -256,21 +257,21 @@ class Capability(Known):
         return None, None
 
     def notes(self, _state: JobState) -> Iterable[Note]:
-        """Yield what the user is told while it holds."""
+        """Yield the notices that hold now."""
         return ()
 
     def waits_for(self, _state: JobState) -> str:
-        """Return what the job waits for, in words, "" for nothing."""
+        """Return the reason for which the job waits, in words; "" if the job does not wait."""
         return ""
 
     @classmethod
     def reading(cls, _job: JobFacts) -> Reading[Any] | None:
-        """Return what a command reads, once for all such jobs; None if the job needs nothing read."""
+        """Return the objects that a command reads once for all such jobs; None if it need not."""
         return None
 
     @classmethod
     def sizing(cls) -> Sizing[Any] | None:
-        """Return what a command reads before it sets the size of a job; None if no size depends on it."""
+        """Return the objects that a command reads before it sets a size; None if it need not."""
         return None
 
     def state_word(self, _state: JobState) -> str:
@@ -319,7 +320,7 @@ NOTHING = Wishes()
 
 
 def gather(view: JobView, *, now: float) -> Wishes:
-    """Return what the capabilities of a job want of it."""
+    """Return the wishes of all capabilities of a job, combined."""
     capabilities = cast("tuple[Capability, ...]", view.capabilities)
     found: dict[type[Wish], list[Any]] = defaultdict(list)
     stopped_by: Capability | None = None

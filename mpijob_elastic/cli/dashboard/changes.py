@@ -49,7 +49,7 @@ _read = msgspec.json.Decoder(Asked).decode
 
 
 async def requested(request: web.Request) -> Asked:
-    """Return what a request asks for. Raises `web.HTTPException` for anything else."""
+    """Return the change that a request asks for. Raises `web.HTTPException` for anything else."""
     if request.content_type != "application/json":
         raise web.HTTPUnsupportedMediaType(text="a change is JSON")
     try:

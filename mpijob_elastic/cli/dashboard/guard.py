@@ -54,7 +54,10 @@ HEADERS = {
 
 
 def foreign(headers: Mapping[str, str], *, writes: bool = False) -> str:
-    """Return why a request comes from elsewhere, "" if it does not. writes: it has to say where it comes from."""
+    """Return the sign that a request comes from another site; "" without one.
+
+    writes: a request that writes has to name its origin.
+    """
     host = headers.get("Host", "")
     if _name(f"//{host}") not in LOCAL:
         return "this page answers to localhost, 127.0.0.1 and [::1] only"

@@ -75,7 +75,7 @@ class Channel:
             self._changed.set()
 
     async def lines(self) -> AsyncGenerator[bytes]:
-        """Yield what is to be sent, several lines at once. Endless."""
+        """Yield the lines to send, several at once. Endless."""
         while True:
             try:
                 async with asyncio.timeout(HEARTBEAT):
@@ -208,7 +208,7 @@ class _Job:
             await self._changed.wait()
 
     async def _look(self, view: JobView) -> tuple[Looks, tuple[Exec, ...]]:
-        """Return what exec shows, or what it showed a moment ago."""
+        """Return the outcome of an exec, or that of a moment ago."""
         uids = {worker.name: worker.ref.uid for worker in view.workers}
         if time.monotonic() >= self._look_again:
             self._looked = await explain.by_exec(self._client, view)

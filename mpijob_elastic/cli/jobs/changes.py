@@ -49,7 +49,7 @@ class Asked:
 
 
 def sized(asked: Asked, *, waits: bool) -> Decide:
-    """Return what changes the size of a job as it is asked for. waits: only a job that may run now."""
+    """Return the change for a request. waits: the caller waits, so only a job that may run now."""
 
     async def decide(client: ApiWriter, snapshot: Snapshot) -> Change:
         view = snapshot.view

@@ -80,7 +80,7 @@ _LINE = re.compile(
 async def into_workers(
     client: ApiReader, view: JobView, workers: Sequence[Worker]
 ) -> Mapping[str, Look]:
-    """Return what runs in these workers, for the first MOST of them."""
+    """Return the processes in these workers, for the first MOST of them."""
     return await each(
         {worker.name: worker for worker in workers},
         lambda worker: _look(client, view.namespace, worker),
@@ -88,7 +88,7 @@ async def into_workers(
 
 
 async def each(pods: Mapping[str, P], look: Callable[[P], Awaitable[T]]) -> Mapping[str, T]:
-    """Return what a look shows of each of the first MOST pods, a few at once."""
+    """Return the outcome of a look into each of the first MOST pods, a few at once."""
     slots, chosen = asyncio.Semaphore(AT_ONCE), dict(islice(pods.items(), MOST))
 
     async def bounded(pod: P) -> T:

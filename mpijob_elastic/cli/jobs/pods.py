@@ -93,7 +93,7 @@ def worker_pod(job: SeenJob, worker: str) -> str:
 
 
 def absent(job: SeenJob) -> str:
-    """Return why there is no launcher, in words."""
+    """Return the reason why there is no launcher, in words."""
     name = names.launcher(job.metadata.name)
     if job.facts.finished:
         return f"{name} and its log are gone: {job.metadata.name} has ended ({job.state})"

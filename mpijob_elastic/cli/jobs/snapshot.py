@@ -241,7 +241,7 @@ async def _hint(client: ApiReader, namespace: str | None, job: str) -> str:
 
 
 def in_words(namespace: str | None) -> str:
-    """Return where it is, for a message; nothing for all namespaces."""
+    """Return the namespace in words, for a message; "" for all namespaces."""
     return f" in namespace {namespace}" if namespace else ""
 
 

@@ -93,7 +93,7 @@ def age(since: datetime, *, now: datetime) -> str:
 def _row(
     report: JobReport, now: datetime, *, contexts: bool, namespaces: bool, wide: bool
 ) -> dict[str, str]:
-    """Return what each column says of a job, "" where it says nothing."""
+    """Return the text of each column for a job, "" for an empty cell."""
     cells = {"CONTEXT": report.context} if contexts else {}
     cells |= {"NAMESPACE": report.namespace} if namespaces else {}
     cells |= {

@@ -132,7 +132,7 @@ async def wait(
 
 
 async def _see(client: ApiReader, snapshot: Snapshot, *, look: bool) -> Seen:
-    """Return what can be seen now.
+    """Return the job as it is now.
 
     Nobody looks for ranks before all workers are listed, because no more train.
     """
@@ -149,7 +149,7 @@ async def _see(client: ApiReader, snapshot: Snapshot, *, look: bool) -> Seen:
 
 
 def trains(seen: Seen, *, size: int) -> Progress:
-    """Return how far a job is that is to train on so many workers."""
+    """Return the progress of a job towards training on so many workers."""
     view, wanted = seen.snapshot.view, seen.wanted
     pods = [pod for name in view.wanted_names if (pod := view.worker(name))]
     stages: dict[str, tuple[int | None, int]] = {"pods": (sum(pod.ready for pod in pods), size)}
@@ -177,7 +177,7 @@ def trains(seen: Seen, *, size: int) -> Progress:
 
 
 def shrinks(seen: Seen, *, size: int, leaving: int) -> Progress:
-    """Return how far a job is that is to have so many workers, and `leaving` fewer than before."""
+    """Return the progress of a job towards so many workers, `leaving` fewer than before."""
     rest = [worker for worker in seen.found.workers if not worker.wanted]
     listed = sum(bool(worker.host) for worker in rest)
     stages = {
@@ -195,7 +195,7 @@ def shrinks(seen: Seen, *, size: int, leaving: int) -> Progress:
 
 
 def stops(seen: Seen) -> Progress:
-    """Return how far a job is of which nothing is to run."""
+    """Return the progress of a job towards a suspension."""
     view, stop = seen.snapshot.view, seen.state.wishes.stop
     runs = [pod.ref.name for pod in view.pods if not pod.facts.held_back]
     of = max(len(view.pods), view.replicas + 1)

@@ -95,7 +95,7 @@ async def test_a_dry_run_comes_first_and_a_change_of_something_else_is_no_obstac
 async def test_a_size_that_somebody_sets_in_between_is_kept(server: Server) -> None:
     server.between = lambda: server.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}})
     with pytest.raises(
-        Refused, match="train was changed by somebody else at the same time. Nothing was written"
+        Refused, match=r"train was changed by somebody else at the same time\. Nothing was written"
     ):
         await scaled(server)
     assert server.size == 3
