@@ -133,9 +133,11 @@ class Keep(Wish):
 
 @dataclass(frozen=True, kw_only=True)
 class Ration(Wish):
-    """Workers start one by one as somebody else allows, so a job may ask for all. known: False while nobody knows."""
+    """Another controller lets workers start one by one, so a job may ask for all of them."""
 
+    #: The controller, in words.
     by: str
+    #: False while nobody knows whether it does.
     known: bool = True
 
 
