@@ -87,7 +87,7 @@ class Metrics:
 
 
 class _Refused(Exception):
-    """No verdict but an HTTP error; its arguments are what `Admission._refuse` takes."""
+    """An HTTP error in place of a verdict; its arguments are what `Admission._refuse` takes."""
 
 
 @dataclass(eq=False, kw_only=True)

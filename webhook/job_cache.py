@@ -25,7 +25,10 @@ T = TypeVar("T", bound=KubeObject)
 
 
 class Watched(Lookup):
-    """MPIJobs, quotas and what `Lookup` tells, of these namespaces or all; empty until the first list is complete."""
+    """MPIJobs, quotas and the objects that capabilities look up, of some namespaces or all.
+
+    There are none until the first list is complete.
+    """
 
     def __init__(self, client: ApiReader, *, namespaces: Sequence[str], random: Random) -> None:
         def watching(resource: Resource, read: Callable[[bytes], T]) -> WatchCache[T] | Watches[T]:

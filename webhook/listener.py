@@ -1,4 +1,7 @@
-"""A port that answers HTTP, with bounds on what a caller may cost: connections, and bodies that are being read."""
+"""A port that answers HTTP, with bounds on what a caller may cost.
+
+The bounds are on connections, and on bodies that are being read.
+"""
 
 import asyncio
 import ssl
@@ -22,28 +25,29 @@ sslproto.SSLProtocol.max_size = 16 * 2**10
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The limits for callers.
+    """The limits for callers."""
 
-    request_bytes: the largest body. An UPDATE review holds two objects of up to 3 MiB
-    (https://github.com/kubernetes-sigs/controller-runtime/blob/main/pkg/webhook/admission/http.go).
-    bodies_bytes: of all bodies that are being read. read_seconds: for a body, for a TLS handshake,
-    and for a connection's first request head from its first byte. It is the longest timeoutSeconds
-    of the webhook configurations: then the API server has given up. `?timeout=` may ask for less.
-    idle_seconds: how long a connection may stay without a request. It is above the 90 s after which
-    the API server closes idle connections itself, because a connection that we close may just be in
-    use. That goes for a connection without a first request too: Go opens more than it needs, and
-    keeps them. connections: of an address. An API server sends at most 600 requests at once, by its
-    own limits (--max-requests-inflight and --max-mutating-requests-inflight), of which few are for
-    us. One more ends the quietest, so that an address shared with the API server (a proxy, a node)
-    stays usable. all_connections: each takes some 50 KiB. One more ends the quietest of the address
-    that has most.
-    """
-
+    #: The largest body. An UPDATE review holds two objects of up to 3 MiB
+    #: (https://github.com/kubernetes-sigs/controller-runtime/blob/main/pkg/webhook/admission/http.go).
     request_bytes: int = 8 * 2**20
+    #: The most bytes of all bodies that are being read.
     bodies_bytes: int = 32 * 2**20
+    #: For a body, for a TLS handshake, and for a connection's first request head from its first
+    #: byte. It is the longest timeoutSeconds of the webhook configurations: then the API server has
+    #: given up. `?timeout=` may ask for less.
     read_seconds: float = 2.0
+    #: How long a connection may stay without a request. It is above the 90 s after which the API
+    #: server closes idle connections itself, because a connection that we close may just be in use.
+    #: That goes for a connection without a first request too: Go opens more than it needs, and
+    #: keeps them.
     idle_seconds: float = 120.0
+    #: The most connections of an address. An API server sends at most 600 requests at once, by its
+    #: own limits (--max-requests-inflight and --max-mutating-requests-inflight), of which few are
+    #: for us. One more connection ends the quietest, so that an address shared with the API server
+    #: (a proxy, a node) stays usable.
     connections: int = 256
+    #: The most connections of all addresses: each takes some 50 KiB. One more ends the quietest of
+    #: the address that has most.
     all_connections: int = 1024
 
 
@@ -115,7 +119,10 @@ class _Peers:
 
 
 class _Connection(asyncio.Protocol):
-    """A connection of aiohttp's, with the bounds that aiohttp lacks; `heard` is when its last byte came."""
+    """A connection of aiohttp's, with the bounds that aiohttp lacks.
+
+    `heard` is the time of its last byte.
+    """
 
     def __init__(self, inner: asyncio.Protocol, peers: _Peers) -> None:
         self.heard = time.monotonic()
@@ -179,11 +186,12 @@ class _Reading:
 
 
 class Bodies:
-    """The bodies that are being read, of at most `most` bytes together, so that no caller can hold up the others.
+    """The bodies that are being read, of at most `most` bytes together.
 
-    Any pod may call, and the address of the API server is not known. So nobody waits for a place,
-    and a body that is announced but does not come costs nothing. When the bytes that have come are
-    too many, the caller that holds the most gives up its largest body.
+    So no caller can hold up the others. Any pod may call, and the address of the API server is not
+    known. So nobody waits for a place, and a body that is announced but does not come costs
+    nothing. When the bytes that have come are too many, the caller that holds the most gives up its
+    largest body.
     """
 
     def __init__(self, *, most: int) -> None:
@@ -192,10 +200,10 @@ class Bodies:
 
     @contextmanager
     def reading(self, peer: str, limit: asyncio.Timeout) -> Iterator[Callable[[int], None]]:
-        """Count a body while it is read; call what is given with the length of each part.
+        """Count a body while it is read; call the yielded function with the length of each part.
 
         Raises `Crowded` in place of the cancellation that the end of `limit`, the timeout around
-        it, brings.
+        the context, brings.
         """
         mine = _Reading(peer=peer, limit=limit)
         self._readings.add(mine)

@@ -41,25 +41,23 @@ _PROMETHEUS = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookSettings:
-    """The settings of `serve`, as `mpijob-elastic webhook --help` explains them.
-
-    A port of 0 takes a free port.
-
-    certificate_directory: None: make and rotate certificates; else leave Secret and caBundle alone.
-    drain_seconds: so that every node learns that this replica leaves; finish_seconds: for requests
-    in flight after that.
-    """
+    """The settings of `serve`, as `mpijob-elastic webhook --help` explains them."""
 
     host: str | None = None
+    #: 0 takes a free port.
     port: int = 9443
+    #: 0 takes a free port.
     health_port: int = 8081
     namespace: str = names.NAMESPACE
     extra_sans: frozenset[str] = frozenset()
+    #: None: make and rotate certificates. Otherwise leave Secret and caBundle alone.
     certificate_directory: Path | None = None
     jobs_namespaces: tuple[str, ...] = ()
     kubeconfig: Path | None = None
     context: str | None = None
+    #: So that every node learns that this replica leaves.
     drain_seconds: float = 15.0
+    #: For requests in flight after that.
     finish_seconds: float = 5.0
     limits: Limits = field(default_factory=Limits)
     lifetimes: Lifetimes = field(default_factory=Lifetimes)
@@ -106,10 +104,10 @@ async def serve(settings: WebhookSettings) -> None:
 
 @asynccontextmanager
 async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
-    """Run a webhook during the context; its end closes idle connections and awaits requests in flight.
+    """Run a webhook during the context; its end closes idle connections.
 
-    A fault in the background ends the context: a restart is better than a replica whose certificate
-    is not renewed.
+    The end also awaits requests in flight. A fault in the background ends the context: a restart is
+    better than a replica whose certificate is not renewed.
     """
     clocks = Clocks(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
     metrics, serving, draining = Metrics(), Serving(), asyncio.Event()

@@ -1,4 +1,7 @@
-"""The optional capabilities of a job, in the order in which they speak: the only place that names their pure halves."""
+"""The optional capabilities of a job, in the order in which they speak.
+
+This is the only place that names their pure halves.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -24,7 +27,7 @@ from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import Signs
 
 __all__ = ["ALL", "GROUPS", "KEYS", "POD_MARKS", "node_signs", "of", "read", "told"]
-# Those of their annotations and labels that a command writes.
+# The annotations and labels of capabilities that a command writes.
 __all__ += ["GANG", "LABEL_QUEUE", "PARKED", "SIZES", "SUSPEND"]
 
 ALL: tuple[type[Capability], ...] = (
@@ -43,7 +46,10 @@ ALL: tuple[type[Capability], ...] = (
 
 
 def told(view: JobView, *, seen: Iterable[Known | None] = ()) -> JobView:
-    """Return the view with its capabilities: those that were seen, and those that its own objects tell of."""
+    """Return the view with its capabilities.
+
+    `seen`: the capabilities that watches have found. The view's own objects tell of all others.
+    """
     found = {type(known): known for known in seen}
     known = [found.get(each) or each.told(view) for each in ALL]
     return replace(view, capabilities=tuple(one for one in known if one is not None))
@@ -57,7 +63,7 @@ def of(job: MPIJob) -> JobFacts:
 def read(raw: bytes) -> JobFacts:
     """Return the facts in an MPIJob's JSON.
 
-    Raises msgspec.DecodeError if it is none, or too large.
+    Raises msgspec.DecodeError if the JSON is no MPIJob, or is too large.
     """
     return job_facts.kept(of(mpijob.decode(raw)))
 
@@ -72,7 +78,7 @@ def node_signs(*, more: Iterable[str] = (), ignored: Iterable[str] = ()) -> Sign
 
 # The annotations that users write.
 KEYS = policy.KEYS.union(each.key for one in ALL for each in one.annotations)
-# The labels and annotations of pods that their scheduler starts together.
+# The labels and annotations by which schedulers know pods that start together.
 GROUPS = frozenset(key for one in ALL for key in one.groups)
-# The annotations of workers that one of them reads.
+# The annotations of workers that a capability reads.
 POD_MARKS = frozenset(key for one in ALL for key in one.pod_marks)

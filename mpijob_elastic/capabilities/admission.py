@@ -1,6 +1,7 @@
-"""The optional capabilities of a job at admission: the only place that names what each adds to an answer.
+"""The optional capabilities of a job at admission: what each adds to an answer of the webhook.
 
-Findings that need only the job's facts come from `Known.findings`.
+This is the only place that names their halves at admission. Findings that need only the job's facts
+come from `Known.findings`.
 """
 
 from collections.abc import Callable
@@ -21,14 +22,14 @@ ALL: tuple[Admission, ...] = (
     SizesAdmission(),
     ParkingAdmission(),
 )
-# Reviews at a secret path, because an answer there changes an object.
+# Hooks answer reviews at a secret path, because their answers change an object.
 HOOKS = (Evictions,)
-# Kinds of objects that only these review.
+# Kinds of objects that only hooks review.
 KINDS = frozenset(hook.KIND for hook in HOOKS)
 
 
 def hooks(
     client: ApiWriter, context: ReviewContext, secret_path: Callable[[], str]
 ) -> tuple[Hook, ...]:
-    """Return the handlers of the capabilities' own webhook paths."""
+    """Return the hooks that answer at a secret path."""
     return tuple(hook(client, context=context, secret_path=secret_path) for hook in HOOKS)

@@ -24,13 +24,13 @@ READ = Read(
     pod=partial(facts_pod.read, groups=capabilities.GROUPS, marks=capabilities.POD_MARKS),
 )
 
-# Those that are only there with an option, by which the controller has the rights for them.
+# Capabilities that an option of the controller turns on; with the option come the rights for them.
 _COMPONENTS = (et_operator,)
 OPTIONS = tuple(room.OPTION for room in _COMPONENTS)
 
 
 def seeing(watching: Watching, *, options: Collection[str] = ()) -> See:
-    """Let each capability add its watches; return the function that adds the capabilities to a view."""
+    """Register the watches of the capabilities; return the function that adds them to a view."""
     chosen = (room for room in _COMPONENTS if room.OPTION in options)
     watches = [room.Watch(watching) for room in (kube_queue, kueue, gangs, autoscaling, *chosen)]
 
@@ -49,7 +49,7 @@ def writers(
     *,
     options: Collection[str] = (),
 ) -> tuple[Own, ...]:
-    """Return the writers for own actions that take more than one request."""
+    """Return the writers for those actions of capabilities that take more than one request."""
     chosen = (room.Requests for room in _COMPONENTS if room.OPTION in options)
     live: tuple[type[LiveWrites], ...] = (*chosen, kueue.Workloads, kube_queue.QueueUnits)
     return (

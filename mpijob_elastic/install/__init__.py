@@ -1,4 +1,4 @@
-"""Install and remove: what `kubectl apply -k config/overlays/...` does, through the API and in a safe order.
+"""Install and remove: `kubectl apply -k config/overlays/...`, through the API and in a safe order.
 
 Every step can be repeated: run an interrupted command again to finish it. Functions that are given
 a client raise `errors.KubeError`; `Refused` is one.
@@ -11,7 +11,11 @@ ATTEMPTS = 5
 
 
 class Refused(KubeError):
-    """Says what was found, where, why that prevents the request, what is allowed, and what to do next."""
+    """Refuses a request, in words for the user.
+
+    They say what was found, where, why that prevents the request, what is allowed, and what to do
+    next.
+    """
 
 
 class NotInTime(Refused):

@@ -28,10 +28,12 @@ NOT_FOR_JOBS = frozenset({"kube-system", "kube-public", "kube-node-lease", names
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """An installation. image: None for the one that runs; jobs_namespaces: none for all namespaces."""
+    """An installation."""
 
     overlays: tuple[Overlay, ...] = ()
+    #: None for the image that runs.
     image: str | None = None
+    #: The namespaces whose jobs are managed; none for all namespaces.
     jobs_namespaces: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -54,15 +56,17 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Options of an installation: dry_run and force as in `Applier`; wait: for readiness, `timeout` seconds at most.
+    """The options of an installation."""
 
-    uncover: see `removal.check_coverage`.
-    """
-
+    #: As in `Applier`.
     dry_run: bool = False
+    #: As in `Applier`.
     force: bool = False
+    #: See `removal.check_coverage`.
     uncover: bool = False
+    #: Wait for readiness.
     wait: bool = True
+    #: Seconds to wait at most.
     timeout: float = 120.0
 
 

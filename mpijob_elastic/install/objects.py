@@ -1,4 +1,4 @@
-"""Kubernetes objects as plain data, their identity, and the outcome for each with its difference."""
+"""Kubernetes objects as plain data, their identity, and the outcome and difference for each."""
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
@@ -58,22 +58,25 @@ def by_identity(manifests: Iterable[Manifest]) -> dict[Identity, Manifest]:
 
 
 class Outcome(StrEnum):
-    """The words of `kubectl apply`; skipped: the API server does not serve the kind, or the object was left alone."""
+    """The outcome for an object, in the words of `kubectl apply`."""
 
     CREATED = "created"
     CONFIGURED = "configured"
     UNCHANGED = "unchanged"
+    #: The API server does not serve the kind, or the object was left alone.
     SKIPPED = "skipped"
     DELETED = "deleted"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One object's outcome. difference: a unified diff of an object that changed; note: anything to add."""
+    """The outcome for one object."""
 
     identity: Identity
     outcome: Outcome
+    #: A unified diff of an object that changed.
     difference: str = ""
+    #: Anything to add.
     note: str = ""
 
 

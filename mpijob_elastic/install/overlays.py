@@ -1,4 +1,6 @@
-"""The rendered manifests in this package, combined, and adapted to an image, a namespace, an older API server.
+"""The rendered manifests in this package, combined, and adapted to what is installed where.
+
+They are adapted to an image, to namespaces, and to an older API server.
 
 `manifests/default.yaml` is `kubectl kustomize config/overlays/default`. The other files hold what
 an overlay adds or changes, as whole objects, and what it removes; a test compares every combination
@@ -19,10 +21,10 @@ from mpijob_elastic.install.objects import Manifest, by_identity, identity
 DEFAULT = "default"
 # The namespace of the jobs in manifests/single-namespace.yaml.
 NAMESPACE_PLACEHOLDER = "your-namespace"
-# The first minor version of Kubernetes 1 with these.
+# The first minor version of Kubernetes 1 that has admission policies.
 ADMISSION_POLICIES_SINCE = 30
-# The Roles by which the webhook marks pods that are evicted, harmless only where a policy limits
-# what it writes.
+# The Roles by which the webhook marks pods that are evicted. They are harmless only where a policy
+# limits what the webhook writes.
 RIGHTS_TO_EVICT = "mpijob-elastic-evictions"
 
 
@@ -35,8 +37,8 @@ class Overlay(StrEnum):
     ET_OPERATOR = "et-operator"
 
 
-# The files with differences, and the overlays that make them. With two, some objects are as with
-# neither alone.
+# The files with differences, and the overlays that make them. With two overlays, some objects are
+# as with neither of the two alone.
 DIFFERENCES: Mapping[str, tuple[Overlay, ...]] = {
     **{overlay.value: (overlay,) for overlay in Overlay},
     "cert-manager+single-namespace": (Overlay.CERT_MANAGER, Overlay.SINGLE_NAMESPACE),
@@ -84,7 +86,10 @@ def with_image(manifests: Iterable[Manifest], image: str) -> list[Manifest]:
 
 
 def for_jobs_in(manifests: Iterable[Manifest], namespaces: Sequence[str]) -> list[Manifest]:
-    """Return the manifests that manage the jobs of these namespaces only (overlay single-namespace)."""
+    """Return the manifests that manage only the jobs of these namespaces.
+
+    They are those of the overlay single-namespace.
+    """
     changed = []
     for manifest in manifests:
         is_inside = manifest["metadata"].get("namespace") == NAMESPACE_PLACEHOLDER

@@ -1,11 +1,13 @@
-"""Remove objects of ours so that nobody loses by it: pods that wait for us, namespaces that need us, quota of jobs.
+"""Remove objects of ours so that nobody loses by it.
 
+That concerns pods that wait for us, namespaces that need us, and quota of jobs:
 - A pod at a scheduling gate of ours would wait for ever, so such pods are looked for before and
   after.
-- Where only some objects go, the installation must still cover its namespaces: those where our
+- If only some objects go, the installation must still cover its namespaces: those where our
   controller has its rights.
 - The objects that hold quota belong to the job and to pods, so quota of a running job is free when
-  the job is deleted and its pods are gone. Where a job ends and stays, nobody else gives it back.
+  the job is deleted and its pods are gone. If a job ends and stays, nobody else gives its quota
+  back.
 """
 
 import asyncio
@@ -26,7 +28,7 @@ from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.wire import owned
 from mpijob_elastic.observe import facts_pod as pod
 
-# What gives back the quota of jobs that have ended since.
+# The command that gives back the quota of jobs that have ended since.
 AGAIN = "`mpijob-elastic uninstall`"
 _BINDINGS = ("RoleBinding", "ClusterRoleBinding")
 _GATES = names.GATES | {names.GATE_PARKED}
@@ -57,7 +59,7 @@ async def held(client: ApiReader) -> list[ObjectMeta]:
 
 
 def check_none_waits(waiting: Iterable[ObjectMeta]) -> None:
-    """Raise `Refused` if there are pods at a scheduling gate, which nobody else would take off."""
+    """Raise `Refused` if pods wait at a scheduling gate of ours, which nobody else takes off."""
     if found := named(waiting):
         raise Refused(
             f"pods wait at a scheduling gate of ours that nobody else takes off: {found}. Resume their jobs, take them "
@@ -66,7 +68,7 @@ def check_none_waits(waiting: Iterable[ObjectMeta]) -> None:
 
 
 async def left_waiting(client: ApiReader) -> list[str]:
-    """Return, in words, which pods have come to a gate since the last look; none if none have."""
+    """Return, in words, the pods that have come to a gate since the last look; none if none have."""
     found = named(await held(client))
     why = f"pods wait at a scheduling gate of ours that nobody takes off: {found}"
     return (
@@ -84,10 +86,10 @@ def named(found: Iterable[ObjectMeta]) -> str:
 async def check_coverage(
     client: ApiReader, stale: Iterable[Found], kept: Collection[str], *, uncover: bool
 ) -> None:
-    """Raise `Refused` if objects that are to go cover more than the namespaces `kept`, unless `uncover` allows that.
+    """Raise `Refused` if objects that are to go cover other namespaces than `kept`.
 
-    kept: none for all namespaces.
-    Nothing allows it while pods wait at a gate there, because they would wait for ever.
+    kept: none for all namespaces. uncover: allow it. Nothing allows it while pods wait at a gate
+    there, because they would wait for ever.
     """
     going = {
         one.namespace
@@ -120,21 +122,24 @@ async def check_coverage(
 
 @dataclass(frozen=True, kw_only=True)
 class Held(Found):
-    """An object that holds quota of a job, or asks for it; job: as `team-a/train`."""
+    """An object that holds quota of a job, or asks for it."""
 
+    #: As `team-a/train`.
     job: str
     job_uid: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Quota:
-    """Quota of jobs: `unused` where nothing of the job runs, `used` where pods of it do."""
+    """Quota of jobs."""
 
+    #: Of jobs of which nothing runs.
     unused: tuple[Held, ...] = ()
+    #: Of jobs whose pods run.
     used: tuple[Held, ...] = ()
 
     def lines(self) -> list[str]:
-        """Return the fate of the object, in words for people."""
+        """Return lines, for people, on what happens to the quota."""
         lines = []
         if self.unused:
             lines.append(
@@ -163,9 +168,9 @@ async def quota(client: ApiReader) -> Quota:
 
 
 async def give_back(client: ApiWriter, *, seconds: float, say: Say) -> list[str]:
-    """Give quota back where nothing of the job runs, as it is now, for at most `seconds`; return what failed, in words.
+    """Give quota back where nothing of the job runs now; return what failed, in words.
 
-    A refusal holds up no other. Raises `errors.Unreachable`.
+    It takes `seconds` at most. A refusal holds up no other object. Raises `errors.Unreachable`.
     """
     refused: dict[str, str] = {}
     left: list[Held] = []
@@ -198,7 +203,7 @@ async def _holding(client: ApiReader, kind: Holding) -> list[Held]:
         found = await list_objects(client, resource.path(), kind.read, selector=kind.selector)
     except errors.NotFound:
         return []
-    except errors.Forbidden:  # so is a kind that is not served, where nobody gave the right
+    except errors.Forbidden:  # also for a kind that is not served, if nobody gave the right
         if await server.resources(client, resource.api_version):
             raise
         return []
@@ -217,7 +222,7 @@ async def _holding(client: ApiReader, kind: Holding) -> list[Held]:
 
 
 async def _running(client: ApiReader) -> set[str]:
-    """Return the uids of the jobs of which pods run, or may do so without another word of ours."""
+    """Return the uids of the jobs whose pods run, or may run without another write of ours."""
     pods = await list_objects(client, PODS.path(), pod.decode, selector=names.POD_SELECTOR)
     return {owned(one.metadata).job_uid for one in pods if _may_run(one)}
 

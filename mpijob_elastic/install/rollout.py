@@ -21,7 +21,7 @@ Missing = Callable[[], Awaitable[str]]
 
 
 async def until(condition: Missing, *, seconds: float, say: Say) -> str:
-    """Wait until nothing is missing, and say what is; return what is still missing in the end.
+    """Wait until nothing is missing, and say what is; return what is missing at the end.
 
     Trouble of the API server counts as missing: it may be restarting.
     """

@@ -1,4 +1,4 @@
-"""The API server: its version and kinds, our objects in it, the user's rights there, and how manifests are applied.
+"""The API server: its version and kinds, our objects, the user's rights, and how to apply manifests.
 
 Our objects have our label and a name from the manifests of any overlay.
 https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api
@@ -75,14 +75,17 @@ class _Version(msgspec.Struct, rename={"git": "gitVersion"}, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """An API server. version: as `v1.34.4`. served: the resource of every kind that was asked for and is served."""
+    """An API server."""
 
+    #: As `v1.34.4`.
     version: str
+    #: The minor version, as 34.
     minor: int
+    #: The resource of every kind that was asked for and is served.
     served: Mapping[tuple[str, str], Resource]
 
     def resource(self, one: Identity) -> Resource | None:
-        """Return the path of objects of this kind; None if the kind is not served."""
+        """Return the resource for an object; None if its kind is not served."""
         return self.served.get((one.api_version, one.kind))
 
 
@@ -154,7 +157,7 @@ async def find(client: ApiReader, where: Server, known: Iterable[Manifest]) -> l
     Raises `errors.KubeError`.
     """
     # The namespace is left out: the user chooses where the Role for the jobs is.
-    # A definition stays: all that it defines would go with it, whoever uses that.
+    # A definition stays: all objects of its kind would go with it, whoever uses them.
     wanted = {
         (one.api_version, one.kind, one.name)
         for one in map(identity, known)
@@ -183,9 +186,7 @@ async def metadata(client: ApiReader, path: str, selector: str = "") -> list[Obj
 async def check_rights(client: ApiReader, wanted: Iterable[Right], *, name: str = "") -> None:
     """Raise `Refused` if RBAC does not give this account all these rights.
 
-    The check itself needs none.
-
-    name: of the object; "" for any object.
+    The check itself needs no right. name: that of the object; "" for any object.
     """
     questions = sorted(set(wanted))
     answers = await asyncio.gather(*(_allowed(client, right, name) for right in questions))
@@ -230,14 +231,13 @@ def order(kind: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Applier:
-    """Applies objects. dry_run: the API server checks and answers, but stores nothing.
-
-    force: take over fields that another field manager has set to another value.
-    """
+    """Applies objects."""
 
     client: ApiWriter
     server: Server
+    #: The API server checks and answers, but stores nothing.
     dry_run: bool = False
+    #: Take over fields that another field manager has set to another value.
     force: bool = False
 
     async def apply(self, manifest: Manifest) -> Change:

@@ -6,9 +6,9 @@ They change at different times, so the order matters. `decision` and `pairs` are
 each with its module:
 
 - A new CA is only trusted at first. It comes together with a certificate that its predecessor
-  signs, and signs the next one, weeks later (`decision`). If its predecessor is lost it signs at
-  once, and whoever has a valid certificate serves that until every bundle has carried the new CA
-  for a while (`rotation`).
+  signs, and signs the next certificate, weeks later (`decision`). If its predecessor is lost, the
+  new CA signs at once, and a replica that has a valid certificate serves that certificate until
+  every bundle has carried the new CA for a while (`rotation`).
 - The bundle always holds the current CA and the retired CAs. A CA is retired, not dropped, while a
   replica may still serve a certificate that it signed (`decision`).
 - A replica reads the bundles before the Secret, and writes a bundle only if it has not changed

@@ -1,8 +1,9 @@
-"""The content of the Secret, and the next step for it: a pure function of the content, the trusted CAs, and the time.
+"""The content of the Secret, and the next step for it; pure.
 
-One step at a time; the caller writes the step's content and asks again, until there is nothing left
-to do. The steps in the life of a CA: BEGIN (no usable CA there: a CA and a certificate at once),
-and RENEW (a new certificate, every two months). The RENEW in its last third is its last: a new CA
+Both are functions of the content, the trusted CAs, and the time. A step is a single one: the caller
+writes its content and asks again, until there is nothing left to do. The steps in the life of a CA
+are BEGIN (there is no usable CA: create a CA and a certificate at once) and RENEW (a new
+certificate, every two months). The RENEW in the last third of a CA's life is its last: a new CA
 takes its place, which signs the certificate after that.
 """
 
@@ -27,15 +28,14 @@ MOST_RETIRED = 6
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """The parts of the Secret.
+    """The parts of the Secret."""
 
-    authority: the CA that signs the next certificate (ca.crt, ca.key). leaf: the served pair
-    (tls.crt, tls.key). retired: CAs that no longer sign but may have certificates in use, the
-    served one included (retired-ca.crt).
-    """
-
+    #: The CA that signs the next certificate (ca.crt, ca.key).
     authority: Pair | None = None
+    #: The served pair (tls.crt, tls.key).
     leaf: Pair | None = None
+    #: CAs that no longer sign but may have certificates in use, the served certificate included
+    #: (retired-ca.crt).
     retired: tuple[x509.Certificate, ...] = ()
 
     @classmethod
@@ -66,7 +66,10 @@ class Content:
 
     @property
     def secret_path(self) -> str:
-        """The path at which the API server asks about evictions, "" without a CA; it changes with the CA."""
+        """The path at which the API server asks about evictions, "" without a CA.
+
+        It changes with the CA.
+        """
         if self.authority is None:
             return ""
         digest = hmac.new(self.authority.key_pem, names.EVICTIONS_HOOK.encode(), "sha256")
@@ -82,24 +85,23 @@ class Action(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """An action and its reason. forget: no certificate of a retired CA can be in use any more."""
+    """An action and its reason."""
 
     action: Action
     reason: str = ""
+    #: No certificate of a retired CA can be in use any more.
     forget: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """The wanted certificates.
+    """The wanted certificates."""
 
-    hosts: DNS names and addresses to serve. early: share of a lifetime, little above 0, by which
-    this replica renews before the last third begins; replicas have different shares, so that they
-    rarely renew at once.
-    """
-
+    #: The DNS names and addresses to serve.
     hosts: frozenset[str]
     lifetimes: Lifetimes
+    #: The share of a lifetime, little above 0, by which this replica renews before the last third
+    #: begins. Replicas have different shares, so that they rarely renew at once.
     early: float = 0.0
 
 
@@ -109,12 +111,13 @@ class Trust:
 
     Each API server follows the configurations by a watch, so it trusts a new CA only after a
     moment. `carries` therefore requires that a CA has been in every bundle for a while, without a
-    gap. since: when each CA was first seen in all of them, in seconds of a monotonic clock. asked:
-    there is a bundle; without any, the API server does not call us, and there is nothing to wait
-    for.
+    gap.
     """
 
+    #: There is a bundle; without any, the API server does not call us, and there is nothing to wait
+    #: for.
     asked: bool = True
+    #: When each CA was first seen in all bundles, in seconds of a monotonic clock.
     since: Mapping[x509.Certificate, float] = field(default_factory=dict)
 
     def seen(self, bundles: Collection[Collection[x509.Certificate]], *, at: float) -> Trust:

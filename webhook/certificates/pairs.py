@@ -29,20 +29,21 @@ AUTHORITY_NAME = f"{names.WEBHOOK}-ca-"
 
 @dataclass(frozen=True, kw_only=True)
 class Lifetimes:
-    """Lifetimes of certificates, and how far in the past they begin, for peers with slow clocks.
+    """The lifetimes of certificates.
 
-    A CA lives more than three times as long as a leaf. So the last leaf that it signs is not due at
-    once, and its successor is trusted before that signs.
+    A CA lives more than three times as long as a leaf. So the last leaf that the CA signs is not
+    due at once, and the CA's successor is trusted before the successor signs.
     """
 
     authority: timedelta = timedelta(days=365)
     leaf: timedelta = timedelta(days=90)
+    #: How far in the past certificates begin, for peers with slow clocks.
     backdate: timedelta = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """A certificate and the key it is about."""
+    """A certificate and its private key."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -95,7 +96,10 @@ def leaf(signer: Pair, hosts: frozenset[str], *, now: datetime, lifetimes: Lifet
 
 
 def parse(certificate: bytes | None, key: bytes | None) -> Pair | None:
-    """Return the pair; None if a half is missing, unreadable, of a foreign kind, or does not fit the other."""
+    """Return the pair; None if it is not usable.
+
+    That is if a half is missing, unreadable, of a foreign kind, or does not fit the other.
+    """
     if certificate is None or key is None:
         return None
     try:
@@ -138,13 +142,13 @@ def signed(certificate: x509.Certificate, *, by: x509.Certificate) -> bool:
 
 
 def is_authority(certificate: x509.Certificate) -> bool:
-    """Return True if its basic constraints make it a CA."""
+    """Return True if the basic constraints of a certificate make it a CA."""
     constraints = _extension(certificate, x509.BasicConstraints)
     return constraints is not None and constraints.ca
 
 
 def fault(certificate: x509.Certificate, *, now: datetime) -> str:
-    """Return the reason why the pair is not valid now; "" if it is valid."""
+    """Return the reason why a certificate is not valid now, "" if it is."""
     if now < certificate.not_valid_before_utc:
         return f"not valid before {certificate.not_valid_before_utc:%Y-%m-%dT%H:%M:%SZ}"
     if now >= certificate.not_valid_after_utc:
@@ -153,7 +157,7 @@ def fault(certificate: x509.Certificate, *, now: datetime) -> str:
 
 
 def names_of(certificate: x509.Certificate) -> frozenset[str]:
-    """Return its DNS names and addresses."""
+    """Return the DNS names and addresses of a certificate."""
     found = _extension(certificate, x509.SubjectAlternativeName)
     if found is None:
         return frozenset()
@@ -199,7 +203,10 @@ def _name(common: str) -> x509.Name:
 
 
 def canonical(host: str) -> str:
-    """Return an address as a certificate gives it back, in the short form of IPv6; another name as it is."""
+    """Return a host as a certificate gives it back.
+
+    An address gets the short form of IPv6; another name stays as it is.
+    """
     return str(_general(host).value)
 
 

@@ -1,4 +1,4 @@
-"""The look: every few seconds, make Secret, caBundles and served certificate agree, in safe steps."""
+"""Every few seconds, look at Secret, caBundles and served certificate; safely make them agree."""
 
 import asyncio
 import logging
@@ -23,17 +23,21 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Seconds: between looks, and how long bundles must have carried a CA before it counts as trusted."""
+    """Times in seconds."""
 
+    #: Between two looks.
     look_every: float = 10.0
+    #: How long bundles must have carried a CA before it counts as trusted.
     settled: float = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Clocks:
-    """The wall clock, by which certificates are valid and which may jump, and a monotonic clock in seconds."""
+    """The clocks of a rotation."""
 
+    #: The clock by which certificates are valid; it may jump.
     wall: Callable[[], datetime]
+    #: Seconds.
     monotonic: Callable[[], float]
 
 
@@ -41,9 +45,7 @@ class Clocks:
 class Rotation:
     """Keeps `serving` at a certificate that the API server trusts.
 
-    Each replica has its own; they share the Secret.
-
-    secret_path: see `Content.secret_path`.
+    Each replica has its own rotation; all share the Secret.
     """
 
     client: ApiWriter
@@ -52,6 +54,7 @@ class Rotation:
     policy: Policy
     timing: Timing
     clocks: Clocks
+    #: See `Content.secret_path`.
     secret_path: str = field(default="", init=False)
     _trust: Trust = field(default_factory=Trust, init=False)
 
@@ -88,8 +91,8 @@ class Rotation:
             step = decision.next_step(content, self.policy, now=now)
             if step is None:
                 return content
-            # Read after a loss was noticed: an earlier look may be from before the lost CA was
-            # distributed.
+            # The bundles are read after a loss was noticed: an earlier look may be from before the
+            # lost CA was distributed.
             found = await shared.registered(self.client) if step.action is Action.BEGIN else {}
             seen = tuple(chain.from_iterable(shared.carried(found)))
             wanted = decision.carry_out(step, content, self.policy, seen=seen, now=now)
@@ -112,8 +115,8 @@ class Rotation:
         leaf, authority = content.leaf, content.authority
         if leaf is None or authority is None or leaf.certificate == self.serving.certificate:
             return
-        # A trusted old certificate is better than a new one that may not be trusted yet; any is
-        # better than none.
+        # A trusted old certificate is better than a new certificate that may not be trusted yet;
+        # any certificate is better than none.
         is_trusted = self._trust.carries(
             authority.certificate, at=self.clocks.monotonic(), settled=self.timing.settled
         )

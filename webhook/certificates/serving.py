@@ -1,4 +1,4 @@
-"""The served certificate, replaced without a restart, and the files from which cert-manager has it.
+"""The served certificate, replaced without a restart, and the files in which cert-manager puts it.
 
 The server listens with a context without a certificate. At each handshake that context hands over
 to the current context, which never changes. So a pair that does not load leaves the old pair in
@@ -25,7 +25,10 @@ class Unusable(ValueError):
 
 
 class Serving:
-    """`context` is for the listener; `certificate` is the served certificate, None before the first `load`."""
+    """The served certificate.
+
+    `context` is for the listener; `certificate` is None before the first `load`.
+    """
 
     def __init__(self) -> None:
         self.certificate: x509.Certificate | None = None
@@ -52,7 +55,10 @@ class Serving:
         return self.certificate is not None and not pairs.fault(self.certificate, now=now)
 
     def expires_at(self) -> float:
-        """Return the expiry of the served certificate, in seconds since the epoch; 0 if none is served."""
+        """Return when the served certificate expires, in seconds since the epoch.
+
+        It is 0 before there is one.
+        """
         return self.certificate.not_valid_after_utc.timestamp() if self.certificate else 0.0
 
     def _hand_over(
@@ -77,7 +83,8 @@ def _load(context: ssl.SSLContext, pem: bytes) -> None:
     try:
         with os.fdopen(descriptor, "wb", closefd=False) as file:
             file.write(pem)
-        # A wrong password instead of the prompt on the terminal that an encrypted key would cause.
+        # A wrong password, in place of the prompt on the terminal that an encrypted key would
+        # cause.
         context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=b"")
     finally:
         os.close(descriptor)
@@ -85,16 +92,17 @@ def _load(context: ssl.SSLContext, pem: bytes) -> None:
 
 @dataclass(kw_only=True)
 class Files:
-    """Keeps `serving` at the pair in the directory's tls.crt and tls.key; nobody tells the API server a secret path.
+    """Keeps `serving` at the pair in the directory's tls.crt and tls.key.
 
     cert-manager renews them. The kubelet replaces a mounted Secret as a whole, but its files are
-    read one by one, so a mixed pair may be read. It is refused, and the next look finds the right
-    pair. cert-manager's injector maintains the caBundle.
+    read one by one, so a mixed pair may be read. A mixed pair is refused, and the next look finds
+    the right pair. cert-manager's injector maintains the caBundle.
     """
 
     directory: Path
     serving: Serving
     look_every: float
+    #: Always empty, because nobody tells the API server a secret path.
     secret_path: str = field(default="", init=False)
     _last: tuple[bytes, bytes] | None = field(default=None, init=False)
 

@@ -1,8 +1,8 @@
-"""What replicas and API server share: the Secret `names.CERTIFICATE_SECRET`, and the caBundles of our configurations.
+"""What replicas and API server share: a Secret, and the caBundles of our configurations.
 
-The resourceVersion that was read is the precondition of each write; the package says in which order
-they are done, and why. The path of reviews of evictions goes with the bundles: like them it follows
-from the CA.
+The Secret is `names.CERTIFICATE_SECRET`. The resourceVersion that was read is the precondition of
+each write; the package says in which order they are done, and why. The path of reviews of evictions
+goes with the bundles: like them it follows from the CA.
 """
 
 from collections.abc import Iterator, Mapping
@@ -64,7 +64,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read(client: ApiReader, *, namespace: str) -> tuple[Content, str]:
-    """Return the Secret's data and its version; "" if there is no Secret.
+    """Return the content of the Secret and its version; "" as the version if there is none.
 
     Raises as `ApiReader` does otherwise.
     """
@@ -121,7 +121,7 @@ def carried(found: Mapping[Resource, Configuration]) -> list[tuple[x509.Certific
 async def distribute(
     client: ApiWriter, found: Mapping[Resource, Configuration], bundle: bytes, *, secret_path: str
 ) -> int:
-    """Put `bundle` into every webhook that has another, and the path of reviews of evictions into the one for them.
+    """Put `bundle` into every webhook that has another, and the secret path into that for evictions.
 
     Returns the number of configurations written. Raises `errors.Conflict` if one has changed since
     it was read.

@@ -1,4 +1,7 @@
-"""Autoscaling: who sets the size of a job besides its user: an HPA, idle nodes, and a size that cannot be reached."""
+"""Autoscaling: what sets the size of a job besides its user.
+
+An HPA and idle nodes do, and a size that cannot be reached is set back.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,14 +22,12 @@ from mpijob_elastic.model.policy import Policy, Problem
 
 @dataclass(frozen=True, kw_only=True)
 class Autoscaling(Capability):
-    """What scales a job.
+    """What scales a job."""
 
-    autoscalers: all HPAs that do; None while they are not known. others_wait: when the pods were
-    created that other jobs need and no node takes, and that could run in place of its workers; None
-    where nobody looks, as for a command.
-    """
-
+    #: All HPAs that scale the job; None while they are not known.
     autoscalers: tuple[Autoscaler, ...] | None = None
+    #: When the pods were created that other jobs need, that no node takes, and that could run in
+    #: place of the job's workers; None where nobody looks, as for a command.
     others_wait: tuple[float, ...] | None = None
 
     annotations = tuple(facts.ANNOTATIONS.values())
@@ -45,12 +46,12 @@ class Autoscaling(Capability):
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
-        """Return it for a job that asks for it, or whose size a GitOps tool sets."""
+        """Return the capability for a job that asks for it, or whose size a GitOps tool sets."""
         return cls() if view.facts.of(Scaling) or view.facts.size_manager else None
 
     @classmethod
     def sizing(cls) -> Sizing[Autoscaler]:
-        """Return the HPAs."""
+        """Return how a command reads the HPAs, and how they name the owner of a size."""
         return Sizing(resource=AUTOSCALERS, read=autoscaler.read, owner=autoscaler.owner)
 
     def size_owner(self, view: JobView) -> str:
@@ -63,7 +64,7 @@ class Autoscaling(Capability):
         return [due] if due else []
 
     def resize(self, state: JobState) -> tuple[Action | None, float | None]:
-        """Return the size that idle nodes allow, or the last one that worked."""
+        """Return the change to the size that idle nodes allow, or to the last one that worked."""
         return size.resize(state, self.autoscalers or (), self.others_wait)
 
     def remember(self, state: JobState, published: Collection[str]) -> Iterable[tuple[str, bytes]]:
@@ -73,7 +74,7 @@ class Autoscaling(Capability):
         return [(size.NAME, size.entry(state, published))] if is_used else []
 
     def notes(self, state: JobState) -> Iterable[Note]:
-        """Yield a notice for each obstacle to the scaling that the job asks for."""
+        """Yield notices on what keeps the job from being scaled as it asks."""
         return (
             autoscaler.notes(state.view, self.autoscalers or ())
             if scaling(state.view.facts).autoscale

@@ -1,4 +1,4 @@
-"""The HPA that a job asks for: made, kept as it should be, paused while the job is suspended, and deleted.
+"""The HPA that a job asks for: created, kept up to date, paused during a suspension, and deleted.
 
 Two HPAs on one job block one another (kube-controller-manager's AmbiguousSelector), so ours gives
 way to any other.
@@ -41,7 +41,10 @@ SPEC_DIGEST = f"{names.PREFIX}spec"
 
 
 def autoscaler_name(job: str) -> str:
-    """Return the name of the HPA that we make for a job [ours]: a user's own often has the job's name."""
+    """Return the name of the HPA that we create for a job [ours].
+
+    It is not the job's name, because a user's own HPA often has that.
+    """
     return f"mpijob-{job}"
 
 
@@ -58,20 +61,20 @@ _decoder = msgspec.json.Decoder(_Autoscaler)
 
 
 class Autoscaler(msgspec.Struct, frozen=True, kw_only=True):
-    """An HPA that scales MPIJob `metadata.job`; that is "" if it scales something else.
+    """An HPA."""
 
-    metadata.job_uid: of the MPIJob that controls it. labelled: it has our label. digest: of the
-    spec that we wrote.
-    """
-
+    #: `job`: the MPIJob that it scales, "" if it scales something else; `job_uid`: of the MPIJob
+    #: that controls it.
     metadata: Owned
+    #: It has our label.
     labelled: bool = False
     deleting: bool = False
+    #: The digest of the spec that we wrote.
     digest: str = ""
 
 
 def read(raw: bytes) -> Autoscaler:
-    """Return the facts in an HPA's JSON. Raises msgspec.DecodeError if it is none."""
+    """Return the facts in an HPA's JSON. Raises msgspec.DecodeError for anything else."""
     found = _decoder.decode(raw)
     target, metadata = found.spec.scale_target_ref, found.metadata
     # An HPA uses only the group of apiVersion.
@@ -122,7 +125,7 @@ class ChangeAutoscaler(_OfAutoscaler, Patch):
     at_version = False
 
     def change(self) -> Object:
-        """Its spec, and the digest of that."""
+        """The spec of the HPA, and the digest of the spec."""
         return {**self.kept(), "spec": self.spec}
 
 
@@ -170,7 +173,7 @@ def write(state: JobState, known: Sequence[Autoscaler]) -> Action | None:
 
 
 def notes(view: JobView, known: Sequence[Autoscaler]) -> Iterator[Note]:
-    """Yield a notice for each obstacle to the scaling that a job asks for."""
+    """Yield notices on what keeps a job from being scaled as it asks."""
     if others := rivals(known):
         yield warning(
             "AutoscalerYields",
@@ -186,7 +189,7 @@ def notes(view: JobView, known: Sequence[Autoscaler]) -> Iterator[Note]:
 
 
 def owner(view: JobView, known: Collection[Autoscaler]) -> str:
-    """Return who sets the size of a job besides its user, and the remedy; "" if nobody does."""
+    """Return who sets the size of a job besides its user, with what to do instead; "" for nobody."""
     if manager := view.facts.size_manager:
         return (
             f"{manager} sets the size of {view.name}; change it where that reads it, such as in Git"
@@ -201,7 +204,7 @@ def owner(view: JobView, known: Collection[Autoscaler]) -> str:
 
 def rivals(known: Sequence[Autoscaler]) -> list[str]:
     """Return the HPAs of others that scale the job."""
-    # What a former job of the name has left goes by itself.
+    # An HPA that a former job of the same name left goes by itself.
     others = (
         found
         for found in known

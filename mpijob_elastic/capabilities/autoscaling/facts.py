@@ -1,9 +1,9 @@
-"""Autoscale: what a job is scaled by, as its annotation says: an HPA, or what lies idle; pure.
+"""Autoscale: what a job is scaled by, as its annotation says: an HPA, or idle nodes; pure.
 
     cpu=70                                      CPU of the workers, in percent of their requests
     external:train_queue_length=100             an external metric, so much for each worker
     external:train_queue_length{queue=a}=100    the same with labels
-    fill                                        no HPA: what lies idle (see `size`)
+    fill                                        no HPA: idle nodes are filled (see `size`)
 
 https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/
 """
@@ -26,7 +26,7 @@ from mpijob_elastic.model.policy import Annotation
 # On an MPIJob, written by users.
 SCALE_TIMEOUT = f"{names.PREFIX}scale-timeout"
 AUTOSCALE = f"{names.PREFIX}autoscale"
-# v2: the first with external metrics and a behaviour.
+# v2 is the first version with external metrics and a behaviour.
 AUTOSCALERS = Resource(
     group="autoscaling",
     version="v2",
@@ -36,10 +36,10 @@ AUTOSCALERS = Resource(
 
 Spec = Mapping[str, Any]
 ALLOWED = '"fill", "cpu=70" (percent) or "external:METRIC=100", or with labels "external:METRIC{queue=train}=100"'
-# A change of size costs training some seconds: one step at a time, and a pause that its workers can
-# start in.
+# Seconds between two steps of an HPA. A change of size costs training some seconds: so an HPA makes
+# one step at a time, with a pause in which the new workers can start.
 PERIOD = 120
-# Seconds for which the smallest, the largest size wanted holds.
+# Seconds for which the smallest size wanted holds (up), and the largest (down).
 UP_WINDOW, DOWN_WINDOW = 60, 600
 
 _CPU = re.compile(r"cpu=(?P<percent>[1-9][0-9]{0,4})")
@@ -53,14 +53,15 @@ _EXTERNAL = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Autoscale:
-    """What the workers are scaled by: `name` is "" for their CPU, in percent; else an external metric.
+    """What the workers of a job are scaled by."""
 
-    fill: by what lies idle, and nothing else counts.
-    """
-
+    #: Idle nodes; nothing else counts then.
     fill: bool = False
+    #: The external metric; "" for the CPU of the workers.
     name: str = ""
+    #: The labels that select the external metric.
     labels: Mapping[str, str] = field(default_factory=dict)
+    #: The target: of the metric for each worker, or of the CPU in percent.
     value: int = 0
 
     @property
@@ -90,33 +91,34 @@ def parse(text: str) -> Autoscale | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Scaling(Known):
-    """What a job asks for besides its size.
+    """What a job asks for besides its size."""
 
-    autoscale: what it is scaled by, None for nothing. scale_timeout: seconds after which a size
-    that cannot be reached is set back, None for never.
-    """
-
+    #: What the job is scaled by, None for nothing.
     autoscale: Autoscale | None = None
+    #: Seconds after which a size that cannot be reached is set back, None for never.
     scale_timeout: float | None = None
 
     @property
     def sized(self) -> bool:  # type: ignore[override]
-        """True if it sets a size back; at admission `autoscale` says itself that it has no effect."""
+        """True if a size that cannot be reached is set back.
+
+        `autoscale` does not count: at admission it says itself that it has no effect.
+        """
         return self.scale_timeout is not None
 
     @property
     def resizes(self) -> bool:  # type: ignore[override]
-        """True if something else than its user chooses the size."""
+        """True if something other than the job's user chooses the size."""
         return self.autoscale is not None
 
     @property
     def size_cause(self) -> str:  # type: ignore[override]
-        """Why it sets the size."""
+        """The cause of the sizes that it sets."""
         return "fill" if self.fill else "timeout"
 
     @property
     def fill(self) -> bool:
-        """True if the job takes what lies idle."""
+        """True if the job fills idle nodes."""
         return self.autoscale is not None and self.autoscale.fill
 
     @property
@@ -133,10 +135,11 @@ def scaling(job: JobFacts) -> Scaling:
 def spec(
     asked: Autoscale, job: str, *, least: int, most: int, paused: bool, sizes: Sequence[int] = ()
 ) -> Spec:
-    """Return the spec of a job's HPA; paused: it measures and changes nothing. sizes: those that the job may have.
+    """Return the spec of a job's HPA.
 
-    A step is the largest gap between two sizes: a smaller one never leads down, as every size is
-    rounded up.
+    paused: the HPA measures and changes nothing. sizes: those that the job may have. A step is the
+    largest gap between two sizes: a smaller step never leads down, because every size is rounded
+    up.
     """
     least, most = (sizes[0], sizes[-1]) if sizes else (least, most)
     gap = max((after - before for before, after in pairwise(sizes)), default=1)
@@ -164,7 +167,10 @@ def spec(
 
 
 def digest(wanted: Spec) -> str:
-    """Return the digest of a spec, which the HPA keeps as an annotation: the API server adds defaults to the spec."""
+    """Return the digest of a spec.
+
+    The HPA keeps the digest as an annotation, because the API server adds defaults to the spec.
+    """
     return hashlib.sha256(msgspec.json.encode(wanted)).hexdigest()[:16]
 
 

@@ -13,14 +13,14 @@ from mpijob_elastic.observe.watching import ByJob, JobKey, Watching
 
 
 class Watch:
-    """The HPAs that scale jobs, and whose pods wait for nodes."""
+    """The watch of HPAs that scale jobs, and the view of jobs whose pods wait for nodes."""
 
     def __init__(self, watching: Watching) -> None:
         self._watching = watching
         self._found: ByJob[Autoscaler] = watching.by_job(AUTOSCALERS, autoscaler.read)
 
     def seen(self, key: JobKey, view: JobView) -> Autoscaling | None:
-        """Return the HPAs of a job; None for a job without one that asks for none."""
+        """Return what scales a job; None if nothing does and the job asks for nothing."""
         asked, found = view.facts.of(Scaling), tuple(self._found.of(key).values())
         if not (found or asked):
             return None
@@ -28,7 +28,10 @@ class Watch:
         return Autoscaling(autoscalers=found if self._found.known else None, others_wait=others)
 
     def _others_wait(self, job: JobFacts) -> Iterator[float]:
-        """Yield the creation of each worker that another job needs, no node takes, and could run in place of ours."""
+        """Yield the creation time of each worker of other jobs that could run in place of ours.
+
+        The other job needs the worker, and no node takes it.
+        """
         for other, unplaced in self._watching.unplaced():
             is_itself = (
                 other.metadata.name == job.metadata.name

@@ -1,17 +1,18 @@
-"""The size of a job with a scale-timeout, or that fills: what is remembered of it, and when it is set.
+"""The size of a job with a scale-timeout, or that fills: its memory, and when it is set.
 
 Scale timeout: a size that cannot be reached is set back to the last size that worked. Only a
-scale-out is taken back, and only while the job trains: what it starts with is what its author asked
-for. A worker counts as soon as it is Ready, whether it is published already or not, and workers
-that became Ready stay.
+scale-out is taken back, and only while the job trains: the size with which the job starts is what
+its author asked for. A worker counts as soon as it is Ready, whether it is published already or
+not, and workers that became Ready stay.
 
-Fill: a job that takes idle nodes by itself, and gives back what others need or what it cannot get.
-In a queue of Kueue it asks for its largest size at once, because Kueue grants and takes back worker
-by worker. Else it grows by one worker, or to the next size that it may have, while none of its own
-waits and nobody else does: each step costs training a reset, so there is a pause after it. It gives
-back as many workers as other jobs wait for, in one step, and those that no node takes, down to a
-size that it may have. Who still waits after some minutes was not helped by that. All such count
-again for as long each hour, at the same time, however many they are.
+Fill: a job takes idle nodes by itself, and gives back what others need or what it cannot get. In a
+queue of Kueue the job asks for its largest size at once, because Kueue grants and takes back worker
+by worker. Otherwise the job grows by one worker, or to the next size that it may have, while
+neither its own workers nor other jobs wait: each step costs training a reset, so there is a pause
+after it. The job gives back as many workers as other jobs wait for, in one step, and workers that
+no node takes, down to a size that it may have. A pod that still waits after some minutes was not
+helped by that. All such pods count again for as long each hour, at the same time, however many they
+are.
 """
 
 from collections.abc import Collection, Sequence
@@ -37,13 +38,13 @@ COOLDOWN = 60.0
 # Seconds that a pod of another job waits before workers are given back for it: a scheduler may need
 # a moment.
 PATIENCE = 20.0
-# Seconds for which a pod of another job counts, and those of each round in which all do that still
-# wait: what no node can take waits for ever. The rounds are of who waits longest, so those of many
-# do not add up.
+# Seconds for which a pod of another job counts, and from one round to the next. In each round all
+# pods that still wait count again for that long, because a pod that no node can take waits for
+# ever. The rounds follow the pod that waits longest, so the rounds of many pods do not add up.
 HELPS_WITHIN, ROUND = 600.0, 3600.0
 # Seconds that a worker of the job itself waits for a node before it is given back.
 UNSCHEDULED_FOR = 120.0
-# Seconds between two looks: nothing else tells a job that the pods of another wait.
+# Seconds between two looks: nothing else tells a job that the pods of another job wait.
 EVERY = 15.0
 
 
@@ -57,18 +58,24 @@ class _Resize(SetSize):
 
 
 class RollBack(_Resize):
-    """Set the size of the job back, from `before` to `after`: with Fill this room's only write to its spec."""
+    """Set the size of the job back, from `before` to `after`.
+
+    Besides Fill, this is the only write of this room to the spec of a job.
+    """
 
 
 class Fill(_Resize):
-    """Set the size of a job that takes what lies idle, within its bounds."""
+    """Set the size of a job that fills idle nodes, within its bounds."""
 
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
-    """The last size that worked, and the size asked for since `at`."""
+    """What the job's memory holds of its size."""
 
+    #: The last size that worked.
     worked: Count
+    #: The size that is asked for.
     asked: Count
+    #: Since when it is asked for.
     at: Time
 
 
@@ -77,7 +84,7 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 
 def remembered(view: JobView) -> Growth | None:
-    """Return the record in the job's memory; None if there is none that can be read."""
+    """Return what the job's memory says; None if it says nothing that can be read."""
     try:
         return _decoder.decode(view.memory.own[NAME]) if NAME in view.memory.own else None
     except (msgspec.DecodeError, RecursionError):
@@ -85,9 +92,9 @@ def remembered(view: JobView) -> Growth | None:
 
 
 def entry(state: JobState, published: Collection[str]) -> bytes:
-    """Return the record to store once these pods are published."""
+    """Return the entry of the memory once these pods are published."""
     view, old, now = state.view, state.view.memory, state.now
-    asked = 0 if state.stopped else view.replicas  # the time that a job is suspended does not count
+    asked = 0 if state.stopped else view.replicas  # time in suspension does not count
     before = remembered(view) or Growth(
         worked=old.scale.after if old.scale else 0, asked=asked, at=now
     )
@@ -101,7 +108,10 @@ def entry(state: JobState, published: Collection[str]) -> bytes:
 def resize(
     state: JobState, known: Sequence[Autoscaler], others_wait: Sequence[float] | None
 ) -> tuple[SetSize | None, float | None]:
-    """Return the change of size that is due, or None; and when to look again. others_wait: None where nobody looks."""
+    """Return the change of size that is due, or None; and when to look again.
+
+    others_wait: None where nobody looks.
+    """
     view, size, asked = state.view, remembered(state.view), scaling(state.view.facts)
     if size is None or size.asked != view.replicas or not (view.elastic and view.driver_running):
         return None, None
@@ -115,13 +125,14 @@ def _roll_back(
     state: JobState, size: Growth, timeout: float
 ) -> tuple[RollBack | None, float | None]:
     view, now = state.view, state.now
-    # Where some are parked, others than the last would leave by a smaller size.
+    # If some workers are parked, a smaller size would remove others than the last.
     if view.skips or not 0 < size.worked < view.replicas:
         return None, None
     missing = [
         pod for pod in view.wanted_names if pod not in state.by_name or not state.by_name[pod].ready
     ]
-    # The operator knows a size only, not which workers are meant: all below it must be Ready.
+    # The operator knows only a size, not which workers are meant: all workers below it must be
+    # Ready.
     unbroken = view.wanted_names.index(missing[0]) if missing else view.replicas
     reachable = view.facts.size_down(max(size.worked, view.policy.min_replicas or 1, unbroken))
     if not missing or reachable >= view.replicas or size.at != honest(size.at, now=now):
@@ -175,7 +186,7 @@ def _most(view: JobView) -> int:
 
 
 def _wanted(state: JobState, others_wait: Sequence[float]) -> tuple[int, str]:
-    """Return the size for now, and why."""
+    """Return the size for now, and the reason."""
     view, least = state.view, state.view.policy.min_replicas or 1
     others_wait = helped(others_wait, now=state.now)
     if waiting := sum(at <= state.now - PATIENCE for at in others_wait):
@@ -196,7 +207,7 @@ def _wanted(state: JobState, others_wait: Sequence[float]) -> tuple[int, str]:
 
 
 def helped(waits: Sequence[float], *, now: float) -> list[float]:
-    """Return since when those pods wait for a node that may be helped by giving back."""
+    """Return when the pods began to wait for nodes that giving workers back may help."""
     longest = max(0.0, now - min(waits, default=now))
     return [at for at in waits if now - at < HELPS_WITHIN or longest % ROUND < HELPS_WITHIN]
 

@@ -12,14 +12,14 @@ from mpijob_elastic.model.pod import Signs
 
 
 class Disruption(Capability):
-    """A job with such pods."""
+    """A job with pods that are about to go."""
 
     cause = "node"
     pod_marks = (EVICTION_MARK,)
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
-        """Return it if a pod goes."""
+        """Return the capability if a pod is about to go."""
         return (
             cls()
             if any(pod.facts.disruption or EVICTION_MARK in pod.facts.marks for pod in view.pods)
@@ -28,16 +28,16 @@ class Disruption(Capability):
 
     @classmethod
     def node_signs(cls, more: Iterable[str], ignored: Iterable[str]) -> Signs | None:
-        """Return the default signs, and these."""
+        """Return the default signs and `more`, without those that are `ignored`."""
         return signs.signs(more=more, ignored=ignored)
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
-        """Yield the workers that are to be elsewhere.
+        """Yield a Leave for each worker that has to move.
 
-        A worker that somebody tries to evict is not ours to delete: whoever evicts tries again by
-        the pod's name, and were the pod replaced meanwhile, its successor would be evicted. Once it
-        has drained it is released to the next try. A mark that nobody follows up ends by its time,
-        and the worker is listed again.
+        A worker that somebody tries to evict is not ours to delete: the evictor tries again by the
+        pod's name, and if the pod were replaced meanwhile, its successor would be evicted. Once the
+        worker has drained, it is released to the next try. A mark that nobody follows up ends by
+        its time, and the worker is listed again.
         """
         for worker in view.workers:
             if worker.facts.disruption:
@@ -53,7 +53,7 @@ class Disruption(Capability):
                 )
 
     def notes(self, state: JobState) -> Iterator[Note]:
-        """Yield a notice when the launcher's node is about to go: the job will restart."""
+        """Yield a notice when the launcher is about to go: training will stop and start again."""
         view, launcher = state.view, state.view.launcher
         if launcher and launcher.facts.disruption and view.elastic and not launcher.facts.deleting:
             facts = launcher.facts

@@ -1,7 +1,7 @@
-"""Evictions of workers: which of them wait while the worker drains; pure.
+"""Evictions of workers: which evictions wait while the worker drains; pure.
 
-See `eviction` for the mark on the pod, by which webhook and controller agree. In doubt an eviction
-passes.
+Webhook and controller agree on an eviction by a mark on the pod (see `eviction`). In doubt an
+eviction passes.
 """
 
 import msgspec
@@ -16,8 +16,8 @@ from mpijob_elastic.model.wire import Volume, Wire, owned
 from webhook.rules.review import CREATE, UNCHANGED, Request, Verdict
 
 KIND = "Eviction"
-# Seconds after which to try the eviction again. client-go does so by itself, up to ten times,
-# longer than most drains.
+# Seconds after which to try the eviction again. client-go tries again by itself, up to ten times,
+# which takes longer than most drains.
 _RETRY_AFTER = 1
 DRAINING = Verdict(
     postponed="draining, retry: the worker leaves the training first, within the drain-timeout of its job",
@@ -59,7 +59,7 @@ _evictions, _pods = msgspec.json.Decoder(_Eviction), msgspec.json.Decoder(Pod)
 
 
 def pod(raw: bytes) -> Pod:
-    """Return the pod in its JSON. Raises msgspec.DecodeError if it is none."""
+    """Return the pod in its JSON. Raises msgspec.DecodeError for anything else."""
     return _pods.decode(raw)
 
 
@@ -74,14 +74,14 @@ def may_wait(request: Request, job: JobFacts) -> bool:
         CREATE,
     ) or request.dry_run:
         return False
-    # kubectl says it in the body, of which the API server tells webhooks nothing.
+    # kubectl asks for a dry run in the body, and the API server does not tell webhooks of that.
     is_tried_dry = bool(_options(request).dry_run)
     ours = job.policy.enabled is not False and not names.is_handed_over(job.notices)
     return ours and not (is_tried_dry or job.finished or job.deleting)
 
 
 def tried(request: Request, worker: Pod, job: JobFacts, *, now: float) -> Verdict | Eviction:
-    """Return the verdict on the eviction of this pod, or for a first try how it is to be marked.
+    """Return the verdict on the eviction of this pod, or the mark for a first try.
 
     Raises msgspec.DecodeError.
     """

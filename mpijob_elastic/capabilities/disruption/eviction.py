@@ -1,9 +1,9 @@
-"""The eviction of a worker, as the annotation `EVICTION_MARK` of its pod says it.
+"""The eviction of a worker, as the annotation `EVICTION_MARK` of its pod stores it.
 
-Whoever evicts is told to try again, while the worker leaves the host list and drains. Then the
-controller releases the pod, and the next try deletes it. Nobody takes the mark away: where nobody
-tries again, it ends by its time. Whoever tries again later than that finds the worker in the list,
-and it leaves once more, but then stays out for long enough.
+The evictor is told to try again, while the worker leaves the host list and drains. Then the
+controller releases the pod, and the next try deletes it. Nobody removes the mark: if nobody tries
+again, the mark ends by its time. An evictor that tries again later finds the worker in the list,
+and the worker leaves once more, but then stays out for long enough.
 """
 
 import math
@@ -19,21 +19,20 @@ EVICTION_MARK = f"{PREFIX}eviction"
 # Seconds for which a released worker is kept out of the list. Most evictions are tried again after
 # 1 to 30 s.
 RETRIED_WITHIN = 60
-# Seconds between two tries above which they have nothing to do with each other.
+# Seconds between two tries above which the tries have nothing to do with each other.
 LONGEST_PAUSE = 3600
 _REQUESTED, _RELEASED = "requested", "released"
 _TEXT = re.compile(rf"({_REQUESTED}|{_RELEASED}) ([0-9:T-]{{19}}Z)(?: for ([0-9]{{1,4}})s)?")
 
 
 class Eviction(NamedTuple):
-    """An eviction that was tried, or one whose pod is released to it.
+    """An eviction that was tried, or one to which its pod is released."""
 
-    at: seconds since the epoch. kept: for how many seconds a released worker is kept out of the
-    list.
-    """
-
+    #: The pod is released to the next try.
     released: bool
+    #: When it was tried or released, in seconds since the epoch.
     at: float
+    #: Seconds for which a released worker is kept out of the list.
     kept: int = RETRIED_WITHIN
 
     def ends_at(self, *, drain_timeout: float) -> float:
@@ -46,7 +45,7 @@ class Eviction(NamedTuple):
 
 
 def parse(text: str | None) -> Eviction | None:
-    """Return the eviction in the annotation; None without one, and for what is none of ours."""
+    """Return the eviction in the annotation; None without one, and for a text that is not ours."""
     match = _TEXT.fullmatch(text or "")
     at = seconds(match[2]) if match else None
     if match is None or at is None:
@@ -55,11 +54,15 @@ def parse(text: str | None) -> Eviction | None:
 
 
 def following(before: Eviction | None, *, drain_timeout: float, now: float) -> Eviction:
-    """Return the eviction that is tried now; `before`: the one that the pod is marked with, which is over."""
+    """Return the mark for an eviction that is tried now.
+
+    `before`: the pod's earlier mark, which is over; None without one.
+    """
     ago = now - before.at if before else math.inf
     if before is None or not 0.0 <= ago <= LONGEST_PAUSE:
         return Eviction(released=False, at=now)
-    # At least the pause since the first try: a mark of a release does not say when that was.
+    # At least the pause since the first try: the mark of a release does not say when the first try
+    # was.
     paused = min(ago + (drain_timeout if before.released else 0.0), LONGEST_PAUSE)
     return Eviction(released=False, at=now, kept=RETRIED_WITHIN + math.ceil(paused))
 

@@ -1,8 +1,9 @@
-"""Evictions of workers: look at the pod, mark it at the first try, and have evictors wait while it drains.
+"""Evictions of workers: mark the pod at the first try, and let evictors wait while it drains.
 
 The API server evicts a pod only after admission, and asks the PodDisruptionBudgets last. So before
-a first try makes a worker leave, the same eviction is tried as a dry run: where a budget forbids
-it, or anything else, it passes at once, and the API server itself says why not.
+a first try makes a worker leave, the same eviction is tried as a dry run: if a budget or anything
+else forbids it, the eviction passes at once, and the API server itself says why the pod is not
+evicted.
 
 An answer here changes a pod, and any pod can send reviews. So the path is a secret, which only the
 webhook's configuration and its Secret tell.
@@ -27,7 +28,7 @@ from webhook.rules import review
 from webhook.rules.optional import Hook, ReviewContext
 from webhook.rules.review import Answer, Request, Verdict
 
-# Seconds: the API server has given up then (timeoutSeconds).
+# Seconds after which the API server has given up (timeoutSeconds).
 _LIMIT = 1.0
 _ONCE = Timeouts(attempt=_LIMIT, throttled=0.0)
 
@@ -35,7 +36,10 @@ _log = logging.getLogger(__name__)
 
 
 class Evictions(Hook):
-    """Answers reviews of evictions. secret_path: returns the path at which they come, "" while nobody knows it."""
+    """Answers reviews of evictions.
+
+    secret_path: returns the path at which reviews come, "" while nobody knows it.
+    """
 
     KIND = eviction.KIND
 

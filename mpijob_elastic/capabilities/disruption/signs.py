@@ -1,8 +1,8 @@
-"""Signs of a disruption: taints and conditions by which clouds, autoscalers and people announce a node's end.
+"""Signs of a disruption: taints and conditions that announce a node's end.
 
-A named sign means the node's end, whatever a pod tolerates. A NoExecute taint also means it for a
-pod that does not tolerate the taint for ever, except Kubernetes' own taints: those report a lost
-node, whose workers are not Ready.
+Clouds, autoscalers and people set them. A named sign means the node's end, whatever a pod
+tolerates. A NoExecute taint also means it for a pod that does not tolerate the taint for ever,
+except Kubernetes' own taints: those report a lost node, whose workers are not Ready.
 https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 """
 
@@ -33,7 +33,7 @@ DEFAULT = (
     "aws-node-termination-handler/rebalance-recommendation",
     # GKE's maintenance-handler on nodes with accelerators, an argument of its DaemonSet
     "cloud.google.com/impending-node-termination",
-    # https://learn.microsoft.com/en-us/azure/aks/node-auto-drain; the second was its name before.
+    # https://learn.microsoft.com/en-us/azure/aks/node-auto-drain; the second is its former name.
     "remediator.kubernetes.azure.com/unschedulable",
     "remediator.aks.microsoft.com/unschedulable",
     # ack-node-problem-detector: a spot instance is about to be released
@@ -58,9 +58,11 @@ class Sign:
 
 @dataclass(frozen=True, kw_only=True)
 class Signs(pod.Signs):
-    """The signs that count. ignored: keys of taints and types of conditions that never count."""
+    """The signs that count."""
 
+    #: The taints and conditions that mean a node's end.
     named: tuple[Sign, ...]
+    #: Keys of taints and types of conditions that never count.
     ignored: frozenset[str] = frozenset()
 
     def names_taint(self, key: str, value: str, effect: str) -> bool:

@@ -1,4 +1,7 @@
-"""ScaleIns and ScaleOuts of et-operator, for MPIJobs: only where the component et-operator is installed."""
+"""ScaleIns and ScaleOuts of et-operator, for MPIJobs.
+
+They are carried out only where the component et-operator is installed.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,8 +20,9 @@ from mpijob_elastic.model.policy import Policy, Problem
 
 @dataclass(frozen=True, kw_only=True)
 class EtOperator(Capability):
-    """The requests for another size of a job that have not ended, the oldest first."""
+    """The requests for another size of a job."""
 
+    #: The requests that have not ended, the oldest first.
     requests: tuple[Request, ...]
 
     @classmethod
@@ -29,7 +33,7 @@ class EtOperator(Capability):
 
     @classmethod
     def of(cls, view: JobView, found: Iterable[Request]) -> "EtOperator | None":
-        """Return those of a job that are to be carried out, None if there are none."""
+        """Return the requests of a job that are still open, None if there are none."""
         of_job = [
             one for one in found if one.is_open and one.metadata.job_uid in ("", view.ref.uid)
         ]
@@ -37,7 +41,7 @@ class EtOperator(Capability):
         return cls(requests=tuple(of_job)) if of_job else None
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
-        """Yield nothing but when to look again."""
+        """Yield only a wish to look again when a request times out."""
         until = wishes.deadline(self.requests[0])
         return [Wish(until=until)] if until is not None and until > now else []
 

@@ -25,7 +25,7 @@ _ENDS = {SUCCEEDED: "Succeeded", FAILED: "Failed"}
 
 @dataclass(frozen=True, kw_only=True)
 class OwnRequest(Patch):
-    """Have the MPIJob control a request, which goes with it then."""
+    """Make the MPIJob the controller of a request, so that the request goes with the job."""
 
     words = "let MPIJob {self.job.name} control {self.request.full_name}"
 
@@ -91,7 +91,7 @@ class SayPhase(Patch):
         status = {
             "phase": self.phase,
             "conditions": [*self.request.conditions, condition],
-            # et-operator's clients want these two.
+            # et-operator's clients need these two.
             "replicaStatuses": {},
             "restartCount": 0,
             **({"addPods" if self.request.grows else "toDeletePods": list(pods)} if pods else {}),
@@ -101,7 +101,7 @@ class SayPhase(Patch):
 
 @dataclass(frozen=True, kw_only=True)
 class SetWorkers(SetSize):
-    """Set the size of a job and its parked workers for a request, with the mark that this was done."""
+    """Set a job's size and parked workers for a request, with the mark that this was done."""
 
     resource: Resource = MPI_JOBS
     request: Request

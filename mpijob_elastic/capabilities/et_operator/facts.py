@@ -1,4 +1,4 @@
-"""ScaleIns and ScaleOuts of et-operator for an MPIJob, and the last of them that set its size; pure.
+"""ScaleIns and ScaleOuts of et-operator for an MPIJob, and the one that set its size last; pure.
 
 https://github.com/AliyunContainerService/et-operator
 """
@@ -22,33 +22,40 @@ TRAINING_JOBS = _resource(plural="trainingjobs", kind="TrainingJob")
 
 # In a request's `status.phase`, and the types of its conditions.
 PENDING, SCALING, SUCCEEDED, FAILED = "Pending", "Scaling", "ScaleSucceeded", "ScaleFailed"
-# Of a ScaleOut, in seconds, where it says none.
+# The timeout of a ScaleOut that names none, in seconds.
 TIMEOUT = 60
 
-# Ends the mark of a ScaleOut on its MPIJob (names.SCALED_BY) that was taken back after its timeout.
+# The end of the mark (names.SCALED_BY) on an MPIJob if the ScaleOut was taken back after its
+# timeout.
 UNDONE = ":undone"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A ScaleIn or ScaleOut of MPIJob `metadata.job`; that is "" if another kind of object controls it.
+    """A ScaleIn or ScaleOut of an MPIJob."""
 
-    metadata.job_uid: of the MPIJob that controls it. names: the pods that a ScaleIn names. timeout:
-    seconds. pods: that leave or come, as its status says once it scales. conditions: as its status
-    has them. has_owners: it has some.
-    """
-
+    #: `job`: the MPIJob, "" if another kind of object controls the request; `job_uid`: of the
+    #: MPIJob that controls it.
     metadata: Owned
     resource: Resource
+    #: Seconds since the epoch.
     created_at: float = 0.0
     deleting: bool = False
+    #: It has owner references.
     has_owners: bool = False
+    #: Workers to add or to delete, 0 if it gives no number.
     count: int = 0
+    #: The pods that a ScaleIn names.
     names: tuple[str, ...] = ()
+    #: It asks for a script to be run.
     script: bool = False
+    #: Seconds.
     timeout: int = 0
     phase: str = ""
+    #: The pods that leave or come, from its status once it scales.
     pods: tuple[str, ...] = ()
+    #: The conditions in its status.
     conditions: tuple[Mapping[str, str], ...] = ()
+    #: When it began to scale, in seconds since the epoch; 0 before that.
     started_at: float = 0.0
 
     @property
@@ -63,7 +70,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def full_name(self) -> str:
-        """How et-operator calls it."""
+        """The name of the request as et-operator writes it."""
         return f"{self.resource.kind}:{self.metadata.namespace}/{self.metadata.name}"
 
 
@@ -133,7 +140,7 @@ def _read(resource: Resource, raw: bytes) -> Request:
     )
 
 
-# How each is read; of a TrainingJob only that it is there. They raise msgspec.DecodeError for what
-# is none.
+# The reader of each kind; of a TrainingJob it matters only that there is one. They raise
+# msgspec.DecodeError for anything else.
 read_training_job = partial(_read, TRAINING_JOBS)
 READ = {resource: partial(_read, resource) for resource in (SCALE_INS, SCALE_OUTS)}

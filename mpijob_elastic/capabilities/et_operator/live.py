@@ -1,4 +1,4 @@
-"""The watch of ScaleIns and ScaleOuts, and what becomes of those for jobs that do not exist."""
+"""The watch of ScaleIns and ScaleOuts, and the answer to those for jobs that do not exist."""
 
 from dataclasses import dataclass
 
@@ -17,9 +17,10 @@ OPTION = "et-operator"
 
 
 class Watch:
-    """The requests.
+    """The watch of the requests.
 
-    Where et-operator's own jobs are served, it carries them out, and we stand aside.
+    Where et-operator's own jobs are served, et-operator carries the requests out, and we stand
+    aside.
     """
 
     def __init__(self, watching: Watching) -> None:
@@ -27,7 +28,7 @@ class Watch:
         self._others = watching.by_job(TRAINING_JOBS, facts.read_training_job)
 
     def seen(self, key: JobKey, view: JobView) -> EtOperator | None:
-        """Return the requests of a job; None where there are none, or they are not ours."""
+        """Return the requests of a job; None if it has none, or if they are et-operator's."""
         known = self._others.known is False and all(found.known for found in self._found)
         return (
             EtOperator.of(view, [one for found in self._found for one in found.of(key).values()])

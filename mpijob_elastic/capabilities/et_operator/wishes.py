@@ -1,8 +1,9 @@
-"""What becomes of the ScaleIns and ScaleOuts of a job: one after the other, the oldest first; pure.
+"""The ScaleIns and ScaleOuts of a job, carried out one after the other, the oldest first; pure.
 
-Three writes each, so that a crash between any two is made good: the status names the pods, the
-MPIJob gets its new size with a mark that this request set it, and the status says how it ended.
-With the mark a size is set once, whatever a user makes of it later.
+Each takes three writes, so that a crash between any two is made good: the status names the pods,
+the MPIJob gets its new size with a mark that this request set it, and the status says how the
+request ended. Because of the mark a request sets the size once, whatever a user makes of the size
+later.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -24,12 +25,13 @@ from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed, workers
 
-# Workers of one request, whose names are in its status, and requests of one job that are looked at.
+# The most workers of one request, whose names are in its status, and the most requests of one job
+# that are looked at.
 MOST_AT_ONCE, MOST_REQUESTS = 500, 50
 
 
 def due(state: JobState, requests: Sequence[Request]) -> Iterator[Action]:
-    """Yield the next write of the oldest request, and that the others wait."""
+    """Yield the next write of the oldest request, and the phase Pending for the others."""
     for request in requests[:MOST_REQUESTS]:
         if not request.metadata.job_uid:
             yield OwnRequest(
@@ -57,7 +59,7 @@ def say(
 
 
 def deadline(request: Request) -> float | None:
-    """Return the time at which a ScaleOut that scales is given up; None for any other request."""
+    """Return the time at which a ScaleOut that scales is given up, None for any other request."""
     return (
         request.started_at + request.timeout if request.grows and request.phase == SCALING else None
     )
@@ -94,7 +96,7 @@ def _going_on(state: JobState, request: Request) -> Action | None:
 
 
 def _end(state: JobState, request: Request, mark: str) -> tuple[str, str] | None:
-    """Return the phase in which a request has ended, and words for it; None while it goes on."""
+    """Return the phase and the words with which a request has ended; None while it goes on."""
     view, pods, uid = state.view, {*request.pods}, request.metadata.uid
     if mark == uid + UNDONE:
         return (
@@ -132,7 +134,7 @@ def _set(state: JobState, request: Request, *, mark: str, grows: bool) -> Action
 
 
 def _target(view: JobView, pods: Sequence[str], *, grows: bool) -> tuple[int, Collection[int]]:
-    """Return `Worker.replicas` and which workers are parked once these come or leave."""
+    """Return `Worker.replicas` and the parked workers once these workers come or leave."""
     found = (names.worker_index(pod, job=view.name) for pod in pods)
     indices = [index for index in found if index is not None]
     return view.facts.grown(indices) if grows else view.facts.shrunk(indices)
@@ -150,7 +152,7 @@ def _pods(view: JobView, request: Request) -> Sequence[str]:
 
 
 def _asked(view: JobView) -> list[str]:
-    """Return the workers that the MPIJob asks for, whatever else keeps them from being there."""
+    """Return the workers that the MPIJob asks for, even if something else keeps them away."""
     indices = range(min(view.facts.replicas, MOST_WORKERS))
     return [names.worker(view.name, index) for index in indices if index not in view.skips]
 
@@ -167,7 +169,7 @@ def _never(state: JobState) -> Iterator[str]:
 
 
 def _faults(state: JobState, request: Request) -> Iterator[str]:
-    """Yield the reasons against a request that can be known before its workers are looked at."""
+    """Yield the reasons why a request cannot be carried out, before its workers are looked at."""
     view, count, named = state.view, request.count, {*request.names}
     if request.script:
         yield "spec.script is not run: that would take the right to run any command in launchers"
@@ -187,7 +189,7 @@ def _faults(state: JobState, request: Request) -> Iterator[str]:
 
 
 def _unfit(state: JobState, replicas: int, skips: Collection[int]) -> Iterator[str]:
-    """Yield the reasons why a job must not get this size."""
+    """Yield the reasons why a job must not have this size."""
     view, size, facts = state.view, _size(replicas, skips), state.view.facts
     least, most = view.policy.min_replicas or 1, view.policy.max_replicas or size
     yield from filter(None, (one.size_owner(view) for one in state.wishes.capabilities))

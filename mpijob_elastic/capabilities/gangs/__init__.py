@@ -17,9 +17,11 @@ from mpijob_elastic.model.policy import Policy, Problem
 
 @dataclass(frozen=True, kw_only=True)
 class Gangs(Capability):
-    """The PodGroup of a job, None without; serves: the API serves PodGroups, None while that is not known."""
+    """The gang of a job."""
 
+    #: The job's PodGroup, None without.
     group: PodGroup | None = None
+    #: The API serves PodGroups; None while that is not known.
     serves: bool | None = None
 
     annotations = (facts.ANNOTATION,)
@@ -33,11 +35,11 @@ class Gangs(Capability):
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
-        """Return it for a job that asks for a gang."""
+        """Return the capability for a job that asks for a gang."""
         return cls() if view.facts.of(Gang) else None
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
-        """Yield a wish to replace each pod that the scheduler has forgotten."""
+        """Yield wishes for pods that the scheduler has forgotten, so that they are made again."""
         return wishes.of(view, self.group, now=now) if self.group else ()
 
     def prepare(self, state: JobState) -> Action | None:

@@ -1,4 +1,4 @@
-"""Gangs: the marks of a job's pods, and mistakes in what an MPIJob asks of a gang scheduler; pure."""
+"""Gangs: marks for a job's pods, and mistakes in what an MPIJob asks of a gang scheduler; pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
@@ -33,8 +33,9 @@ _MARKS = {
 
 
 class Status(msgspec.Struct, frozen=True):
-    """What Volcano says of a queue; state: "" if it has said nothing yet."""
+    """The status of a queue of Volcano."""
 
+    #: "" if Volcano has said nothing yet.
     state: str = ""
 
 
@@ -54,7 +55,10 @@ class GangAdmission(Admission):
     watches: ClassVar = {gang.VOLCANO_QUEUES: read_queue}
 
     def patched(self, pod: Pod, job: JobFacts) -> Patch:
-        """Return a patch that gives a launcher or worker the marks of its gang; what its template says stays."""
+        """Return a patch that gives a launcher or worker the marks of its gang.
+
+        Values in its template stay.
+        """
         asked, metadata, role = job.of(Gang), pod.metadata, role_of(pod, job)
         # [v0.3.0] numbers its workers, and makes PodGroups of its own.
         if asked is None or not role or names.LABEL_REPLICA_INDEX in metadata.labels:

@@ -1,8 +1,8 @@
-"""Gangs: what a job asks of a gang scheduler, and the names and marks by which that knows the job's pods; pure.
+"""Gangs: what a job asks of a gang scheduler, and how that scheduler knows the job's pods; pure.
 
 A gang scheduler binds no pod of a PodGroup before `minMember` of them fit. The operator tells
-Volcano so only where its flag --gang-scheduling says it for all jobs; the annotation
-`mpijob-elastic/gang` asks for it for one.
+Volcano so only if its flag --gang-scheduling asks for that, for all jobs; the annotation
+`mpijob-elastic/gang` asks for it for one job.
 
 https://github.com/volcano-sh/apis/blob/master/pkg/apis/scheduling/v1beta1/types.go
 https://github.com/kubernetes/api/blob/v0.36.3/scheduling/v1alpha2/types.go
@@ -24,7 +24,7 @@ from mpijob_elastic.model.wire import Owned, Wire, owned
 # On an MPIJob, written by users: the gang scheduler that takes the job's pods.
 GANG = f"{names.PREFIX}gang"
 # volcano.sh/apis: pkg/apis/scheduling/v1beta1/labels.go, pkg/apis/batch/v1alpha1/labels.go; the
-# operator's too
+# operator uses these names, too
 VOLCANO = "volcano"
 VOLCANO_GROUP = "scheduling.k8s.io/group-name"
 VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
@@ -36,21 +36,22 @@ VOLCANO_TOPOLOGY_PREFIX = "volcano.sh/task-topology-"
 COSCHEDULING = "coscheduling"
 COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
 # koordinator v1.8.0: apis/extension/coscheduling.go and elastic_quota.go,
-# config/manager/scheduler-config.yaml. The group is a label of pods, the gang their annotation
-# (later versions read only that), the policy one of a PodGroup.
+# config/manager/scheduler-config.yaml. The group is a label of pods, the gang is an annotation of
+# pods (later versions read only the gang), the policy is an annotation of a PodGroup.
 KOORDINATOR = "koordinator"
 KOORDINATOR_SCHEDULER = "koord-scheduler"
 KOORDINATOR_GROUP = "pod-group.scheduling.sigs.k8s.io"
 KOORDINATOR_GANG = "gang.scheduling.koordinator.sh/name"
 KOORDINATOR_MATCH_POLICY = "gang.scheduling.koordinator.sh/match-policy"
-# Labels: of an MPIJob, written by users, and of its pods; of pods.
+# The first is a label of an MPIJob, written by users, and of its pods; the second is a label of
+# pods.
 KOORDINATOR_QUOTA = "quota.scheduling.koordinator.sh/name"
 KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
-# kubernetes v1.36: it knows pods by a field of their spec. The gates that its PodGroups take, and
-# how they are served.
+# kubernetes v1.36 knows pods by a field of their spec. KUBERNETES_GATES says what its PodGroups
+# need: the feature gates, and the option of the API server that serves them.
 KUBERNETES = "kubernetes"
 KUBERNETES_GATES = "the gates GenericWorkload and GangScheduling, and --runtime-config=scheduling.k8s.io/v1alpha2=true"
-# By these labels and annotations each knows the pods of a gang.
+# The labels and annotations by which the schedulers know the pods of a gang.
 GROUPS = frozenset({VOLCANO_GROUP, COSCHEDULING_GROUP, KOORDINATOR_GROUP})
 
 VOLCANO_POD_GROUPS = Resource(
@@ -69,7 +70,7 @@ KUBERNETES_POD_GROUPS = Resource(
     group="scheduling.k8s.io", version="v1alpha2", plural="podgroups", kind="PodGroup"
 )
 
-# By the value of the annotation.
+# The PodGroups, by the value of the annotation.
 POD_GROUPS = {
     VOLCANO: VOLCANO_POD_GROUPS,
     COSCHEDULING: COSCHEDULING_POD_GROUPS,
@@ -79,48 +80,47 @@ POD_GROUPS = {
 ANNOTATION = Annotation(
     GANG, {each: each for each in POD_GROUPS}.get, " or ".join(f'"{each}"' for each in POD_GROUPS)
 )
-# [koordinator] A gang to start as a whole, as each start of the launcher is one, also after a
+# [koordinator] The gang starts as a whole; each start of the launcher is such a start, also after a
 # suspension.
 TOGETHER = {KOORDINATOR_MATCH_POLICY: "waiting-and-running"}
-# [koordinator] A gang that has started: each further pod is scheduled alone. As TOGETHER, v1.8.0
-# tries one pod of those that wait, and forgets the others: PreEnqueue of its plugin Coscheduling
+# [koordinator] The gang has started: each further pod is scheduled alone. With TOGETHER, v1.8.0
+# tries one of the pods that wait, and forgets the others: PreEnqueue of its plugin Coscheduling
 # refuses them, and no event wakes them.
 ONE_BY_ONE = {KOORDINATOR_MATCH_POLICY: "once-satisfied"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gang(Known):
-    """What a job asks for. queue, priority_class: "" for the scheduler's own. annotations: for the PodGroup.
-
-    quota: of Koordinator, "" if the job names none.
-    """
+    """What a job asks of a gang scheduler."""
 
     scheduler: str
+    #: "" for the scheduler's own.
     queue: str = ""
+    #: The quota of Koordinator, "" if the job names none.
     quota: str = ""
+    #: "" for the scheduler's own.
     priority_class: str = ""
+    #: For the PodGroup.
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 class PodGroup(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The job's PodGroup: its pods are scheduled once so many of them fit; 0 if it waits for none.
-
-    annotations: those that we write.
-    """
+    """The PodGroup of a job."""
 
     metadata: Owned
+    #: Its pods are scheduled once this many of them fit; 0 if it waits for none.
     min_member: int
     queue: str = ""
+    #: Those that we write.
     annotations: Mapping[str, str] = {}
 
 
 class Marks(msgspec.Struct, frozen=True, kw_only=True):
-    """The marks of a pod; scheduler: for `schedulerName`, where the template names none; "" to leave it.
+    """The marks of a pod."""
 
-    group: for `schedulingGroup`, by which Kubernetes' own scheduler knows it.
-    """
-
+    #: For `schedulerName`, if the template names none; "" to leave it.
     scheduler: str = ""
+    #: For `schedulingGroup`, by which Kubernetes' own scheduler knows the pod.
     group: str = ""
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
@@ -157,9 +157,9 @@ def marks(asked: Gang, job: str, role: str, *, index: int | None, least: int) ->
     """Return the marks of a launcher or worker; index: None for the launcher.
 
     Volcano's default configuration does not keep `minMember` from preemption, so each pod says if
-    it may go. So does one with a quota of Koordinator; without a quota it says nothing, because one
-    that may not go must fit the quota's min. The name of a scheduler with coscheduling is anybody's
-    choice.
+    it may be preempted. A pod with a quota of Koordinator says so, too. Without a quota it says
+    nothing, because a pod that may not be preempted must fit the quota's min. The name of a
+    scheduler with Coscheduling is anybody's choice, so that mark leaves the scheduler as it is.
     """
     may_go = "false" if index is None or index < least else "true"
     if asked.scheduler == COSCHEDULING:
@@ -190,7 +190,7 @@ class _Spec(Wire, frozen=True):
     min_member: int = 0
     scheduling_policy: _SchedulingPolicy = (
         _SchedulingPolicy()
-    )  # of Kubernetes, in place of the first
+    )  # of Kubernetes, in place of min_member
     queue: str = ""
 
 
@@ -204,7 +204,7 @@ _decoder = msgspec.json.Decoder(_PodGroup)
 
 
 def read(raw: bytes) -> PodGroup:
-    """Return the facts in a PodGroup's JSON. Raises msgspec.DecodeError if it is none."""
+    """Return the facts in a PodGroup's JSON. Raises msgspec.DecodeError for anything else."""
     group = _decoder.decode(raw)
     said = group.metadata.annotations
     return PodGroup(

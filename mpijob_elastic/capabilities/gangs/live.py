@@ -9,7 +9,7 @@ from mpijob_elastic.observe.watching import ByJob, JobKey, Watching
 
 
 class Watch:
-    """The PodGroups of each gang scheduler."""
+    """The watch of the PodGroups of each gang scheduler."""
 
     def __init__(self, watching: Watching) -> None:
         self._found: dict[Resource, ByJob[PodGroup]] = {
@@ -17,7 +17,7 @@ class Watch:
         }
 
     def seen(self, key: JobKey, view: JobView) -> Gangs | None:
-        """Return the PodGroup of a job; None where it has none, and asks for none."""
+        """Return the gang of a job; None if it has no PodGroup and asks for none."""
         found = self._found[gang.pod_groups(view.facts.of(Gang))]
         group = found.of(key).get(key.name)
         mine = group if group and group.metadata.job_uid == view.ref.uid else None

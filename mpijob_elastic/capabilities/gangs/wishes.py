@@ -1,16 +1,17 @@
-"""The PodGroup of a job and its writes: for how many pods a gang scheduler waits, and in which queue.
+"""The PodGroup of a job and its writes: the pods that a gang scheduler waits for, and the queue.
 
-[operator] With --gang-scheduling it creates the PodGroup with replicas + 1 and never updates it.
-With fewer pods than that the gang is not scheduled, nor is a recreated worker. A job that asks for
-a gang itself gets the same object, of the same name, from us; the operator then leaves it as it is.
+[operator] With --gang-scheduling the operator creates the PodGroup with replicas + 1 and never
+updates it. With fewer pods than that, neither the gang is scheduled nor a recreated worker. A job
+that asks for a gang itself gets the same object, of the same name, from us; the operator then
+leaves it as it is.
 
-It is made with the workers that the launcher waits for, so that no job holds a part of them; once
-the driver runs it is lowered to the least size and the launcher. It is only ever lowered: pods
-above it are scheduled, and may be reclaimed, individually
+The PodGroup is created with the workers that the launcher waits for, so that no job holds a part of
+them. Once the driver runs, it is lowered to the least size and the launcher. It is only ever
+lowered: pods above it are scheduled, and may be reclaimed, individually
 (https://github.com/volcano-sh/volcano/blob/master/docs/design/elastic-scheduler.md).
 
-minCount of a PodGroup of Kubernetes cannot change. The user is told how to delete it, and it is
-made with fewer.
+minCount of a PodGroup of Kubernetes cannot change. The user is told how to delete the PodGroup,
+which is then created again with fewer pods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -93,7 +94,10 @@ class TunePodGroup(Noted, Patch):
 
 
 def write(state: JobState, group: PodGroup | None, *, serves: bool | None) -> Action | None:
-    """Return the write that is due, or None. serves: the API serves PodGroups; None while that is not known."""
+    """Return the write that is due, or None.
+
+    serves: the API serves PodGroups; None while that is not known.
+    """
     view, asked = state.view, state.view.facts.of(Gang)
     if group is None:
         return _make(view, asked) if asked and serves else None
@@ -101,10 +105,10 @@ def write(state: JobState, group: PodGroup | None, *, serves: bool | None) -> Ac
 
 
 def of(view: JobView, group: PodGroup, *, now: float) -> Iterator[Leave | Relaunch]:
-    """Yield the pods that Koordinator has forgotten: their successors are tried again.
+    """Yield wishes for the pods that Koordinator has forgotten, so that their successors are tried.
 
-    It may never try a worker again that was made before the gang had started. Where it has started
-    the gang with workers alone, it has forgotten the launcher.
+    Koordinator may never try a worker again that was created before the gang had started. If it has
+    started the gang with workers alone, it has forgotten the launcher.
     """
     asked, launcher = view.facts.of(Gang), view.launcher
     if asked is None or launcher is None:
@@ -131,7 +135,7 @@ def notes(view: JobView, group: PodGroup | None, *, serves: bool | None) -> Iter
     if asked and serves is False:
         missing = f"the cluster serves no PodGroups of {asked.scheduler}"
         begin = f"{view.name} asks for a gang, but {missing}: "
-        if asked.scheduler == gang.KUBERNETES:  # and drops their mark
+        if asked.scheduler == gang.KUBERNETES:  # the API server then drops the pods' mark
             follows = f"its pods start one by one. Kubernetes 1.36 serves them with {gang.KUBERNETES_GATES}"
             yield warning("GangUnavailable", begin + follows)
             return
@@ -183,7 +187,7 @@ def _is_fixed(view: JobView) -> bool:
 
 
 def _tune(view: JobView, group: PodGroup, asked: Gang) -> TunePodGroup | None:
-    """Return the write of a queue of Volcano and of its task topology, or of how Koordinator starts the pods, or None.
+    """Return the write of Volcano's queue and task topology, or of Koordinator's policy, or None.
 
     Koordinator starts the job's pods together, and then each further pod alone.
     """
@@ -209,7 +213,11 @@ def _tune(view: JobView, group: PodGroup, asked: Gang) -> TunePodGroup | None:
 
 
 def _members(view: JobView) -> int:
-    """Return the launcher and the workers that it waits for, or once it has started the least size."""
+    """Count the pods for which the gang waits: the launcher, and workers.
+
+    Before the launcher starts, these are the workers that it waits for; then they are the least
+    size.
+    """
     least = policy.least_workers(view.policy, view.replicas, elastic=view.elastic)
     awaited = (
         None

@@ -1,4 +1,7 @@
-"""History: what changed the number of a job's workers, and what is under way; see decide.state and model.history."""
+"""History: what changed the number of a job's workers, and what is under way.
+
+See decide.state and model.history.
+"""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -15,22 +18,22 @@ from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
 from mpijob_elastic.model.wire import shared
 
-# [operator] Each event of a pod has it write the status, and a write of ours in between is a
-# conflict for it, after which it may put the job off for minutes. So marks wait so many seconds
-# after the last event that it follows.
+# [operator] After each event of a pod, the operator writes the status. A write of ours in between
+# is a conflict for it, after which it may put the job off for minutes. So marks wait this many
+# seconds after the last event that the operator follows.
 QUIET = 5.0
-# The program of the HPA controller, which writes to the scale subresource.
+# The field manager of the HPA controller, and the subresource that it writes to.
 _HPA_MANAGER = ("kube-controller-manager", "scale")
-# Characters of our annotations that are kept; what we write is shorter.
+# Characters of our annotations that are kept; our own texts are shorter.
 _LONGEST_PHASE, _LONGEST_CHANGE = 32, 512
 
 
 class History(Capability):
-    """The history of an elastic job, and the phase of any that has one."""
+    """The history of an elastic job, and the phase of any job that has one."""
 
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
-        """Return the author of the size; None where no author is known."""
+        """Return the author of the size; None if no author is known."""
         found = job.sized
         if found is None:
             return None, ()
@@ -47,19 +50,19 @@ class History(Capability):
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
-        """Return it for a job that can change, or wait."""
+        """Return the capability for a job that can change or wait, or has our marks from before."""
         job = view.facts.of(Sized)
         can_change = view.facts.elastic or view.elastic or view.facts.queued
         return cls() if job and (can_change or job.phase or job.change) else None
 
     def remember(self, state: JobState, published: Collection[str]) -> Iterable[tuple[str, bytes]]:
-        """Yield the changes that are followed."""
+        """Yield the record of the changes that are followed."""
         sized = state.view.facts.of(Sized)
         record = changes.following(state, sized, published) if sized else None
         return [(changes.NAME, changes.rendered(record))] if record else []
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
-        """Yield the time from which a mark may be written, so that the job is looked at again then."""
+        """Yield a wish to see the job again when a mark may be written."""
         at = _quiet_at(view)
         return [Wish(until=at)] if now < at < math.inf else []
 
@@ -67,8 +70,8 @@ class History(Capability):
         """Yield the phase, and the change that the history does not have yet."""
         view, said = state.view, state.view.facts.of(Sized)
         is_held = view.launcher is not None and view.launcher.facts.held_back
-        # The operator loses a condition where the job is written to before its own status (see
-        # decide.notices).
+        # The operator loses a condition if somebody writes to the job before the operator has
+        # written the job's status (see decide.notices).
         if (
             not said
             or view.facts.deleting
@@ -87,7 +90,10 @@ class History(Capability):
 
 
 def _quiet_at(view: JobView) -> float:
-    """Return from when on the operator has nothing to do for the job; inf while it is to create pods."""
+    """Return the time from which the operator has nothing to do for the job.
+
+    It is inf while the operator still has to create pods.
+    """
     if view.missing and not view.ended:
         return math.inf
     sized = view.facts.of(Sized)

@@ -1,17 +1,17 @@
-"""The next history: what of a job's changes is written with its host list, and what waits for that on the MPIJob; pure.
+"""The next history: changes that are written with the host list, or wait on the MPIJob; pure.
 
-What happened is told from the job's own objects, so that a crash between two writes neither loses
+All changes are derived from the job's own objects, so that a crash between two writes neither loses
 nor doubles a change:
-- The record in the memory has the size that the history has got to, and the changes that it
-  follows. All of them are merged into the annotation by the write of the memory, mostly that of the
-  list.
-- A size that is asked for becomes a change in the next such write. Until then it stands on the
-  MPIJob, where the phase changes anyway: with that another size may follow, and take the name of
-  who asked for the first from the managers.
-- A list that loses workers that are wanted is a change in the same write.
+- The record in the memory has the size that the history has got to, and the changes that are
+  followed. The write of the memory, mostly that of the list, merges all of them into the
+  annotation.
+- A size that is asked for becomes a change in the next such write. Until then the change is stored
+  in an annotation of the MPIJob, where the phase changes anyway. Otherwise a second change of size
+  would overwrite the field manager that names who asked for the first.
+- A list that loses wanted workers is a change in the same write.
 
-When ranks were seen in all workers, or cut, is a write of its own: the only one that a change costs
-more.
+The time at which ranks were seen in all workers, or were cut, takes a write of its own: the only
+additional write that a change costs.
 """
 
 from collections.abc import Collection
@@ -31,40 +31,45 @@ from mpijob_elastic.model.job_facts import Known
 from mpijob_elastic.model.memory import LARGEST_OWN, Count
 
 NAME = "history"
-# Changes that are followed: the size that is asked for, and what the list lost meanwhile.
+# The most changes that are followed: the size that is asked for, and the losses of the list
+# meanwhile.
 MOST = 3
-# Causes; those of what other capabilities do are theirs to say.
+# Causes; other capabilities name their own.
 _USER, _HPA, _NODE, _FAILURE = "user", "HPA", "node", "failure"
-# The manager of a size of which none is known: those that nobody asked for have none.
+# The manager of a size that somebody asked for, if no manager is known; a change that nobody asked
+# for has none. And the note on a change of the parked workers.
 _UNKNOWN, _SAME_SIZE = "unknown", "Worker.replicas stays, and another number of them is parked"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sized(Known):
-    """Who set the size: the field manager, when (seconds since the epoch), and whether that is an HPA.
+    """Who set the size, and what our annotations on the MPIJob say."""
 
-    edited_by: the one who set or removed anything last. phase, change: what our annotations say;
-    change: of a size that the history does not have yet.
-    """
-
+    #: The field manager that set the size.
     by: str
+    #: When the size was set, in seconds since the epoch.
     at: float
+    #: An HPA set the size.
     is_hpa: bool = False
+    #: The field manager that set or removed anything last.
     edited_by: str = ""
+    #: Our annotation for the phase.
     phase: str = ""
+    #: Our annotation for a change of size that the history does not have yet.
     change: str = ""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """size: the last number of workers that the history has; replicas: what the MPIJob said then, -1 if unknown.
+    """What the memory holds for the history."""
 
-    changes: those that are followed. marked: the key of the one that stood on the MPIJob when it
-    was recorded; it may stand there for some time.
-    """
-
+    #: The last number of workers that the history has.
     size: Count
+    #: What the MPIJob asked for then, -1 if unknown.
     replicas: int = -1
+    #: The changes that are followed.
     changes: tuple[Change, ...] = ()
+    #: The key of the change that stood on the MPIJob when it was recorded; it may stand there for
+    #: some time.
     marked: tuple[float, int] | None = None
 
 
@@ -72,7 +77,7 @@ _decoder = msgspec.json.Decoder(Record)
 
 
 def remembered(memory: bytes | None) -> Record | None:
-    """Return the record in the job's memory; None if there is none, or none that can be read."""
+    """Return the record in the job's memory; None if there is none that can be read."""
     try:
         return _decoder.decode(memory) if memory else None
     except (msgspec.DecodeError, RecursionError):
@@ -87,7 +92,7 @@ def rendered(record: Record | Change) -> bytes:
 def following(state: JobState, sized: Sized, published: Collection[str]) -> Record | None:
     """Return the record once these pods are published; None while there was no change.
 
-    It differs from that in the memory only where there is something to write.
+    It differs from the record in the memory only if there is something to write.
     """
     view, kept = state.view, remembered(state.view.memory.own.get(NAME))
     base = _base(view, kept)
@@ -98,7 +103,7 @@ def following(state: JobState, sized: Sized, published: Collection[str]) -> Reco
     if not (is_list_new or listed == wanted or len(asked) > 1):
         asked = []  # the next change of the list brings it
     lost = _lost(state, listed) if is_list_new else None
-    # What another size has followed upon is over.
+    # A change that another size has followed is over.
     found = asked or base.changes
     last = max((index for index, change in enumerate(found) if change.by), default=0)
     over, still = [*found[:last]], [*found[last:]]
@@ -119,25 +124,25 @@ def following(state: JobState, sized: Sized, published: Collection[str]) -> Reco
         key = marked.key if marked else base.marked
         base = Record(size=view.replicas, replicas=view.facts.replicas, marked=key)
     records = (replace(base, changes=changes[start:]) for start in range(MOST + 1))
-    # What others mark may be longer than what we do, and a record that is too long to be read would
-    # be due for ever.
+    # An annotation written by somebody else may be longer than ours, and a record that is too long
+    # to be read would be written for ever.
     return next(one for one in records if len(rendered(one)) <= LARGEST_OWN)
 
 
 def unrecorded(state: JobState, sized: Sized) -> Change | None:
-    """Return the size that is asked for and that the history does not have yet."""
+    """Return the last change of size that the history does not have yet, None without one."""
     base = _base(state.view, remembered(state.view.memory.own.get(NAME)))
     asked = _asked(state, base, sized) if base and state.view.elastic else []
     return asked[-1] if asked else None
 
 
 def _base(view: JobView, kept: Record | None) -> Record | None:
-    """Return the record that holds; without any the last published size, None before the first."""
+    """Return the record, or one with the last published size; None before the first."""
     return kept or (Record(size=view.memory.scale.after) if view.memory.scale else None)
 
 
 def _asked(state: JobState, base: Record, sized: Sized) -> list[Change]:
-    """Return the sizes that were asked for since then: the one that stands on the MPIJob, and the current one."""
+    """Return the changes of size since `base`: the one on the MPIJob, and the current one."""
     view, marked = state.view, history.read_change(sized.change)
     if marked and (
         marked.before != base.size
@@ -170,7 +175,7 @@ def _cause(view: JobView, sized: Sized) -> str:
 
 
 def _lost(state: JobState, listed: Collection[str]) -> Change | None:
-    """Return the change in which the list loses wanted workers."""
+    """Return the change if the list loses wanted workers, None if it does not."""
     view = state.view
     before = [pod for pod in view.wanted_names if pod in view.host_of]
     lost = [pod for pod in before if pod not in listed]
@@ -189,7 +194,7 @@ def _lost(state: JobState, listed: Collection[str]) -> Change | None:
 
 
 def _why(state: JobState, pod: str) -> tuple[str, str]:
-    """Return the cause for which a worker leaves the list, and the cause in words."""
+    """Return the cause for which a worker leaves the list, and the reason in words."""
     if leave := state.wishes.leaves.get(pod):
         for one in state.wishes.capabilities:
             wished = (
@@ -213,9 +218,9 @@ def _why(state: JobState, pod: str) -> tuple[str, str]:
 
 
 def _is_over(change: Change) -> bool:
-    """Tell whether nothing more becomes of it.
+    """Tell whether nothing more becomes of a change.
 
-    Workers come also after a loss, which no manager has brought about.
+    Workers also come after a loss, which has no manager.
     """
     grows = change.after > change.before or not change.by
     return change.listed is not None and (change.trained is not None or not grows)

@@ -1,4 +1,4 @@
-"""The annotation of the history: read only when a change is written, and written with that."""
+"""The history annotation: read only when a change is written, and written in the same request."""
 
 from collections.abc import Mapping
 
@@ -15,13 +15,13 @@ from mpijob_elastic.model.job import JobView
 
 
 class Histories(Own):
-    """Adds to the history what the memory has of it."""
+    """Merges the record of the memory into the history annotation."""
 
     def __init__(self, client: ApiReader) -> None:
         self._client = client
 
     async def beside(self, view: JobView, action: WriteConfig) -> Mapping[str, str]:
-        """Return the history with the changes that are written."""
+        """Return the history annotation, with the changes that are written."""
         before, after = (memory.own.get(changes.NAME) for memory in (view.memory, action.memory))
         record = changes.remembered(after)
         if record is None or before == after:

@@ -1,4 +1,4 @@
-"""KubeQueue: quota for a whole job, which its annotation holds until it is granted."""
+"""KubeQueue: quota for a whole job; an annotation holds the job until the quota is granted."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -25,14 +25,13 @@ from mpijob_elastic.model.policy import Policy, Problem
 
 @dataclass(frozen=True, kw_only=True)
 class KubeQueue(Capability):
-    """What KubeQueue says of a job.
+    """What KubeQueue says of a job."""
 
-    unit: its QueueUnit, None without; rivals: what else queues the job, in words. known: KubeQueue
-    is installed.
-    """
-
+    #: The job's QueueUnit, None without one.
     unit: QueueUnit | None = None
+    #: What else queues the job, in words.
     rivals: tuple[str, ...] = ()
+    #: KubeQueue is installed.
     known: bool = True
     holding = Holding(
         resource=QUEUE_UNITS,
@@ -44,19 +43,19 @@ class KubeQueue(Capability):
 
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
-        """Return whether the annotation holds the job."""
+        """Return `Held` if the annotation holds the job, None if it does not."""
         return Held() if job.metadata.annotations.get(KUBEQUEUE_SUSPEND) == "true" else None, ()
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
-        """Return it for a job that is held."""
+        """Return the capability for a job that is held."""
         return cls(known=False) if view.facts.of(Held) else None
 
     @classmethod
     def of(cls, job: JobFacts, found: Collection[QueueUnit]) -> "KubeQueue | None":
-        """Return the state of a job in KubeQueue, from the QueueUnits that refer to the job.
+        """Return what KubeQueue says of a job, by the QueueUnits that are about the job.
 
-        The unit of an earlier job of the name goes by itself.
+        The unit of an earlier job of the same name goes by itself.
         """
         if not found and not job.of(Held):
             return None
@@ -65,7 +64,7 @@ class KubeQueue(Capability):
         return cls(unit=next(mine, None), rivals=tuple(sorted(rivals)))
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
-        """Yield a Stop while KubeQueue holds the job."""
+        """Yield a Stop while the annotation holds the job."""
         return [Stop(why=HELD)] if view.facts.of(Held) else []
 
     def due(self, state: JobState) -> Iterable[Action]:
@@ -77,9 +76,9 @@ class KubeQueue(Capability):
         )
 
     def notes(self, state: JobState) -> Iterable[Note]:
-        """Yield a notice with the reason for which a held job waits.
+        """Yield a notice on what a held job waits for.
 
-        Not in KubeQueue's words: its numbers change with every try.
+        Its message leaves KubeQueue's words out, because their numbers change with every try.
         """
         view, unit, rivals = state.view, self.unit, self._rivals(state)
         if not (self.known and self._holds(state)):
@@ -97,7 +96,7 @@ class KubeQueue(Capability):
             )
 
     def waits_for(self, state: JobState) -> str:
-        """Return words for a job that waits for its turn; "" for any other job."""
+        """Return a sentence if the job waits for its turn, "" if not."""
         return "the job waits in KubeQueue" if self.waiting(state) else ""
 
     def waiting(self, state: JobState) -> QueueUnit | None:
@@ -109,7 +108,7 @@ class KubeQueue(Capability):
 
     @classmethod
     def reading(cls, job: JobFacts) -> Reading[QueueUnit] | None:
-        """Return the QueueUnits."""
+        """Return how a command reads the QueueUnits of a held job, None for any other job."""
         return (
             Reading(resource=QUEUE_UNITS, read=facts.read, seeing=lambda _: cls._see)
             if job.of(Held)
@@ -122,7 +121,7 @@ class KubeQueue(Capability):
         return unit.phase or ENQUEUED if unit else ""
 
     def turn(self, state: JobState) -> Turn | None:
-        """Return the queue in which the job waits."""
+        """Return the queue in which the job waits, None if it does not wait."""
         unit = self.waiting(state)
         return Turn(unit.shown_queue, waiting=unit.metadata.name, says=unit.said) if unit else None
 

@@ -1,4 +1,6 @@
-"""KubeQueue's side of a job: its names and koord-queue's, and the QueueUnit which asks for the quota of the whole job.
+"""KubeQueue's side of a job: names of KubeQueue and koord-queue, and the QueueUnit.
+
+A QueueUnit asks for the quota of the whole job.
 
 https://github.com/kube-queue/kube-queue
 https://github.com/kube-queue/api/blob/main/pkg/apis/scheduling/v1alpha1/type.go
@@ -18,8 +20,9 @@ from mpijob_elastic.model.wire import Owned, Reference, Wire, owned, owning_pods
 
 # On an MPIJob, written by users and by KubeQueue: holds new pods back.
 KUBEQUEUE_SUSPEND = "scheduling.x-k8s.io/suspend"
-# On an MPIJob, written by users, and on its QueueUnit, where koord-queue reads them: its queue, and
-# its quota in the tree (koordinator-sh/koord-queue: pkg/framework/plugins/elasticquota).
+# On an MPIJob, written by users, and on its QueueUnit, where koord-queue reads them: the queue of
+# the job, and its quota in the tree (koordinator-sh/koord-queue:
+# pkg/framework/plugins/elasticquota).
 KUBEQUEUE_ANNOTATIONS = ("kube-queue/", "koord-queue/")
 KUBEQUEUE_QUEUES = ("koord-queue/queue-name", "kube-queue/queue-name")
 KUBEQUEUE_LABELS = "quota.scheduling."
@@ -32,16 +35,17 @@ QUEUE_UNITS = Resource(
 
 # The reason of a stop.
 HELD = f"annotation {KUBEQUEUE_SUSPEND}"
-# Phases. A unit without one waits, too: where the status is a subresource, nobody can write it at
-# the creation.
+# Phases. A unit without a phase waits, too: where the status is a subresource, nobody can write it
+# when the unit is created.
 ENQUEUED, RUNNING = "Enqueued", "Running"
-# The job may start. The second: koord-queue's, once the scheduler has found nodes.
+# Phases in which the job may start. The second is koord-queue's, once the scheduler has found
+# nodes.
 GRANTED = frozenset({"Dequeued", "SchedSucceed"})
-# The quota is wanted back: koord-queue's extensions put the annotation back then.
+# Phases in which the quota is wanted back: koord-queue's extensions put the annotation back then.
 TAKEN_BACK = frozenset({"TimeoutBackoff", "Preempted"})
-# A job that waits has no use for a unit in these any more.
+# A waiting job no longer has a use for a unit in these phases.
 OVER = TAKEN_BACK | {RUNNING, "Succeed", "Failed"}
-# KubeQueue lists what lacks in each quota.
+# Characters of KubeQueue's message that are kept: it lists what each quota lacks.
 _LONGEST_SAID = 300
 
 
@@ -53,22 +57,24 @@ class Held(Known):
     queued = True
 
     def findings(self, job: JobFacts) -> Iterable[str]:
-        """Yield a finding for a job in two queues: it gets no QueueUnit."""
+        """Yield a warning if Kueue queues the job as well, because it then gets no QueueUnit."""
         if job.elastic and any(known.rations for known in job.asked):
             yield f"{KUBEQUEUE_SUSPEND} holds a job with a queue of Kueue for ever: it gets no QueueUnit"
 
 
 class QueueUnit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A QueueUnit as last seen. workers: for how many it asks; 0 if that was not written by us. phase: "" for none.
-
-    pods: uids of the pods that own it, too.
-    """
+    """A QueueUnit as last seen."""
 
     metadata: Owned
+    #: For how many workers it asks; 0 if we did not write that.
     workers: int = 0
+    #: "" for none.
     phase: str = ""
+    #: "" if it names none.
     queue: str = ""
+    #: KubeQueue's message, on a single line.
     said: str = ""
+    #: The uids of the pods that own it, besides the job.
     pods: tuple[str, ...] = ()
 
     @property
@@ -78,7 +84,7 @@ class QueueUnit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def shown_queue(self) -> str:
-        """Its queue, or who it waits for where it names none."""
+        """Its queue, or KubeQueue if it names none."""
         return self.queue or "KubeQueue"
 
     @property
@@ -88,7 +94,10 @@ class QueueUnit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def queue_unit_name(job: str) -> str:
-    """Return the name of a job's QueueUnit: as koord-queue's extension for older MPIJobs names it."""
+    """Return the name of a job's QueueUnit.
+
+    koord-queue's extension for older MPIJobs uses the same name.
+    """
     return f"{job}-mpi-qu"
 
 
@@ -112,7 +121,7 @@ _decoder = msgspec.json.Decoder(_Unit)
 
 
 def read(raw: bytes) -> QueueUnit:
-    """Return the facts in a QueueUnit's JSON. Raises msgspec.DecodeError if it is none."""
+    """Return the facts in a QueueUnit's JSON. Raises msgspec.DecodeError for anything else."""
     found = _decoder.decode(raw)
     spec, status, name = found.spec or _Spec(), found.status or _Status(), found.metadata.name
     consumer = spec.consumer_ref or Reference()

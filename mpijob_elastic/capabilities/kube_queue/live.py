@@ -1,7 +1,7 @@
 """Writes to KubeQueue's QueueUnits, and the release of a job, one function each.
 
-What a unit asks for is read live from the pods that wait: defaults, overhead and the priority are
-in them only. So is the turn of a job before it is released.
+What a unit asks for is read live from the waiting pods, because only pods have the defaults, the
+overhead and the priority. The phase of a unit is read live, too, before its job is released.
 """
 
 from collections.abc import Sequence
@@ -26,19 +26,19 @@ Object = dict[str, Any]
 
 
 class Watch:
-    """All QueueUnits: others queue our jobs, too."""
+    """The watch of all QueueUnits, because others queue our jobs, too."""
 
     def __init__(self, watching: Watching) -> None:
         self._found: ByJob[QueueUnit] = watching.by_job(QUEUE_UNITS, facts.read)
 
     def seen(self, key: JobKey, view: JobView) -> KubeQueue | None:
-        """Return the state of a job in KubeQueue; None for a job without a queue."""
+        """Return what KubeQueue says of a job; None if KubeQueue has nothing to do with the job."""
         return KubeQueue.of(view.facts, self._found.of(key).values()) if self._found.known else None
 
 
 @dataclass(kw_only=True, eq=False)
 class QueueUnits(LiveWrites):
-    """Carries out the writes of KubeQueue's extension."""
+    """Carries out the writes that KubeQueue's extensions do for other kinds of jobs."""
 
     kinds = (CreateUnit, MarkRunning, ReleaseJob)
 
@@ -71,7 +71,7 @@ class QueueUnits(LiveWrites):
         kinds: tuple[str | None, ...] = (
             "status",
             None,
-        )  # KubeQueue before koord-queue has no subresource for it
+        )  # before koord-queue, the status was no subresource
         for kind in kinds:
             with suppress(errors.NotFound):
                 answer = await self.gate.patch_object(
@@ -87,7 +87,7 @@ class QueueUnits(LiveWrites):
     async def _release(self, view: JobView, action: ReleaseJob) -> None:
         raw = await self.client.get(QUEUE_UNITS.path(view.namespace, action.unit.metadata.name))
         if facts.read(raw).phase not in facts.GRANTED:
-            # A former leader has seen the job run since then, and somebody holds it again.
+            # A former leader has seen the job run since then, and somebody holds the job again.
             return self.seen.see(QUEUE_UNITS, raw)
         body = {"metadata": {"uid": view.ref.uid, "annotations": {facts.KUBEQUEUE_SUSPEND: None}}}
         answer = await self.gate.patch_object(
@@ -100,12 +100,13 @@ class QueueUnits(LiveWrites):
 def created(
     view: JobView, action: CreateUnit, *, job: Object, pods: Sequence[Object], now: float
 ) -> Object:
-    """Return the new QueueUnit; job, pods: as just read, the pods those that its sets of pods are like.
+    """Return the new QueueUnit.
 
-    The pods own it, too, as they do a Workload. koord-queue goes by `request`, KubeQueue before it
-    by `resource`; what one does not know, its definition drops. Without a `podSet` koord-queue
-    grants all or nothing, and asks no extension for single pods. It finds queue and quota by
-    annotations and labels, which its extensions copy from the job.
+    job, pods: as just read; each pod is an example of its set of pods. The pods own the unit, too,
+    as they own a Workload. koord-queue reads `request`, KubeQueue before it reads `resource`; its
+    definition drops the field that it does not know. Without a `podSet` koord-queue grants all or
+    nothing, and asks no extension for single pods. koord-queue finds queue and quota by annotations
+    and labels, which its extensions copy from the job.
     """
     labels, annotations = (
         job["metadata"].get("labels") or {},

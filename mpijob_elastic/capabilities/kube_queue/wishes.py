@@ -1,9 +1,10 @@
-"""The QueueUnit of a job that KubeQueue holds, and its writes: made while the job waits, deleted when quota is free.
+"""The QueueUnit of a job that KubeQueue holds, and its writes.
 
-We do for MPIJobs of v1 what KubeQueue's extensions do for other jobs: release the job when its unit
-is Dequeued, say when it runs, suspend it when its quota is wanted back. A job that is held again
-first stops. Its unit says Running by then, which tells it from one whose turn has come; nothing
-runs any more, so it goes, and the next one queues.
+The unit is created while the job waits, and deleted when its quota is free. We do for MPIJobs of v1
+what KubeQueue's extensions do for other jobs: release the job when its unit is Dequeued, say when
+the job runs, suspend the job when its quota is wanted back. A job that is held again first stops.
+Its unit says Running by then, which tells it from a unit whose turn has come; nothing of the job
+runs any more, so the unit is deleted, and the next unit queues.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,7 +45,7 @@ class CreateUnit(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteUnit(Delete):
-    """Give the quota of a QueueUnit back, or ask for it no more."""
+    """Give the quota of a QueueUnit back, or stop asking for it."""
 
     words = "delete the QueueUnit {self.ref.name}"
     rechecked = True
@@ -55,7 +56,10 @@ class DeleteUnit(Delete):
 
 @dataclass(frozen=True, kw_only=True)
 class AdoptUnit(Adopt):
-    """Make pods that replace others the owners of a QueueUnit: quota of a deleted job stays until its pods are gone."""
+    """Make pods that replace others the owners of a QueueUnit.
+
+    So the quota of a deleted job stays until its pods are gone.
+    """
 
     words = "make the job and its pods the owners of the QueueUnit {self.ref.name}"
 
@@ -90,7 +94,10 @@ class HoldJob(Noted, Annotate):
 def due(
     state: JobState, unit: QueueUnit | None, rivals: Sequence[str], *, is_held: bool
 ) -> Iterator[Action | None]:
-    """Yield the writes that are due. is_held: KubeQueue alone holds the job."""
+    """Yield the writes that are due.
+
+    is_held: KubeQueue alone holds the job.
+    """
     view = state.view
     if view.facts.deleting or state.foreign:
         return
@@ -135,9 +142,10 @@ def _adopted(view: JobView, unit: QueueUnit) -> AdoptUnit | None:
 
 
 def _asked(view: JobView) -> CreateUnit | None:
-    """Return the unit for all workers, once there are pods from which it can be told what they need.
+    """Return the unit for all workers, once there are pods that tell what they need.
 
-    All, not the least: once released, nothing holds the others back.
+    It asks for all workers, not for the least size: once the job is released, nothing holds workers
+    back.
     """
     pods = demand.pod_sets(view, workers=view.replicas) if _waits(view) else ()
     return (

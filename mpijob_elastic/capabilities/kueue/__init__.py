@@ -1,4 +1,4 @@
-"""Kueue: quota for a job and for each worker beyond its least size, from a queue that many jobs share."""
+"""Kueue: quota for a job, and for each worker beyond its least size, from a shared queue."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,16 +22,18 @@ from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import Launcher, Worker
 from mpijob_elastic.model.policy import Policy, Problem
 
-# The state of a job of which nothing may run, and the phase of a pod that waits for quota.
+# The state of a queued job of which nothing runs, and the phase of a pod that waits for quota.
 QUEUED = "Queued"
 
 
 @dataclass(frozen=True)
 class Kueue(Capability):
-    """What Kueue says of a job; queue: None while it is not known whether there is a Kueue."""
+    """What Kueue says of a job."""
 
+    #: None while it is not known whether there is a Kueue.
     queue: Queue | None
-    # MultiKueue deletes what it has sent, and would send it again if somebody else did.
+    # MultiKueue deletes the Workloads that it has sent, and would send them again if somebody else
+    # deleted them.
     holding = Holding(
         resource=WORKLOADS,
         selector=f"{names.LABEL_MANAGED_BY}={names.PROGRAM},!{MULTIKUEUE_ORIGIN}",
@@ -48,7 +50,7 @@ class Kueue(Capability):
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
-        """Return it for a job that may wait for quota, or runs in another cluster."""
+        """Return the capability for a job that may wait for quota, or runs in another cluster."""
         asked, waits = (
             view.facts.of(Asked),
             any(names.GATE_QUEUED in pod.facts.gates for pod in view.pods),
@@ -56,7 +58,7 @@ class Kueue(Capability):
         return cls(None) if waits or (asked and asked.elsewhere) else None
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
-        """Yield a wish for each pod that waits for quota, or leaves because of it."""
+        """Yield the wishes for pods that wait for quota, and for pods that give it back."""
         return wishes.of(view, self.queue, now=now)
 
     def due(self, state: JobState) -> Iterable[Action]:
@@ -68,7 +70,7 @@ class Kueue(Capability):
         return words.notes(state, self.queue) if self.queue else ()
 
     def waits_for(self, state: JobState) -> str:
-        """Return words for a job that waits for quota; "" for any other job."""
+        """Return a sentence if the job waits for quota, "" if not."""
         return (
             "the job waits for quota"
             if self.queue and wishes.waiting(state.view, self.queue)
@@ -77,23 +79,26 @@ class Kueue(Capability):
 
     @classmethod
     def reading(cls, job: JobFacts) -> Reading[Workload] | None:
-        """Return the Workloads: of others, too, because they tell the place in the queue."""
+        """Return how a command reads the Workloads of a job that asks for quota.
+
+        It reads those of other jobs, too, because they tell the place in the queue.
+        """
         if job.of(Asked) is None:
             return None
         return Reading(resource=WORKLOADS, read=facts.read, places=facts.places, seeing=cls._seeing)
 
     def state_word(self, state: JobState) -> str:
-        """Return the word for a queued job of which nothing may run."""
+        """Return QUEUED if the job waits and nothing of it runs, "" if not."""
         base = self.queue.base(state.view.name) if self.queue else None
         waits = base is not None and (base.waits or base.checked)
         return QUEUED if waits and demand.nothing_runs(state.view) and not state.wishes.stop else ""
 
     def phase_word(self, pod: Launcher | Worker) -> str:
-        """Return the word for a queued pod."""
+        """Return QUEUED for a pod that waits for quota, "" for any other."""
         return QUEUED if names.GATE_QUEUED in pod.facts.gates else ""
 
     def quota_word(self, view: JobView, pod: Worker) -> str:
-        """Return the quota by which a worker runs, in words."""
+        """Return the word for the quota by which a worker runs (see `wishes.quota`)."""
         return wishes.quota(view, self.queue, pod) if self.queue else ""
 
     def turn(self, state: JobState) -> Turn | None:
@@ -109,7 +114,7 @@ class Kueue(Capability):
 
     @classmethod
     def _seeing(cls, found: Collection[Workload]) -> See[Workload]:
-        """Return the function that finds the queue of a job among these Workloads."""
+        """Return the function by which these Workloads become what Kueue says of a job."""
         places = facts.places(found)
 
         def see(view: JobView, mine: Collection[Workload]) -> Capability | None:

@@ -1,7 +1,8 @@
 """The writes of Workloads, what they send, and what a granted pod takes from its flavors; pure.
 
-https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2/workload_types.go Kueue keeps
-quota reserved until its integration, which we are for MPIJobs, takes the reservation off.
+Kueue keeps quota reserved until its integration takes the reservation off; for MPIJobs we are that
+integration.
+https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2/workload_types.go
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -66,7 +67,7 @@ class MarkReady(_OfWorkload):
 
 
 class ClearWorkload(_OfWorkload):
-    """Give preempted quota back: nothing runs any more for which it was meant.
+    """Give preempted quota back, once nothing runs any more for which the quota was meant.
 
     The Workload queues again.
     """
@@ -84,7 +85,7 @@ class FinishWorkload(_OfWorkload):
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteWorkload(Delete):
-    """Ask for the quota no more."""
+    """Stop asking for the quota."""
 
     words = "delete the Workload {self.ref.name}"
     rechecked = True
@@ -95,7 +96,10 @@ class DeleteWorkload(Delete):
 
 @dataclass(frozen=True, kw_only=True)
 class AdoptWorkload(Adopt):
-    """Make the job the owner of a Workload that MultiKueue has made for it, or pods that came since then as well."""
+    """Make the job and its pods the owners of a Workload.
+
+    MultiKueue made the Workload for the job, or pods came after the Workload.
+    """
 
     words = "make the job and its pods the owners of the Workload {self.ref.name}"
 
@@ -105,10 +109,10 @@ class AdoptWorkload(Adopt):
 def created(
     view: JobView, action: CreateWorkload, *, pods: Iterable[Object], priority: int
 ) -> Object:
-    """Return the new Workload; pods: those that its sets of pods are like.
+    """Return the new Workload.
 
-    They own it, too: the garbage collector keeps it, and with it the quota of a deleted job, until
-    they are gone.
+    pods: as just read, an example for each set of pods. The pods own the Workload, too: the garbage
+    collector keeps it, and with it the quota of a deleted job, until they are gone.
     """
     spec: Object = {
         "queueName": action.queue,
@@ -135,7 +139,10 @@ def created(
 
 
 def marked(view: JobView, action: _OfWorkload, workload: Object, *, now: float) -> Object:
-    """Return the patch for the status of a Workload as just read: a merge patch replaces the whole list."""
+    """Return the patch for the status of a Workload as just read.
+
+    It holds every condition, because a merge patch replaces the whole list.
+    """
     status = workload.get("status") or {}
     conditions = {found["type"]: found for found in status.get("conditions") or ()}
     at = timestamp(now)
@@ -163,7 +170,7 @@ def marked(view: JobView, action: _OfWorkload, workload: Object, *, now: float) 
                 message="the workload has no reservation",
             )
             put("PodsReady", holds=False, reason="Stopped", message="the pods are gone")
-            # Where Kueue evicts for another reason, it says itself when it queues again.
+            # If Kueue evicts for another reason, Kueue says itself when the Workload queues again.
             put("Requeued", holds=reason == "Preempted", reason=reason, message=message)
             patch = {"admission": None}
     version = {"resourceVersion": workload["metadata"]["resourceVersion"]}
@@ -177,7 +184,10 @@ def of_flavor(flavor: Object) -> Object:
 
 
 def updates(workload: Object, pod_set: str) -> list[Object]:
-    """Return the PodSetUpdates of the AdmissionChecks of a Workload, as just read, for a set of its pods."""
+    """Return the PodSetUpdates for a set of pods of a Workload.
+
+    AdmissionChecks wrote them into the status of the Workload, as just read.
+    """
     checks = (workload.get("status") or {}).get("admissionChecks") or ()
     return [
         one
@@ -188,7 +198,10 @@ def updates(workload: Object, pod_set: str) -> list[Object]:
 
 
 def placed(pod: Object, added: Sequence[Object]) -> list[Object]:
-    """Return the operations that give a pod, as just read, PodSetUpdates; what it says itself stays."""
+    """Return the operations that apply PodSetUpdates to a pod as just read.
+
+    Values that the pod has itself stay.
+    """
     patch: list[Object] = []
     for part, kind in (
         ("metadata", "labels"),

@@ -1,4 +1,4 @@
-"""Kueue at admission: what an edit does to the quota of a job that it has admitted, or may have."""
+"""Kueue at admission: what an edit does to the quota that a job has, or may get."""
 
 from collections.abc import Iterator
 
@@ -9,12 +9,15 @@ from webhook.rules.optional import Admission
 
 
 class KueueAdmission(Admission):
-    """What the webhook says of it, and leaves to Kueue's own, which has run before."""
+    """Warnings about quota.
+
+    Kueue's own webhook, which has run before, handles the labels of Kueue.
+    """
 
     taken = ("kueue.x-k8s.io/",)
 
     def edits(self, new: JobFacts, old: JobFacts) -> Iterator[str]:
-        """Yield the effects of an edit on the job's quota."""
+        """Yield a warning on what an edit does to the quota of a job."""
         queue, former = (new.of(Asked) or Asked()).queue, (old.of(Asked) or Asked()).queue
         if queue != former:
             after = (

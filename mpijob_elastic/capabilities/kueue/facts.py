@@ -1,10 +1,12 @@
 """Kueue's side of a job: its names, and the Workloads which ask a queue for quota.
 
-https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2/workload_types.go has the
-Workload; the names of labels and annotations are those in its packages apis/../constants and
-pkg/controller/constants. The base asks for all at once that the job needs to start: the launcher
-and the least workers. Each further worker, an extra, asks for itself, so that Kueue can grant and
-take back workers one by one. A Workload has the name of its pod, the base that of the launcher.
+The base asks for all at once that the job needs to start: the launcher and the least workers. Each
+further worker, an extra, asks for itself, so that Kueue can grant and take back workers one by one.
+A Workload has the name of its pod, the base that of the launcher.
+
+The names of labels and annotations are those in Kueue's packages apis/../constants and
+pkg/controller/constants; for the Workload see
+https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2/workload_types.go
 """
 
 import re
@@ -26,12 +28,13 @@ from mpijob_elastic.model.wire import Owned, Wire, owned, owning_pods, seconds
 LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
 LABEL_PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 # On an MPIJob, written by MultiKueue in the cluster that it has chosen: an annotation, before Kueue
-# 0.19 a label. And its value of spec.managedBy in the cluster where the user created the job.
+# 0.19 a label. MULTIKUEUE is the value of spec.managedBy in the cluster where the user created the
+# job.
 PREBUILT = "kueue.x-k8s.io/prebuilt-workload-name"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 # On a Workload that MultiKueue has sent to the cluster that it has chosen.
 MULTIKUEUE_ORIGIN = "kueue.x-k8s.io/multikueue-origin"
-# On a Workload: Kueue tells the jobs that it preempts for it.
+# On a Workload: the uid of its job, which Kueue tells the jobs that it preempts for the Workload.
 LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
 
 # Kueue before 0.15 serves v1beta1 alone, and is not supported.
@@ -46,23 +49,23 @@ WORKLOAD_PRIORITIES = Resource(
     kind="WorkloadPriorityClass",
 )
 
-# The Workload for which Kueue preempts another, in its words.
+# The uid of the Workload for which Kueue preempts another, in Kueue's words.
 _UID = re.compile(r"\(UID: ([^\s,)]+)")
-# Kueue lists every reason of every flavor.
+# Characters of Kueue's message that are kept: it lists every reason for every flavor.
 _LONGEST_SAID = 300
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked(Known):
-    """What an MPIJob asks of Kueue, or Kueue of it.
+    """What an MPIJob asks of Kueue, or Kueue of the MPIJob."""
 
-    queue, priority_class: "" without. prebuilt: the Workload that MultiKueue made for it here, ""
-    without. elsewhere: MultiKueue runs it in another cluster.
-    """
-
+    #: "" without.
     queue: str = ""
+    #: "" without.
     priority_class: str = ""
+    #: The Workload that MultiKueue made for the job here, "" without.
     prebuilt: str = ""
+    #: MultiKueue runs the job in another cluster.
     elsewhere: bool = False
 
     @property
@@ -81,7 +84,7 @@ class Asked(Known):
         return self.queue != ""
 
     def findings(self, job: JobFacts) -> Iterable[str]:
-        """Yield a finding for workers that stay and run without quota."""
+        """Yield a warning if workers that stay after the job's end run without quota."""
         if self.queue and job.clean_pod_policy not in ("Running", "All"):
             yield "workers stay when this job has ended, but others get its quota; set spec.cleanPodPolicy to Running"
 
@@ -99,31 +102,35 @@ def asked(job: MPIJob) -> Asked | None:
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A Workload as last seen.
-
-    workers: how many it asks for. reserved: quota is set aside for it, and stays so until we clear
-    that. admitted: its pods may start. evicted: Kueue wants the quota back. ready: we said that its
-    pods run. said: what it waits for or why it is evicted, in the words of Kueue or of a check.
-    flavors: kinds of nodes that were chosen, by set of pods. updates: checks add something to its
-    pods. active: nobody has taken it out of its queue. cluster: that MultiKueue has chosen, ""
-    without. pods: uids of the pods that own it, too.
-    """
+    """A Workload as last seen."""
 
     metadata: Owned
     queue: str = ""
     priority: int = 0
+    #: How many workers it asks for.
     workers: int = 0
+    #: Quota is set aside for it, and stays so until we clear that.
     reserved: bool = False
+    #: Its pods may start.
     admitted: bool = False
+    #: Kueue wants the quota back.
     evicted: bool = False
+    #: We said that its pods run.
     ready: bool = False
     finished: bool = False
+    #: Nobody has taken it out of its queue.
     active: bool = True
+    #: Seconds since the epoch.
     created_at: float = 0.0
+    #: What it waits for, or why it is evicted, in the words of Kueue or of a check.
     said: str = ""
+    #: The kinds of nodes that were chosen, by set of pods.
     flavors: dict[str, tuple[str, ...]] = {}
+    #: Checks add something to its pods.
     updates: bool = False
+    #: The cluster that MultiKueue has chosen, "" without.
     cluster: str = ""
+    #: The uids of the pods that own it, besides the job.
     pods: tuple[str, ...] = ()
 
     @property
@@ -152,24 +159,25 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def line(self) -> str:
-        """What it said, on a single line."""
+        """`said` on a single line."""
         return " ".join(self.said.split())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Queue:
-    """The queue that a job asks for, "" if it asks for none or no Kueue is there, and its Workloads by name.
+    """The queue of a job, and its Workloads."""
 
-    ignored: the queue that it asks for where no Kueue is there. prebuilt: MultiKueue makes the
-    first of them. elsewhere: MultiKueue runs the job in another cluster. places: of Workloads that
-    wait, by uid, where known.
-    """
-
+    #: The queue that the job asks for; "" if it asks for none, or if there is no Kueue.
     name: str = ""
+    #: The queue that the job asks for if there is no Kueue.
     ignored: str = ""
+    #: The Workloads of the job, by name.
     workloads: Mapping[str, Workload] = field(default_factory=dict)
+    #: MultiKueue makes the first Workload of the job.
     prebuilt: bool = False
+    #: MultiKueue runs the job in another cluster.
     elsewhere: bool = False
+    #: The places of waiting Workloads, by uid, where known.
     places: Mapping[str, int] = field(default_factory=dict)
 
     def base(self, job: str) -> Workload | None:
@@ -181,11 +189,10 @@ NO_QUEUE = Queue()
 
 
 def of(job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workload]) -> Queue:
-    """Return the state of a job in Kueue.
+    """Return what Kueue says of a job.
 
-    found: Workloads that may be its own; all_known: those whose names may help.
-
-    Nobody owns the Workload yet that MultiKueue made for the job.
+    found: Workloads that may be the job's own; all_known: Workloads whose names may help. The
+    Workload that MultiKueue made for the job may have no owner yet.
     """
     asked = job.of(Asked) or Asked()
     mine = (
@@ -220,7 +227,10 @@ def places(found: Iterable[Workload]) -> dict[str, int]:
 
 
 def named(found: Iterable[Workload], among: Iterable[Workload]) -> list[Workload]:
-    """Return Workloads, if their quota is wanted with the name of the other, of which Kueue gives the uid only."""
+    """Return the Workloads; a preempted one names the Workload for which Kueue wants its quota.
+
+    Kueue itself gives only the uid of that Workload.
+    """
     found = list(found)
     matches = [_UID.search(one.said) if one.preempted else None for one in found]
     wanted = {match[1] for match in matches if match}
@@ -289,7 +299,7 @@ _decoder = msgspec.json.Decoder(_Workload)
 
 
 def read(raw: bytes) -> Workload:
-    """Return the facts in a Workload's JSON. Raises msgspec.DecodeError if it is none."""
+    """Return the facts in a Workload's JSON. Raises msgspec.DecodeError for anything else."""
     found = _decoder.decode(raw)
     spec, status = found.spec or _Spec(), found.status or _Status()
     conditions = {condition.type: condition for condition in status.conditions or ()}
@@ -323,13 +333,16 @@ def read(raw: bytes) -> Workload:
 
 
 def holder(raw: bytes) -> Owned | None:
-    """Return the owner of a Workload that holds quota or asks for it; None of one that has finished."""
+    """Return the metadata of a Workload that holds quota or asks for it.
+
+    None if the Workload has finished.
+    """
     found = read(raw)
     return None if found.finished else found.metadata
 
 
 def _said(conditions: Mapping[str, _Condition], true: Set[str], checks: Iterable[_Check]) -> str:
-    """Return the reason for which a Workload waits, or is evicted."""
+    """Return the message on what a Workload waits for, or why it is evicted."""
     if "QuotaReserved" in true and "Evicted" not in true:
         awaited = (one for one in checks if one.state != "Ready")
         return next(

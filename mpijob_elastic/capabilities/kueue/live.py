@@ -1,6 +1,7 @@
-"""The watch of Kueue's Workloads, and the writes to them and to the pods that start with their quota.
+"""The watch of Kueue's Workloads, and the writes to them and to the pods that start.
 
-What a Workload asks for, its conditions and its flavors are read live, because no cache keeps them.
+The requests of a Workload, its conditions and its flavors are read live, because no cache keeps
+them.
 """
 
 from collections.abc import Sequence
@@ -29,21 +30,21 @@ from mpijob_elastic.observe.watching import ByJob, JobKey, Watching
 
 
 class Watch:
-    """The Workloads that we made."""
+    """The watch of the Workloads that we made."""
 
     def __init__(self, watching: Watching) -> None:
         ours = f"{names.LABEL_MANAGED_BY}={names.PROGRAM}"
         self._found: ByJob[Workload] = watching.by_job(WORKLOADS, facts.read, selector=ours)
 
     def seen(self, key: JobKey, view: JobView) -> Kueue | None:
-        """Return the state of a job in Kueue; None for a job without a queue."""
+        """Return what Kueue says of a job; None if Kueue has nothing to do with the job."""
         job, found = view.facts.of(Asked) or Asked(), self._found.of(key)
         if self._found.known is None or (job.elsewhere and not self._found.known):
             return Kueue(None)
         if not (job.queue or found or job.elsewhere):
             return (
                 Kueue(facts.NO_QUEUE) if Kueue.told(view) else None
-            )  # its label is gone, and its pods wait yet
+            )  # its label is gone, but its pods still wait
         if not self._found.known:
             return Kueue(Queue(ignored=job.queue))
         return Kueue(facts.of(view.facts, found.values(), all_known=self._found.values()))
@@ -55,7 +56,7 @@ class Workloads(LiveWrites):
 
     kinds = (CreateWorkload, MarkReady, ClearWorkload, FinishWorkload)
 
-    # The priority class that a job was told to be missing, by namespace and name of the job.
+    # The missing priority class of which a job was told, by namespace and name of the job.
     missing: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
 
     def forget(self, namespace: str, name: str) -> None:
@@ -99,9 +100,9 @@ class Workloads(LiveWrites):
         return value
 
     async def check(self, view: JobView, action: Ungate) -> None:
-        """Read live whether the quota by which these pods start is still theirs.
+        """Read live whether these pods still have the quota with which they start.
 
-        Raises Outdated where it is not.
+        Raises Outdated if they do not.
         """
         queue = _queue(view)
         if not queue.name:
@@ -117,7 +118,10 @@ class Workloads(LiveWrites):
                 )
 
     async def place(self, view: JobView, pod: Identity, action: Ungate) -> Sequence[Object]:
-        """Return the additions that bind a pod to the nodes of its flavors, and those of AdmissionChecks."""
+        """Return the operations that bind a pod to the nodes of its flavors.
+
+        They also add what AdmissionChecks ask for.
+        """
         if not action.adds:
             return []
         added = [actions.of_flavor(await self.read(facts.FLAVORS, name)) for name in action.adds]
@@ -151,8 +155,8 @@ class Workloads(LiveWrites):
         if live.metadata.uid != found.uid:
             return self.seen.see_gone(WORKLOADS, view.namespace, found)
         if isinstance(action, ClearWorkload) and not live.preempted:
-            # It has finished, or a former leader has given it back: Kueue may have granted it
-            # again, so pods may run.
+            # The Workload has finished, or a former leader has given its quota back: Kueue may have
+            # granted it again, so pods may run.
             return self.seen.see(WORKLOADS, raw)
         body = actions.marked(view, action, msgspec.json.decode(raw), now=self.now())
         answer = await self.gate.patch_object(

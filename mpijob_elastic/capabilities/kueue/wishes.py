@@ -1,16 +1,18 @@
-"""Workloads of a job that asks Kueue for quota: which to make, clear and delete, and which pods may start.
+"""Workloads of a job that asks Kueue for quota: which to create, clear and delete.
+
+Quota also decides which pods may start.
 
 The base comes first. Once it is granted, each worker beyond it asks for itself, with a priority
-that falls with its index: below every base of the same class, so that idle quota is for extras, and
-the highest extra goes first. Quota that Kueue wants back stays reserved until it is cleared, which
-is when nothing runs any more for which it was meant. So no rank is killed, and nobody else starts
-in its place before it has gone.
+that falls with the worker's index: below every base of the same class, so that idle quota is for
+extras, and the highest extra goes first. Quota that Kueue wants back stays reserved until we clear
+it, which is when nothing runs any more for which the quota was meant. So no rank is killed, and
+nobody else starts in a worker's place before the worker has gone.
 
 MultiKueue (https://kueue.sigs.k8s.io/docs/concepts/multikueue/) has another cluster run a job. In
-the manager the job has spec.managedBy. Its pods wait for ever, and only its first Workload counts.
+the manager the job has spec.managedBy, its pods wait for ever, and only its first Workload counts.
 When a cluster is chosen, MultiKueue makes a copy of that Workload there, which has no owner, and
-then a copy of the job, which names it. It copies the status back, and never looks at the specs
-again.
+then a copy of the job, which names the Workload. It copies the status back, and never looks at the
+specs again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -67,7 +69,7 @@ def of(view: JobView, queue: Queue | None, *, now: float) -> Iterator[Wish]:
         yield Ration(by=_named(asked.queue), known=False)
         return
     if queue.prebuilt:
-        # MultiKueue deletes its copy once it knows the end, and runs one that is gone again
+        # MultiKueue deletes the job once it knows its end, and sends a job again that is gone
         yield Keep()
     if queue.name:
         yield Ration(by=_named(queue.name))
@@ -77,7 +79,7 @@ def of(view: JobView, queue: Queue | None, *, now: float) -> Iterator[Wish]:
 
 
 def _elsewhere(view: JobView, queue: Queue | None) -> Manage:
-    """Return whose job this is, and what its user is told once it is known where."""
+    """Return the wish that leaves the job to another cluster, with a notice if that is known."""
     why = f"its spec.managedBy is {MULTIKUEUE}, so it runs in another cluster; edit it there"
     if queue is None:
         return Manage(why=why, note=None)
@@ -112,7 +114,7 @@ def due(state: JobState, queue: Queue) -> Iterator[Action]:
     elif over := [
         found for found in workloads if found.finished and not (queue.prebuilt and found is base)
     ]:
-        # Somebody has taken the job's end back: what has finished is never granted again.
+        # Somebody has taken the job's end back, and a finished Workload is never granted again.
         yield from (DeleteWorkload(ref=found.metadata) for found in over)
     elif state.wishes.stop:
         if demand.nothing_runs(view):
@@ -120,13 +122,13 @@ def due(state: JobState, queue: Queue) -> Iterator[Action]:
             yield from cleared
             kept = (
                 base if cleared or queue.prebuilt else None
-            )  # without MultiKueue's own it would send the job again
+            )  # MultiKueue sends a job again whose Workload is gone
             yield from (
                 DeleteWorkload(ref=found.metadata) for found in workloads if found is not kept
             )
     elif base is None:
-        # Pods that run already, because the webhook was away or the label is new, ask as well, and
-        # go on meanwhile.
+        # Pods that run already, because the webhook was away or the label is new, ask for quota as
+        # well, and go on meanwhile.
         if pods := demand.pod_sets(view, workers=asked(view)):
             name, priority = (
                 names.launcher(view.name),
@@ -141,7 +143,7 @@ def due(state: JobState, queue: Queue) -> Iterator[Action]:
 
 
 def _of_multikueue(view: JobView, queue: Queue, base: Workload | None) -> Sequence[Action] | None:
-    """Return the writes that are due instead of those of a queue of this cluster; None if those are."""
+    """Return the writes for MultiKueue; None if those of a queue of this cluster are due."""
     if base is None:
         return () if queue.prebuilt else None
     if not base.metadata.job_uid:
@@ -175,7 +177,10 @@ def waiting(view: JobView, queue: Queue) -> Workload | None:
 
 
 def quota(view: JobView, queue: Queue, pod: Launcher | Worker) -> str:
-    """Return a word for a pod's quota: least, extra, wanted back, or none if it runs without; "" if none is asked."""
+    """Return the word for a pod's quota; "" if none is asked for.
+
+    The words are: least, extra, wanted back, or none if the pod runs without quota.
+    """
     found = workload_of(view, queue, pod)
     if found is None:
         return ""
@@ -187,7 +192,7 @@ def quota(view: JobView, queue: Queue, pod: Launcher | Worker) -> str:
 
 
 def is_taken_back(view: JobView, queue: Queue, worker: Worker) -> bool:
-    """Tell whether Kueue wants the quota back with which an extra runs."""
+    """Tell whether Kueue wants back the quota with which an extra runs."""
     found = workload_of(view, queue, worker)
     return (
         found is not None
@@ -210,7 +215,7 @@ def is_extra(view: JobView, base: Workload, worker: Worker) -> bool:
 
 
 def asked(view: JobView) -> int:
-    """Return the count of workers that a base asks for now: the least size, or all if none can leave."""
+    """Return how many workers a base asks for: the least size, or all if none can leave."""
     if not view.elastic:
         return view.replicas
     least = policy.startup_workers(view.policy, np_workers=view.facts.np_workers)
@@ -222,7 +227,7 @@ def asked(view: JobView) -> int:
 
 
 def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
-    """Yield a Hold for each pod that waits for quota, and a Place for each pod that has quota."""
+    """Yield a Hold for each pod that waits for quota, and a Place for each that has it."""
     base = queue.base(view.name)
     is_granted = base is not None and base.granted and base.metadata.job_uid != ""
     for pod in view.pods:
@@ -243,13 +248,13 @@ def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
 
 
 def _wanted_back(view: JobView, queue: Queue, *, now: float) -> Iterator[Wish]:
-    """Yield a Leave for each worker whose quota is wanted back, or was never asked for."""
+    """Yield wishes for pods whose quota is wanted back, or was never asked for."""
     base = queue.base(view.name)
     if why := f"Kueue ({base.line})" if base and base.preempted else _outgrown(view, queue):
         yield Stop(why=why)
     for pod in view.pods:
         after = honest(pod.facts.created_at, now=now) + MISSED_AFTER
-        # No node has taken it: its successor can wait.
+        # No node has taken the pod, so its successor can wait.
         is_missed = queue.name and not pod.facts.node and is_outside(view, queue, pod)
         if isinstance(pod, Launcher):
             if is_missed:
@@ -262,10 +267,10 @@ def _wanted_back(view: JobView, queue: Queue, *, now: float) -> Iterator[Wish]:
 
 
 def _outgrown(view: JobView, queue: Queue) -> str:
-    """Return why quota of a job that has not started is given back, and asked for again; "" if it is enough.
+    """Return why quota of a job that has not started is given back, to ask again; "" if it is enough.
 
-    Else two jobs whose -np was raised may each keep their quota, and wait for that of the other for
-    ever.
+    Otherwise two jobs whose -np was raised may each keep their quota, and wait for ever for that of
+    the other.
     """
     base, launcher = queue.base(view.name), view.launcher
     needed = min(view.replicas, max(view.facts.np_workers, view.facts.min_np_workers))
@@ -298,7 +303,10 @@ def _started(view: JobView, base: Workload) -> Iterator[MarkReady]:
 
 
 def _owned(view: JobView, queue: Queue, base: Workload) -> Iterator[AdoptWorkload]:
-    """Yield those that pods made since do not own yet: quota of a deleted job stays until its pods are gone."""
+    """Yield the adoption of each Workload that does not have all its pods as owners yet.
+
+    The quota of a deleted job stays until its pods are gone.
+    """
     for found in queue.workloads.values():
         like = demand.firsts(view) if found is base else (view.worker(found.metadata.name),)
         pods = tuple(pod.ref for pod in like if pod)
@@ -307,7 +315,7 @@ def _owned(view: JobView, queue: Queue, base: Workload) -> Iterator[AdoptWorkloa
 
 
 def _extras(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]:
-    """Yield the writes that are due for workers beyond the base, lowest index first."""
+    """Yield the writes for workers beyond the base, lowest index first."""
     for worker in view.workers:
         if not is_extra(view, base, worker) or worker.facts.deleting:
             continue
@@ -323,7 +331,10 @@ def _extras(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]:
 
 
 def _given_back(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]:
-    """Yield the writes for extras whose worker has gone or waits, and for a base that does not run."""
+    """Yield the writes that give quota back.
+
+    They are for extras whose worker has gone or waits, and for a base of which nothing runs.
+    """
     if (
         base.preempted and not view.facts.elastic and demand.nothing_runs(view)
     ):  # else it is suspended
@@ -332,7 +343,7 @@ def _given_back(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]
         index = names.worker_index(name, job=view.name)
         is_covered = (
             index is not None and index < base.workers
-        )  # the base asks for it as well, and may wait for it
+        )  # the base asks for this worker, too, and may wait
         pod = None if is_covered else view.worker(name)
         if found is base or (pod is not None and not pod.facts.held_back):
             continue
@@ -346,8 +357,8 @@ def _given_back(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]
 def _is_stale(view: JobView, queue: Queue, base: Workload) -> bool:
     """Tell whether a base without quota asks for another queue or size than the job does now.
 
-    While something runs it may have been granted already, unseen: a size can wait, for extras ask
-    for themselves.
+    While something runs, the base may have been granted already, unseen. A new size can wait then,
+    because extras ask for themselves.
     """
     if base.reserved or base.queue != queue.name:
         return not base.reserved

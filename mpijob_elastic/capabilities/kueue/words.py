@@ -1,7 +1,7 @@
 """What a job in a queue of Kueue tells its user.
 
 The numbers in Kueue's words change with every try, and each change of a notice is a write and an
-Event. So they are for `explain` alone.
+Event. So only `explain` shows the numbers.
 """
 
 import re
@@ -14,9 +14,10 @@ from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
 
-# A number or quantity by itself, not that in a name.
+# A number or quantity by itself, not a part of a name.
 _NUMBER = re.compile(r"(?<![\w./-])\d[\d.]*(?:[numkMGTPE]i?)?(?![\w/-]|\.\w)")
-# Characters without numbers: the words that are kept end the sooner, the longer their numbers are.
+# Characters of Kueue's words, without numbers, that a notice shows: fewer than are kept, because
+# long numbers leave less text of the words that are kept.
 _LONGEST_STEADY = 200
 
 
@@ -94,7 +95,10 @@ def _wanted(whose: str, found: Workload, *, leaves: bool) -> Note:
 
 
 def _unchanged(state: JobState, queue: Queue, base: Workload) -> Iterator[Note]:
-    """Yield the notice on a least size that is not that of the quota; without min-replicas only on a smaller one."""
+    """Yield a notice if the least size is not that of the quota.
+
+    Without min-replicas, only a smaller least size counts.
+    """
     view = state.view
     least = wishes.asked(view) if view.policy.min_replicas else min(view.replicas, base.workers)
     is_kept = base.granted and view.facts.elastic and not (state.wishes.stop or queue.prebuilt)

@@ -1,9 +1,9 @@
-"""Parking: exactly these workers leave, and their places stay empty while the job has others above them.
+"""Parking: exactly the named workers leave, and their places below other workers stay empty.
 
-The operator makes every worker below `replicas` again. The webhook turns such a pod into a
-placeholder: it asks for nothing, and waits at a gate that never comes off. The core does without
-these workers (JobFacts.skips), and sees no placeholder; a worker that is parked while it runs is
-one that the size does not ask for.
+The operator creates every worker below `replicas` again. The webhook turns the pod of a parked
+worker into a placeholder: it asks for no resources, and waits at a gate that never comes off. The
+core does without parked workers (JobFacts.skips), and sees no placeholders. A worker that is parked
+while it runs counts as a worker that the size does not ask for.
 """
 
 import re
@@ -50,7 +50,10 @@ def parse(text: str) -> frozenset[int] | None:
 
 @dataclass(frozen=True, kw_only=True)
 class DeletePlaceholder(Noted, Delete):
-    """Delete a pod that holds a place which is needed no more; the operator makes the worker again, if any."""
+    """Delete a placeholder that is no longer needed.
+
+    The operator creates the worker again, if the job asks for it.
+    """
 
     at_version = False
 
@@ -64,17 +67,17 @@ class Parking(Capability):
 
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
-        """Return the names of the parked workers."""
+        """Return the workers that are parked."""
         values, problems = policy.read(job.metadata.annotations, {"skips": cls.annotations[0]})
         return Parked(**values) if values else None, problems
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
-        """Return it for a job with parked workers, or with what is left of them."""
+        """Return the capability for a job with parked workers, or with placeholders left."""
         return cls() if view.placeholders or view.facts.of(Parked) else None
 
     def due(self, state: JobState) -> Iterable[Action]:
-        """Yield the deletion of each placeholder that is needed no more."""
+        """Yield the deletion of each placeholder that is no longer needed."""
         view = state.view
         if view.facts.deleting:
             return
@@ -96,7 +99,7 @@ class Parking(Capability):
 
 
 def _over(state: JobState, pod: Worker) -> str:
-    """Return the reason why a placeholder may go; "" while the placeholder is needed."""
+    """Return why a placeholder is no longer needed, "" while it is."""
     view = state.view
     reasons = {
         "the job has finished": view.facts.finished,

@@ -1,8 +1,9 @@
-"""Parking at admission: a parked worker that is made becomes a placeholder; what cannot be parked is refused; pure.
+"""Parking at admission: placeholders for parked workers, and refusals of impossible parking; pure.
 
-A LimitRange refuses a placeholder, because that asks for 0: what is below `min` is refused, and so
-is a request of 0 by `maxLimitRequestRatio`. It does not matter if a worker names the resource: the
-API server refuses a pod that does not, or fills in a default before the webhook makes it 0.
+A LimitRange refuses a placeholder, because the placeholder asks for 0: `min` refuses any request
+below it, and `maxLimitRequestRatio` refuses a request of 0. It does not matter if a worker names
+the resource: the API server refuses a pod that does not, or fills in a default before the webhook
+makes it 0.
 https://github.com/kubernetes/kubernetes/blob/v1.34.1/plugin/pkg/admission/limitranger/admission.go
 """
 
@@ -27,11 +28,11 @@ from webhook.rules.optional import Admission, Lookup
 from webhook.rules.review import Refusal
 
 _FIELD = f"metadata.annotations[{PARKED}]"
-# A ResourceQuota refuses pods that do not name these, and a LimitRange puts its own where they are
-# absent.
+# Every placeholder names these resources: a ResourceQuota refuses pods that do not, and a
+# LimitRange fills in its own values where they are absent.
 _USUAL = ("cpu", "memory")
 
-# The others are of volume claims and images.
+# The types of limits that concern pods; others are for volume claims and images.
 _LIMITED = ("Container", "Pod")
 
 
@@ -51,9 +52,10 @@ class _LimitRange(Wire, frozen=True):
 
 
 class LimitFacts(Wire, frozen=True):
-    """A LimitRange. refuses: the first part that refuses a placeholder, "" if none does: nothing else is kept of it."""
+    """All that is kept of a LimitRange."""
 
     metadata: Identity
+    #: The first part that refuses a placeholder, "" if none does.
     refuses: str
 
 
@@ -61,7 +63,7 @@ _decoder = msgspec.json.Decoder(_LimitRange)
 
 
 def limit_range(raw: bytes) -> LimitFacts:
-    """Return the facts in a LimitRange's JSON. Raises msgspec.DecodeError if it is none."""
+    """Return the facts in a LimitRange's JSON. Raises msgspec.DecodeError for anything else."""
     found = _decoder.decode(raw)
     return LimitFacts(metadata=found.metadata, refuses=next(_parts(found.spec), ""))
 
@@ -76,16 +78,17 @@ def _parts(spec: _Spec) -> Iterator[str]:
 
 
 class ParkingAdmission(Admission):
-    """What the webhook says of it.
+    """What the webhook does for parked workers.
 
-    Where LimitRanges cannot be read, as without the right, parking is allowed with a warning: so it
-    is with the queues of Volcano, and with all else that the webhook misses.
+    If LimitRanges cannot be read, for example without the right, parking is allowed with a warning.
+    The webhook treats the queues of Volcano in the same way, and everything else that it cannot
+    read.
     """
 
     watches_within: ClassVar = {LIMIT_RANGES: limit_range}
 
     def placeholder(self, pod: Pod, job: JobFacts) -> Patch:
-        """Return the patches that free a parked worker's resources; none for any other pod."""
+        """Return the patch that lets a parked worker hold nothing; none for any other pod."""
         index = names.worker_index(pod.metadata.name, job=job.metadata.name)
         if (
             index not in job.skips
@@ -108,7 +111,10 @@ class ParkingAdmission(Admission):
     def refusals(
         self, job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup
     ) -> Iterator[Refusal]:
-        """Yield the reasons why these workers cannot be parked; a fault that was there before may stay."""
+        """Yield the first reason why these workers cannot be parked.
+
+        A reason that held before the edit refuses nothing.
+        """
         parks = (
             not old
             or old.skips != new.skips
@@ -132,7 +138,11 @@ class ParkingAdmission(Admission):
     def warnings(
         self, _job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup
     ) -> Iterator[str]:
-        """Yield that nobody can say if the namespace takes placeholders, or that it takes no more."""
+        """Yield a warning if the namespace may refuse placeholders.
+
+        Either its LimitRanges cannot be read, or it refuses placeholders of workers that are parked
+        already.
+        """
         limits, parks = _refusing(new, lookup) if new.skips else (), _parks_more(new, old)
         if limits is None and parks:
             yield (
@@ -171,7 +181,7 @@ def _parks_more(new: JobFacts, old: JobFacts | None) -> bool:
 
 
 def _refusing(job: JobFacts, lookup: Lookup) -> Sequence[LimitFacts] | None:
-    """Return the limits that refuse placeholders; None where they cannot be known (see `warnings`)."""
+    """Return the LimitRanges that refuse placeholders, None if nobody can say (see `warnings`)."""
     with suppress(LookupError):
         found = lookup.within(LIMIT_RANGES, job.metadata.namespace)
         return [limit for limit in found if isinstance(limit, LimitFacts) and limit.refuses]

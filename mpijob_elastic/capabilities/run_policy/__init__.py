@@ -1,13 +1,13 @@
-"""Run policy: fields of `spec.runPolicy` on which the operator does not act, for jobs that ask for it.
+"""Run policy: fields of `spec.runPolicy` that the operator ignores, for jobs that ask for them.
 
 [operator] A launcher pod that fails ends its job for good: Failed, with a completionTime. So the
-pod must not fail before the last attempt. The webhook lets its kubelet restart the container in
-place, with the kubelet's own pauses, and here the restarts are counted. A container that runs is
-never ended: while nobody counted, it may have become the attempt that succeeds.
+pod must not fail before the last attempt. The webhook lets the pod's kubelet restart the container
+in place, with the kubelet's own pauses, and this capability counts the restarts. A running
+container is never ended: while nobody counted, it may have become the attempt that succeeds.
 
-[operator] pkg/apis/kubeflow/v1/types.go knows the field, its controller never reads it, and its
-definition keeps any value. We act on it for jobs with the annotation `mpijob-elastic/run-policy`,
-as their users may have set the field long ago.
+[operator] pkg/apis/kubeflow/v1/types.go knows the field, the operator's controller never reads it,
+and the definition keeps any value. We act on the field for jobs with the annotation
+`mpijob-elastic/run-policy`, because their users may have set the field long ago.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,8 +29,8 @@ from mpijob_elastic.model.policy import Annotation, Policy, Problem
 
 # On an MPIJob, written by users: asks us to act on the field.
 RUN_POLICY = f"{names.PREFIX}run-policy"
-# Their keys in a MPIJob, and the least value, None for a boolean. No number may be more than a
-# pod's activeDeadlineSeconds, an int32.
+# The key of each field in an MPIJob, and the field's least value, None for a boolean. No number may
+# be more than a pod's activeDeadlineSeconds, an int32.
 _FIELDS = {
     "active_deadline": ("activeDeadlineSeconds", 1),
     "ttl": ("ttlSecondsAfterFinished", 0),
@@ -41,15 +41,15 @@ _FIELDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class RunPolicy(Known):
-    """The fields, None where absent; in seconds.
+    """The fields of a run policy; None where absent."""
 
-    active_deadline: what a launcher may run. ttl: what a finished job stays. backoff_limit: how
-    often a launcher is started again. suspend: the job is to wait.
-    """
-
+    #: Seconds that a launcher may run.
     active_deadline: int | None = None
+    #: Seconds that a finished job stays.
     ttl: int | None = None
+    #: How often a launcher is started again.
     backoff_limit: int | None = None
+    #: The job must wait.
     suspend: bool = False
 
     @property
@@ -96,7 +96,10 @@ def ignored(raw: object) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteJob(Noted, Delete):
-    """Delete a finished job at the very version that was decided on, so that an edit of the field in time is obeyed."""
+    """Delete a finished job, only at the very version that was decided on.
+
+    So an edit of the field that comes in time is obeyed.
+    """
 
     resource: Resource = MPI_JOBS
 
@@ -117,11 +120,11 @@ class Runs(Capability):
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
-        """Return it for a job that asks for one."""
+        """Return the capability for a job that asks for a run policy."""
         return cls() if view.facts.of(RunPolicy) else None
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
-        """Yield a Stop while the run policy suspends the job, and an End after too many failures."""
+        """Yield a Stop for a job that waits, and an End for a launcher that failed too often."""
         asked = view.facts.of(RunPolicy) or RunPolicy()
         if asked.suspend:
             patch = '{"spec": {"runPolicy": {"suspend": false}}}'
@@ -133,7 +136,7 @@ class Runs(Capability):
             yield end
 
     def remove(self, state: JobState) -> tuple[Action | None, float | None]:
-        """Return the deletion of the finished job, or when it is due."""
+        """Return the deletion of the finished job, or the time at which it is due."""
         view, asked = state.view, state.view.facts.of(RunPolicy)
         ttl, ended_at = asked.ttl if asked else None, view.facts.ended_at
         # Whatever the status says, a launcher that runs has not finished.

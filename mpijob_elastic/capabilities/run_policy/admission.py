@@ -1,4 +1,4 @@
-"""The run policy at admission: what a launcher gets of it, and that the operator ignores it."""
+"""The run policy at admission: what the launcher gets from it, and that the operator ignores it."""
 
 from collections.abc import Iterator
 
@@ -14,14 +14,14 @@ from webhook.rules.optional import Admission
 
 
 class RunPolicyAdmission(Admission):
-    """What the webhook does for it."""
+    """What the webhook does for a run policy."""
 
     def patched(self, pod: Pod, job: JobFacts) -> Patch:
-        """Return a patch that gives the operator's launcher what its job's run policy asks for, elastic or not.
+        """Return a patch that gives the operator's launcher what its job's run policy asks for.
 
-        A deadline of its own comes first. [operator] A launcher that its kubelet ends for a
-        deadline fails the job: Failed, reason DeadlineExceeded. One that may fail and be tried
-        again is restarted in place.
+        The job may be elastic or not. A deadline in the pod itself comes first. [operator] A
+        launcher that its kubelet ends for a deadline fails the job: Failed, reason
+        DeadlineExceeded. A launcher that may fail and be tried again is restarted in place.
         """
         asked, spec = job.of(RunPolicy), pod.spec
         is_operators = pod.metadata.labels.get(names.LABEL_GROUP_NAME) == names.GROUP
@@ -35,7 +35,10 @@ class RunPolicyAdmission(Admission):
         return patch
 
     def findings(self, job: MPIJob, about: JobFacts) -> Iterator[str]:
-        """Warn that the operator ignores the run policy of an elastic job without our annotation."""
+        """Yield a warning that the operator ignores the run policy of an elastic job.
+
+        A job that asks us to act on its run policy gets none.
+        """
         unheeded = ignored(job.spec.run_policy) if job.spec and about.of(RunPolicy) is None else []
         if unheeded and about.elastic:
             listed = phrases.listed(unheeded)

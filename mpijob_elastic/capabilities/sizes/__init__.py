@@ -1,7 +1,7 @@
-"""Sizes: only those that make sense, because a batch has to be divided, or a ring wants powers of two.
+"""Sizes: only some make sense, because a batch is divided, or a ring wants powers of two.
 
-The annotation says which: "2,4,8", or "*4" for multiples of 4. The core keeps to them
-(JobFacts.sizes): it publishes no others, but for what a loss leaves.
+The annotation says which: "2,4,8", or "*4" for multiples of 4. The core keeps to these sizes
+(JobFacts.sizes): it publishes no other size, except what a loss leaves.
 """
 
 import re
@@ -22,7 +22,7 @@ from mpijob_elastic.model.policy import Annotation, Policy, Problem
 
 # On an MPIJob, written by users.
 SIZES = f"{names.PREFIX}sizes"
-# So many sizes can be listed: who wants more wants multiples.
+# The most sizes that can be listed; for more there are multiples.
 MOST_LISTED = 100
 
 _NUMBER = r"[1-9][0-9]{0,4}"
@@ -31,14 +31,16 @@ _LIST, _MULTIPLES = re.compile(rf"{_NUMBER}(?:, ?{_NUMBER})*"), re.compile(rf"\*
 
 @dataclass(frozen=True, kw_only=True)
 class Allowed(Known):
-    """The sizes that the annotation allows within the bounds of the job, in order; `text`: the annotation itself."""
+    """The sizes that a job may have."""
 
     elastic_only = SIZES
+    #: The sizes that the annotation allows within the bounds of the job, in order.
     sizes: Sequence[int]
+    #: The annotation itself.
     text: str
 
     def findings(self, job: JobFacts) -> Iterable[str]:
-        """Yield a finding for a launcher that would start without hosts."""
+        """Yield a warning if a launcher would start without hosts."""
         least = job.policy.min_replicas
         if job.elastic and least and least not in job.sizes:
             few = f"{names.MIN_REPLICAS} ({least})"
@@ -71,13 +73,13 @@ def near(job: JobFacts, size: int) -> str:
 
 
 class Sizes(Capability):
-    """A job that may have some sizes only."""
+    """A job that may have only some sizes."""
 
     annotations = (_ANNOTATION,)
 
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:
-        """Return the sizes that it may have."""
+        """Return the sizes that a job may have."""
         values, problems = policy.read(job.metadata.annotations, {"sizes": _ANNOTATION})
         every: Sequence[int] | None = values.get("sizes")
         if every is None:
@@ -91,11 +93,14 @@ class Sizes(Capability):
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
-        """Return it for a job that may have some sizes only."""
+        """Return the capability for a job that may have only some sizes."""
         return cls() if view.facts.of(Allowed) else None
 
     def notes(self, state: JobState) -> Iterable[Note]:
-        """Yield a notice on a size that is not allowed, which was set while the webhook was away."""
+        """Yield a notice if the size that is asked for is not allowed.
+
+        This happens after an edit while the webhook was away.
+        """
         job, asked = state.view.facts, state.view.facts.of(Allowed)
         if (
             not (asked and state.view.elastic and job.sizes and job.replicas)

@@ -1,7 +1,7 @@
-"""Sizes at admission: others are refused, and what an HPA asks for is rounded.
+"""Sizes at admission: a size that is not allowed is refused, and that of an HPA is rounded.
 
-An HPA computes any size and asks for it again and again, so it gets the next larger one: a load has
-one size at which the job rests, whichever it had before.
+An HPA computes any size and asks for it again and again, so the HPA gets the next larger allowed
+size: each load has one size at which the job rests, whichever size the job had before.
 """
 
 from collections.abc import Iterator
@@ -29,14 +29,17 @@ class SizesAdmission(Admission):
     def refusals(
         self, _job: MPIJob, new: JobFacts, old: JobFacts | None, _lookup: Lookup
     ) -> Iterator[Refusal]:
-        """Refuse an edit to a size that is not allowed; a size that was there before may stay."""
+        """Yield a refusal if an edit asks for a size that is not allowed.
+
+        A size that was there before may stay.
+        """
         if old is None or (old.workers, old.sizes) != (new.workers, new.sizes):
             yield from self.scale_refusals(new, new.workers, field=size.REPLICAS_FIELD)
 
     def scale_refusals(
         self, job: JobFacts, replicas: int, *, field: str = size.SCALE_FIELD
     ) -> Iterator[Refusal]:
-        """Yield a refusal of a size that is not allowed, with the allowed sizes next to it."""
+        """Yield a refusal of a size that is not allowed, with its neighbours."""
         asked = job.of(Allowed)
         if not asked or not job.sizes or replicas in job.sizes or size.excess(replicas, job):
             return

@@ -30,13 +30,13 @@ class Suspension(Capability):
 
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
-        """Return whether the annotation suspends the job."""
+        """Return `Suspended` if the annotation suspends the job, None if it does not."""
         values, problems = policy.read(job.metadata.annotations, {"suspend": cls.annotations[0]})
         return Suspended() if values.get("suspend") else None, problems
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
-        """Return it for a job that is suspended."""
+        """Return the capability for a job that is suspended."""
         return cls() if view.facts.of(Suspended) else None
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
