@@ -121,7 +121,7 @@ class WorkerState:
     pod: Worker
     #: The name of the pod.
     name: str
-    #: The outcome for a wanted worker that has ended or lost its rank; None for any other worker.
+    #: The outcome for a wanted worker that has ended, or has lost its rank too often; else None.
     standing: Standing | None
     #: The size asks for this worker.
     wanted: bool
