@@ -27,7 +27,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help=(
-        "Change the number of workers of a running MPIJob, beside an unmodified mpi-operator v0.2.3.\n\n"
+        "Change the number of workers of a running MPIJob, beside an unmodified mpi-operator "
+        "v0.2.3.\n\n"
         "Also a kubectl plugin: `kubectl mpijob-elastic get`.\n\n" + exit_codes.HELP
     ),
 )
@@ -61,7 +62,10 @@ def version() -> None:
 
 
 def main() -> None:
-    """Run the command line. An error that users can fix is a line on standard error, with its exit code."""
+    """Run the command line.
+
+    An error that users can fix becomes a line on standard error and an exit code.
+    """
     # kubectl runs a plugin by its file name, which nobody types.
     is_plugin = Path(sys.argv[0]).name.startswith("kubectl-")
     try:

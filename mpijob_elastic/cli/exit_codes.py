@@ -7,7 +7,7 @@ from mpijob_elastic.kube import errors
 
 
 class Exit(IntEnum):
-    """How a command ended; HELP says it to users."""
+    """How a command ended; HELP explains the codes to users."""
 
     DONE = 0
     REFUSED = 1
@@ -18,14 +18,14 @@ class Exit(IntEnum):
 
 
 HELP = (
-    "Exit codes of all commands: 0 done; 1 refused or wrong; 2 wrong usage; 3 finished differently or partly; "
-    "4 not known, or still going at the timeout; 130 Ctrl-C."
+    "Exit codes of all commands: 0 done; 1 refused or wrong; 2 wrong usage; 3 finished "
+    "differently or partly; 4 unknown, or still going at the timeout; 130 Ctrl-C."
 )
 
 
 def of(error: Exception) -> Exit:
-    """Return the code for an error.
+    """Return the exit code for an error.
 
-    Without an answer of the API server nobody knows what was done.
+    Without an answer from the API server nobody knows what was done, so the code is NOT_KNOWN.
     """
     return Exit.NOT_KNOWN if isinstance(error, NotInTime | errors.Unreachable) else Exit.REFUSED

@@ -44,25 +44,25 @@ def install(
     uncover: Annotated[
         bool,
         typer.Option(
-            "--uncover", help="Let go of namespaces that are covered now and not given here."
+            "--uncover", help="Release namespaces that are managed now and not given here."
         ),
     ] = False,
     image: Annotated[
         str | None,
         typer.Option(
-            help="Image to run. Default: the one that runs; the first installation needs one."
+            help="Image to run; the first installation needs it. Default: the image that runs."
         ),
     ] = None,
     scale: Scale = True,
     dry_run: DryRun = False,
     print_manifests: Annotated[
-        bool, typer.Option("--print", help="Print the manifests; ask no API server.")
+        bool, typer.Option("--print", help="Print the manifests; contact no API server.")
     ] = False,
     force_conflicts: Annotated[
         bool,
         typer.Option(
             "--force-conflicts",
-            help="Overrule fields of our objects that somebody else has changed.",
+            help="Overwrite fields of our objects that somebody else has changed.",
         ),
     ] = False,
     wait: Annotated[
@@ -72,17 +72,22 @@ def install(
         str | None,
         typer.Option(
             metavar="NAMESPACE",
-            help="Verify the installation with a job in this namespace; both are removed unless they were there.",
+            help=(
+                "Verify the installation with a job in this namespace. The job is removed "
+                "afterwards, and the namespace too if it did not exist."
+            ),
         ),
     ] = None,
     timeout: StepTimeout = 120.0,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Install controller and webhook, or bring them up to date. It can be repeated and interrupted at any time.
+    """Install controller and webhook, or bring them up to date.
 
-    The webhook is registered last, when it is ready, so it never delays the creation of a pod. Then the definition of
-    MPIJobs gets the scale subresource, so that `kubectl scale` and HPAs work. If that cannot be, the command says why.
+    The command can be repeated, and interrupted at any time. It registers the webhook last, when
+    the webhook is ready, so the webhook never delays the creation of a pod. Then the definition of
+    MPIJobs gets the scale subresource, so that `kubectl scale` and HPAs work. If that is not
+    possible, the command says why.
 
     For example:
 
@@ -96,8 +101,8 @@ def install(
 
     - `mpijob-elastic install --canary canary`: verify with a job that scaling works
 
-    Exit codes: 0 done; 1 refused (no rights, a conflict); 2 wrong usage; 4 not ready in time (the canary included), or
-    no answer from the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused (no rights, a conflict); 2 wrong usage; 4 not ready in time (the
+    canary included), or no answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
     from upgrade import canary as trial  # noqa: PLC0415
@@ -111,7 +116,8 @@ def install(
     if print_manifests:
         if not image:
             raise typer.BadParameter(
-                "no API server is asked for the image that runs: name one", param_hint="--image"
+                "--print contacts no API server to learn the image: name an image",
+                param_hint="--image",
             )
         import yaml  # noqa: PLC0415 - --help need not load it
 
@@ -138,7 +144,9 @@ def install(
 
 def uninstall(
     *,
-    scale: Scale = True,
+    scale: Annotated[
+        bool, typer.Option(help="Remove the scale subresource that `install` added, or leave it.")
+    ] = True,
     traces: Annotated[
         bool,
         typer.Option(
@@ -151,7 +159,7 @@ def uninstall(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Remove controller, webhook and everything else that `install` created. Jobs stay and keep running.
+    """Remove controller, webhook and everything else that `install` created. Jobs keep running.
 
     The scale subresource that `install` added goes too; `--no-scale` leaves it.
 
@@ -159,15 +167,17 @@ def uninstall(
 
     - `mpijob-elastic uninstall --dry-run`: show what would be deleted
 
-    - `mpijob-elastic uninstall --traces`: leave nothing of ours on jobs. What a live launcher mounts stays; type this
-      again when its job has ended
+    - `mpijob-elastic uninstall --traces`: leave nothing of ours on jobs. What a live launcher mounts stays; repeat the
+      command when its job has ended
 
     - `mpijob-elastic uninstall --yes`: without confirmation
 
-    Quota of a queued job of which nothing runs is given back. Type this again when other jobs have ended.
+    The quota of a queued job without running pods is given back. Repeat the command when other jobs
+    have ended.
 
-    Exit codes: 0 done; 1 refused (not confirmed, no rights); 2 wrong usage; 3 done, but something is left to do, which
-    the output says; 4 not gone in time, or no answer from the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused (not confirmed, no rights); 2 wrong usage; 3 done, but the output
+    names something that is left to do; 4 not gone in time, or no answer from the API server; 130
+    Ctrl-C.
     """
     from upgrade.uninstall import Uninstallation  # noqa: PLC0415 - --help need not load the client
 

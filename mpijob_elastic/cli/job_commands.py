@@ -1,4 +1,4 @@
-"""The commands that create, change and delete jobs, with their user's rights."""
+"""The commands that create, change and delete jobs, with the user's own rights."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 
 Count = Annotated[
     int | None,
-    typer.Option(min=1, help="How many workers more or fewer. Default: 1.", show_default=False),
+    typer.Option(min=1, help="Workers to add or remove. Default: 1.", show_default=False),
 ]
 To = Annotated[
     int | None, typer.Option(min=1, help="The new size, instead of --count.", show_default=False)
 ]
-Wait = Annotated[bool, typer.Option(help="Wait for the end, and show how far it is.")]
+Wait = Annotated[bool, typer.Option(help="Wait until it is done, and show the progress.")]
 Timeout = Annotated[
     str,
     typer.Option(
         metavar="DURATION",
         callback=lambda text: str(seconds(text)),
-        help="How long to wait, such as 90s.",
+        help="The longest time to wait, such as 90s.",
     ),
 ]
 Env = Annotated[
     Pairs,
     typer.Option(
-        metavar="NAME=VALUE", help="A variable for --script; repeatable.", show_default=False
+        metavar="NAME=VALUE", help="Variable for --script; repeatable.", show_default=False
     ),
 ]
 Look = Annotated[
@@ -65,15 +65,15 @@ def submit(
     image: Annotated[
         str, typer.Option(help="Image of the launcher and the workers.", show_default=False)
     ],
-    workers: Annotated[int, typer.Option(min=1, help="Workers.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Number of workers.")] = 1,
     min_workers: Annotated[
-        int | None, typer.Option(min=1, help="The fewest workers, annotation min-replicas.")
+        int | None, typer.Option(min=1, help="Fewest workers: annotation min-replicas.")
     ] = None,
     max_workers: Annotated[
-        int | None, typer.Option(min=1, help="The most workers, annotation max-replicas.")
+        int | None, typer.Option(min=1, help="Most workers: annotation max-replicas.")
     ] = None,
     sizes: Annotated[
-        str, typer.Option(help="The only sizes, such as 2,4,8 or *4.", show_default=False)
+        str, typer.Option(help="Allowed sizes, such as 2,4,8 or *4.", show_default=False)
     ] = "",
     gpus: Annotated[int, typer.Option(min=0, help="GPUs of each worker.")] = 0,
     cpu: Annotated[
@@ -83,12 +83,13 @@ def submit(
         str, typer.Option(help="Memory of each pod, such as 8Gi.", show_default=False)
     ] = "",
     env: Annotated[
-        Pairs, typer.Option("--env", "-e", metavar="NAME=VALUE", help="A variable; repeatable.")
+        Pairs,
+        typer.Option("--env", "-e", metavar="NAME=VALUE", help="Environment variable; repeatable."),
     ] = None,
     data: Annotated[
         Pairs,
         typer.Option(
-            "--data", "-d", metavar="CLAIM:PATH", help="A volume claim to mount; repeatable."
+            "--data", "-d", metavar="CLAIM:PATH", help="Volume claim to mount at PATH; repeatable."
         ),
     ] = None,
     working_dir: Annotated[
@@ -96,50 +97,50 @@ def submit(
     ] = "",
     np: Annotated[
         int | None,
-        typer.Option(min=1, help="Let horovodrun start the command, with so many ranks at first."),
+        typer.Option(min=1, help="Start the command by horovodrun, with this many ranks at first."),
     ] = None,
     slots: Annotated[
-        int | None, typer.Option(min=1, help="Ranks in a worker. Default: one for each GPU.")
+        int | None, typer.Option(min=1, help="Ranks per worker. Default: one per GPU, or 1.")
     ] = None,
-    queue: Annotated[str, typer.Option(help="Kueue's queue.", show_default=False)] = "",
+    queue: Annotated[str, typer.Option(help="Queue in Kueue.", show_default=False)] = "",
     priority: Annotated[
         str, typer.Option("--priority", "-p", help="PriorityClass of the pods.", show_default=False)
     ] = "",
     gang: Annotated[
         str,
         typer.Option(
-            help="Scheduler of gangs: volcano, coscheduling, koordinator, kubernetes.",
+            help="Gang scheduler: volcano, coscheduling, koordinator or kubernetes.",
             show_default=False,
         ),
     ] = "",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the job; ask no API server.")
+        bool, typer.Option("--dry-run", help="Print the job; contact no API server.")
     ] = False,
     output: Annotated[
         Literal["text", "yaml", "json", "name"],
-        typer.Option("--output", "-o", help="What to print of the job."),
+        typer.Option("--output", "-o", help="What to print about the job."),
     ] = "text",
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Create a job from the words of `arena submit etjob`.
+    """Create a job from options that are named as those of `arena submit etjob`.
 
     For example:
 
     - `mpijob-elastic submit --name train --image IMAGE --workers 2 --np 2 --max-workers 4 -- python train.py`:
       horovodrun starts a rank in each worker
 
-    - `mpijob-elastic submit --name train --image IMAGE --gpus 1 'horovodrun -np $workers ... python train.py'`: a line
-      for the shell, which knows `$workers`, `$gpus`, `$minWorkers` and `$maxWorkers` as in Arena
+    - `mpijob-elastic submit --name train --image IMAGE --gpus 1 'horovodrun -np $workers ... python train.py'`: a shell
+      command line, in which `$workers`, `$gpus`, `$minWorkers` and `$maxWorkers` are set as in Arena
 
     - `kubectl mpijob-elastic submit --name train --image IMAGE --np 1 --dry-run -- python train.py > job.yaml`
 
-    A command of several words runs without a shell; line breaks in a single one become spaces. `submit` does not wait
-    until the job runs.
+    A command of several words runs without a shell. A single word is a shell command line, in which
+    line breaks become spaces. `submit` does not wait until the job runs.
 
-    Exit codes: 0 done; 1 refused, such as a name that exists, or no right; 2 wrong usage; 4 no answer from the API
-    server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, for example because the name exists, or no right; 2 wrong usage;
+    4 no answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.submit import Words, submit  # noqa: PLC0415 - --help need not load the client
 
@@ -175,14 +176,16 @@ def scaleout(
     pod: Annotated[
         list[str] | None,
         typer.Option(
-            help="This parked worker comes back: its number or pod; repeatable.",
+            help="Parked worker to bring back: its number or its pod; repeatable.",
             autocompletion=complete.parked,
         ),
     ] = None,
     script: Annotated[
         str,
         typer.Option(
-            metavar="COMMAND", help="For the launcher's shell, once all train.", show_default=False
+            metavar="COMMAND",
+            help="Shell command to run in the launcher once all workers train.",
+            show_default=False,
         ),
     ] = "",
     env: Env = None,
@@ -193,33 +196,35 @@ def scaleout(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Add workers to a job that runs, and wait until a rank runs in each.
+    """Add workers to a running job, and wait until a rank runs in each worker.
 
     For example:
 
-    - `mpijob-elastic scaleout train --count 2`: two workers more than it has
+    - `mpijob-elastic scaleout train --count 2`: add two workers
 
     - `mpijob-elastic scaleout mpijob/train --to 8 --timeout 5m -n ml`: eight workers; wait for at most 5 minutes
 
-    - `mpijob-elastic scaleout train --pod 1`: train-worker-1, which is parked, comes back
+    - `mpijob-elastic scaleout train --pod 1`: bring back train-worker-1, which is parked
 
-    - `mpijob-elastic scaleout train --env SIZE=3 --script 'sh grown.sh $SIZE'`: run that in the launcher afterwards
+    - `mpijob-elastic scaleout train --env SIZE=3 --script 'sh grown.sh $SIZE'`: run the script in the launcher afterwards
 
-    - `kubectl mpijob-elastic scaleout train --no-wait`: one worker more
+    - `kubectl mpijob-elastic scaleout train --no-wait`: add one worker, and do not wait
 
-    Workers that are parked come back first. The command is refused where an HPA, KEDA, the annotation
-    `mpijob-elastic/autoscale` or a GitOps tool sets the size. Ctrl-C and the timeout undo nothing. A script runs by
-    exec with your own rights, within the timeout; what it prints is shown on standard error.
+    Parked workers come back first. The command is refused if an HPA, KEDA, the annotation
+    `mpijob-elastic/autoscale` or a GitOps tool sets the size. Ctrl-C and the timeout undo nothing.
+    A script runs by exec with your own rights, within the timeout; its output is shown on standard
+    error.
 
-    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 finished differently (the size was set back, or
-    all train and the script failed); 4 still going at the timeout, or no answer from the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 finished differently
+    (the size was set back, or all workers train but the script failed); 4 still going at the
+    timeout, or no answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.changes import Asked  # noqa: PLC0415 - --help need not load the client
 
     _refuse_two(count, to, pod)
     if script and not wait:
         raise typer.BadParameter(
-            "it runs once all train: leave out --no-wait", param_hint="--script"
+            "the script runs once all workers train: leave out --no-wait", param_hint="--script"
         )
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
     patience = _patience(timeout, wait=wait, look=look)
@@ -235,17 +240,19 @@ def scalein(
     pod: Annotated[
         list[str] | None,
         typer.Option(
-            help="This worker leaves: its pod or its number; repeatable.",
+            help="Worker to remove: its number or its pod; repeatable.",
             autocompletion=complete.wanted,
         ),
     ] = None,
     node: Annotated[
-        list[str] | None, typer.Option(help="All workers of this node leave; repeatable.")
+        list[str] | None, typer.Option(help="Remove all workers on this node; repeatable.")
     ] = None,
     script: Annotated[
         str,
         typer.Option(
-            metavar="COMMAND", help="For the launcher's shell, before it.", show_default=False
+            metavar="COMMAND",
+            help="Shell command to run in the launcher before workers leave.",
+            show_default=False,
         ),
     ] = "",
     env: Env = None,
@@ -255,29 +262,34 @@ def scalein(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Remove workers from a job that runs, those with the highest numbers or these, and wait until they are gone.
+    """Remove workers from a running job, and wait until they are gone.
+
+    Without --pod and --node, the workers with the highest numbers leave.
 
     For example:
 
-    - `mpijob-elastic scalein train --count 2`: two workers fewer than it has
+    - `mpijob-elastic scalein train --count 2`: remove two workers
 
-    - `mpijob-elastic scalein mpijob/train --to 2 -n ml`: two workers stay
+    - `mpijob-elastic scalein mpijob/train --to 2 -n ml`: keep two workers
 
-    - `mpijob-elastic scalein train --pod 1 --pod 3`: train-worker-1 and train-worker-3 leave
+    - `mpijob-elastic scalein train --pod 1 --pod 3`: remove train-worker-1 and train-worker-3
 
-    - `mpijob-elastic scalein train --node gpu-7`: the workers on that node leave
+    - `mpijob-elastic scalein train --node gpu-7`: remove the workers on that node
 
-    - `mpijob-elastic scalein train --env STEP=last --script 'sh save.sh $STEP'`: run that in the launcher before
+    - `mpijob-elastic scalein train --env STEP=last --script 'sh save.sh $STEP'`: run the script in the launcher first
 
-    - `kubectl mpijob-elastic scalein train --no-wait`: one worker fewer
+    - `kubectl mpijob-elastic scalein train --no-wait`: remove one worker, and do not wait
 
-    Workers below others are parked by the annotation `mpijob-elastic/parked`; `scaleout` brings them back first.
-    Each worker leaves the host list first and is deleted when its rank has left, or when `mpijob-elastic/drain-timeout`
-    is over. The command is refused where `scaleout` is. Ctrl-C and the timeout undo nothing. A script runs by exec with
-    your own rights, within the timeout; what it prints is shown on standard error. If it fails, no worker leaves.
+    A removed worker whose number is below that of a worker that stays is parked by the annotation
+    `mpijob-elastic/parked`; `scaleout` brings parked workers back first. Each worker leaves the
+    host list first, and is deleted when its rank has left or when `mpijob-elastic/drain-timeout` is
+    over. The command is refused in the same cases as `scaleout`. Ctrl-C and the timeout undo
+    nothing. A script runs by exec with your own rights, within the timeout; its output is shown on
+    standard error. If the script fails, no worker leaves.
 
-    Exit codes: 0 done; 1 refused, no such job, no right, or the script failed; 2 wrong usage; 3 finished differently (a
-    drain-timeout was over); 4 still going at the timeout, or no answer from the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, no right, or the script failed; 2 wrong usage; 3
+    finished differently (a drain timeout was over); 4 still going at the timeout, or no answer from
+    the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.changes import Asked  # noqa: PLC0415 - --help need not load the client
 
@@ -297,7 +309,7 @@ def suspend(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Stop a job and keep it, and wait until nothing of it runs: sets the annotation `mpijob-elastic/suspend`.
+    """Stop a job but keep it, and wait until none of its pods run.
 
     For example:
 
@@ -305,10 +317,11 @@ def suspend(
 
     - `kubectl mpijob-elastic suspend mpijob/train --no-wait -n ml`: do not wait
 
-    The job shrinks first, so its workers drain. Ctrl-C and the timeout undo nothing.
+    The command sets the annotation `mpijob-elastic/suspend`. The job shrinks first, so its workers
+    drain. Ctrl-C and the timeout undo nothing.
 
-    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 finished differently (the job has ended); 4
-    still going at the timeout, or no answer from the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 finished differently
+    (the job has ended); 4 still going at the timeout, or no answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.change import change  # noqa: PLC0415 - --help need not load the client
     from mpijob_elastic.cli.jobs.changes import suspending  # noqa: PLC0415
@@ -335,8 +348,9 @@ def resume(
 
     - `kubectl mpijob-elastic resume mpijob/train --timeout 30m -n ml`: wait for at most 30 minutes
 
-    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 finished differently (something else suspends
-    the job, or it has ended); 4 still going at the timeout, or no answer from the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 finished differently
+    (something else suspends the job, or the job has ended); 4 still going at the timeout, or no
+    answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.change import change  # noqa: PLC0415 - --help need not load the client
     from mpijob_elastic.cli.jobs.changes import resuming  # noqa: PLC0415
@@ -355,18 +369,18 @@ def delete(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Delete a job with its pods. If it trains, the command asks before.
+    """Delete a job with its pods. If the job trains, the command asks for confirmation.
 
     For example:
 
     - `mpijob-elastic delete train`
 
-    - `kubectl mpijob-elastic delete mpijob/train --yes -n ml`: without a question, as scripts need it
+    - `kubectl mpijob-elastic delete mpijob/train --yes -n ml`: without confirmation, for scripts
 
-    Where there is no terminal to ask on, --yes is needed.
+    Without a terminal, a job that trains is deleted only with --yes.
 
-    Exit codes: 0 done; 1 refused, not confirmed, no such job, or no right; 2 wrong usage; 4 no answer from the API
-    server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, not confirmed, no such job, or no right; 2 wrong usage; 4 no
+    answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.deletion import delete  # noqa: PLC0415 - --help need not load the client
 
@@ -385,18 +399,18 @@ def prune(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Delete the jobs that have finished. The command lists them, and asks before.
+    """Delete the finished jobs. The command lists them, and asks for confirmation.
 
     For example:
 
-    - `mpijob-elastic prune`: of the context's namespace
+    - `mpijob-elastic prune`: delete the finished jobs of the context's namespace
 
-    - `kubectl mpijob-elastic prune -A --dry-run`: list those of all namespaces, and delete nothing
+    - `kubectl mpijob-elastic prune -A --dry-run`: list the finished jobs of all namespaces
 
-    Where there is no terminal to ask on, --yes is needed.
+    Without a terminal, jobs are deleted only with --yes.
 
-    Exit codes: 0 done; 1 refused, not confirmed, or no right; 2 wrong usage; 3 done in part (a job has changed
-    meanwhile); 4 no answer from the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, not confirmed, or no right; 2 wrong usage; 3 finished partly (a
+    job has changed meanwhile, so it stays); 4 no answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs.deletion import prune  # noqa: PLC0415 - --help need not load the client
 
@@ -420,7 +434,7 @@ def _scaled(
 
     variables = pairs(env, "=", "--env")
     if variables and not script:
-        raise typer.BadParameter("it is for --script, which is missing", param_hint="--env")
+        raise typer.BadParameter("--env is for --script, which is missing", param_hint="--env")
     return asyncio.run(
         scripted.scale(where, job, asked, patience, scripted.Script(text=script, env=variables))
     )

@@ -13,12 +13,12 @@ from mpijob_elastic.telemetry import LogFormat, LogLevel
 
 Pairs = list[str] | None
 
-# The kind of an MPIJob as kubectl takes it, in front of a dot and its version and group.
+# The names that kubectl accepts for the kind MPIJob; a dot with version and group may follow.
 _KINDS = frozenset({"mpijob", "mpijobs", "mpij", "mj"})
 
 
 def job_name(text: str | None) -> str | None:
-    """Return the name of a job that is given as `train` or `mpijob/train`.
+    """Return the name of a job given as `train` or `mpijob/train`.
 
     Raises typer.BadParameter.
     """
@@ -26,20 +26,22 @@ def job_name(text: str | None) -> str | None:
         return None
     kind, slash, name = text.rpartition("/")
     if not name or (slash and kind.lower().partition(".")[0] not in _KINDS):
-        raise typer.BadParameter(f"{text} is no MPIJob: give a name such as train, or mpijob/train")
+        raise typer.BadParameter(
+            f"{text} is not an MPIJob: give a name such as train, or mpijob/train"
+        )
     return name
 
 
 def seconds(text: str) -> float:
-    """Return the seconds of a duration or a number. Raises typer.BadParameter."""
+    """Return a duration such as `90s`, or a plain number, in seconds. Raises typer.BadParameter."""
     found = phrases.parse_duration(text if not text.replace(".", "", 1).isdecimal() else f"{text}s")
     if not found:
-        raise typer.BadParameter(f"{text} is no duration above 0, such as 90s, 10m or 1h")
+        raise typer.BadParameter(f"{text} is not a duration above 0, such as 90s, 10m or 1h")
     return found
 
 
 def pairs(given: Pairs, between: str, option: str) -> dict[str, str]:
-    """Return the two parts of each text. Raises typer.BadParameter."""
+    """Return the part before and after `between` of each text. Raises typer.BadParameter."""
     found = [text.partition(between) for text in given or ()]
     if not all(left and mark for left, mark, _ in found):
         raise typer.BadParameter(
@@ -50,7 +52,7 @@ def pairs(given: Pairs, between: str, option: str) -> dict[str, str]:
 
 
 def worker_argument(text: str) -> ArgumentInfo:
-    """Return the argument that names a worker, with this text."""
+    """Return the argument that names a worker, with this help text."""
     return typer.Argument(help=text, autocompletion=complete.workers, show_default=False)  # type: ignore[no-any-return]
 
 
@@ -66,7 +68,10 @@ Job = Annotated[
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(
-        help="Kubeconfig file. Default: $KUBECONFIG or ~/.kube/config; in a pod its own account.",
+        help=(
+            "Kubeconfig file. Default: $KUBECONFIG or ~/.kube/config; in a pod, its service "
+            "account."
+        ),
         exists=True,
         dir_okay=False,
     ),
@@ -93,7 +98,10 @@ JobsNamespaces = Annotated[
     list[str] | None,
     typer.Option(
         envvar="MPIJOB_ELASTIC_JOBS_NAMESPACE",
-        help="Handle the jobs of this namespace only; repeatable. In the variable, spaces separate the names.",
+        help=(
+            "Handle the jobs of this namespace only; repeatable. In the variable, spaces separate "
+            "the names."
+        ),
     ),
 ]
 Output = Literal["table", "json", "yaml"]
@@ -107,21 +115,24 @@ Format = Annotated[
     LogFormat, typer.Option("--log-format", help="Format of the logs on standard error.")
 ]
 Level = Annotated[LogLevel, typer.Option("--log-level", help="Lowest severity that is logged.")]
-# Of the commands that change a cluster.
+# Options of the commands that change a cluster.
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 StepTimeout = Annotated[float, typer.Option(min=1, help="Seconds to wait for each step.")]
 Overlays = Annotated[
-    list[Overlay] | None, typer.Option("--overlay", help="Can be given several times.")
+    list[Overlay] | None,
+    typer.Option("--overlay", help="Variant of the installation; repeatable."),
 ]
 Managed = Annotated[
     list[str] | None,
     typer.Option(
         "--jobs-namespace",
-        help="Manage the jobs of this namespace; repeatable. Default: of all namespaces.",
+        help="Manage the jobs of this namespace; repeatable. Default: the jobs of all namespaces.",
     ),
 ]
 Scale = Annotated[
     bool,
-    typer.Option(help="Add the scale subresource to the definition of MPIJobs, or take it back."),
+    typer.Option(
+        help="Add the scale subresource to the definition of MPIJobs, or leave it as it is."
+    ),
 ]

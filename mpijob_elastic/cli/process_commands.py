@@ -22,7 +22,7 @@ def controller(
     jobs_namespace: JobsNamespaces = None,
     health_port: HealthPort = 8080,
     health_host: Annotated[
-        str | None, typer.Option(help="Address of that port. Default: all.")
+        str | None, typer.Option(help="Address of the health port. Default: all.")
     ] = None,
     workers: Annotated[
         int, typer.Option(min=1, max=256, help="Jobs handled at the same time.")
@@ -37,20 +37,19 @@ def controller(
     disruption_sign: Annotated[
         list[str] | None,
         typer.Option(
-            help="Another taint, KEY[=VALUE][:EFFECT], or condition:TYPE of a node that is about to go; repeatable."
+            help=(
+                "Another sign that a node is about to go: a taint, KEY[=VALUE][:EFFECT], or "
+                "condition:TYPE; repeatable."
+            )
         ),
     ] = None,
     ignore_disruption_sign: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Key of a taint, or condition:TYPE, to ignore as such a sign; repeatable."
-        ),
+        typer.Option(help="Sign to ignore: the key of a taint, or condition:TYPE; repeatable."),
     ] = None,
     component: Annotated[
         list[str] | None,
-        typer.Option(
-            help="An optional component that is installed, such as et-operator; repeatable."
-        ),
+        typer.Option(help="Optional component that is installed, such as et-operator; repeatable."),
     ] = None,
     log_format: Format = "json",
     log_level: Level = "info",
@@ -115,7 +114,10 @@ def webhook(
     certificate_directory: Annotated[
         Path | None,
         typer.Option(
-            help="Serve tls.crt and tls.key from this directory (cert-manager) instead of own certificates."
+            help=(
+                "Serve tls.crt and tls.key from this directory (cert-manager) instead of own "
+                "certificates."
+            )
         ),
     ] = None,
     jobs_namespace: JobsNamespaces = None,
@@ -125,7 +127,7 @@ def webhook(
     log_format: Format = "json",
     log_level: Level = "info",
 ) -> None:
-    """Run the admission webhook until SIGTERM; several replicas share their certificates through a Secret.
+    """Run the admission webhook until SIGTERM; replicas share their certificates through a Secret.
 
     Example: `mpijob-elastic webhook --kubeconfig ~/.kube/config --log-format console`
     """

@@ -1,4 +1,4 @@
-"""The commands that show jobs. Only the page of `dashboard` has buttons that change something."""
+"""The commands that show jobs. Only the page of `dashboard` has buttons that change jobs."""
 
 import asyncio
 from collections.abc import Sequence
@@ -43,16 +43,16 @@ def get(
     kubeconfig: Kubeconfig = None,
     context: Contexts = None,
 ) -> None:
-    """Show MPIJobs: how many workers are desired, Ready, published and draining; show a single job in full.
+    """List jobs with their desired, Ready, published and draining workers, or show one job in full.
 
     For example:
 
     - `mpijob-elastic get`: the jobs of the context's namespace
 
     - `mpijob-elastic list -A -o wide`: the jobs of all namespaces, with duration, the GPUs that their pods hold, queue,
-      priority, bounds and launcher; `list` is another name of `get`
+      priority, bounds and launcher; `list` is another name for `get`
 
-    - `mpijob-elastic get -A --context east --context west`: of two clusters, in one table
+    - `mpijob-elastic get -A --context east --context west`: the jobs of two clusters in one table
 
     - `mpijob-elastic get train -n ml`: a job, its workers and the controller's next steps
 
@@ -60,15 +60,18 @@ def get(
 
     Clusters that cannot be read are named in a line; the others are shown.
 
-    Exit codes: 0 done; 1 no such job, or no right to read it; 2 wrong usage; 4 no answer from the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 no such job, or no right to read it; 2 wrong usage; 4 no answer from the
+    API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import show  # noqa: PLC0415 - --help need not load the client
 
     if job and all_namespaces:
-        raise typer.BadParameter("a job is in one namespace: choose it with -n", param_hint="-A")
+        raise typer.BadParameter(
+            "a job is in one namespace: choose the namespace with -n", param_hint="-A"
+        )
     if job and len(context or ()) > 1:
         raise typer.BadParameter(
-            "a job is in one cluster: choose it with one --context", param_hint="--context"
+            "a job is in one cluster: choose the cluster with one --context", param_hint="--context"
         )
     given: Sequence[str | None] = context or [None]
     clusters = [
@@ -130,12 +133,13 @@ def explain(
 
     - `kubectl mpijob-elastic explain train --no-exec -o json`: for programs, without looking into the pods
 
-    The command changes nothing. By exec it lists the processes in the workers and the launcher. Where you may not
-    exec, whether workers train is not known. In the last lines of the launcher's log it looks for Horovod's "Missing
-    ranks".
+    The command changes nothing. It lists the processes in the workers and the launcher by exec, and
+    searches the last lines of the launcher's log for Horovod's "Missing ranks". Without the right
+    to exec, it cannot tell whether workers train.
 
-    Exit codes: 0 every worker trains; 1 a worker does not train, something is wrong, no such job, no right to read it;
-    2 wrong usage; 4 not known whether workers train, or no answer from the API server; 130 Ctrl-C.
+    Exit codes: 0 every worker trains; 1 a worker does not train, something is wrong, no such job,
+    or no right to read it; 2 wrong usage; 4 unknown whether workers train, or no answer from the
+    API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import explain  # noqa: PLC0415 - --help need not load the client
 
@@ -157,21 +161,22 @@ def history(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Show what changed the number of a job's workers: when, why and by which program; the newest last.
+    """Show when, why and by which program a job's number of workers changed, the newest last.
 
     For example:
 
-    - `mpijob-elastic history train -n ml`: the last 50 changes, how long each took, and ranks that it cut
+    - `mpijob-elastic history train -n ml`: the last 50 changes, how long each took, and how many ranks it cut
 
     - `mpijob-elastic history mpijob/train -o wide`: times in full, with the date
 
     - `kubectl mpijob-elastic history train -o json`: the same for programs
 
-    BY is the field manager, a program and not a person. LISTED and TRAINED tell after how long all workers were in
-    discover_hosts.sh, and a rank was seen in each new one; `-` where that has not happened, or nobody looked.
+    BY is the field manager: a program, not a person. LISTED is the time until discover_hosts.sh
+    contained all workers, and TRAINED the time until a rank was seen in each new worker. `-` means
+    that this has not happened, or that nobody looked.
 
-    Exit codes: 0 done; 1 no such job, no changes yet, or no right to read them; 2 wrong usage; 4 no answer from the API
-    server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 no such job, no changes yet, or no right to read them; 2 wrong usage; 4 no
+    answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import history  # noqa: PLC0415 - --help need not load the client
 
@@ -186,23 +191,23 @@ def logs(
     follow: Annotated[
         bool,
         typer.Option(
-            "--follow", "-f", help="Go on until the job ends, through restarts and new launchers."
+            "--follow", "-f", help="Keep on until the job ends, through restarts and new launchers."
         ),
     ] = False,
     since: Annotated[
         float | None,
         typer.Option(
-            parser=seconds, metavar="DURATION", help="Only lines of the last 90s, 5m or 2h."
+            parser=seconds, metavar="DURATION", help="Only lines of this last time: 90s, 5m, 2h."
         ),
     ] = None,
-    tail: Annotated[int | None, typer.Option(min=0, help="Only so many of the last lines.")] = None,
+    tail: Annotated[int | None, typer.Option(min=0, help="Only this many last lines.")] = None,
     previous: Annotated[
-        bool, typer.Option("--previous", "-p", help="The container before its last restart.")
+        bool, typer.Option("--previous", "-p", help="The log before the container restarted.")
     ] = False,
     rank: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Only lines of this rank, as Horovod prints it, with their workers."
+            min=0, help="Only lines that Horovod marks with this rank, with the worker of each."
         ),
     ] = None,
     worker: Annotated[
@@ -222,20 +227,24 @@ def logs(
 
     - `kubectl mpijob-elastic logs train --worker 2`: what the ranks in train-worker-2 print
 
-    `[N]` before a line is the rank with which its process was started. A process keeps it when the ranks are dealt
-    again, and a new worker may get it once more: where a line may be of two workers, both are named. To know which
-    worker prints which, the command lists the processes of the launcher by exec, with your own rights.
+    `[N]` before a line is the rank with which its process was started. The process keeps this
+    number when Horovod assigns the ranks anew, and a process in a new worker may get the same
+    number. With --rank or --worker, the command lists the processes of the launcher by exec, with
+    your own rights, to learn which worker prints which number. If a line may come from two workers,
+    both are named.
 
-    Exit codes: 0 done; 1 no such job or worker, no log yet, no rights; 2 wrong usage; 4 no answer from the API server;
-    130 Ctrl-C.
+    Exit codes: 0 done; 1 no such job or worker, no log yet, or no right to read it; 2 wrong usage;
+    4 no answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import logs  # noqa: PLC0415 - --help need not load the client
     from mpijob_elastic.cli.jobs.logs import Wanted  # noqa: PLC0415
 
     if rank is not None and worker is not None:
-        raise typer.BadParameter("choose lines by --rank or by --worker", param_hint="--rank")
+        raise typer.BadParameter("give --rank or --worker, not both", param_hint="--rank")
     if previous and follow:
-        raise typer.BadParameter("that log has ended: leave out -f", param_hint="--previous")
+        raise typer.BadParameter(
+            "the previous log has ended: leave out -f", param_hint="--previous"
+        )
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
     wanted = Wanted(
         follow=follow, since=since, tail=tail, previous=previous, rank=rank, worker=worker
@@ -261,11 +270,12 @@ def attach(
 
     - `kubectl mpijob-elastic attach train`: a shell in the launcher
 
-    It is `kubectl exec -it` with the right pod and container, so it needs kubectl and the right to exec. What you start
-    there counts as no rank: it delays no drain, and hides no rank that is lost.
+    The command runs `kubectl exec -it` with the right pod and container, so it needs kubectl and
+    the right to exec. Processes that you start in the shell do not count as ranks: they delay no
+    drain, and hide no lost rank.
 
-    Exit codes: 0 done; 1 no such job or worker, the pod does not run, no rights, no terminal; 2 wrong usage; 4 no
-    answer of the API server; 130 Ctrl-C; otherwise what the shell exits with.
+    Exit codes: 0 done; 1 no such job or worker, the pod does not run, no right, or no terminal; 2
+    wrong usage; 4 no answer from the API server; 130 Ctrl-C; otherwise the exit code of the shell.
     """
     from mpijob_elastic.cli.jobs import pods  # noqa: PLC0415 - --help need not load the client
 
@@ -278,28 +288,28 @@ def top(
     job: Job,
     sort_by: Annotated[
         Literal["cpu", "memory", "gpu"] | None,
-        typer.Option(help="Show first what uses most.", show_default=False),
+        typer.Option(help="Show the pod that uses most first.", show_default=False),
     ] = None,
     no_headers: Annotated[
-        bool, typer.Option("--no-headers", help="Leave out the names of the columns.")
+        bool, typer.Option("--no-headers", help="Leave out the column names.")
     ] = False,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Show CPU, memory and GPUs that the launcher and the workers use now.
+    """Show the CPU, memory and GPUs that the launcher and the workers use now.
 
     For example:
 
     - `mpijob-elastic top train -n ml`
 
-    - `kubectl mpijob-elastic top train --sort-by gpu --no-headers | head -1`: the worker whose GPUs have most to do
+    - `kubectl mpijob-elastic top train --sort-by gpu --no-headers | head -1`: the worker whose GPUs are busiest
 
-    CPU and memory come from metrics-server. GPUs are shown where a worker has nvidia-smi, which is run by exec with
-    your own rights.
+    CPU and memory come from metrics-server. GPUs are shown for workers that have nvidia-smi, which
+    the command runs by exec with your own rights.
 
-    Exit codes: 0 done; 1 no such job, no pod runs, no metrics-server, no rights; 2 wrong usage; 4 no answer from the API
-    server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 no such job, no running pod, no metrics-server, or no right; 2 wrong
+    usage; 4 no answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import top  # noqa: PLC0415 - --help need not load the client
 
@@ -316,7 +326,7 @@ def dashboard(
     all_namespaces: AllNamespaces = False,
     browser: Annotated[
         bool,
-        typer.Option("--browser/--no-browser", help="Open it in the browser, or print a link."),
+        typer.Option("--browser/--no-browser", help="Open it in a browser, or print its link."),
     ] = True,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: any free port.")
@@ -324,27 +334,30 @@ def dashboard(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Open a page that shows what jobs do now and why, live, until Ctrl-C.
+    """Open a live page that shows what jobs do now and why, until Ctrl-C.
 
     For example:
 
-    - `mpijob-elastic dashboard`: the jobs of the context's namespace; `-A`: of all namespaces
+    - `mpijob-elastic dashboard`: the jobs of the context's namespace; with `-A`, of all namespaces
 
     - `mpijob-elastic dashboard train -n ml`: a job, its workers over time, Events and the launcher's last lines
 
     - `mpijob-elastic dashboard --no-browser --port 8765`: on another machine, behind `ssh -L 8765:127.0.0.1:8765`
 
-    The page is served on this machine alone, to your browser alone, with your kubeconfig and rights. While the page
-    of a job is open, the workers' processes are listed by exec, every 30 s at most. Its buttons scale, park,
-    suspend and resume the job, as the commands do; each asks first.
+    The page is served only on this machine and only to your browser, with your kubeconfig and
+    rights. While the page of a job is open, the command lists the workers' processes by exec, every
+    30 s at most. The buttons scale, park, suspend and resume the job, as the commands do; each asks
+    first.
 
-    Exit codes: 1 no such job, no right to read it, or the port is taken; 2 wrong usage; 4 no answer from the API server;
-    0 SIGTERM; 130 Ctrl-C.
+    Exit codes: 0 SIGTERM; 1 no such job, no right to read it, or the port is taken; 2 wrong usage;
+    4 no answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.dashboard import server  # noqa: PLC0415 - --help need not load the client
 
     if job and all_namespaces:
-        raise typer.BadParameter("a job is in one namespace: choose it with -n", param_hint="-A")
+        raise typer.BadParameter(
+            "a job is in one namespace: choose the namespace with -n", param_hint="-A"
+        )
     where = Where(
         kubeconfig=kubeconfig, context=context, namespace=namespace, all_namespaces=all_namespaces
     )

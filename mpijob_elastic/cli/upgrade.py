@@ -36,7 +36,10 @@ app = typer.Typer(
     name="upgrade",
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="Look before `install` at a cluster with live jobs, and change a job or the definition of MPIJobs.",
+    help=(
+        "Check a cluster with live jobs before `install`, and change a job or the definition of "
+        "MPIJobs."
+    ),
 )
 _VERDICTS = {
     "GO": ("go", Exit.DONE),
@@ -50,13 +53,14 @@ def preflight(
     *,
     overlay: Overlays = None,
     jobs_namespace: Managed = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = "table",
+    output: Annotated[Output, typer.Option("--output", "-o", help="Output format.")] = "table",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Check if this cluster can become elastic, and the effect on each job. Nothing is written.
+    """Check whether this cluster can become elastic, and what that means for each job.
 
-    Give the options that `install` will get. After an installation the command shows what does not work.
+    Nothing is written. Give the options that `install` will get. After an installation the command
+    shows what does not work.
 
     For example:
 
@@ -64,7 +68,8 @@ def preflight(
 
     - `mpijob-elastic upgrade preflight -o json`: the same for programs
 
-    Exit codes: 0 go; 1 no; 2 wrong usage; 3 go with care; 4 no answer from the API server; 130 Ctrl-C.
+    Exit codes: 0 go; 1 no; 2 wrong usage; 3 go with care; 4 no answer from the API server; 130
+    Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import table  # noqa: PLC0415 - --help need not load the client
     from upgrade import preflight as looking  # noqa: PLC0415
@@ -93,15 +98,18 @@ def _table(report: Report) -> list[str]:
 @app.command()
 def scale(
     *,
-    remove: Annotated[bool, typer.Option("--remove", help="Take back what was added.")] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Bring the recorded definition back.")
+    ] = False,
     dry_run: DryRun = False,
     timeout: StepTimeout = 120.0,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Make `kubectl scale` and HPAs work: add the scale subresource and columns to the definition of MPIJobs.
+    """Add the scale subresource and columns to the definition of MPIJobs.
 
-    `install` does this too. This is for installations by kustomize, and for what `install` left out.
+    With the subresource, `kubectl scale` and HPAs work. `install` adds it too. This command is for
+    installations by kustomize, and for clusters where `install` left the subresource out.
 
     For example:
 
@@ -109,8 +117,8 @@ def scale(
 
     - `mpijob-elastic upgrade scale --remove`: bring the recorded definition back
 
-    Exit codes: 0 done; 1 refused (no rights); 2 wrong usage; 4 not served in time, or no answer from the API server; 130
-    Ctrl-C.
+    Exit codes: 0 done; 1 refused (no rights); 2 wrong usage; 4 not served in time, or no answer
+    from the API server; 130 Ctrl-C.
     """
     from upgrade import record  # noqa: PLC0415 - --help need not load the client
     from upgrade import scale as subresource  # noqa: PLC0415
@@ -141,10 +149,12 @@ def adopt(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Make a running job elastic by recreating its launcher: training starts again from the last checkpoint.
+    """Make a running job elastic by recreating its launcher.
+
+    Training starts again from the last checkpoint.
 
     A job needs this if its launcher started before mpijob-elastic was installed, before the job was made elastic, or
-    while the webhook was down; `mpijob-elastic explain` says so. To delete the pod instead makes the operator fail the
+    while the webhook was down; `mpijob-elastic explain` says so. Deleting the pod instead makes the operator fail the
     job.
 
     For example:
@@ -184,7 +194,7 @@ def convert(
         typer.Option(metavar="KIND/NAME", help="A job in the cluster instead of a file."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="A folder to write to, with the names of the files.")
+        Path | None, typer.Option(help="Folder to write to; files keep their names.")
     ] = None,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
@@ -192,7 +202,8 @@ def convert(
 ) -> None:
     """Turn MPIJobs v1alpha2 and et-operator's TrainingJobs into elastic MPIJobs v1, as YAML.
 
-    Objects of other kinds stay as they are. Each field without a counterpart is a line on standard error and a comment.
+    Objects of other kinds stay as they are. Each field without a counterpart becomes a line
+    on standard error and a comment.
 
     For example:
 
