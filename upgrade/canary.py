@@ -1,4 +1,4 @@
-"""The canary: a job that is created, scaled, checked and removed, to show that the installation works.
+"""The canary: a job that is created, scaled, checked and removed, to test the installation.
 
 It pulls no image and runs nothing: everything that is checked is there once the operator has
 created the objects. The launcher must mount the host list (webhook). The ConfigMap must have the
@@ -28,13 +28,16 @@ _SELECTOR = ",".join(f"{key}={value}" for key, value in _LABELS.items())
 _KEY = names.KEY_DISCOVER_HOSTS
 _NOT_CREATED = "canary: mpi-operator has not created"
 _ADVICE = (
-    "everything that was applied stays, and jobs run on. Correct this and run the same command again, or remove the "
-    "installation with `mpijob-elastic uninstall --traces`"
+    "everything that was applied stays, and jobs run on. Correct this and run the same command "
+    "again, or remove the installation with `mpijob-elastic uninstall --traces`"
 )
 
 
 async def check(client: ApiReader) -> None:
-    """Raise `Refused` if this cluster's jobs are resized by somebody else, or if this account may not try one."""
+    """Raise `Refused` if a canary cannot be run here.
+
+    That is if somebody else resizes this cluster's jobs, or if this account lacks a right.
+    """
     await operators.check(client)
     crd.form(await scale.read_definition(client))
     await check_rights(
@@ -47,8 +50,8 @@ async def run(client: ApiWriter, namespace: str, *, image: str, seconds: float, 
 
     Raises `Refused` with what did not happen.
 
-    namespace: created and removed unless it exists. image: the one that is installed, because that
-    can surely be pulled. seconds: for each step.
+    namespace: created and removed unless it exists. image: that of the installation, because it can
+    surely be pulled. seconds: for each step.
     """
     wait = partial(rollout.wait, seconds=seconds, say=say, advice=_ADVICE)
     await remove(client, namespace)
@@ -70,7 +73,8 @@ async def run(client: ApiWriter, namespace: str, *, image: str, seconds: float, 
         subresource = MPI_JOBS.path(namespace, JOB, "scale")
         if await client.find(subresource) is None:
             say(
-                "canary: launcher and ConfigMap are as they should be; the scale subresource is not served"
+                "canary: launcher and ConfigMap are as they should be; the "
+                "scale subresource is not served"
             )
             return
         await client.patch_object(
@@ -102,7 +106,10 @@ async def remove_all(client: ApiWriter) -> None:
 
 
 async def is_webhook_called(client: ApiWriter, namespace: str) -> bool:
-    """Return True if the API server calls the webhook: the webhook refuses a bad job, and a dry run stores nothing."""
+    """Return True if the API server calls the webhook.
+
+    The webhook refuses a bad job, and a dry run stores nothing.
+    """
     bad = _job("none", names.MIN_REPLICAS, "none")
     try:
         await client.create_object(MPI_JOBS.path(namespace), query={"dryRun": "All"}, body=bad)
@@ -114,8 +121,8 @@ async def is_webhook_called(client: ApiWriter, namespace: str) -> bool:
 
 
 async def _still_there(client: ApiReader, namespace: str) -> str:
-    # [operator] Objects of the former job, which go after it, fail the sync of the next one, ever
-    # less often tried.
+    # [operator] Objects of the former job go after the job. Until then they fail the sync of the
+    # next job, which is tried ever less often.
     pods = (names.launcher(JOB), names.worker(JOB, 0), names.worker(JOB, 1))
     paths = [MPI_JOBS.path(namespace, JOB), CONFIG_MAPS.path(namespace, names.config_map(JOB))]
     paths += [PODS.path(namespace, pod) for pod in pods]

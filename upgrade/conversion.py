@@ -1,8 +1,7 @@
 """Convert jobs of other kinds to elastic MPIJobs v1; pure, from text to text.
 
-Objects of other kinds stay as they are.
-
-Each field without a counterpart is reported, on standard error and as a comment.
+Objects of other kinds stay as they are. Each field without a counterpart is reported, on standard
+error and as a comment.
 
 mpi-operator v0.2.3, pkg/apis/kubeflow/v1alpha2/types.go and v1/types.go; et-operator,
 api/v1alpha1/trainingjob_types.go
@@ -46,7 +45,7 @@ _TRAINING_JOB = frozenset(
 )
 _REPLICA = ("replicas", "restartPolicy", "template")
 _GPU = "nvidia.com/gpu"
-# Of et-operator's closed supervisor, and of Arena.
+# Annotations of et-operator's closed supervisor, and of Arena.
 _ANNOTATIONS = ("job-supervisor.kube-ai.io/", "arena.kubeflow.org/ssh-secret")
 _LEFT_OUT = "has no counterpart; left out"
 _SCALERS = frozenset({(ET, "ScaleIn"), (ET, "ScaleOut")})
@@ -85,10 +84,12 @@ class Notes(list[Note]):
 
 @dataclass(frozen=True, kw_only=True)
 class Converted:
-    """An object and the notes on it, sorted by field. subject: the source's kind and name, for messages."""
+    """An object and the notes on it."""
 
+    #: The kind and name of the source, for messages.
     subject: str
     manifest: Source
+    #: Sorted by field.
     notes: tuple[Note, ...]
 
 
@@ -145,7 +146,8 @@ def _objects(document: Any, *, where: str) -> Iterator[Source]:
         or not isinstance(document.get("metadata", {}), dict)
     ):
         raise Refused(
-            f"{where} holds a document that is no Kubernetes object; each needs apiVersion, kind and metadata"
+            f"{where} holds a document that is no Kubernetes object; each needs "
+            "apiVersion, kind and metadata"
         )
     if str(document["kind"]).endswith("List") and isinstance(document.get("items"), list):
         for item in document["items"]:
@@ -155,7 +157,10 @@ def _objects(document: Any, *, where: str) -> Iterator[Source]:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Null means absent to the API server (https://kubernetes.io/docs/reference/using-api/api-concepts/)."""
+    """Drop null values, which mean absent to the API server.
+
+    https://kubernetes.io/docs/reference/using-api/api-concepts/
+    """
     if isinstance(value, dict):
         return {key: _without_nulls(part) for key, part in value.items() if part is not None}
     return [_without_nulls(part) for part in value] if isinstance(value, list) else value
@@ -184,7 +189,7 @@ def _from_mpi_job(source: Source, notes: Notes) -> Object:
 
 
 def _from_training_job(source: Source, notes: Notes) -> Object:
-    """Return the TrainingJob as a MPIJob v1 with minReplicas and maxReplicas as bounds."""
+    """Return the TrainingJob as an MPIJob v1 with minReplicas and maxReplicas as bounds."""
     spec = source.get("spec", {})
     notes.unknown(spec, _TRAINING_JOB, "spec")
     if spec.get("launcherAttachMode", "ssh") == "ssh":
@@ -220,7 +225,7 @@ def _from_training_job(source: Source, notes: Notes) -> Object:
         notes.add(f"metadata.annotations[{key}]", _LEFT_OUT)
         del annotations[key]
     kept = {**source, "metadata": {**source["metadata"], "annotations": annotations}}
-    # As in its types: the least defaults to `replicas`, the most is unlimited.
+    # As in et-operator's types: the least defaults to `replicas`, the most is unlimited.
     bounds = (worker.get("minReplicas", workers["replicas"]), worker.get("maxReplicas"))
     return _mpi_job(kept, result, bounds, notes)
 
@@ -234,7 +239,10 @@ _CONVERTERS: Mapping[tuple[str, str], Callable[[Source, Notes], Object]] = {
 def _mpi_job(
     source: Source, spec: Object, bounds: tuple[int | None, int | None], notes: Notes
 ) -> Object:
-    """Return the MPIJob v1 with this spec, and the source's name, labels and annotations; bounds: of its workers."""
+    """Return the MPIJob v1 with this spec, and the source's name, labels and annotations.
+
+    bounds: the least and the most workers.
+    """
     metadata = own_metadata(source)
     annotations = {
         key: value
@@ -254,8 +262,8 @@ def _mpi_job(
     ):
         notes.add(
             "spec.mpiReplicaSpecs.Launcher.template",
-            f"reads no host list, so the job keeps its size unless horovodrun runs with --host-discovery-script "
-            f"{names.DISCOVER_HOSTS_PATH}",
+            "reads no host list, so the job keeps its size unless horovodrun runs with "
+            f"--host-discovery-script {names.DISCOVER_HOSTS_PATH}",
         )
     return {
         "apiVersion": MPI_JOBS.api_version,
@@ -271,7 +279,10 @@ def _replica(source: Source, notes: Notes, at: str, *, bounds: tuple[str, ...] =
     result = {key: source[key] for key in _REPLICA if key in source}
     if result.get("restartPolicy") == "ExitCode":  # [operator] treats it as Never
         result["restartPolicy"] = "Never"
-        text = f"ExitCode becomes Never; failed workers are replaced, see {names.REPLACE_FAILED_WORKERS}"
+        text = (
+            "ExitCode becomes Never; failed workers are replaced, see "
+            f"{names.REPLACE_FAILED_WORKERS}"
+        )
         notes.add(f"{at}.restartPolicy", text)
     # [operator] v0.2.3 ends silently on a replica spec without replicas.
     return {"replicas": 1, **result}
@@ -283,7 +294,7 @@ def _containers(template: Source) -> list[Object]:
 
 
 def _texts(template: Source) -> Iterator[str]:
-    """Return commands, arguments and environment values of a pod template."""
+    """Yield commands, arguments and environment values of a pod template."""
     for container in _containers(template):
         yield from map(str, container.get("command", []))
         yield from map(str, container.get("args", []))
@@ -293,7 +304,7 @@ def _texts(template: Source) -> Iterator[str]:
 
 
 def _sizes(template: Source, *, slots: int) -> tuple[int | None, int | None]:
-    """Return the least and the most workers, of `slots` each, for horovodrun; None without a bound."""
+    """Return the least and most workers, of `slots` each, for horovodrun; None for no bound."""
     for container in _containers(template):
         words = [str(word) for word in (*container.get("command", []), *container.get("args", []))]
         if launch := horovodrun.parse(words):

@@ -58,10 +58,10 @@ async def convert_live(client: ApiReader, wanted: str, namespace: str) -> File:
 
 
 def write(files: Iterable[File], folder: Path | None, *, say: Callable[[str], None]) -> None:
-    """Write YAML to standard output, or to files of the same names below `folder`; notes go to `say`.
+    """Write YAML to standard output, or to files of the same names below `folder`.
 
-    Raises `Refused` if a file already exists, or two would become one, before anything is written,
-    and OSError.
+    Notes go to `say`. Raises `Refused` if a file already exists, or two would become one, before
+    anything is written, and OSError.
     """
     files = list(files)
     for name, objects in files:

@@ -59,7 +59,7 @@ COLUMNS: tuple[Mapping[str, Any], ...] = (
     _PHASE,
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
 )
-# In the place of that before.
+# The column that earlier versions have in the place of Phase.
 _FORMER = _column(
     "Elastic",
     "string",
@@ -75,14 +75,12 @@ IN_V1 = "docs/examples/mpijob-definition.yaml"
 
 
 class Form(StrEnum):
-    """The form of a supported definition.
+    """The form of a supported definition."""
 
-    legacy: created from v0.2.3's manifest (apiextensions v1beta1) before Kubernetes 1.22 and kept
-    since; it stores all unknown fields. structural: apiextensions v1, as Kubeflow and
-    administrators have written it since.
-    """
-
+    #: Created from v0.2.3's manifest (apiextensions v1beta1) before Kubernetes 1.22 and kept since;
+    #: it stores all unknown fields.
     LEGACY = "legacy"
+    #: apiextensions v1, as Kubeflow and administrators have written it since.
     STRUCTURAL = "structural"
 
 
@@ -95,8 +93,8 @@ def form(crd: Crd) -> Form:
     newer = [name for name in stored(crd) if name.startswith("v2")]
     if newer:
         raise Refused(
-            f"{NAME} stores its objects as {', '.join(newer)}: an operator of that version manages them and is elastic "
-            "itself. Do not upgrade this cluster"
+            f"{NAME} stores its objects as {', '.join(newer)}: an operator of that version manages "
+            "them and is elastic itself. Do not upgrade this cluster"
         )
     if not version.get("served"):
         raise Refused(
@@ -109,19 +107,22 @@ def form(crd: Crd) -> Form:
         schema = schema.get("properties", {}).get(name, {})
     if isinstance(schema.get("additionalProperties"), Mapping):
         raise Refused(
-            f"{NAME} is the training-operator's (its mpiReplicaSpecs take any name): that operator is elastic itself. "
-            "Do not upgrade this cluster"
+            f"{NAME} is the training-operator's (its mpiReplicaSpecs take any name): that operator "
+            "is elastic itself. Do not upgrade this cluster"
         )
     if "status" not in version.get("subresources", {}):
         raise Refused(
-            f"{NAME} has no status subresource in version v1, so mpi-operator cannot record that a job has ended. "
-            "Add `subresources: {status: {}}` to that version first"
+            f"{NAME} has no status subresource in version v1, so mpi-operator cannot record that a "
+            "job has ended. Add `subresources: {status: {}}` to that version first"
         )
     return Form.LEGACY if crd["spec"].get("preserveUnknownFields") else Form.STRUCTURAL
 
 
 def stored(crd: Crd) -> list[str]:
-    """Return the versions in which objects may be stored: the current storage version, and former ones."""
+    """Return the versions in which objects may be stored.
+
+    They are the current storage version, and former storage versions.
+    """
     now = [version["name"] for version in crd["spec"]["versions"] if version.get("storage")]
     return list(dict.fromkeys([*now, *crd.get("status", {}).get("storedVersions", [])]))
 
@@ -133,8 +134,8 @@ def upgraded(crd: Crd) -> dict[str, Any]:
     other = version["subresources"].get("scale", SCALE)
     if other != SCALE:
         raise Refused(
-            f"{NAME} has another scale subresource in version v1 ({other}), which somebody may rely on. "
-            "Remove it, and run this again"
+            f"{NAME} has another scale subresource in version v1 ({other}), which somebody may "
+            "rely on. Remove it, and run this again"
         )
     added = {"additionalPrinterColumns": _columns(version.get("additionalPrinterColumns", []))}
     changed = {**version, "subresources": {**version["subresources"], "scale": SCALE}, **added}
@@ -144,9 +145,7 @@ def upgraded(crd: Crd) -> dict[str, Any]:
 def reverted(live: Crd, before: Crd) -> dict[str, Any]:
     """Return the live definition without our additions; later changes of others stay.
 
-    Raises `Refused`.
-
-    Additions that the manifest of somebody else has stay too.
+    Additions that somebody else's manifest has as well stay, too. Raises `Refused`.
     """
     if is_declared(live):
         return dict(live)
@@ -191,7 +190,10 @@ def writers(crd: Crd) -> list[str]:
 
 
 def is_declared(crd: Crd) -> bool:
-    """Return True if the manifest of somebody else has the scale subresource that the definition has."""
+    """Return True if somebody else's manifest has the scale subresource.
+
+    The definition itself has it, too.
+    """
     applied = any(entry["operation"] == "Apply" for entry in _entries(crd))
     return (applied and _has_scale(crd)) or _has_scale(_last_applied(crd))
 
@@ -202,7 +204,8 @@ def _v1(crd: Crd) -> Version:
             return cast("Version", version)
     found = ", ".join(version["name"] for version in crd["spec"]["versions"])
     raise Refused(
-        f"{NAME} has no version v1, only {found}; an upgrade needs mpi-operator v0.2.3 with MPIJob v1"
+        f"{NAME} has no version v1, only {found}; an upgrade needs "
+        "mpi-operator v0.2.3 with MPIJob v1"
     )
 
 
@@ -243,9 +246,10 @@ def _keeping_selector(version: Version) -> dict[str, Any]:
 
 
 def _schema_keeping(schema: Schema, path: tuple[str, ...], leaf: Schema) -> dict[str, Any]:
-    """Return the schema with which the field at `path` is stored; `leaf` is the schema of a new field.
+    """Return the schema with which the field at `path` is stored.
 
-    A structural schema prunes each field that it does not name, unless PRESERVE says otherwise.
+    `leaf` is the schema of a new field. A structural schema prunes each field that it does not
+    name, unless PRESERVE says otherwise.
     https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
     """
     if not path:

@@ -34,11 +34,12 @@ class Readiness(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Adoption:
-    """The effect on a job; why: in words, with the cost of a restart."""
+    """The effect on a job."""
 
     namespace: str
     name: str
     readiness: Readiness
+    #: In words, with the cost of a restart.
     why: str
 
 
@@ -74,9 +75,12 @@ def adoption(view: JobView, *, now: float) -> Adoption:
 
 
 def cost(launcher: Launcher, *, now: float) -> str:
-    """Return the losses, in words, when this launcher is recreated."""
+    """Return, in words, what is lost when this launcher is recreated."""
     trained = phrases.duration(max(0.0, now - launcher.facts.created_at))
-    return f"its launcher has run for {trained}; training starts again from its last checkpoint, if it has one"
+    return (
+        f"its launcher has run for {trained}; training starts again from its "
+        "last checkpoint, if it has one"
+    )
 
 
 class Advice(IntEnum):
@@ -89,15 +93,17 @@ class Advice(IntEnum):
 
 _WITHOUT = {
     "FlowSchema": "FlowSchema v1, so the Lease of our controllers queues with everybody's requests",
-    "ValidatingAdmissionPolicy": "ValidatingAdmissionPolicy, so only RBAC limits what our accounts may do, and "
-    "evictions wait for no drain",
+    "ValidatingAdmissionPolicy": (
+        "ValidatingAdmissionPolicy, so only RBAC limits what our accounts may do, "
+        "and evictions wait for no drain"
+    ),
 }
 _OPERATORS = {
     Kind.KNOWN: (Advice.GO, "supported"),
     Kind.ELASTIC: (
         Advice.NO,
-        "it changes the size of jobs itself; install nothing beside it, and leave the jobs to it by "
-        "`mpijob-elastic uninstall --traces`",
+        "it changes the size of jobs itself; install nothing beside it, and leave the jobs to it "
+        "by `mpijob-elastic uninstall --traces`",
     ),
     Kind.OTHER: (Advice.CARE, "untested; only v0.2.3 is supported"),
     Kind.UNKNOWN: (Advice.CARE, "the image does not tell the version; make sure that it is v0.2.3"),
@@ -155,7 +161,7 @@ def kubernetes(version: str, minor: int) -> Finding:
 
 
 def definition(found: Crd | None) -> Finding:
-    """Judge the definition of MPIJobs; None if there is none."""
+    """Judge the definition of MPIJobs; found: None if there is none."""
     if found is None:
         return Finding(
             "definition", Advice.NO, f"there is no {crd.NAME}; install mpi-operator v0.2.3"
@@ -171,7 +177,7 @@ def definition(found: Crd | None) -> Finding:
 
 
 def operators(found: Iterable[Operator] | None) -> list[Finding]:
-    """Judge the operators of MPIJobs; None if this account may not look for them."""
+    """Judge the operators of MPIJobs; found: None if this account may not look for them."""
     if found is None:
         return [
             unknown(
@@ -189,7 +195,7 @@ def operators(found: Iterable[Operator] | None) -> list[Finding]:
 
 
 def jobs(adoptions: Iterable[Adoption] | None) -> Finding:
-    """Count how jobs become elastic; None if this account may not list them."""
+    """Count how jobs become elastic; adoptions: None if this account may not list jobs."""
     if adoptions is None:
         return unknown("jobs", "list them in all namespaces")
     counts = dict.fromkeys(Readiness, 0)

@@ -24,20 +24,24 @@ _VERSION = re.compile(r"v?(?P<major>\d+)\.(?P<minor>\d+)(\.(?P<patch>\d+))?")
 
 
 class Kind(StrEnum):
-    """The kind of an operator. elastic: it resizes jobs itself; other: of the family of v0.2.3, but untested."""
+    """The kind of an operator."""
 
     KNOWN = "known"
+    #: It resizes jobs itself.
     ELASTIC = "elastic"
+    #: Of the family of v0.2.3, but untested.
     OTHER = "other"
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Operator:
-    """An operator. where: as `Deployment mpi-operator/mpi-operator`; version: "" if the image has none."""
+    """An operator of MPIJobs."""
 
+    #: As `Deployment mpi-operator/mpi-operator`.
     where: str
     image: str
+    #: "" if the image has none.
     version: str
     kind: Kind
 
@@ -47,7 +51,10 @@ class Operator:
 
 
 async def operators_in(client: ApiReader) -> list[Operator] | None:
-    """Return the operators in Deployments, and in pods without a Deployment; None if this account may list neither."""
+    """Return the operators in Deployments, and in pods without a Deployment.
+
+    None if this account may list neither.
+    """
     deployments = await _readable(client, DEPLOYMENTS, _of_deployment)
     pods = await _readable(client, PODS, _of_pod)
     if deployments is None and pods is None:
@@ -64,13 +71,17 @@ async def check(client: ApiReader) -> None:
     ]
     if elastic:
         raise Refused(
-            f"{elastic[0]} changes the size of jobs itself, and two controllers that do so would hurt every job: do "
-            "not upgrade this cluster. To keep v0.2.3 instead, remove that operator first"
+            f"{elastic[0]} changes the size of jobs itself, and two controllers that do "
+            "so would hurt every job: do not upgrade this cluster. To keep v0.2.3 "
+            "instead, remove that operator first"
         )
 
 
 def recognise(where: str, image: str, command: tuple[str, ...] = ()) -> Operator | None:
-    """Return the operator that runs this image with this command; None if it is no operator of MPIJobs."""
+    """Return the operator that runs this image with this command.
+
+    None if it is no operator of MPIJobs.
+    """
     found = _IMAGE.fullmatch(image)
     if found is None:
         return None

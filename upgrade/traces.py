@@ -1,10 +1,11 @@
-"""Find our traces on the objects of jobs, and remove those that may go, once nothing of ours runs any more.
+"""Find our traces on the objects of jobs, and remove those that may go.
 
-A key that a live launcher mounts must stay: without it the kubelet can no longer refresh the
-volume, and never restarts a container of that pod. Our memory stays with the key, so that a later
-installation knows the key as ours. The line in kubexec.sh that finds the pods of numbered host
-names stays too, because the key may hold such names. The key of a job that was handed over belongs
-to the other operator. https://kubernetes.io/docs/concepts/storage/volumes/#configmap
+Nothing of ours runs any more by then. A key that a live launcher mounts must stay: without it the
+kubelet can no longer refresh the volume, and never restarts a container of that pod. Our memory
+stays with the key, so that a later installation knows the key as ours. The line in kubexec.sh that
+finds the pods of numbered host names stays too, because the key may hold such names. The key of a
+job that was handed over belongs to the other operator.
+https://kubernetes.io/docs/concepts/storage/volumes/#configmap
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +35,7 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, kw_only=True)
 class Removal:
-    """A JSON patch that removes our traces from an object; subresource: "" for the object itself.
+    """A JSON patch that removes our traces from an object.
 
     Each value is tested before it goes, and the uid first: a change that somebody else makes
     meanwhile is never undone.
@@ -43,6 +44,7 @@ class Removal:
     resource: Resource
     ref: Identity
     patch: Patch
+    #: "" for the object itself.
     subresource: str = ""
 
     @property
@@ -58,26 +60,26 @@ class Removal:
 
 @dataclass(frozen=True, kw_only=True)
 class Traces:
-    """The traces that may go, and what stays.
-
-    kept: jobs (namespace/name) whose live launcher mounts the key. surplus: running workers
-    (namespace/name) beyond the size of their job, which nobody will remove without us.
-    """
+    """The traces that may go, and what stays."""
 
     removals: tuple[Removal, ...] = ()
+    #: Jobs (namespace/name) whose live launcher mounts the key.
     kept: tuple[str, ...] = ()
+    #: Running workers (namespace/name) beyond the size of their job, which nobody will remove
+    #: without us.
     surplus: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """Return the traces that stay, and why, in words for people."""
+        """Return lines, for people, on what stays and why."""
         lines = [
-            f"{job}: {names.KEY_DISCOVER_HOSTS} and its annotation stay in the ConfigMap while the launcher, which "
-            "mounts it, is alive; run this again when the job has ended, or delete the job"
+            f"{job}: {names.KEY_DISCOVER_HOSTS} and its annotation stay in the "
+            "ConfigMap while the launcher, which mounts it, is alive; run this again "
+            "when the job has ended, or delete the job"
             for job in self.kept
         ]
         return lines + [
-            f"pod {worker} is beyond the size of its job; it has left the host list or is about to; it stays until the "
-            "job is deleted"
+            f"pod {worker} is beyond the size of its job; it has left the host list or is about "
+            "to; it stays until the job is deleted"
             for worker in self.surplus
         ]
 
@@ -143,7 +145,8 @@ def find(
         remove(PODS, pod.metadata, _without(pod.refreshed, _annotation(names.REFRESHED)))
     for config in filter(_is_ours, configs):
         memory = _without(config.memory, _annotation(names.MEMORY))
-        # the history is read by nobody else: it goes whatever it is, and where there is none, too
+        # nobody else reads the history, so it goes whatever it is; the patch also holds where there
+        # is none
         if memory:
             path = _annotation(names.HISTORY)
             memory += [{"op": "add", "path": path, "value": ""}, {"op": "remove", "path": path}]
@@ -154,7 +157,7 @@ def find(
         else:
             key = _without(config.script, f"/data/{names.KEY_DISCOVER_HOSTS}")
             remove(CONFIG_MAPS, config.metadata, memory + key + _unmapped(config.kubexec))
-    # Jobs last: after an interruption they still tell whose the keys are.
+    # Jobs come last: after an interruption they still tell whose the keys are.
     for job in jobs:
         said = job.metadata.annotations
         ours = (names.STATUS, names.PHASE, names.CHANGE)
@@ -217,12 +220,15 @@ def _selector(job: MPIJob) -> str | None:
 
 
 def _annotation(key: str) -> str:
-    """Return its path; no key of ours holds a tilde."""
+    """Return the path of an annotation; no key of ours holds a tilde."""
     return f"/metadata/annotations/{key.replace('/', '~1')}"
 
 
 def _without(value: str | None, path: str) -> Patch:
-    """Return the operations that remove the field at this path if it still has this value; none without a value."""
+    """Return the operations that remove the field at this path if it still has this value.
+
+    There are none without a value.
+    """
     return (
         []
         if value is None

@@ -53,8 +53,8 @@ class Metrics:
         gauge = partial(Gauge, registry=registry)
         self._reviews = Counter(
             "mpijob_elastic_webhook_reviews",
-            "Answered requests; outcome: patched, unchanged, warned, rejected, postponed, unreadable, or why there was "
-            "no verdict",
+            "Answered requests; outcome: patched, unchanged, warned, rejected, postponed, "
+            "unreadable, or why there was no verdict",
             ["kind", "operation", "outcome"],
             registry=registry,
         )
@@ -66,7 +66,8 @@ class Metrics:
         )
         self.expiry = gauge(
             "mpijob_elastic_webhook_certificate_expiry_timestamp_seconds",
-            "When the served certificate expires, in seconds since the epoch; 0 before there is one",
+            "When the served certificate expires, in seconds since "
+            "the epoch; 0 before there is one",
         )
         self.unreadable = gauge(
             "mpijob_elastic_webhook_unreadable_objects",

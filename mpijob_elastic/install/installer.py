@@ -44,7 +44,7 @@ class Plan:
             raise ValueError(f"jobs in {min(never)} are never managed; name another namespace")
 
     def manifests(self) -> list[Manifest]:
-        """Return the manifests for the newest API server, in the order in which they are applied."""
+        """Return the manifests for the newest API server, in the order of their application."""
         narrow = (Overlay.SINGLE_NAMESPACE,) if self.jobs_namespaces else ()
         manifests = overlays.combined(dict.fromkeys((*self.overlays, *narrow)))
         if self.image:
@@ -133,8 +133,9 @@ async def check(
     kinds = {(one.api_version, one.kind) for one in kept if one.kind not in OPTIONAL_KINDS}
     if missing := sorted(f"{kind} ({version})" for version, kind in kinds - found.served.keys()):
         raise Refused(
-            f"API server {found.version} does not serve {', '.join(missing)}: install what provides them "
-            "(cert-manager, the Prometheus operator) first, or leave out that --overlay"
+            f"API server {found.version} does not serve {', '.join(missing)}: "
+            "install what provides them (cert-manager, the Prometheus operator) "
+            "first, or leave out that --overlay"
         )
     if (MPI_JOBS.api_version, MPI_JOBS.kind) not in await server.resources(
         client, MPI_JOBS.api_version

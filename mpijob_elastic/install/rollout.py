@@ -66,8 +66,8 @@ async def for_deployments(
     if late := await until(missing, seconds=seconds, say=say):
         reasons = await _reasons(applier, deployments)
         raise NotInTime(
-            f"not ready after {seconds:.0f} s: {late}{''.join(reasons)}\nThe webhook configurations were not touched. "
-            "Correct this and run the same command again"
+            f"not ready after {seconds:.0f} s: {late}{''.join(reasons)}\nThe webhook "
+            "configurations were not touched. Correct this and run the same command again"
         )
 
 
@@ -90,8 +90,9 @@ async def for_bundles(
 
     if late := await until(missing, seconds=seconds, say=say):
         raise NotInTime(
-            f"not trusted after {seconds:.0f} s: {late}. The log of deployment/{names.WEBHOOK} (or of cert-manager) "
-            "says why; until then, calls of the webhook fail and the API server goes on without it"
+            f"not trusted after {seconds:.0f} s: {late}. The log of "
+            f"deployment/{names.WEBHOOK} (or of cert-manager) says why; until then, calls of "
+            "the webhook fail and the API server goes on without it"
         )
 
 

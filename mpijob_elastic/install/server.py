@@ -1,4 +1,4 @@
-"""The API server: its version and kinds, our objects, the user's rights, and how to apply manifests.
+"""The API server: its version and kinds, our objects, the user's rights, and how to apply objects.
 
 Our objects have our label and a name from the manifests of any overlay.
 https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api
@@ -197,8 +197,8 @@ async def check_rights(client: ApiReader, wanted: Iterable[Right], *, name: str 
     ]
     if missing:
         raise Refused(
-            f"your account may not {', '.join(missing)}; ask an administrator of the cluster to run this, "
-            "or --print the manifests for the administrator"
+            f"your account may not {', '.join(missing)}; ask an administrator of the cluster to "
+            "run this, or --print the manifests for the administrator"
         )
 
 
@@ -276,7 +276,8 @@ class Applier:
             raise
         except errors.Conflict as error:
             raise Refused(
-                f"{one}: {error.message}; undo that change, or run again with --force-conflicts to overrule it"
+                f"{one}: {error.message}; undo that change, or run again with "
+                "--force-conflicts to overrule it"
             ) from error
         except (errors.Invalid, errors.Forbidden) as error:
             raise Refused(f"{one}: {error}") from error

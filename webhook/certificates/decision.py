@@ -1,9 +1,9 @@
 """The content of the Secret, and the next step for it; pure.
 
-Both are functions of the content, the trusted CAs, and the time. A step is a single one: the caller
-writes its content and asks again, until there is nothing left to do. The steps in the life of a CA
-are BEGIN (there is no usable CA: create a CA and a certificate at once) and RENEW (a new
-certificate, every two months). The RENEW in the last third of a CA's life is its last: a new CA
+A step depends on the content, the trusted CAs, and the time. Steps are taken one at a time: the
+caller writes the content of a step and asks again, until there is nothing left to do. The steps in
+the life of a CA are BEGIN (there is no usable CA: make a CA and a certificate at once) and RENEW (a
+new certificate, every two months). The RENEW in the last third of a CA's life is its last: a new CA
 takes its place, which signs the certificate after that.
 """
 

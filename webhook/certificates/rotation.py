@@ -108,7 +108,8 @@ class Rotation:
             else:
                 _log.info("the Secret is written: %s (%s)", step.action.value, step.reason)
         raise errors.KubeError(
-            f"the Secret {names.CERTIFICATE_SECRET} changed {MOST_STEPS} times while it was put right"
+            f"the Secret {names.CERTIFICATE_SECRET} changed "
+            f"{MOST_STEPS} times while it was put right"
         )
 
     def _serve(self, content: Content) -> None:

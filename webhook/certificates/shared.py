@@ -121,7 +121,7 @@ def carried(found: Mapping[Resource, Configuration]) -> list[tuple[x509.Certific
 async def distribute(
     client: ApiWriter, found: Mapping[Resource, Configuration], bundle: bytes, *, secret_path: str
 ) -> int:
-    """Put `bundle` into every webhook that has another, and the secret path into that for evictions.
+    """Put `bundle` into every webhook that has another, and the secret path into that of evictions.
 
     Returns the number of configurations written. Raises `errors.Conflict` if one has changed since
     it was read.

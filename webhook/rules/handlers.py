@@ -1,7 +1,7 @@
 """Handlers: one for each kind that the webhook configurations name; pure.
 
 /mutate only ever adds or replaces fields of ours, so it never refuses. /validate refuses only
-mistakes in fields of ours, a job that stops the operator for all jobs, and one that would pass by
+mistakes in fields of ours, a job that stops the operator for all jobs, and a job that would pass by
 its queue. Any other object that we cannot decode passes with a warning: what the API server accepts
 must not fail because of us.
 """
@@ -33,7 +33,7 @@ _scales = msgspec.json.Decoder(size.Scale)
 def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:
     """Answer a request.
 
-    Without a handler it passes unchanged; with unreadable objects it passes with a warning.
+    A request without a handler passes unchanged, and one with unreadable objects with a warning.
     """
     kind = request.kind
     handler = handlers.get(
@@ -139,7 +139,7 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
             return review.UNCHANGED
         new, old = capabilities.of(job), capabilities.of(before) if before else None
         if new.queued and (old is None or request.user_info.username != names.CONTROLLER_USER):
-            # Raises `TooLarge` where we could not keep its facts, and write to it.
+            # Raises `TooLarge` if we could not keep the job's facts, and write to the job.
             job_facts.kept_later(new, before=old)
         verdict = validate.judged(
             job, before, new=new, old=old, context=context, dry_run=request.dry_run

@@ -21,7 +21,10 @@ _REPLACEABLE = re.compile(
 
 
 def _escaped(key: str) -> str:
-    """Return a label's or annotation's key as a part of a JSON pointer (RFC 6901); it holds no tilde."""
+    """Return the key of a label or annotation as a part of a JSON pointer (RFC 6901).
+
+    No such key holds a tilde.
+    """
     return key.replace("/", "~1")
 
 
@@ -49,9 +52,10 @@ class ForeignField(Exception):
 
 
 def adding(*, at: str, value: object) -> Patch:
-    """Return a patch that adds `value` at a JSON pointer: under a new key, or after a list's last item.
+    """Return a patch that adds `value` at a JSON pointer.
 
-    Raises `ForeignField` if the field is not ours.
+    The value goes under a new key, or after a list's last item. Raises `ForeignField` if the field
+    is not ours.
     """
     return _patch("add", _ALLOWED, at, value)
 
@@ -65,7 +69,7 @@ def labelling(key: str, value: str) -> Patch:
 
 
 def annotating(found: Mapping[str, str], wanted: Mapping[str, str]) -> Patch:
-    """Return a patch that adds the annotations that an object with the annotations `found` lacks."""
+    """Return a patch that adds the `wanted` annotations that are not among those `found`."""
     lacking = {key: value for key, value in wanted.items() if key not in found}
     if not found and lacking:
         return adding(at="/metadata/annotations", value=lacking)

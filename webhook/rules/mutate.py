@@ -1,8 +1,8 @@
-"""Add discover_hosts.sh to the operator's new ConfigMap and launcher, and what a job needs beside it; pure.
+"""Add discover_hosts.sh to the operator's new ConfigMap and launcher, and what else a job needs.
 
-mpi-operator v0.3.0 adds discover_hosts.sh to both itself, so its objects, and objects that were
-patched before, stay unchanged. An object that is not clearly v0.2.3's is left alone; the controller
-reports what was missed.
+All functions are pure. mpi-operator v0.3.0 adds discover_hosts.sh to both objects itself, so its
+objects, and objects that were patched before, stay unchanged. An object that is not clearly
+v0.2.3's is left alone; the controller reports what was missed.
 """
 
 from typing import Any
@@ -24,8 +24,8 @@ _ITEM = {
     "mode": names.MODE_EXECUTABLE,
     "path": names.KEY_DISCOVER_HOSTS,
 }
-# No worker is Ready when a job's ConfigMap is created; the controller publishes each as it becomes
-# so.
+# No worker is Ready when a job's ConfigMap is created; the controller publishes each worker that
+# becomes Ready.
 _NO_HOSTS = names.discover_hosts([], slots=1)
 
 
@@ -79,11 +79,12 @@ class ConfigMap(Wire, frozen=True):
 
 
 def launcher(pod: Pod, job: JobFacts | None) -> Patch:
-    """Return a patch that mounts discover_hosts.sh, executable, in an elastic launcher of the operator.
+    """Return a patch that mounts discover_hosts.sh, executable, in an elastic launcher.
 
-    The item is not optional: a kubelet starts no container before it has the whole ConfigMap, so no
-    driver finds an empty /etc/mpi. It also tells the controller, for as long as the pod lives, that
-    its driver is elastic. `job`: the MPIJob as last seen.
+    The launcher must be the operator's. The item is not optional: a kubelet starts no container
+    before it has the whole ConfigMap, so no driver finds an empty /etc/mpi. The item also tells the
+    controller, for as long as the pod lives, that the pod's driver is elastic. `job`: the MPIJob as
+    last seen.
     """
     owner = _owner_of_launcher(pod.metadata)
     if owner is None or not _is_elastic(pod, owner, job):
@@ -104,10 +105,10 @@ def launcher(pod: Pod, job: JobFacts | None) -> Patch:
 
 
 def edl_mount(pod: Pod) -> Patch:
-    """Return a patch that mounts the operator's files at /etc/edl too, in containers of a launcher that name that path.
+    """Return a patch that mounts the operator's files at /etc/edl, too.
 
-    So what was written for et-operator runs as it is: it has discover_hosts.sh and the hostfile
-    there.
+    It is for containers of a launcher that name that path. So what was written for et-operator runs
+    as it is: it has discover_hosts.sh and the hostfile there.
     """
     if _owner_of_launcher(pod.metadata) is None:
         return ()
@@ -130,7 +131,10 @@ def _mount_again(mounts: list[VolumeMount], *, at: str) -> Patch:
 
 
 def config_map(config: ConfigMap) -> Patch:
-    """Return a patch that adds a discover_hosts.sh without hosts, so that the file exists from the start."""
+    """Return a patch that adds a discover_hosts.sh without hosts.
+
+    So the file exists from the start.
+    """
     owner = job_of(config.metadata)
     if owner is None or config.metadata.name != names.config_map(owner.name) or config.data is None:
         return ()
@@ -142,12 +146,12 @@ def config_map(config: ConfigMap) -> Patch:
 
 
 def startup_hostfile(config: ConfigMap, job: JobFacts | None) -> Patch:
-    """Return a patch that shortens the hostfile of a new job that may start at its smallest size, or skips workers.
+    """Return a patch that shortens the hostfile of a new job.
 
-    [operator] writes a line for each worker, and its launcher waits for all of them. With a
-    hostfile that is shortened before the launcher is created, it waits for the smallest size only.
-    If the job is not known yet, the controller does the same a moment later
-    (decide/launcher_start).
+    The job may start at its smallest size, or skip workers. [operator] The operator writes a line
+    for each worker, and its launcher waits for all of them. With a hostfile that is shortened
+    before the launcher is created, the launcher waits only for the smallest size. If the job is not
+    known yet, the controller does the same a moment later (decide/launcher_start).
     """
     owner = config.metadata.controller
     if job is None or owner is None or owner.uid != job.metadata.uid or not job.elastic:
@@ -168,7 +172,7 @@ def startup_hostfile(config: ConfigMap, job: JobFacts | None) -> Patch:
 
 
 def selector(job: MPIJob) -> Patch:
-    """Return a patch that puts the workers' selector back into a status that the operator wrote without it.
+    """Return a patch that puts the workers' selector back into a job's status.
 
     [operator] UpdateStatus drops fields that its Go type does not know. The scale subresource reads
     the selector there, and an HPA without it does nothing. It selects only workers, because an HPA
@@ -182,7 +186,7 @@ def selector(job: MPIJob) -> Patch:
 
 
 def gates(pod: Pod, job: JobFacts | None) -> Patch:
-    """Return a patch that adds the gates that hold back a launcher or worker which must not start yet.
+    """Return a patch that adds the gates of a launcher or worker that must not start yet.
 
     A pod gets gates at its creation or never; the controller takes them off (decide/stop). job: as
     last seen. https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
@@ -202,7 +206,10 @@ def gates(pod: Pod, job: JobFacts | None) -> Patch:
 
 
 def _is_elastic(pod: Pod, owner: OwnerReference, job: JobFacts | None) -> bool:
-    """Tell whether the launcher reads the host list: its own command says so, or an annotation of its MPIJob."""
+    """Tell whether the launcher reads the host list.
+
+    Its own command says so, or an annotation of its MPIJob.
+    """
     if policy.names_discovery(
         text for container in pod.spec.containers or () for text in container.texts()
     ):

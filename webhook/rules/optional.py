@@ -1,4 +1,7 @@
-"""What an optional capability adds to the answers of the webhook, by default nothing, and what a review knows; pure."""
+"""What an optional capability adds to the webhook's answers, and what a review knows; pure.
+
+By default a capability adds nothing.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +20,8 @@ from webhook.rules.size import QuotaFacts
 class Lookup:
     """Lookups in the cluster's last known state.
 
-    This default watches nothing, so both methods raise LookupError.
+    Both methods raise LookupError if nobody can say. This default watches nothing, so both raise
+    it.
     """
 
     def named(self, _resource: Resource, _name: str) -> KubeObject | None:
@@ -30,23 +34,24 @@ class Lookup:
 
 
 class Admission:
-    """One capability.
+    """The part of one capability at admission."""
 
-    watches: the cluster-wide resources that it looks up, and how their JSON is read.
-    watches_within: those that have a namespace. taken: how labels of pods begin that somebody reads
-    as their own, and writes at admission.
-    """
-
+    #: The cluster-wide resources that it looks up, and the readers of their JSON.
     watches: ClassVar[Mapping[Resource, Callable[[bytes], KubeObject]]] = {}
+    #: The same for resources that have a namespace.
     watches_within: ClassVar[Mapping[Resource, Callable[[bytes], KubeObject]]] = {}
+    #: How labels of pods begin that somebody else reads as their own, and writes at admission.
     taken: ClassVar[tuple[str, ...]] = ()
 
     def patched(self, _pod: Pod, _job: JobFacts) -> Patch:
-        """Return the patches for a new launcher or worker; `_job`: the MPIJob as last seen."""
+        """Return the patch for a new launcher or worker; `_job`: the MPIJob as last seen."""
         return ()
 
     def placeholder(self, _pod: Pod, _job: JobFacts) -> Patch:
-        """Return the only patches of a worker that nobody wants: it holds its place and no resources."""
+        """Return the patch that lets a worker that nobody wants hold its place and nothing else.
+
+        A pod with such a patch gets no other patch.
+        """
         return ()
 
     def refusals(
@@ -56,11 +61,11 @@ class Admission:
         return ()
 
     def scale_refusals(self, _job: JobFacts, _replicas: int) -> Iterable[Refusal]:
-        """Yield the refusals of a size that is asked for at the scale subresource."""
+        """Yield refusals of another size, asked for at the scale subresource."""
         return ()
 
     def scaled(self, _job: JobFacts, replicas: int, *, user: str) -> int:  # noqa: ARG002 - asked for by name
-        """Return the size that a job gets when `user` asks for this one at the scale subresource."""
+        """Return the size for a job whose scale subresource `user` sets to `replicas`."""
         return replicas
 
     def warnings(
@@ -70,27 +75,33 @@ class Admission:
         return ()
 
     def findings(self, _job: MPIJob, _about: JobFacts) -> Iterable[str]:
-        """Yield warnings of what is allowed but unwise; for an edit only the new ones."""
+        """Yield warnings on what is allowed, but not as it should be.
+
+        After an edit only new ones are shown.
+        """
         return ()
 
     def edits(self, _new: JobFacts, _old: JobFacts) -> Iterable[str]:
-        """Yield the effects of an edit of a job that has started."""
+        """Yield warnings on the effects of an edit of a job that has started."""
         return ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewContext:
-    """The facts that a review lacks: the cluster as last seen, and the time; passed in, so that answers stay pure.
+    """The facts that a review lacks: the cluster as last seen, and the time.
 
-    job: returns the MPIJob of a namespace and name, None while it is not known. quotas: returns the
-    ResourceQuotas of a namespace. now: returns seconds since the epoch. lookup: what capabilities
-    look up. rooms: what they add.
+    They are passed in, so that answers stay pure.
     """
 
+    #: Returns the MPIJob of a namespace and name, None while it is not known.
     job: Callable[[str, str], JobFacts | None]
+    #: Returns seconds since the epoch.
     now: Callable[[], float]
+    #: Returns the ResourceQuotas of a namespace.
     quotas: Callable[[str], Iterable[QuotaFacts]] = lambda _namespace: ()
+    #: The objects that capabilities look up.
     lookup: Lookup = field(default_factory=Lookup)
+    #: What capabilities add.
     rooms: Sequence[Admission] = ()
 
 

@@ -1,4 +1,4 @@
-"""The pod templates of a job: warn about edits, and give the pods what the operator drops of them; pure.
+"""The pod templates of a job: warn about edits, and restore what the operator drops; pure.
 
 mpi-operator v0.2.3 never changes an existing pod. [operator] newWorker and newLauncher
 (pkg/controllers/v1/mpi_job_controller.go) mean to keep a template's labels, and drop them. Seccomp
@@ -20,14 +20,14 @@ from webhook.rules.json_patch import Patch
 from webhook.rules.mutate import Pod, role_of
 
 _EMPTY = msgspec.Raw(b"null")
-# Labels that somebody reads as their own, as newer operators do.
+# Labels that somebody else reads as their own, as newer operators do.
 _TAKEN = ("training.kubeflow.org/", names.PREFIX)
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
 _WORD = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _DOMAIN = r"(?=.{1,253}/)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*/"
 _KEY = re.compile(rf"(?:{_DOMAIN})?{_WORD}")
 _VALUE = re.compile(rf"(?:{_WORD})?")
-# What that standard asks of a container, with a seccomp profile.
+# What that standard asks of a container, besides a seccomp profile.
 _RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -57,23 +57,26 @@ _decoder = msgspec.json.Decoder(_Templates)
 
 
 def changed(after: msgspec.Raw, before: msgspec.Raw, *, queued: bool = False) -> tuple[str, ...]:
-    """Return the effects of an edit of a started job; queued: the job has a queue.
+    """Return warnings on the effects of an edit of a started job; queued: it has a queue.
 
-    Raises msgspec.DecodeError for others.
+    Raises msgspec.DecodeError for anything but MPIJobs.
     """
     new, old = _decoder.decode(after), _decoder.decode(before)
     warnings = []
     if _differ(new.of("Launcher"), old.of("Launcher")):
         warnings.append(
-            "Launcher.template: for the next launcher: suspend and resume the job (this restarts training)"
+            "Launcher.template: for the next launcher: suspend and resume "
+            "the job (this restarts training)"
         )
     if _differ(new.of("Worker"), old.of("Worker")):
         warnings.append(
-            "Worker.template: existing workers keep the old template; only workers created later get the new one"
+            "Worker.template: existing workers keep the old template; only workers "
+            "created later get the new one"
         )
     if warnings and queued:
         warnings.append(
-            "the job keeps the quota that its old pods asked for; to ask again, suspend and resume it"
+            "the job keeps the quota that its old pods asked for; to "
+            "ask again, suspend and resume it"
         )
     return tuple(warnings)
 
@@ -85,10 +88,10 @@ def _differ(new: msgspec.Raw, old: msgspec.Raw) -> bool:
 
 
 def missing_labels(pod: Pod, job: JobFacts | None, *, taken: tuple[str, ...] = ()) -> Patch:
-    """Return a patch that adds the labels of its template that a launcher or worker lacks; what it has stays.
+    """Return a patch that adds labels of its template that a launcher or worker lacks.
 
-    job: the MPIJob as last seen, elastic or not; `enabled: "false"` leaves its pods as they are.
-    taken: how labels begin that somebody else reads as their own.
+    Labels that the pod has stay. job: the MPIJob as last seen, elastic or not; `enabled: "false"`
+    leaves its pods as they are. taken: how labels begin that somebody else reads as their own.
     """
     role = role_of(pod, job) if job and job.policy.enabled is not False else ""
     if job is None or not role:
@@ -110,10 +113,11 @@ def _may_be_copied(key: str, value: str, taken: tuple[str, ...]) -> bool:
 
 
 def restored_security(pod: Pod, job: JobFacts | None) -> Patch:
-    """Return a patch for a launcher or worker of a job, elastic or not, as last seen.
+    """Return a patch that restores the seccomp profiles of a launcher or worker.
 
-    It puts back the seccomp profiles of the template, which the operator drops. If all containers
-    of a launcher are restricted with them, it restricts kubectl-delivery, too.
+    The template has the profiles, and the operator drops them. If all containers of a launcher are
+    restricted with them, the patch restricts kubectl-delivery, too. job: as last seen, elastic or
+    not.
     """
     role = role_of(pod, job) if job else ""
     if job is None or not role:

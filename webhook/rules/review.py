@@ -19,7 +19,7 @@ UPDATE = "UPDATE"
 # The API server cuts longer warnings
 # (https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#response).
 LONGEST_WARNING = 256
-# So many warnings of a kind; nobody reads more than a handful.
+# The most warnings of a kind; nobody reads more than a handful.
 MOST = 5
 
 
@@ -36,7 +36,7 @@ class GroupVersionKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks."""
+    """The user who sends a request."""
 
     username: str = ""
 
@@ -82,15 +82,14 @@ class Refusal:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The verdict on a request; the user sees `warnings` in any case.
-
-    postponed: why the same request is to be sent again after `retry_after` seconds, "" if that is
-    not so.
-    """
+    """The verdict on a request."""
 
     refusals: tuple[Refusal, ...] = ()
+    #: Why the same request must be sent again after `retry_after` seconds, "" if it need not be.
     postponed: str = ""
+    #: Seconds.
     retry_after: int = 0
+    #: The user sees these in any case.
     warnings: tuple[str, ...] = ()
     patch: Patch = ()
 
@@ -112,7 +111,7 @@ class Answer:
 
 
 def answered(verdict: Verdict) -> Answer:
-    """Return the verdict with its word."""
+    """Return the answer with the verdict, and with the word for it."""
     if verdict.allowed:
         outcome = "patched" if verdict.patch else "warned" if verdict.warnings else "unchanged"
     else:
@@ -156,7 +155,10 @@ def answer(request: Request, verdict: Verdict) -> bytes:
 
 
 def _postponed(request: Request, verdict: Verdict) -> dict[str, object]:
-    """Return the Status with which the API server itself postpones an eviction that a budget forbids."""
+    """Return the Status that postpones an eviction.
+
+    The API server itself postpones an eviction that a budget forbids with the same Status.
+    """
     details = {
         "name": request.name,
         "kind": request.kind.kind,
@@ -171,7 +173,10 @@ def _postponed(request: Request, verdict: Verdict) -> dict[str, object]:
 
 
 def _status(request: Request, refusals: tuple[Refusal, ...]) -> dict[str, object]:
-    """Return the Status for the user; `kubectl edit` shows its causes when it opens the editor again."""
+    """Return the Status for the user.
+
+    `kubectl edit` shows its causes when it opens the editor again.
+    """
     causes = [
         {"reason": "FieldValueInvalid", "field": refusal.field, "message": refusal.message}
         for refusal in refusals

@@ -15,14 +15,15 @@ from webhook.rules import json_patch
 from webhook.rules.json_patch import Patch
 from webhook.rules.mutate import Pod, role_of
 
-# For any POSIX shell; kubexec.sh needs one too. It blocks without a child, which a probe would take
-# for a rank: nothing ever comes from an unused terminal. After SIGTERM it waits until no process
-# but shells (probes), the dead, and what has a terminal (somebody's shell) is seen twice, and says
-# so to the controller (observe/kept). A rank that leaves has heard of the list, and so has its
-# driver. Where none was seen, a driver with the old list may still start one, so it lets 5 s pass.
-# If the controller knows that the worker has drained, it writes the last words itself
-# (act/worker_probes), and the wait ends. It cannot tell a deletion from a reboot or a liveness
-# probe, after which its pod must have failed, to be replaced.
+# The script runs in any POSIX shell; kubexec.sh needs one, too. It blocks without a child process,
+# because a probe would take a child for a rank: nothing ever comes from an unused terminal. After
+# SIGTERM it waits until it has seen twice that no process is left but shells (probes), the dead,
+# and what has a terminal (somebody's shell), and says so to the controller (observe/kept). A rank
+# that leaves has heard of the list, and so has its driver. If no rank was seen, a driver with the
+# old list may still start a rank, so the script lets 5 s pass. If the controller knows that the
+# worker has drained, the controller writes the last words itself (act/worker_probes), and the wait
+# ends. The script cannot tell a deletion from a reboot or a liveness probe, after which the pod
+# must have failed, to be replaced.
 ENDED = 128 + signal.SIGTERM
 MAIN = f"""\
 {names.MAIN_BEGINS}
@@ -55,12 +56,13 @@ exit {ENDED}
 
 
 def fitting(pod: Pod, job: JobFacts | None) -> Patch:
-    """Return a patch for a worker of an elastic job whose template has neither a grace period nor a command.
+    """Return a patch for a worker of an elastic job that has neither a grace period nor a command.
 
-    The pod cannot tell the first: the API server has set 30 s before it asks us. A preStop hook
-    needs a period that its author has thought of. The workers of a newer operator (`replica-index`)
-    are its own. Our main process would take the processes of others for ranks. A container beside
-    it may ignore SIGTERM, and hold the pod for the whole period.
+    Its template must have neither, and a pod does not say whether its template has a grace period:
+    the API server has set 30 s before it asks us. A preStop hook needs a period that its author has
+    thought of. The workers of a newer operator (`replica-index`) are its own. In a shared process
+    namespace, our main process would take the processes of others for ranks. A container beside it
+    may ignore SIGTERM, and hold the pod for the whole period.
     """
     if (
         job is None

@@ -35,7 +35,10 @@ AUTOSCALERS = Resource(
 )
 
 Spec = Mapping[str, Any]
-ALLOWED = '"fill", "cpu=70" (percent) or "external:METRIC=100", or with labels "external:METRIC{queue=train}=100"'
+ALLOWED = (
+    '"fill", "cpu=70" (percent) or "external:METRIC=100", or with labels '
+    '"external:METRIC{queue=train}=100"'
+)
 # Seconds between two steps of an HPA. A change of size costs training some seconds: so an HPA makes
 # one step at a time, with a pause in which the new workers can start.
 PERIOD = 120

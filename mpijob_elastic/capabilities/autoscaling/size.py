@@ -141,8 +141,9 @@ def _roll_back(
         return None, size.at + timeout
     limit = phrases.duration(timeout)
     message = (
-        f"{listed(missing)} not Ready {limit} after the scale-out to {view.replicas} workers "
-        f"({_why(state, missing[0])}); Worker.replicas returns to {reachable}, the last size that worked"
+        f"{listed(missing)} not Ready {limit} after the scale-out to "
+        f"{view.replicas} workers ({_why(state, missing[0])}); Worker.replicas "
+        f"returns to {reachable}, the last size that worked"
     )
     note = warning("ScaleTimeout", message)
     return RollBack(ref=view.ref, before=view.replicas, after=reachable, note=note), None

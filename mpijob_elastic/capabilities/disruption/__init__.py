@@ -60,8 +60,9 @@ class Disruption(Capability):
             cause = f"{facts.disruption} on node {facts.node}" if facts.node else facts.disruption
             yield warning(
                 "LauncherDisrupted",
-                f"{launcher.ref.name} ({cause}) cannot be moved: training stops with it and resumes from the "
-                "last checkpoint in the next launcher. To keep the next launcher running, give the job's launcher "
-                "template a nodeSelector or affinity for nodes that stay, such as on-demand nodes",
+                f"{launcher.ref.name} ({cause}) cannot be moved: training stops with it and "
+                "resumes from the last checkpoint in the next launcher. To keep the next launcher "
+                "running, give the job's launcher template a nodeSelector or affinity for nodes "
+                "that stay, such as on-demand nodes",
                 next_step=f"kubectl -n {view.namespace} edit mpijob {view.name}",
             )

@@ -20,7 +20,9 @@ KIND = "Eviction"
 # which takes longer than most drains.
 _RETRY_AFTER = 1
 DRAINING = Verdict(
-    postponed="draining, retry: the worker leaves the training first, within the drain-timeout of its job",
+    postponed=(
+        "draining, retry: the worker leaves the training first, within the drain-timeout of its job"
+    ),
     retry_after=_RETRY_AFTER,
 )
 

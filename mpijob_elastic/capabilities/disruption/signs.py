@@ -107,6 +107,7 @@ def parse(text: str) -> Sign:
     ):
         form = "KEY[=VALUE][:EFFECT] of a taint, or condition:TYPE"
         raise BadSign(
-            f'"{text[:64]}" is not a disruption sign; use {form}, with an effect of {", ".join(EFFECTS)}'
+            f'"{text[:64]}" is not a disruption sign; use {form}, with an effect of '
+            f"{', '.join(EFFECTS)}"
         )
     return Sign(key=match["key"], value=match["value"], effect=match["effect"], condition=condition)

@@ -50,7 +50,10 @@ KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 # kubernetes v1.36 knows pods by a field of their spec. KUBERNETES_GATES says what its PodGroups
 # need: the feature gates, and the option of the API server that serves them.
 KUBERNETES = "kubernetes"
-KUBERNETES_GATES = "the gates GenericWorkload and GangScheduling, and --runtime-config=scheduling.k8s.io/v1alpha2=true"
+KUBERNETES_GATES = (
+    "the gates GenericWorkload and GangScheduling, and "
+    "--runtime-config=scheduling.k8s.io/v1alpha2=true"
+)
 # The labels and annotations by which the schedulers know the pods of a gang.
 GROUPS = frozenset({VOLCANO_GROUP, COSCHEDULING_GROUP, KOORDINATOR_GROUP})
 

@@ -84,7 +84,10 @@ class KubeQueue(Capability):
         if not (self.known and self._holds(state)):
             return
         if rivals:
-            why = f"{listed(rivals)} queues it already, so mpijob-elastic does not take {KUBEQUEUE_SUSPEND} away"
+            why = (
+                f"{listed(rivals)} queues it already, so mpijob-elastic does not "
+                f"take {KUBEQUEUE_SUSPEND} away"
+            )
             yield warning("KubeQueueYields", f"{view.name} gets no QueueUnit: {why}")
         elif unit and unit.waits:
             step = f"kubectl -n {view.namespace} describe queueunit {unit.metadata.name}"

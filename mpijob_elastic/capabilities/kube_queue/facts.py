@@ -59,7 +59,10 @@ class Held(Known):
     def findings(self, job: JobFacts) -> Iterable[str]:
         """Yield a warning if Kueue queues the job as well, because it then gets no QueueUnit."""
         if job.elastic and any(known.rations for known in job.asked):
-            yield f"{KUBEQUEUE_SUSPEND} holds a job with a queue of Kueue for ever: it gets no QueueUnit"
+            yield (
+                f"{KUBEQUEUE_SUSPEND} holds a job with a queue of Kueue "
+                "for ever: it gets no QueueUnit"
+            )
 
 
 class QueueUnit(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -30,6 +30,6 @@ class KueueAdmission(Admission):
             yield f"metadata.labels[{LABEL_QUEUE}]: {after}"
         elif queue and new.elastic and new.policy.min_replicas != old.policy.min_replicas:
             yield (
-                f"{names.MIN_REPLICAS}: an admitted job keeps the quota of its least size at the start; to ask again, "
-                "suspend and resume it"
+                f"{names.MIN_REPLICAS}: an admitted job keeps the quota of its least size at the "
+                "start; to ask again, suspend and resume it"
             )

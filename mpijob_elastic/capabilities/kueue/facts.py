@@ -86,7 +86,10 @@ class Asked(Known):
     def findings(self, job: JobFacts) -> Iterable[str]:
         """Yield a warning if workers that stay after the job's end run without quota."""
         if self.queue and job.clean_pod_policy not in ("Running", "All"):
-            yield "workers stay when this job has ended, but others get its quota; set spec.cleanPodPolicy to Running"
+            yield (
+                "workers stay when this job has ended, but others get its quota; set "
+                "spec.cleanPodPolicy to Running"
+            )
 
 
 def asked(job: MPIJob) -> Asked | None:

@@ -267,10 +267,10 @@ def _wanted_back(view: JobView, queue: Queue, *, now: float) -> Iterator[Wish]:
 
 
 def _outgrown(view: JobView, queue: Queue) -> str:
-    """Return why quota of a job that has not started is given back, to ask again; "" if it is enough.
+    """Return why the quota of a job that has not started is given back; "" if it is enough.
 
-    Otherwise two jobs whose -np was raised may each keep their quota, and wait for ever for that of
-    the other.
+    The job asks again. Otherwise two jobs whose -np was raised may each keep their quota, and wait
+    for ever for that of the other.
     """
     base, launcher = queue.base(view.name), view.launcher
     needed = min(view.replicas, max(view.facts.np_workers, view.facts.min_np_workers))

@@ -94,7 +94,10 @@ class Parking(Capability):
             yield normal(
                 "Parked",
                 f"{listed(parked)} {has} no resources: parked by the annotation {PARKED}",
-                next_step=f"kubectl -n {view.namespace} annotate mpijob {view.name} {PARKED}-  # to have {it} back",
+                next_step=(
+                    f"kubectl -n {view.namespace} annotate mpijob {view.name} "
+                    f"{PARKED}-  # to have {it} back"
+                ),
             )
 
 

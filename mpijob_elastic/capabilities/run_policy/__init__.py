@@ -156,5 +156,8 @@ def _end(view: JobView, limit: int) -> End | None:
         return None
     if launcher.facts.failures <= limit or launcher.facts.deadline == EndLauncher.DEADLINE:
         return None
-    message = f"{launcher.ref.name} has failed {launcher.facts.failures} times (backoffLimit {limit}), so it is ended"
+    message = (
+        f"{launcher.ref.name} has failed {launcher.facts.failures} times "
+        f"(backoffLimit {limit}), so it is ended"
+    )
     return End(note=warning("BackoffLimitExceeded", message))

@@ -42,4 +42,7 @@ class RunPolicyAdmission(Admission):
         unheeded = ignored(job.spec.run_policy) if job.spec and about.of(RunPolicy) is None else []
         if unheeded and about.elastic:
             listed = phrases.listed(unheeded)
-            yield f'mpi-operator v0.2.3 ignores {listed} of spec.runPolicy; annotate the job {RUN_POLICY}: "true"'
+            yield (
+                f"mpi-operator v0.2.3 ignores {listed} of spec.runPolicy; annotate the job "
+                f'{RUN_POLICY}: "true"'
+            )
