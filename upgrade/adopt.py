@@ -25,9 +25,10 @@ async def adopt(
     now: float,
     timeout: float,  # noqa: ASYNC109
 ) -> bool:
-    """Recreate the job's launcher unless it can see the host list; return False if the user declined.
+    """Recreate the job's launcher unless it can see the host list.
 
-    `now` in seconds since the epoch, `timeout` in seconds. Raises `Refused` and `errors.KubeError`.
+    Returns False if the user declined. `now` in seconds since the epoch, `timeout` in seconds.
+    Raises `Refused` and `errors.KubeError`.
     """
     view = await _view(client, namespace, job)
     found = findings.adoption(view, now=now)
@@ -38,20 +39,23 @@ async def adopt(
         raise Refused(f"{namespace}/{job} cannot be adopted ({found.readiness}): {found.why}")
     if not await canary.is_webhook_called(client, namespace):
         raise Refused(
-            f"the webhook is not called for jobs in {namespace}, so a new launcher would not see the host list either; "
-            "an administrator runs `mpijob-elastic upgrade preflight`, or `mpijob-elastic install` first"
+            f"the webhook is not called for jobs in {namespace}, so a new launcher would not see "
+            "the host list either; an administrator runs `mpijob-elastic upgrade preflight`, or "
+            "`mpijob-elastic install` first"
         )
     say(
-        f"pod {namespace}/{view.launcher.ref.name} will be deleted, and mpi-operator will recreate it"
+        f"pod {namespace}/{view.launcher.ref.name} will be deleted, "
+        "and mpi-operator will recreate it"
     )
     say(
-        f"lost: {findings.cost(view.launcher, now=now)}; its {len(view.workers)} workers stay, their ranks end"
+        f"lost: {findings.cost(view.launcher, now=now)}; its {len(view.workers)} "
+        "workers stay, but their ranks end"
     )
     if not ask():
         return False
     old = view.launcher.ref
     with contextlib.suppress(errors.NotFound, errors.Conflict):  # gone, or already recreated
-        # Without a grace period, or the operator would see it end, and fail the job (see
+        # Without a grace period, or the operator would see the launcher end, and fail the job (see
         # DeleteLauncher).
         await client.delete_object(
             PODS.path(namespace, old.name), uid=old.uid, options={"gracePeriodSeconds": 0}
@@ -63,7 +67,10 @@ async def adopt(
         if seen.launcher is None or seen.launcher.ref.uid == old.uid:
             return "mpi-operator has not created the new launcher yet"
         if not seen.launcher.facts.mounts_discovery:
-            return f"the new launcher does not mount {names.KEY_DISCOVER_HOSTS}: the webhook was not called"
+            return (
+                "the new launcher does not mount "
+                f"{names.KEY_DISCOVER_HOSTS}: the webhook was not called"
+            )
         return "" if seen.published_pods else f"no worker is in {names.KEY_DISCOVER_HOSTS} yet"
 
     advice = f"`mpijob-elastic get {job} -n {namespace}` says what it waits for"
@@ -76,6 +83,7 @@ async def _view(client: ApiReader, namespace: str, job: str) -> JobView:
     view = await live.view(client, namespace=namespace, job=job, read=views.Read(capabilities.read))
     if view is None:
         raise Refused(
-            f"there is no MPIJob {namespace}/{job} with a ConfigMap; `mpijob-elastic get -A` lists jobs"
+            f"there is no MPIJob {namespace}/{job} with a ConfigMap; "
+            "`mpijob-elastic get -A` lists jobs"
         )
     return view

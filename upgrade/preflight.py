@@ -1,4 +1,4 @@
-"""Look at the cluster before an installation, or at one that is there.
+"""Look at the cluster before an installation, or at an installation that is there.
 
 Nothing is written; a question that cannot be answered is reported as open.
 """
@@ -21,12 +21,12 @@ from upgrade import canary, findings, operators, scale, traces
 from upgrade.findings import Advice, Finding, Report
 
 _KUEUE = "kueue.x-k8s.io"
-# The version of its Workloads that queued jobs need.
+# The version of Kueue's Workloads that queued jobs need.
 _WORKLOADS = f"{_KUEUE}/v1beta2"
-# Where its manifests and its chart put the configuration.
+# Where Kueue's manifests and its chart put the configuration.
 _CONFIGURATION = CONFIG_MAPS.path("kueue-system", "kueue-manager-config")
 _KEY = "controller_manager_config.yaml"
-# As its configuration names MPIJobs of v1.
+# MPIJobs of v1 as Kueue's configuration names them.
 _FRAMEWORK = f"{MPI_JOBS.kind}.{MPI_JOBS.version}.{MPI_JOBS.group}"
 
 
@@ -64,7 +64,7 @@ async def _definition(client: ApiReader) -> Finding:
 async def _jobs(client: ApiReader) -> list[JobView] | None:
     """Return a view of each job, sorted by namespace and name; Roles are left out.
 
-    None: they cannot be read.
+    None if jobs cannot be read.
     """
     try:
         jobs, configs, pods = await traces.read_all(client)
@@ -116,7 +116,10 @@ async def _webhook(client: ApiWriter, plan: Plan) -> Finding:
 
 
 async def kueue(client: ApiReader) -> Finding:
-    """Say whether Kueue is there, whether jobs may be queued, and whether it takes the pods of MPIJobs for its own."""
+    """Say whether Kueue is there, and whether jobs may be queued.
+
+    Say also whether Kueue takes the pods of MPIJobs for its own.
+    """
     if await client.find(f"/apis/{_KUEUE}") is None:
         return Finding("kueue", Advice.GO, "not installed")
     if await client.find(f"/apis/{_WORKLOADS}") is None:
@@ -143,11 +146,15 @@ async def _integration(client: ApiReader) -> tuple[Advice, str]:
     if not isinstance(found, dict):
         return (
             Advice.CARE,
-            f"its configuration is not in {_CONFIGURATION}: if its integration `pod` is on, {advice}",
+            f"its configuration is not in {_CONFIGURATION}: if its "
+            f"integration `pod` is on, {advice}",
         )
     if "pod" not in (found.get("frameworks") or ()):
         return Advice.GO, "its integration `pod` is off"
     if _FRAMEWORK in (found.get("externalFrameworks") or ()):
         return Advice.GO, "its integration `pod` leaves the pods of MPIJobs alone"
-    twice = "asks for quota for the pods of MPIJobs a second time, where they have a queue, or one is named default"
+    twice = (
+        "asks for quota for the pods of MPIJobs a second time, if they have a queue, "
+        "or if a queue is named default"
+    )
     return Advice.CARE, f"its integration `pod` {twice}: {advice}"

@@ -21,15 +21,16 @@ from mpijob_elastic.kube.resources import SECRETS
 from mpijob_elastic.kube.writer import ApiWriter
 
 NAME = "mpijob-elastic-definition"
-# Whichever is there; where both are, `install` made the first before `upgrade apply` made the
-# second.
+# The record has either name. If both are there, `install` made the first before `upgrade apply`
+# made the second.
 NAMES = (NAME, "mpijob-elastic-upgrade")
 KEY = "before"
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """crd: the definition of MPIJobs."""
+    """The content of the record."""
 
+    #: The definition of MPIJobs.
     crd: dict[str, Any]
 
 
@@ -49,8 +50,9 @@ def unpack(name: str, data: Mapping[str, str]) -> dict[str, Any]:
         return msgspec.json.decode(plain, type=Record).crd
     except (KeyError, ValueError, EOFError, OSError, msgspec.MsgspecError) as error:
         raise Refused(
-            f"the record of the definition before, Secret {names.NAMESPACE}/{name}, is damaged ({error}); put it back "
-            "from a backup, or delete it and correct the definition by `kubectl edit crd mpijobs.kubeflow.org`"
+            f"the record of the former definition, Secret {names.NAMESPACE}/{name}, is damaged "
+            f"({error}); put it back from a backup, or delete it and correct the definition by "
+            "`kubectl edit crd mpijobs.kubeflow.org`"
         ) from error
 
 

@@ -31,13 +31,17 @@ async def read_definition(client: ApiReader) -> Object:
     body = await client.find(DEFINITION)
     if body is None:
         raise Refused(
-            f"there is no CustomResourceDefinition {crd.NAME}: install mpi-operator v0.2.3 and its definition"
+            f"there is no CustomResourceDefinition {crd.NAME}: install "
+            "mpi-operator v0.2.3 and its definition"
         )
     return objects.read(body)
 
 
 async def change_definition(client: ApiWriter, wanted: Wanted, *, dry_run: bool = False) -> Change:
-    """Turn the definition into what `wanted` returns; dry_run: the API server checks it and stores nothing."""
+    """Turn the definition into what `wanted` returns.
+
+    dry_run: the API server checks the definition and stores nothing.
+    """
     query = {"dryRun": "All"} if dry_run else None
     for _ in range(ATTEMPTS):
         live = await read_definition(client)
@@ -62,12 +66,13 @@ async def change_definition(client: ApiWriter, wanted: Wanted, *, dry_run: bool 
         else:
             return objects.changed(identity(live), live, objects.read(body))
     raise Refused(
-        f"{crd.NAME} was changed by somebody else {ATTEMPTS} times in a row; find out who, and run this again"
+        f"{crd.NAME} was changed by somebody else {ATTEMPTS} times in a row; "
+        "find out who, and run this again"
     )
 
 
 async def offer(client: ApiWriter, *, dry_run: bool, seconds: float, say: Say) -> str:
-    """Make MPIJobs scalable; return what may undo that, in words, "" if nothing is known.
+    """Make MPIJobs scalable; return, in words, what may undo that, "" if nothing is known.
 
     Waits at most `seconds` until the subresource is served. Raises `Refused` and
     `errors.KubeError`.
@@ -94,8 +99,8 @@ async def offer(client: ApiWriter, *, dry_run: bool, seconds: float, say: Say) -
     if not (writers := crd.writers(live)):
         return ""
     return (
-        f"Note: {', '.join(writers)} wrote the definition of MPIJobs before. The same manifest, applied again, takes "
-        "`kubectl scale` away, so add the subresource to it (docs/scale.md)"
+        f"Note: {', '.join(writers)} wrote the definition of MPIJobs before. The same manifest, "
+        "applied again, takes `kubectl scale` away, so add the subresource to it (docs/scale.md)"
     )
 
 
@@ -126,7 +131,10 @@ async def take_back(client: ApiWriter, *, dry_run: bool, say: Say) -> None:
 
 
 async def left_out(client: ApiReader, why: str) -> str:
-    """Return the fault, its reason and the command that mends it; "" if the definition can scale."""
+    """Return what does not work, why, and the command that mends it.
+
+    It is "" if the definition is scalable anyway.
+    """
     try:
         if crd.is_scalable(await read_definition(client)):
             return ""
@@ -150,7 +158,7 @@ async def check(client: ApiReader) -> None:
 async def _record(client: ApiWriter) -> None:
     if await client.find(NAMESPACES.path(name=names.NAMESPACE)) is None:
         raise Refused(
-            f"there is no namespace {names.NAMESPACE} in which to record the definition before; run "
-            f"`{names.PROGRAM} install` first"
+            f"there is no namespace {names.NAMESPACE} in which to record the former definition; "
+            f"run `{names.PROGRAM} install` first"
         )
     await record.keep(client, await read_definition(client))

@@ -28,8 +28,9 @@ from upgrade import canary, scale, traces
 from upgrade.traces import Traces
 
 STAYS = (
-    f"Jobs, their pods and their ConfigMaps stay as they are. The annotations {names.PREFIX}* and the key "
-    f"{names.KEY_DISCOVER_HOSTS} on them do no harm. A change of replicas no longer affects a running launcher."
+    "Jobs, their pods and their ConfigMaps stay as they are. The annotations "
+    f"{names.PREFIX}* and the key {names.KEY_DISCOVER_HOSTS} on them do no harm. A change of "
+    "replicas no longer affects a running launcher."
 )
 _FIRST = (*HOOKS, *WORKLOADS)
 _AGAIN = "`kubectl describe` says why. Run the same command again"
@@ -37,15 +38,16 @@ _AGAIN = "`kubectl describe` says why. Run the same command again"
 
 @dataclass(frozen=True, kw_only=True)
 class Uninstallation:
-    """found: our objects, in the order in which they go. takes_scale: True to take the scale subresource back.
-
-    traces: None to leave them on jobs. quota: of queued jobs.
-    """
+    """The removal of an installation."""
 
     client: ApiWriter
+    #: Our objects, in the order in which they go.
     found: list[Found]
+    #: Take the scale subresource back.
     takes_scale: bool
+    #: None to leave the traces on jobs.
     traces: Traces | None
+    #: Quota of queued jobs.
     quota: Quota
 
     @classmethod
@@ -93,14 +95,14 @@ class Uninstallation:
         )
 
     def stays(self) -> list[str]:
-        """Return the objects that stay, and why, in words for people."""
+        """Return lines, for people, on what stays and why."""
         jobs = [STAYS] if self.traces is None else self.traces.lines()
         return [*jobs, *self.quota.lines()]
 
     async def run(self, *, seconds: float, say: Say) -> list[str]:
-        """Remove it; wait at most `seconds` for each step.
+        """Remove what was found; wait at most `seconds` for each step.
 
-        Return what is left to do. Raises as `prepare` does.
+        Returns what is left to do. Raises as `prepare` does.
         """
         client = self.client
         if self.traces is not None:
@@ -147,8 +149,9 @@ async def _check_no_jobs(client: ApiReader) -> None:
         return
     if jobs:
         raise Refused(
-            f"namespace {names.NAMESPACE} holds MPIJobs that would go with it: {', '.join(job.name for job in jobs)}. "
-            "Delete them, or create them elsewhere, first"
+            f"namespace {names.NAMESPACE} holds MPIJobs that would go with it: "
+            f"{', '.join(job.name for job in jobs)}. Delete them, or create them in another "
+            "namespace, and run this again"
         )
 
 

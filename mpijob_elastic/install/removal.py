@@ -62,17 +62,18 @@ def check_none_waits(waiting: Iterable[ObjectMeta]) -> None:
     """Raise `Refused` if pods wait at a scheduling gate of ours, which nobody else takes off."""
     if found := named(waiting):
         raise Refused(
-            f"pods wait at a scheduling gate of ours that nobody else takes off: {found}. Resume their jobs, take them "
-            "out of their queues, remove the annotation of parked workers, or delete them, first"
+            f"pods wait at a scheduling gate of ours that nobody else takes off: {found}. Resume "
+            "their jobs, take the jobs out of their queues, remove the annotation of parked "
+            "workers, or delete the pods, and run this again"
         )
 
 
 async def left_waiting(client: ApiReader) -> list[str]:
-    """Return, in words, the pods that have come to a gate since the last look; none if none have."""
+    """Return, in words, the pods that have come to a gate since the last look, if there are any."""
     found = named(await held(client))
-    why = f"pods wait at a scheduling gate of ours that nobody takes off: {found}"
+    why = f"pods came to a scheduling gate of ours that nobody takes off: {found}"
     return (
-        [f"While it was removed, {why}. Delete them: mpi-operator makes them again without it."]
+        [f"During the removal {why}. Delete them: mpi-operator makes them again without the gate."]
         if found
         else []
     )
@@ -114,9 +115,9 @@ async def check_coverage(
         else ""
     )
     raise Refused(
-        f"{where} would not be covered any more, with these MPIJobs: {named(jobs) or 'none today'}{pods}. "
-        "A cluster has one installation: name each of its namespaces by --jobs-namespace, or none to cover all. "
-        "--uncover lets the others go"
+        f"{where} would not be covered any more, with these MPIJobs: "
+        f"{named(jobs) or 'none today'}{pods}. A cluster has one installation: name each of its "
+        "namespaces by --jobs-namespace, or none to cover all. --uncover lets the others go"
     )
 
 
@@ -143,12 +144,14 @@ class Quota:
         lines = []
         if self.unused:
             lines.append(
-                f"Quota of these jobs is given back, because nothing of them runs: {_jobs(self.unused)}."
+                "Quota of these jobs is given back, because nothing of "
+                f"them runs: {_jobs(self.unused)}."
             )
         if self.used:
             lines.append(
-                f"Quota stays with these jobs, because their pods run: {_jobs(self.used)}. It is free when the job is "
-                f"deleted and its pods are gone. If a job ends and is not deleted, run {AGAIN} again."
+                f"Quota stays with these jobs, because their pods run: {_jobs(self.used)}. It "
+                "is free when the job is deleted and its pods are gone. If a job ends and is "
+                f"not deleted, run {AGAIN} again."
             )
         return lines
 
@@ -187,11 +190,12 @@ async def give_back(client: ApiWriter, *, seconds: float, say: Say) -> list[str]
         return [f"Quota was not given back: {error}. Run {AGAIN} again."]
     except TimeoutError:
         return [
-            f"Quota was not given back within {seconds:.0f} s: {_jobs(left) or 'of any job'}. Run {AGAIN} again."
+            f"Quota was not given back within {seconds:.0f} s: "
+            f"{_jobs(left) or 'of any job'}. Run {AGAIN} again."
         ]
     whose = [f"{one} ({why})" for why, one in refused.items()]
     return (
-        [f"Quota was not given back: {listed(whose)}. Delete what is named, or run {AGAIN} again."]
+        [f"Quota was not given back: {listed(whose)}. Delete these objects, or run {AGAIN} again."]
         if whose
         else []
     )

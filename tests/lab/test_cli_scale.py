@@ -139,7 +139,7 @@ async def test_what_cannot_be_is_refused_in_one_line(
         == f"no MPIJob trian in namespace {job.namespace}; did you mean train?"
     )
     assert (
-        "3 is none of metadata.annotations[mpijob-elastic/sizes] (2,4,8); use 2 or 4"
+        "3 is not a size of metadata.annotations[mpijob-elastic/sizes] (2,4,8); use 2 or 4"
         in await refused("scaleout", "train")
     )
     assert "9 is above metadata.annotations[mpijob-elastic/max-replicas] (8)" in await refused(
@@ -184,7 +184,7 @@ async def test_what_cannot_be_is_refused_in_one_line(
     )
     cluster.kubectl(*apply, "-n", job.namespace, stdin=json.dumps(edit))
     assert await refused("scalein", "train", "--to=2") == (
-        "argocd-controller sets the size of train; change it where that reads it, such as in Git"
+        "argocd-controller sets the size of train; change the size at its source, such as in Git"
     )
     await job.set_status("train-launcher", {"phase": "Succeeded"})
     await job.until(lambda state: "Succeeded" in state.conditions, "its end")
@@ -200,7 +200,7 @@ async def test_who_sets_the_size_is_named(user: Typed, job: Job, hpa: Autoscaler
     await job.create(replicas=1, annotations={**bounds, "mpijob-elastic/autoscale": "fill"})
     await job.settled(1)
     assert await user.refused("scaleout", "train") == (
-        "by its annotation mpijob-elastic/autoscale, what lies idle sets the size of train; edit or remove the "
+        "the annotation mpijob-elastic/autoscale lets idle nodes set the size of train; edit or remove the "
         "annotation"
     )
     await job.annotate(autoscale=None)

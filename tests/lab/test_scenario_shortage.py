@@ -100,7 +100,8 @@ async def test_where_kubernetes_serves_no_pod_groups_the_pods_start_one_by_one(j
         await job.until(lambda state: "GangUnavailable" in state.notices, "a word about it")
     ).notices
     assert (
-        "Kubernetes 1.36 serves them with the gates GenericWorkload and GangScheduling" in notices
+        "Kubernetes 1.36 serves PodGroups with the gates GenericWorkload and GangScheduling"
+        in notices
     )
     assert "GangMissed" not in notices
 

@@ -1,8 +1,9 @@
 """Warn about an MPIJob that is allowed but cannot become elastic, or will have trouble; pure.
 
-Only jobs that are elastic, or ask to be by an annotation of ours, get warnings, and an update only
-new ones. A label value has at most 63 characters, and so has a hostname, to which the kubelet cuts
-a pod's name (https://kubernetes.io/docs/concepts/overview/working-with-objects/names/).
+Only jobs that are elastic, or that ask for it by an annotation of ours, get warnings; an update
+gets only new ones. A label value has at most 63 characters, and so has a hostname, to which the
+kubelet cuts a pod's name
+(https://kubernetes.io/docs/concepts/overview/working-with-objects/names/).
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,14 +30,14 @@ _ASKING = (
 
 
 def created(job: MPIJob, facts: JobFacts, rooms: Sequence[Admission]) -> tuple[str, ...]:
-    """Return the warnings about a new job; rooms: those of capabilities."""
+    """Return the warnings about a new job; rooms: the rules of capabilities."""
     return tuple(_findings(job, facts, rooms))[:MOST]
 
 
 def updated(
     job: MPIJob, before: MPIJob, *, new: JobFacts, old: JobFacts, rooms: Sequence[Admission]
 ) -> tuple[str, ...]:
-    """Return the warnings that an update brings in; `new` and `old` are the facts of both versions."""
+    """Return the new warnings after an update; `new` and `old`: the facts of both versions."""
     if (job.spec, job.metadata.annotations) == (before.spec, before.metadata.annotations):
         return ()
     known = set(_findings(before, old, rooms))
@@ -75,7 +76,10 @@ def _command(job: JobFacts) -> Iterator[str]:
     if launch is None:
         return
     if launch.program != HOROVODRUN:
-        yield f"{launch.program} cannot change its size while it runs; use horovodrun with --host-discovery-script"
+        yield (
+            f"{launch.program} cannot change its size while it runs; use "
+            "horovodrun with --host-discovery-script"
+        )
         return
     script = launch.discovery_script
     if script is None and not launch.unread:
@@ -84,14 +88,23 @@ def _command(job: JobFacts) -> Iterator[str]:
         names.DISCOVER_HOSTS_PATH,
         names.EDL_DISCOVER_HOSTS_PATH,
     ):
-        yield f"--host-discovery-script is not {names.DISCOVER_HOSTS_PATH}, the file that follows the job's size"
+        yield (
+            f"--host-discovery-script is not {names.DISCOVER_HOSTS_PATH}, the "
+            "file that follows the job's size"
+        )
     yield from _least(job, launch)
     if launch.reset_limit is not None and launch.reset_limit < _ENOUGH_RESETS:
         end = launch.reset_limit + 1
-        yield f"horovodrun ends the job at reset {end} (--reset-limit): a new size costs one, a lost rank up to three"
+        yield (
+            f"horovodrun ends the job at reset {end} (--reset-limit): a new size "
+            "costs one, a lost rank up to three"
+        )
     if 0 < job.gloo_timeout < _LEAST_GLOO_TIMEOUT:
-        said = f"with a Gloo timeout of {job.gloo_timeout} s"
-        yield f"{said} a new rank that needs longer to start ends the others; give it {_LEAST_GLOO_TIMEOUT} or more"
+        said = f"with a Gloo timeout of {job.gloo_timeout} s,"
+        yield (
+            f"{said} a new rank that takes longer to start ends the other ranks; "
+            f"set {_LEAST_GLOO_TIMEOUT} s or more"
+        )
 
 
 def _least(job: JobFacts, launch: Launch) -> Iterator[str]:
@@ -103,7 +116,10 @@ def _least(job: JobFacts, launch: Launch) -> Iterator[str]:
     least = (job.policy.min_replicas or 1) * job.slots
     starts_small = job.policy.min_replicas is not None and job.policy.min_replicas < job.workers
     if starts_small and launch.np is not None and launch.np > least:
-        yield f"horovodrun starts with {launch.np} slots (-np), but min-replicas gives {least}: it waits for more"
+        yield (
+            f"horovodrun starts with {launch.np} slots (-np), but min-replicas "
+            f"gives {least}: it waits for more"
+        )
     if launch.min_np is None and not launch.unread and launch.np is not None and least < launch.np:
         yield f"horovodrun has no --min-np: with fewer slots than -np {launch.np} training waits"
 
@@ -113,7 +129,10 @@ def _sidecars(job: MPIJob) -> Iterator[str]:
     main = job.spec.main_container if job.spec else None
     if len(workers) > 1 and not main:
         first = (workers[0].name or "")[:_LONGEST_NAME]
-        yield f"workers have {len(workers)} containers and no spec.mainContainer: ranks start in the first, {first}"
+        yield (
+            f"workers have {len(workers)} containers and no spec.mainContainer: "
+            f"ranks start in the first, {first}"
+        )
 
 
 def _name(job: JobFacts) -> Iterator[str]:
@@ -122,4 +141,7 @@ def _name(job: JobFacts) -> Iterator[str]:
     if len(name) > _LONGEST_NAME:
         yield f"the name has {len(name)} characters, but the pods' labels allow {_LONGEST_NAME}"
     elif len(names.worker(name, most - 1)) > _LONGEST_NAME:
-        yield f"worker names exceed {_LONGEST_NAME} characters: their hostnames are cut and may be the same"
+        yield (
+            f"worker names exceed {_LONGEST_NAME} characters: their "
+            "hostnames are cut and may be the same"
+        )

@@ -1,7 +1,8 @@
-"""Rules of a job's size, for edits of the MPIJob and of its scale subresource, and ResourceQuotas that lack; pure.
+"""Rules of a job's size, and ResourceQuotas that are too small for it; pure.
 
-Texts are short, because kubectl shows each warning on one line:
-https://kubernetes.io/blog/2020/09/03/warnings/ recommends 120 characters.
+The rules hold for edits of the MPIJob and of its scale subresource. Texts are short, because
+kubectl shows each warning on one line: https://kubernetes.io/blog/2020/09/03/warnings/ recommends
+120 characters.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,11 +21,11 @@ from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.wire import Wire
 from webhook.rules.review import MOST, Refusal
 
-# So many workers are named; the rest is counted.
+# The most workers that are named; the rest is counted.
 _NAMED = 3
-# The largest size of an elastic job that names none: so many workers, or so many times its --max-np
-# if that is more. [operator] makes all workers of a size in one go, 5 a second: a typing error in
-# it holds up all jobs for hours.
+# The largest size of an elastic job that names none: this many workers, or this many times its
+# --max-np if that is more. [operator] The operator makes all workers of a size in one go, 5 a
+# second, so a typing error in the size holds up all jobs for hours.
 _LARGE, _LARGER = 1_000, 10
 SCALES = Resource(group="autoscaling", version="v1", plural="mpijobs/scale", kind="Scale")
 REPLICAS_FIELD = "spec.mpiReplicaSpecs.Worker.replicas"
@@ -33,7 +34,7 @@ UNKNOWN = "mpijob-elastic does not know this job yet, so its bounds were not che
 
 
 def bounds(job: JobFacts) -> tuple[int, int]:
-    """Return the smallest and the largest size of a job; 0 if nothing says how small."""
+    """Return the smallest and the largest size of a job; 0 if there is no smallest size."""
     if job.policy.enabled is False:
         return 0, MOST_WORKERS
     low = job.policy.min_replicas or 0
@@ -42,15 +43,16 @@ def bounds(job: JobFacts) -> tuple[int, int]:
 
 
 def excess(replicas: int, job: JobFacts) -> int:
-    """Return by how many workers a size is out of bounds."""
+    """Return the number of workers by which a size is out of bounds."""
     low, high = bounds(job)
     return max(low - replicas if low else 0, replicas - high, 0)
 
 
 def refusal(replicas: int, job: JobFacts, *, before: int = 0, field: str) -> Refusal | None:
-    """Return the bound that a size at the path `field` exceeds, and the source of the bound.
+    """Return the refusal of a size that is out of bounds, with the bound and its source.
 
-    None if it is within, or comes no further out of bounds than it was `before` (see `excess`).
+    field: the path of the size. None if the size is within bounds, or no further out of bounds than
+    the size `before` was (see `excess`).
     """
     low, high = bounds(job)
     if excess(replicas, job) <= before:
@@ -71,21 +73,27 @@ def refusal(replicas: int, job: JobFacts, *, before: int = 0, field: str) -> Ref
 
 
 def doubts(job: JobFacts, replicas: int) -> Iterator[str]:
-    """Yield the effects of horovodrun's own limits on that size."""
+    """Yield warnings on horovodrun's own limits, if that size does not fit them."""
     launch = job.launch
     if launch is None or launch.program != HOROVODRUN or not job.elastic:
         return
     slots, least = replicas * job.slots, launch.effective_min_np
     if launch.max_np is not None and slots > launch.max_np:
         unused = slots - launch.max_np
-        yield f"horovodrun's --max-np is {launch.max_np}, but {slots} slots are asked for: {unused} stay unused"
+        yield (
+            f"horovodrun's --max-np is {launch.max_np}, but {slots} slots are "
+            f"asked for: {unused} stay unused"
+        )
     if least is not None and slots < least:
         option = "-np" if launch.min_np is None else "--min-np"
-        yield f"horovodrun's {option} is {least}, but {slots} slots are asked for: training waits for more"
+        yield (
+            f"horovodrun's {option} is {least}, but {slots} slots are "
+            "asked for: training waits for more"
+        )
 
 
 def change(job: JobFacts, *, before: int, after: int) -> str | None:
-    """Return the effect of scaling; None if nothing changes."""
+    """Return a sentence on the effect of scaling; None if nothing changes."""
     if before == after:
         return None
     scale = f"would scale {before}→{after}"
@@ -126,9 +134,11 @@ class _Quota(Wire, frozen=True):
 
 
 class QuotaFacts(Wire, frozen=True):
-    """A ResourceQuota. left: what it has left, by its keys; none where it has scopes, as only some pods count there."""
+    """A ResourceQuota."""
 
     metadata: Identity
+    #: What the quota has left, by its keys; none if the quota has scopes, because only some pods
+    #: count there.
     left: Mapping[str, int]
 
 
@@ -136,7 +146,7 @@ _quotas = msgspec.json.Decoder(_Quota)
 
 
 def read_quota(raw: bytes) -> QuotaFacts:
-    """Return the quota in its JSON. Raises msgspec.DecodeError if it is none.
+    """Return the quota in its JSON. Raises msgspec.DecodeError for anything else.
 
     https://kubernetes.io/docs/concepts/policy/resource-quotas/
     """
@@ -148,7 +158,7 @@ def read_quota(raw: bytes) -> QuotaFacts:
 
 
 def shortages(job: JobFacts, quotas: Iterable[QuotaFacts], *, more: int) -> Iterator[str]:
-    """Yield a warning for each of the first few amounts that do not suffice for so many more workers.
+    """Yield a warning for each of the first few amounts that do not suffice for `more` workers.
 
     Nothing is refused: others may free what lacks, and quotas are changed.
     """
@@ -158,4 +168,7 @@ def shortages(job: JobFacts, quotas: Iterable[QuotaFacts], *, more: int) -> Iter
         (found for found in asked if 0 < found[3] > found[2]), MOST
     ):
         has, need = requests.rendered(max(0, left)), requests.rendered(asks)
-        yield f"ResourceQuota {name} has {has} {key} left, and {more} more workers need {need}: some are not created"
+        yield (
+            f"ResourceQuota {name} has {has} {key} left, and {more} more workers need "
+            f"{need}: some will not be created"
+        )

@@ -1,10 +1,10 @@
-"""Validate a MPIJob or Scale that is created or changed; pure, from objects to verdict.
+"""Validate an MPIJob or Scale that is created or changed; pure, from objects to verdict.
 
 Only what this very request brings in is refused. An older mistake that the request leaves alone
 stays allowed, because the request may come from a controller or a status write that can do nothing
-about it. For the same reason nothing is refused for a deleted job. A finished one is judged, as
-anybody with the right to edit may write a status and take it back; it only gets no warnings. The
-controller checks every rule again, with Events.
+about it. For the same reason nothing is refused for a deleted job. A finished job is judged,
+because anybody with the right to edit may write a status and take it back; it only gets no
+warnings. The controller checks every rule again, with Events.
 
 A job that stops mpi-operator v0.2.3 is refused for the sake of all jobs, so elastic or not,
 finished or not: the operator lists them all.
@@ -29,20 +29,22 @@ from webhook.rules.review import MOST, Refusal, Request, Verdict
 from webhook.rules.size import Scale
 
 SLOTS_FIELD = "spec.slotsPerWorker"
-# Annotations that the controller writes, and those together with the users'.
+# Annotations that the controller writes; and all known annotations, with those that users write.
 _OURS = frozenset({names.STATUS, names.PHASE, names.CHANGE, names.SCALED_BY})
 _KNOWN = capabilities.KEYS | _OURS
-# Bytes of all other annotations together: the API server takes 256 KiB, and what stops a job is
-# told first.
+# The most bytes of all other annotations together: the API server takes 256 KiB, and notices on
+# what stops a job come first.
 _MOST_ANNOTATED = 2**18 - LONGEST_NOTICES - LATER
-# Annotations of earlier versions, and what takes their place.
+# Annotations of earlier versions, and what to do instead.
 _REMOVED = {
-    names.DELETE_UNSEEN: "delete workers beyond the size yourself, such as `kubectl delete pod JOB-worker-2`, and the "
-    "operator makes none of them again",
+    names.DELETE_UNSEEN: "delete the workers beyond the size yourself, for example with "
+    "`kubectl delete pod JOB-worker-2`; the operator does not make them again",
 }
 # What the loss of an important field means, by `STRUCT.FIELD`.
 _MEANS = {
-    "Container.restartPolicy": "a sidecar becomes an init container, and its pod waits until that ends",
+    "Container.restartPolicy": (
+        "a sidecar becomes an init container, and its pod waits until that ends"
+    ),
     "Container.startupProbe": "the other probes begin at once",
     "Handler.sleep": "no handler is left, so the pods are refused",
     "PodSpec.resourceClaims": "the pods get none of these devices",
@@ -61,9 +63,10 @@ def judged(
     context: ReviewContext,
     dry_run: bool = False,
 ) -> Verdict:
-    """Return the verdict on a MPIJob; `new` and `old` are the facts of both versions, None before it was created.
+    """Return the verdict on an MPIJob.
 
-    A dry run also shows the effect of a change of size.
+    `new` and `old` are the facts of both versions; `before` and `old` are None for a new job. A dry
+    run also shows the effect of a change of size.
     """
     rooms, lookup = context.rooms, context.lookup
     excess = size.excess(old.workers, old) if old else 0
@@ -98,7 +101,10 @@ def judged(
 
 
 def stops_the_operator(faults: Sequence[Fault], before: Sequence[Fault]) -> Verdict:
-    """Return the verdict on a MPIJob that stops the operator for all jobs; before: the faults of its former version."""
+    """Return the verdict on an MPIJob that stops the operator for all jobs.
+
+    before: the faults of its former version.
+    """
     known = {fault.kind for fault in before}
     brought = (
         []
@@ -113,7 +119,7 @@ def stops_the_operator(faults: Sequence[Fault], before: Sequence[Fault]) -> Verd
 
 
 def dropped(fields: Iterable[Dropped]) -> tuple[str, ...]:
-    """Return a warning for each field that the operator drops from the pods, and nobody puts back."""
+    """Return a warning for each field that the operator drops, and that nobody puts back."""
     places: dict[str, list[str]] = {}
     for one in fields:
         if (
@@ -125,7 +131,8 @@ def dropped(fields: Iterable[Dropped]) -> tuple[str, ...]:
     for kind, (first, *others) in list(places.items())[:MOST]:
         more = f" and {len(others)} more" if others else ""
         said.append(
-            f"{first}{more}: mpi-operator v0.2.3 drops this field: {_MEANS.get(kind, 'the pods do without')}"
+            f"{first}{more}: mpi-operator v0.2.3 drops this field: "
+            f"{_MEANS.get(kind, 'the pods do without it')}"
         )
     if rest := [kind.partition(".")[2] for kind in list(places)[MOST:]]:
         said.append(f"mpi-operator v0.2.3 also drops {phrases.listed(rest)}")
@@ -165,11 +172,15 @@ def scaled(
 def _scale_refusal(job: JobFacts, replicas: int, *, before: int) -> Refusal | None:
     if job.finished:
         over = (
-            f"{replicas} is too late: the job has finished; create it again to run it at that size"
+            f"{replicas} has no effect: the job has finished; create "
+            "it again to run it at that size"
         )
         return Refusal(field=size.SCALE_FIELD, message=over)
     if replicas < 1:
-        few = f"{replicas} is below 1, the smallest size that mpi-operator accepts; delete the job to stop it"
+        few = (
+            f"{replicas} is below 1, the smallest size that mpi-operator "
+            "accepts; delete the job to stop it"
+        )
         return Refusal(field=size.SCALE_FIELD, message=few)
     out_before = size.excess(job.workers_of(before), job)
     return size.refusal(job.workers_of(replicas), job, before=out_before, field=size.SCALE_FIELD)
@@ -184,14 +195,18 @@ _heads = msgspec.json.Decoder(_Head)
 
 
 def unread(request: Request, why: str) -> Verdict:
-    """Return the verdict on a MPIJob that cannot be read: one in a queue is refused, as nothing would hold it back.
+    """Return the verdict on an MPIJob that cannot be read.
 
-    Raises msgspec.DecodeError if not even its metadata can be read.
+    A job in a queue is refused, because nothing would hold it back. Raises msgspec.DecodeError if
+    not even its metadata can be read.
     """
     head = _head(request.object)
     if not _asks_for_a_queue(head) or head.deleting or _was_unread(request):
         return Verdict()
-    message = f"mpijob-elastic cannot read this job ({why}), so its pods would start without their queue; make it smaller"
+    message = (
+        f"mpijob-elastic cannot read this job ({why}), so its pods would start "
+        "without their queue; make it smaller"
+    )
     return Verdict(refusals=(Refusal(field="spec", message=message),))
 
 
@@ -202,7 +217,7 @@ def _head(raw: msgspec.Raw) -> JobFacts:
 
 
 def _asks_for_a_queue(head: JobFacts) -> bool:
-    # Whether it is elastic, its metadata alone need not say.
+    # The metadata alone need not say whether the job is elastic.
     return any(known.queued for known in head.asked)
 
 
@@ -235,26 +250,34 @@ def _past_the_gate(
         return
     for role in (names.ROLE_LAUNCHER, names.ROLE_WORKER):
         node = job.pod(role).node_name
-        # KubeQueue's hold is put back on jobs that run, by us too: refused, the quota would never
-        # be given back.
+        # KubeQueue's hold is put back on jobs that run, by us too: if that were refused, the quota
+        # would never be given back.
         was_held = old is not None and (old.queued or names.GATE_QUEUED not in new.gates)
         is_old = was_held and before is not None and node == before.pod(role).node_name
         if node and not is_old:
             yield Refusal(
                 field=f"spec.mpiReplicaSpecs.{role.capitalize()}.template.spec.nodeName",
-                message="a queued job cannot choose its node past the queue and the scheduler; use nodeSelector, or "
-                "leave the queue",
+                message=(
+                    "a queued job cannot choose its node past the queue and the scheduler; use "
+                    "nodeSelector, or leave the queue"
+                ),
             )
 
 
 def _no_room(
     job: MPIJob, new: JobFacts, before: MPIJob | None, old: JobFacts | None
 ) -> Iterator[Refusal]:
-    """Refuse annotations that leave no room for the notice without which no job can be stopped."""
+    """Yield a refusal if the annotations leave no room for our notices.
+
+    Without a notice a job cannot be stopped.
+    """
     was_ours = old is not None and (old.elastic or old.queued)
     most = max(_MOST_ANNOTATED, _annotated(before) if before and was_ours else 0)
     if (new.elastic or new.queued) and _annotated(job) > most:
-        message = f"more than {_MOST_ANNOTATED:,} bytes leave no room for what mpijob-elastic writes; shorten them"
+        message = (
+            f"more than {_MOST_ANNOTATED:,} bytes of annotations leave no room for those that "
+            "mpijob-elastic writes; shorten them"
+        )
         yield Refusal(field="metadata.annotations", message=message)
 
 
@@ -267,29 +290,34 @@ def _unknown_annotations(new: Mapping[str, str], old: Mapping[str, str]) -> Iter
     unknown = sorted(
         key for key in new.keys() - _KNOWN - old.keys() if key.startswith(names.PREFIX)
     )
-    # To find the nearest name takes 0.5 ms for a long key, and there may be thousands.
+    # It takes 0.5 ms to find the nearest name for a long key, and there may be thousands of keys.
     for key in unknown[:MOST]:
         if key in _REMOVED:
             yield f"metadata.annotations[{key}] has no effect any more: {_REMOVED[key]}"
             continue
         near = difflib.get_close_matches(key[:64], capabilities.KEYS, n=1, cutoff=0.0)
-        yield f"metadata.annotations[{key[:64]}] is not known and has no effect; did you mean {near[0]}?"
+        yield (
+            f"metadata.annotations[{key[:64]}] is not known and has no "
+            f"effect; did you mean {near[0]}?"
+        )
 
 
 def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
     if new.replicas < old.replicas and not new.elastic:
         yield (
-            f"{size.REPLICAS_FIELD} {old.replicas} to {new.replicas}: this job is not elastic, so its surplus workers "
-            f"stay. Run horovodrun with --host-discovery-script {names.DISCOVER_HOSTS_PATH}, in a new launcher"
+            f"{size.REPLICAS_FIELD} {old.replicas} to {new.replicas}: this job is not elastic, so "
+            "its surplus workers stay. Run horovodrun with --host-discovery-script "
+            f"{names.DISCOVER_HOSTS_PATH}, in a new launcher"
         )
     if new.elastic and not old.elastic and old.policy.enabled is not False:
         yield (
-            "this job becomes elastic with a new launcher: until you type "
-            f"`{names.adopt(new.metadata.name, new.metadata.namespace)}`, a launcher that runs keeps its workers "
-            "(training restarts from its last checkpoint)"
+            "this job becomes elastic with a new launcher; a running launcher keeps its workers "
+            f"until you type `{names.adopt(new.metadata.name, new.metadata.namespace)}`, which "
+            "restarts training from its last checkpoint"
         )
     if new.slots != old.slots:
         yield (
-            f"{SLOTS_FIELD} {old.slots} to {new.slots}: the running job keeps {old.slots} until it has a new launcher: "
-            "suspend and resume it, or, if it is not elastic, delete and recreate it (this restarts training)"
+            f"{SLOTS_FIELD} {old.slots} to {new.slots}: the running job keeps {old.slots} until it "
+            "has a new launcher: suspend and resume it, or, if it is not elastic, delete and "
+            "recreate it (this restarts training)"
         )

@@ -163,7 +163,10 @@ def write(state: JobState, known: Sequence[Autoscaler]) -> Action | None:
     if mine and mine.digest == digest(spec):
         return None
     name = autoscaler_name(view.name)
-    message = f"HPA {name}: {spec['minReplicas']} to {spec['maxReplicas']} workers by {asked.name or 'cpu'}"
+    message = (
+        f"HPA {name}: {spec['minReplicas']} to {spec['maxReplicas']} "
+        f"workers by {asked.name or 'cpu'}"
+    )
     message += ", paused while the job is suspended" if paused else ""
     if mine:
         return ChangeAutoscaler(
@@ -177,8 +180,8 @@ def notes(view: JobView, known: Sequence[Autoscaler]) -> Iterator[Note]:
     if others := rivals(known):
         yield warning(
             "AutoscalerYields",
-            f"{AUTOSCALE} has no effect: HPA {listed(others)} scales {view.name}. Delete that HPA, with KEDA its "
-            "ScaledObject, or remove the annotation",
+            f"{AUTOSCALE} has no effect: HPA {listed(others)} scales {view.name}. Delete that "
+            "HPA, with KEDA its ScaledObject, or remove the annotation",
         )
     elif manager := view.facts.size_manager:
         yield warning(
@@ -189,14 +192,17 @@ def notes(view: JobView, known: Sequence[Autoscaler]) -> Iterator[Note]:
 
 
 def owner(view: JobView, known: Collection[Autoscaler]) -> str:
-    """Return who sets the size of a job besides its user, with what to do instead; "" for nobody."""
+    """Return the owner of a job's size besides its user, with what to do instead; "" for none."""
     if manager := view.facts.size_manager:
         return (
-            f"{manager} sets the size of {view.name}; change it where that reads it, such as in Git"
+            f"{manager} sets the size of {view.name}; change the size at its source, such as in Git"
         )
     if asked := scaling(view.facts).autoscale:
-        what = "what lies idle" if asked.fill else "an HPA"
-        return f"by its annotation {AUTOSCALE}, {what} sets the size of {view.name}; edit or remove the annotation"
+        what = "idle nodes" if asked.fill else "an HPA"
+        return (
+            f"the annotation {AUTOSCALE} lets {what} set the size of {view.name}; "
+            "edit or remove the annotation"
+        )
     found = listed(one.metadata.name for one in known if not one.deleting)
     advice = "edit or delete that HPA, with KEDA its ScaledObject"
     return f"HPA {found} sets the size of {view.name}; {advice}" if found else ""

@@ -101,7 +101,8 @@ def _end(state: JobState, request: Request, mark: str) -> tuple[str, str] | None
     if mark == uid + UNDONE:
         return (
             FAILED,
-            f"{listed(request.pods)} did not all start within {request.timeout} s, so all were taken back",
+            f"{listed(request.pods)} did not all start within "
+            f"{request.timeout} s, so all were taken back",
         )
     if why := next(_never(state), ""):
         return FAILED, why
@@ -165,14 +166,17 @@ def _never(state: JobState) -> Iterator[str]:
     if view.ended:
         yield f"{view.name} has ended"
     if not (view.elastic and view.facts.size_known) or view.blind:
-        yield f"{view.name} cannot change its size: `mpijob-elastic explain {view.name} -n {view.namespace}` says why"
+        yield (
+            f"{view.name} cannot change its size: `mpijob-elastic explain {view.name} "
+            f"-n {view.namespace}` says why"
+        )
 
 
 def _faults(state: JobState, request: Request) -> Iterator[str]:
     """Yield the reasons why a request cannot be carried out, before its workers are looked at."""
     view, count, named = state.view, request.count, {*request.names}
     if request.script:
-        yield "spec.script is not run: that would take the right to run any command in launchers"
+        yield "spec.script is not run: that would need the right to run any command in launchers"
     yield from _never(state)
     if max(count, len(request.names)) > MOST_AT_ONCE:
         yield f"more than {MOST_AT_ONCE} workers at once: ask for them in several steps"
@@ -194,7 +198,10 @@ def _unfit(state: JobState, replicas: int, skips: Collection[int]) -> Iterator[s
     least, most = view.policy.min_replicas or 1, view.policy.max_replicas or size
     yield from filter(None, (one.size_owner(view) for one in state.wishes.capabilities))
     if not least <= size <= most:
-        yield f"{view.name} would have {workers(size)}; its bounds are {least} and {view.policy.max_replicas or 'none'}"
+        yield (
+            f"{view.name} would have {workers(size)}; its bounds are {least} and "
+            f"{view.policy.max_replicas or 'none'}"
+        )
     if size != facts.size_at_most(size):
         yield f"{view.name} may have only these sizes: {', '.join(map(str, facts.sizes))}"
     if facts.queued and {*skips}.difference(view.skips):

@@ -84,12 +84,18 @@ class GangAdmission(Admission):
         """Yield the mistakes that a new or changed MPIJob brings in."""
         was, now = old.of(Gang) if old else None, new.of(Gang)
         if old and old.reported and (now and now.scheduler) != (was and was.scheduler):
-            message = "cannot change once the job has started: its pods keep their marks; delete and recreate the job"
+            message = (
+                "cannot change once the job has started: its pods keep their "
+                "marks; delete and recreate the job"
+            )
             yield Refusal(field=GANG_FIELD, message=message)
         if now is None:
             return
         if foreign := [] if was else sorted(_foreign_marks(job, now.scheduler)):
-            message = f"{now.scheduler} and {foreign[0]} in a template are marks of two schedulers; remove one"
+            message = (
+                f"{now.scheduler} and {foreign[0]} in a template are marks "
+                "of two schedulers; remove one"
+            )
             yield Refusal(field=GANG_FIELD, message=message)
         if now.queue and (was is None or was.queue != now.queue):
             yield from _queue(now.queue, lookup)
@@ -104,24 +110,33 @@ class GangAdmission(Admission):
         scheduler = asked.scheduler if asked else ""
         if asked is None and any(job.pod(role).scheduler_name == gang.VOLCANO for role in roles):
             yield (
-                f'schedulerName is volcano without {gang.GANG}: "volcano": each pod is a gang of its own, unless '
-                "mpi-operator runs with --gang-scheduling"
+                f'schedulerName is volcano without {gang.GANG}: "volcano": each pod is a gang of '
+                "its own, unless mpi-operator runs with --gang-scheduling"
             )
         if (
             scheduler == gang.COSCHEDULING
             and job.pod(names.ROLE_WORKER).scheduler_name in _NO_SCHEDULER
         ):
-            yield "no schedulerName in the templates: they are a gang only if the default scheduler runs Coscheduling"
+            yield (
+                "no schedulerName in the templates: the pods are a gang only if the "
+                "default scheduler runs Coscheduling"
+            )
         if (
             scheduler == gang.KUBERNETES
             and len({job.pod(role).scheduler_name or "" for role in roles}) > 1
         ):
-            yield "launcher and workers name different schedulers: Kubernetes then starts no pod of the gang"
+            yield (
+                "launcher and workers name different schedulers: Kubernetes "
+                "then starts no pod of the gang"
+            )
         if asked and asked.queue:
             try:
                 lookup.named(gang.VOLCANO_QUEUES, asked.queue)
             except LookupError:
-                yield f"queue {asked.queue} could not be checked: the queues of Volcano cannot be read"
+                yield (
+                    f"queue {asked.queue} could not be checked: the "
+                    "queues of Volcano cannot be read"
+                )
 
 
 def _queue(name: str, lookup: Lookup) -> Iterator[Refusal]:

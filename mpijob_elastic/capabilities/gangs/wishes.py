@@ -136,7 +136,10 @@ def notes(view: JobView, group: PodGroup | None, *, serves: bool | None) -> Iter
         missing = f"the cluster serves no PodGroups of {asked.scheduler}"
         begin = f"{view.name} asks for a gang, but {missing}: "
         if asked.scheduler == gang.KUBERNETES:  # the API server then drops the pods' mark
-            follows = f"its pods start one by one. Kubernetes 1.36 serves them with {gang.KUBERNETES_GATES}"
+            follows = (
+                "its pods start one by one. Kubernetes 1.36 serves PodGroups "
+                f"with {gang.KUBERNETES_GATES}"
+            )
             yield warning("GangUnavailable", begin + follows)
             return
         yield warning("GangUnavailable", begin + "until it does, no pod starts")
@@ -146,16 +149,18 @@ def notes(view: JobView, group: PodGroup | None, *, serves: bool | None) -> Iter
         unprotected = '{"metadata":{"finalizers":null}}'
         yield warning(
             "GangUnchanged",
-            f"PodGroup {view.name} waits for {group.min_member} pods, which cannot change, and the job has {most}, so "
-            "no further pod starts. Delete it, and it is made again for fewer (pods that run go on): `kubectl "
-            f"delete {theirs} --wait=false; kubectl patch {theirs} --type=merge -p '{unprotected}'`",
+            f"PodGroup {view.name} waits for {group.min_member} pods, which cannot change, and "
+            f"the job has {most}, so no further pod starts. Delete the PodGroup, and it is made "
+            f"again for fewer pods (running pods go on): `kubectl delete {theirs} --wait=false; "
+            f"kubectl patch {theirs} --type=merge -p '{unprotected}'`",
         )
     alone = [pod.ref.name for pod in view.pods if not (pod.facts.grouped or pod.facts.deleting)]
     if alone:
         yield warning(
             "GangMissed",
-            f"{listed(alone)} made without the marks of the gang, so scheduled alone: the webhook {names.WEBHOOK} was "
-            "away or did not know the job. A worker that is deleted comes back with them",
+            f"{listed(alone)} made without the marks of the gang, so scheduled alone: the "
+            f"webhook {names.WEBHOOK} was away or did not know the job. A worker that is "
+            "deleted comes back with the marks",
         )
 
 
@@ -173,7 +178,10 @@ def _lower(state: JobState, group: PodGroup) -> LowerPodGroup | None:
     view, count = state.view, _members(state.view)
     if not view.elastic or state.wishes.stop or group.min_member <= count or _is_fixed(view):
         return None
-    message = f"PodGroup {group.metadata.name}: minMember {group.min_member} → {count}, so that the job needs fewer workers"
+    message = (
+        f"PodGroup {group.metadata.name}: minMember {group.min_member} → {count}, so "
+        "that the job needs fewer workers"
+    )
     note = normal("PodGroupLowered", message)
     groups = gang.pod_groups(view.facts.of(Gang))
     return LowerPodGroup(

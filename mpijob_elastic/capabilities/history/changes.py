@@ -38,7 +38,7 @@ MOST = 3
 _USER, _HPA, _NODE, _FAILURE = "user", "HPA", "node", "failure"
 # The manager of a size that somebody asked for, if no manager is known; a change that nobody asked
 # for has none. And the note on a change of the parked workers.
-_UNKNOWN, _SAME_SIZE = "unknown", "Worker.replicas stays, and another number of them is parked"
+_UNKNOWN, _SAME_SIZE = "unknown", "Worker.replicas stays, and the number of parked workers changed"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,10 @@ def notes(state: JobState, queue: Queue) -> Iterator[Note]:
     """Yield notices on what the job waits for, in Kueue's words."""
     view, base = state.view, queue.base(state.view.name)
     if queue.ignored:
-        why = f"the cluster does not serve {WORKLOADS.api_version}: Kueue is not installed, or older than 0.15"
+        why = (
+            f"the cluster does not serve {WORKLOADS.api_version}: Kueue is not "
+            "installed, or older than 0.15"
+        )
         yield warning(
             "QueueIgnored",
             f"{view.name} starts without quota of queue {queue.ignored}, because {why}",
@@ -33,7 +36,10 @@ def notes(state: JobState, queue: Queue) -> Iterator[Note]:
     if not queue.name or base is None:
         return
     if base.queue != queue.name and base.reserved:
-        message = f"{view.name} keeps its quota of queue {base.queue}; {queue.name} holds for the next job"
+        message = (
+            f"{view.name} keeps its quota of queue {base.queue}; to move it to queue "
+            f"{queue.name}, suspend and resume the job"
+        )
         yield normal("QueueUnchanged", message)
     yield from _unchanged(state, queue, base)
     if base.preempted and not state.wishes.stop:
@@ -103,6 +109,9 @@ def _unchanged(state: JobState, queue: Queue, base: Workload) -> Iterator[Note]:
     least = wishes.asked(view) if view.policy.min_replicas else min(view.replicas, base.workers)
     is_kept = base.granted and view.facts.elastic and not (state.wishes.stop or queue.prebuilt)
     if is_kept and least != base.workers:
-        risk = ": Kueue may take back those above" if least > base.workers else ""
-        kept = f"{view.name} keeps its quota for {base.workers} workers as the least size, which is {least} now"
+        risk = ": Kueue may take back the quota above that" if least > base.workers else ""
+        kept = (
+            f"{view.name} keeps its quota for {base.workers} workers, although "
+            f"its least size is {least} now"
+        )
         yield normal("LeastUnchanged", f"{kept}{risk}; to ask again, suspend and resume the job")

@@ -127,8 +127,8 @@ class ParkingAdmission(Admission):
             *_reasons_of_size(new),
             *(_reasons(job, new) if parks else ()),
             *(
-                f"LimitRange {limit.metadata.name} sets {limit.refuses}, and refuses placeholders of parked workers, "
-                "which ask for 0; lower replicas instead, or take it out of the LimitRange"
+                f"LimitRange {limit.metadata.name} sets {limit.refuses}, and refuses placeholders "
+                "of parked workers, which ask for 0; lower replicas instead, or remove that limit"
                 for limit in limits or ()
             ),
         )
@@ -146,13 +146,15 @@ class ParkingAdmission(Admission):
         limits, parks = _refusing(new, lookup) if new.skips else (), _parks_more(new, old)
         if limits is None and parks:
             yield (
-                "the LimitRanges of this namespace could not be read: one with a minimum (min) or a "
-                "maxLimitRequestRatio refuses the placeholders of parked workers, and then the operator makes no pods"
+                "the LimitRanges of this namespace could not be read: a LimitRange with min "
+                "or maxLimitRequestRatio refuses the placeholders of parked workers, and "
+                "then the operator makes no pods"
             )
         for limit in () if parks else (limits or ())[:1]:
             yield (
-                f"LimitRange {limit.metadata.name} sets {limit.refuses}: a placeholder of a parked worker that is lost "
-                "is refused then, and the operator makes no other pod; unpark all"
+                f"LimitRange {limit.metadata.name} sets {limit.refuses}: if the placeholder "
+                "of a parked worker is lost, a new one is refused, and the operator makes no "
+                "other pod; unpark all workers"
             )
 
 
@@ -164,14 +166,20 @@ def _reasons_of_size(new: JobFacts) -> Iterator[str]:
             if new.policy.min_replicas
             else "the smallest size (1)"
         )
-        yield f"leaves {new.workers} of {new.replicas} workers, below {source}; park fewer, or add workers"
+        yield (
+            f"leaves {new.workers} of {new.replicas} workers, below "
+            f"{source}; park fewer, or add workers"
+        )
     if any(known.resizes for known in new.asked):
-        yield "what scales this job by itself counts all workers; remove mpijob-elastic/autoscale first"
+        yield "autoscaling counts parked workers, too; remove mpijob-elastic/autoscale first"
 
 
 def _reasons(job: MPIJob, new: JobFacts) -> Iterator[str]:
     if new.queued:
-        yield "workers of a queued job cannot be parked, because their quota is asked for together; lower replicas"
+        yield (
+            "workers of a queued job cannot be parked, because their quota is "
+            "asked for together; lower replicas"
+        )
     if job.pod(names.ROLE_WORKER).node_name:
         yield "workers whose template names a node (nodeName) cannot be parked: no gate holds them"
 

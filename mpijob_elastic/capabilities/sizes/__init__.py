@@ -44,7 +44,10 @@ class Allowed(Known):
         least = job.policy.min_replicas
         if job.elastic and least and least not in job.sizes:
             few = f"{names.MIN_REPLICAS} ({least})"
-            yield f"a launcher that starts with {few} workers has no hosts until {job.size_at_least(least)} are Ready"
+            yield (
+                f"a launcher that starts with {few} workers has no hosts until "
+                f"{job.size_at_least(least)} are Ready"
+            )
 
 
 def parse(text: str) -> Sequence[int] | None:
@@ -61,7 +64,8 @@ def parse(text: str) -> Sequence[int] | None:
 _ANNOTATION = Annotation(
     SIZES,
     parse,
-    f'"2,4,8" (these; at most {MOST_LISTED}, each from 1 to {MOST_WORKERS}) or "*4" (multiples of 4)',
+    f'"2,4,8" (these; at most {MOST_LISTED}, each from 1 to {MOST_WORKERS}) '
+    'or "*4" (multiples of 4)',
 )
 
 
@@ -88,7 +92,10 @@ class Sizes(Capability):
         text = job.metadata.annotations[SIZES]
         if sizes := every[bisect_left(every, low) : bisect_right(every, high)]:
             return Allowed(sizes=sizes, text=text[:64]), problems
-        within = f"sizes of which one lies between {names.MIN_REPLICAS} ({low}) and {names.MAX_REPLICAS} ({high})"
+        within = (
+            f"sizes, at least one of them between {names.MIN_REPLICAS} ({low}) and "
+            f"{names.MAX_REPLICAS} ({high})"
+        )
         return None, [policy.problem(SIZES, text, within)]
 
     @classmethod
@@ -108,10 +115,10 @@ class Sizes(Capability):
         ):
             return
         most = job.size_at_most(job.workers)
-        trains = f"only {most} of them train" if most else "all of them train"
+        trains = f"only {most} of its workers train" if most else "all of its workers train"
         yield warning(
             "SizeNotAllowed",
-            f"{job.workers} workers are none of {SIZES} ({asked.text}): {trains}. Set Worker.replicas to "
-            f"{near(job, job.workers)}",
+            f"{job.workers} is not a size of {SIZES} ({asked.text}): {trains}. Set "
+            f"Worker.replicas to {near(job, job.workers)}",
             next_step=f"kubectl -n {state.view.namespace} edit mpijob {state.view.name}",
         )

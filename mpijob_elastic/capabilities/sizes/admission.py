@@ -43,7 +43,10 @@ class SizesAdmission(Admission):
         asked = job.of(Allowed)
         if not asked or not job.sizes or replicas in job.sizes or size.excess(replicas, job):
             return
-        message = f"{replicas} is none of metadata.annotations[{SIZES}] ({asked.text}); use {near(job, replicas)}"
+        message = (
+            f"{replicas} is not a size of metadata.annotations[{SIZES}] "
+            f"({asked.text}); use {near(job, replicas)}"
+        )
         yield Refusal(field=field, message=message)
 
     def scaled(self, job: JobFacts, replicas: int, *, user: str) -> int:

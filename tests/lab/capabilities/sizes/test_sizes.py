@@ -44,7 +44,7 @@ async def test_kubectl_is_refused_with_what_to_write(job: Job, cluster: Cluster)
         assert code != 0
         return said
 
-    none = "is none of metadata.annotations[mpijob-elastic/sizes] (2,4,8); use"
+    none = "is not a size of metadata.annotations[mpijob-elastic/sizes] (2,4,8); use"
     assert f"spec.replicas: 5 {none} 4 or 8" in await refused(
         "scale", "mpijob/train", "--replicas=5"
     )
@@ -61,7 +61,7 @@ async def test_kubectl_is_refused_with_what_to_write(job: Job, cluster: Cluster)
         "annotate", "mpijob/train", "mpijob-elastic/min-replicas=5", "mpijob-elastic/max-replicas=7"
     )
     assert (
-        "one lies between mpijob-elastic/min-replicas (5) and mpijob-elastic/max-replicas (7)"
+        "at least one of them between mpijob-elastic/min-replicas (5) and mpijob-elastic/max-replicas (7)"
         in bounds
     )
     assert (await job.state()).replicas == 2

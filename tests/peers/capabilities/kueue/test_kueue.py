@@ -187,7 +187,7 @@ async def test_an_admitted_job_keeps_its_quota_when_its_least_size_changes_until
     await job.annotate(min_replicas="3")
     await job.told(
         "LeastUnchanged",
-        "for 2 workers as the least size, which is 3 now: Kueue may take back those above",
+        "for 2 workers, although its least size is 3 now: Kueue may take back the quota above that",
     )
     assert asked((await workloads(job))["train-launcher"]) == {"launcher": 1, "workers": 2}
     await restarted(job)

@@ -31,13 +31,13 @@ BOUNDS = Policy(min_replicas=1, max_replicas=4)
         pytest.param(
             job(2, policy=BOUNDS, scaling=Scaling(autoscale=Autoscale(value=70))),
             [HPA],
-            "by its annotation mpijob-elastic/autoscale, an HPA sets the size of j; edit or remove the annotation",
+            "the annotation mpijob-elastic/autoscale lets an HPA set the size of j; edit or remove the annotation",
             id="the HPA that the job asks for",
         ),
         pytest.param(
             job(2, policy=BOUNDS, scaling=Scaling(autoscale=Autoscale(fill=True))),
             [],
-            "by its annotation mpijob-elastic/autoscale, what lies idle sets the size of j; edit or remove the "
+            "the annotation mpijob-elastic/autoscale lets idle nodes set the size of j; edit or remove the "
             "annotation",
             id="idle nodes",
         ),

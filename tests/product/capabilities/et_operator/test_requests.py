@@ -150,12 +150,12 @@ FILL = Scaling(autoscale=Autoscale(fill=True))
     [
         (
             {"size_manager": "argocd-controller"},
-            "argocd-controller sets the size of j; change it where that reads it",
+            "argocd-controller sets the size of j; change the size at its source, such as in Git",
         ),
         ({"autoscalers": (HPA,)}, "HPA own sets the size of j; edit or delete that HPA"),
         (
             {"scaling": FILL},
-            "by its annotation mpijob-elastic/autoscale, what lies idle sets the size of j",
+            "the annotation mpijob-elastic/autoscale lets idle nodes set the size of j",
         ),
     ],
 )

@@ -252,7 +252,7 @@ ALONE = (
     f'schedulerName is volcano without {GANG}: "volcano": each pod is a gang of its own, unless mpi-operator '
     "runs with --gang-scheduling"
 )
-BY_WHOM = "no schedulerName in the templates: they are a gang only if the default scheduler runs Coscheduling"
+BY_WHOM = "no schedulerName in the templates: the pods are a gang only if the default scheduler runs Coscheduling"
 TWO = "launcher and workers name different schedulers: Kubernetes then starts no pod of the gang"
 
 

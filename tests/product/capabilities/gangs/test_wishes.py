@@ -206,7 +206,7 @@ def told(view: JobView) -> list[Note]:
 def test_where_kubernetes_serves_none_it_names_the_gates() -> None:
     [note_] = told(asking(2, gang=KUBERNETES, serves_gangs=False))
     assert (
-        "its pods start one by one. Kubernetes 1.36 serves them with the gates GenericWorkload and"
+        "its pods start one by one. Kubernetes 1.36 serves PodGroups with the gates GenericWorkload and"
         in note_.message
     )
 

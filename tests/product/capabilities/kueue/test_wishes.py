@@ -630,19 +630,19 @@ def test_another_number_in_the_words_of_kueue_is_no_news_but_explain_has_it(
         ),
         (
             training(*TWO, found=(granted(),), size=2, queue=queue(granted(), name="other")),
-            "QueueUnchanged: j keeps its quota of queue team; other holds for the next job",
+            "QueueUnchanged: j keeps its quota of queue team; to move it to queue other, suspend and resume the job",
         ),
         (
             training(*THREE, found=(granted(),), size=3, policy=Policy(min_replicas=3)),
             (
-                "LeastUnchanged: j keeps its quota for 2 workers as the least size, which is 3 now: Kueue may take "
-                "back those above; to ask again, suspend and resume the job"
+                "LeastUnchanged: j keeps its quota for 2 workers, although its least size is 3 now: Kueue may take "
+                "back the quota above that; to ask again, suspend and resume the job"
             ),
         ),
         (
             training(worker(0), found=(granted(),), size=1, policy=Policy()),
             (
-                "LeastUnchanged: j keeps its quota for 2 workers as the least size, which is 1 now; "
+                "LeastUnchanged: j keeps its quota for 2 workers, although its least size is 1 now; "
                 "to ask again, suspend and resume the job"
             ),
         ),

@@ -155,7 +155,7 @@ def test_a_size_is_not_refused_for_what_was_parked_while_nobody_checked() -> Non
 def test_bounds_and_sizes_count_those_that_are_not_parked() -> None:
     sizes = {PARKED: "1", "mpijob-elastic/sizes": "2,4"}
     assert verdict(running(annotations=sizes, replicas=3)).allowed
-    assert "3 is none of" in str(verdict(running(annotations=sizes, replicas=4)).refusals)
+    assert "3 is not a size of" in str(verdict(running(annotations=sizes, replicas=4)).refusals)
     assert verdict(running(annotations={PARKED: "1", names.MAX_REPLICAS: "2"}, replicas=3)).allowed
     assert facts(running(annotations={PARKED: "1,7"}, replicas=3)).workers == 2
 

@@ -138,7 +138,7 @@ def test_parking_is_refused_with_what_stands_in_the_way(before: Object | None) -
     [refusal] = reviewed(MINIMUM, parked("1,2"), before).refusals
     assert str(refusal) == (
         f"metadata.annotations[{PARKED}]: LimitRange team sets min of cpu for each Container, and refuses placeholders "
-        "of parked workers, which ask for 0; lower replicas instead, or take it out of the LimitRange"
+        "of parked workers, which ask for 0; lower replicas instead, or remove that limit"
     )
 
 
@@ -170,8 +170,8 @@ def test_an_edit_of_a_job_with_parked_workers_tells_of_a_limit_that_came_later(
     assert said.allowed
     [warning] = [text for text in said.warnings if "LimitRange" in text]
     assert warning == (
-        "LimitRange team sets min of cpu for each Container: a placeholder of a parked worker that is lost is "
-        "refused then, and the operator makes no other pod; unpark all"
+        "LimitRange team sets min of cpu for each Container: if the placeholder of a parked worker is lost, a new "
+        "one is refused, and the operator makes no other pod; unpark all workers"
     )
     assert not [
         text for text in reviewed(Seen(None), after, parked("1,2")).warnings if "LimitRange" in text

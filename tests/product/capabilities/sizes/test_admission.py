@@ -90,7 +90,7 @@ def test_what_cannot_be_read_is_refused_with_what_to_write(text: str) -> None:
 def test_bounds_that_leave_no_size_are_refused(text: str) -> None:
     bounds = {names.MIN_REPLICAS: "5", names.MAX_REPLICAS: "7"}
     assert told({SIZES: text, **bounds}, 6) == [
-        f'metadata.annotations[{SIZES}]: "{text}" is not allowed; use sizes of which one lies between '
+        f'metadata.annotations[{SIZES}]: "{text}" is not allowed; use sizes, at least one of them between '
         "mpijob-elastic/min-replicas (5) and mpijob-elastic/max-replicas (7)"
     ]
 
@@ -108,7 +108,7 @@ def test_bounds_that_leave_no_size_are_refused(text: str) -> None:
 def test_another_size_is_refused_with_its_neighbours(
     annotations: dict[str, str], replicas: int, near: str
 ) -> None:
-    message = f"{replicas} is none of metadata.annotations[{SIZES}] (2,4,8); use {near}"
+    message = f"{replicas} is not a size of metadata.annotations[{SIZES}] (2,4,8); use {near}"
     all_of_it = {**EIGHT, **annotations}
     after, before = (running(annotations=all_of_it, replicas=size) for size in (replicas, 4))
     assert verdict(after, before).refusals == (Refusal(field=REPLICAS, message=message),)

@@ -165,11 +165,11 @@ def told(replicas: int, **facts: Any) -> list[str]:
     [
         (
             3,
-            "3 workers are none of mpijob-elastic/sizes (2,4,8): only 2 of them train. Set Worker.replicas to 2 or 4",
+            "3 is not a size of mpijob-elastic/sizes (2,4,8): only 2 of its workers train. Set Worker.replicas to 2 or 4",
         ),
         (
             1,
-            "1 workers are none of mpijob-elastic/sizes (2,4,8): all of them train. Set Worker.replicas to 2",
+            "1 is not a size of mpijob-elastic/sizes (2,4,8): all of its workers train. Set Worker.replicas to 2",
         ),
     ],
 )

@@ -113,7 +113,7 @@ def test_each_dropped_field_is_named_once_at_creation_with_its_meaning(command: 
     sidecar = "a sidecar becomes an init container, and its pod waits until that ends"
     drops = "mpi-operator v0.2.3 drops this field"
     assert verdict(made).warnings == (
-        f"{at}.containers[0].restartPolicyRules and 1 more: {drops}: the pods do without",
+        f"{at}.containers[0].restartPolicyRules and 1 more: {drops}: the pods do without it",
         f"{at}.topologySpreadConstraints and 1 more: {drops}: the pods are not spread",
         f"{at.replace('Launcher', 'Worker')}.initContainers[0].restartPolicy: {drops}: {sidecar}",
     )

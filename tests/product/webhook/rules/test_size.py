@@ -41,7 +41,7 @@ ADVICE = "use 2 to 5, or change the annotation"
 ABOVE = f"6 is above metadata.annotations[mpijob-elastic/max-replicas] (5); {ADVICE}"
 BELOW = f"1 is below metadata.annotations[mpijob-elastic/min-replicas] (2); {ADVICE}"
 NONE = "0 is below 1, the smallest size that mpi-operator accepts; delete the job to stop it"
-LATE = "4 is too late: the job has finished; create it again to run it at that size"
+LATE = "4 has no effect: the job has finished; create it again to run it at that size"
 
 
 @pytest.mark.parametrize("dry_run", [False, True])

@@ -275,8 +275,8 @@ def queued(queue: str = "", least: str = "1", **facts: Any) -> Object:
 
 
 BECOMES = (
-    "this job becomes elastic with a new launcher: until you type `mpijob-elastic upgrade adopt train -n default`, a "
-    "launcher that runs keeps its workers (training restarts from its last checkpoint)"
+    "this job becomes elastic with a new launcher; a running launcher keeps its workers until you type "
+    "`mpijob-elastic upgrade adopt train -n default`, which restarts training from its last checkpoint"
 )
 STAYS = (
     f"{SIZE} 3 to 1: this job is not elastic, so its surplus workers stay. Run horovodrun with "
