@@ -50,7 +50,7 @@ async def test_workers_are_added_and_removed_with_each_step_as_a_line(
     assert (code, printed.splitlines()[0], printed.splitlines()[-1]) == (
         0,
         "train: 3 → 1 worker",
-        "train has 1 worker; 2 left.",
+        "train has 1 worker; removed: 2.",
     )
     await job.settled(1)
 
@@ -94,7 +94,7 @@ async def test_ctrl_c_undoes_nothing_and_the_timeout_says_why(user: Typed, job: 
     code, printed = await user.run("scaleout", "train", "--to", "4", "--timeout", "3", "--no-exec")
     assert code == 4
     page = " ".join(printed.split())
-    assert "After 3s it still goes on: pods 2 of 4, host list 2 of 4" in page
+    assert "After 3s the change still goes on: pods 2 of 4, host list 2 of 4" in page
     assert (
         "train-worker-2 does not exist: the operator has not created it. Its last warning: MPIJobFailed:"
         in page
@@ -240,7 +240,7 @@ async def test_workers_that_are_named_leave_and_come_back(
     assert (code, first, last) == (
         0,
         "train: 4 → 3 workers; parked: train-worker-1",
-        "train has 3 workers; 1 left.",
+        "train has 3 workers; removed: 1.",
     )
     state = await job.state()
     assert state.replicas == 4
@@ -319,7 +319,7 @@ async def test_a_script_runs_in_the_launcher_before_workers_leave_and_once_all_a
         0,
         "saved",
         "train: 3 → 2 workers",
-        "train has 2 workers; 1 left.",
+        "train has 2 workers; removed: 1.",
     )
 
     await job.annotate_pod("train-launcher", {HOLD: ""})  # else it runs again at once

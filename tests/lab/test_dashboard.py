@@ -152,7 +152,7 @@ async def test_a_job_is_scaled_suspended_and_resumed_by_its_buttons(
 
         await bar.get_by_role("combobox", name="Worker").select_option("train-worker-1")
         await press("Park", "train: 3 → 2 workers; parked: train-worker-1")
-        await expect(said).to_contain_text("train has 2 workers; 1 left.")
+        await expect(said).to_contain_text("train has 2 workers; removed: 1.")
         await expect(page.locator("#hosts")).not_to_contain_text("train-worker-1")
         await press("Unpark", "train: 2 → 3 workers; back: train-worker-1")
         await trains(1)

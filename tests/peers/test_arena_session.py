@@ -267,7 +267,7 @@ async def scale_in(session: Session) -> None:
         "toDelete": {"count": 1},
     }
     printed = await session.ours("scalein", "train", "--count=1", "--timeout=1m")
-    assert printed.splitlines()[-1] == "train has 3 workers; 1 left."
+    assert printed.splitlines()[-1] == "train has 3 workers; removed: 1."
     session.theirs.kubectl("delete", "pod", "theirs-worker-3", "--wait")
     workers = (await session.report())["workers"]
     assert len(session.arena.page("theirs", "etjob")[1]) == 1 + len(workers) == 4

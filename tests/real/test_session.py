@@ -74,7 +74,7 @@ STEPS = (
     ours(
         "scalein train --pod",
         r"parked: train-worker-1",
-        r"train has 3 workers; 1 left",
+        r"train has 3 workers; removed: 1",
         trains=(0, 2, 3),
     ),
     ours("get", r"^train +\S+ .* 3 +3 +3 +0 "),
@@ -82,11 +82,11 @@ STEPS = (
     ours(
         "scaleout train --pod", r"back: train-worker-1", r"a rank runs in each", trains=(0, 1, 2, 3)
     ),
-    ours("scalein train --count", r"train has 3 workers; 1 left", trains=(0, 1, 2)),
+    ours("scalein train --count", r"train has 3 workers; removed: 1", trains=(0, 1, 2)),
     ours(
         "scalein train --node",
         r"parked: train-worker-0",
-        r"train has 2 workers; 1 left",
+        r"train has 2 workers; removed: 1",
         trains=(1, 2),
     ),
     ours("logs train --tail", r'"size": 2'),

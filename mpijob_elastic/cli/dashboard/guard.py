@@ -67,7 +67,7 @@ def foreign(headers: Mapping[str, str], *, writes: bool = False) -> str:
         "document",
     )
     is_own = leads or headers.get("Sec-Fetch-Site", "none") in OWN_SITES
-    return "" if is_own and origin == f"http://{host}" else "another page asks"
+    return "" if is_own and origin == f"http://{host}" else "another page sends this request"
 
 
 def knows(token: str, headers: Mapping[str, str]) -> bool:

@@ -125,7 +125,7 @@ async def followed(
         wrong = [worker for worker in found.workers if worker.cause.level not in THERE]
         job = [finding for finding in found.job if finding.level is not Level.FINE]
         causes = explain.text(replace(found, job=tuple(job), workers=tuple(wrong)))
-        first, last = f"After {late} it still goes on: {progress}", f"Nothing is undone: {looks}."
+        first, last = f"After {late} the change still goes on: {progress}", f"Nothing is undone: {looks}."
         return Exit.NOT_KNOWN, [first, "", *causes, "", last]
     words = f"{progress.otherwise}." if progress.otherwise else asked.ended(seen)
     return Exit.OTHERWISE if progress.otherwise or told else Exit.DONE, [words, *told]

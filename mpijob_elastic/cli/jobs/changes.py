@@ -186,5 +186,7 @@ def _change(
         goal=partial(waiting.trains, size=size)
         if grows
         else partial(waiting.shrinks, size=size, leaving=surplus),
-        ended=_trains if grows else lambda _: f"{view.name} has {workers(size)}; {surplus} left.",
+        ended=_trains
+        if grows
+        else lambda _: f"{view.name} has {workers(size)}; removed: {surplus}.",
     )

@@ -21,6 +21,7 @@ from mpijob_elastic.explain.logged_ranks import LATELY, MOST_LINES, Spawned, Sta
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import PODS
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec, Held
 from mpijob_elastic.model.pod import Launcher, PodFacts, Worker
@@ -114,7 +115,8 @@ def worker_name(view: JobView, worker: str) -> str:
         back = f"mpijob-elastic scaleout {view.name} --pod {name} -n {view.namespace}"
         raise NoSuchWorker(f"{name} is parked, and holds no resources; `{back}` brings it back")
     raise NoSuchWorker(
-        f"{view.name} has no worker {worker}; it has {len(known)}: give a number like 0 or a pod like {pod}"
+        f"{view.name} has {phrases.workers(len(known))}, but no worker {worker}: give a number "
+        f"like 0 or a pod like {pod}"
     )
 
 

@@ -61,7 +61,7 @@ async def scale(where: Where, job: str, asked: Asked, patience: Patience, script
         snapshot, tried = await change.written(client, namespace, job, decide, dry_run=True)
         launcher, kept = await _running(client, snapshot), f"{snapshot.view.name} was not changed"
         if not asked.grows and tried.patch is None:
-            say("The script was not run: no worker is to leave.", err=True)
+            say("The script was not run: no worker has to leave.", err=True)
         else:
             first = replace(script, text=":") if asked.grows else script
             if why := await _failure(client, launcher, first, seconds=patience.seconds, so=kept):

@@ -140,7 +140,7 @@ def _facts(report: JobReport, now: datetime) -> list[str]:
         "State": f"{report.state}, {age(report.created, now=now)} old",
         "Elastic": f"no: {report.foreign}" if report.foreign else _yes(report.elastic),
         "Workers": f"desired {_desired(report)}, {counts}{_bounds(report)}",
-        "Slots": f"{report.slots} a worker",
+        "Slots": f"{report.slots} per worker",
         "Drain timeout": phrases.duration(report.drain_timeout),
         "Last scale": _last_scale(report, now),
         "Launcher": _launcher(report.launcher, now) if report.launcher else "not created yet",

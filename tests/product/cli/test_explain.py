@@ -152,6 +152,6 @@ def test_a_parked_worker_is_answered_with_how_to_have_it_back(said: str) -> None
 def test_an_unknown_worker_is_answered_with_how_to_name_a_worker(said: str) -> None:
     with pytest.raises(
         explain.NoSuchWorker,
-        match=f"j has no worker {said}; it has 3: give a number like 0 or a pod like j-worker-0",
+        match=f"j has 3 workers, but no worker {said}: give a number like 0 or a pod like j-worker-0",
     ):
         explain.worker_name(VIEW, said)

@@ -204,7 +204,7 @@ async def test_where_no_worker_leaves_no_script_runs(
     asked = answering(server, prints(""))
     assert await scaled(server, to=2) == Exit.DONE
     assert asked == []
-    assert capsys.readouterr().err == "The script was not run: no worker is to leave.\n"
+    assert capsys.readouterr().err == "The script was not run: no worker has to leave.\n"
 
 
 @pytest.mark.parametrize(

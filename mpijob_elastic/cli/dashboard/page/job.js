@@ -168,7 +168,7 @@ export class JobView {
         el(
           "details",
           {},
-          el("summary", {}, `The same of ${same.length} more`),
+          el("summary", {}, `${same.length} more with the same cause`),
           el("ul", {}, ...same.map((finding) => el("li", {}, finding.says))),
         ),
       );
@@ -196,7 +196,7 @@ export class JobView {
         "Elastic",
         report.foreign ||
           (report.elastic
-            ? `yes, ${report.slots} ${report.slots === 1 ? "slot" : "slots"} a worker`
+            ? `yes, ${report.slots} ${report.slots === 1 ? "slot" : "slots"} per worker`
             : "no"),
       ],
       [
@@ -326,7 +326,7 @@ export class JobView {
       Math.max(0, Math.round((Date.parse(this.report.nextLook) - now) / 1000));
     text(
       find("#look", this.main),
-      look === null ? "its plan, as of now" : `its plan, as of now; checks again in ${look} s`,
+      look === null ? "the plan as of now" : `the plan as of now; next check in ${look} s`,
     );
     for (const since of this.main.querySelectorAll("[data-since]")) {
       text(since, since.dataset.since ? ` ${age(now - Date.parse(since.dataset.since))} ago` : "");

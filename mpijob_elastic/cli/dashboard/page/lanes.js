@@ -366,7 +366,7 @@ export class Lanes {
   words({ kind: of, node, host, from, to, guessed }) {
     const open = to >= this.now ? `since ${at(from)}` : `${at(from)} to ${at(to)}`;
     const span = of === "unknown" && !from ? `before ${at(to)}` : open;
-    const unsure = guessed ? " (whether it was listed then is not known)" : "";
+    const unsure = guessed ? " (not known whether the worker was listed then)" : "";
     return `${of}${host ? ` as ${host}` : ""}${node ? ` on ${node}` : ""} ${span}${unsure}`;
   }
 

@@ -77,7 +77,7 @@ function tellState() {
   );
   banner.hidden = live || !(words || resting);
   if (banner.hidden) return;
-  const old = since && !resting ? ` What is below is of ${at(since)}.` : "";
+  const old = since && !resting ? ` The page shows the state of ${at(since)}.` : "";
   const soon = again ? ` Next try in ${age(again - Date.now() + 999)}.` : "";
   text(
     find("span", banner),
@@ -86,7 +86,7 @@ function tellState() {
       : `${words.replace(/\.?$/, ".")}${old}${soon}`,
   );
   button.hidden = !(again || resting);
-  text(button, resting ? "Go on" : "Try now");
+  text(button, resting ? "Continue" : "Try now");
 }
 
 function wake() {

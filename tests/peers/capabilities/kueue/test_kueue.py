@@ -164,7 +164,7 @@ async def test_the_command_line_counts_quota_and_ends_with_the_words_of_kueue(
     assert "pods 4 of 5, quota 4 of 5, host list 4 of 5" in page
     assert f"train-worker-4 does not start: it waits in queue {queue}: " in page
     assert (
-        page.partition("After 3s it still goes on: ")[2].count(
+        page.partition("After 3s the change still goes on: ")[2].count(
             "insufficient unused quota for nvidia.com/gpu"
         )
         >= 2

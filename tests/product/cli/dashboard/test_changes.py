@@ -171,7 +171,7 @@ async def test_a_scale_in_goes_on_until_its_worker_is_gone(api: TinyApi, page: P
     put_job(api, "train", size=2)
     api.remove(PODS.path("ml", "train-worker-2"))
     found = await following
-    assert found["ended"] == ["train has 2 workers; 1 left."]
+    assert found["ended"] == ["train has 2 workers; removed: 1."]
     assert found["progress"] == "off the host list 1 of 1, gone 1 of 1"
 
 

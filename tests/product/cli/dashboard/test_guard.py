@@ -55,7 +55,7 @@ def test_another_name_that_leads_here_is_refused(host: str) -> None:
     ],
 )
 def test_another_page_of_the_browser_is_refused(headers: dict[str, str]) -> None:
-    assert guard.foreign({**HOST, **headers}) == "another page asks"
+    assert guard.foreign({**HOST, **headers}) == "another page sends this request"
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ async def test_a_keyboard_is_enough_to_agree_and_to_decline(api: TinyApi, page: 
     assert size(api) == 2
     put_job(api, "train", size=2)
     api.remove(PODS.path("ml", "train-worker-2"))
-    await expect(bar.get_by_role("status")).to_have_text("train has 2 workers; 1 left.")
+    await expect(bar.get_by_role("status")).to_have_text("train has 2 workers; removed: 1.")
     await expect(number).to_have_value("2")
 
 
@@ -126,9 +126,13 @@ async def test_nothing_is_changed_while_the_page_is_not_live(api: TinyApi, page:
     await expect(dialog.get_by_text("Not live")).to_be_hidden()
     api.remove("/version")
     await expect(yes).to_be_disabled()
-    await expect(dialog.get_by_text("Not live: this waits until the page is.")).to_be_visible()
+    await expect(
+        dialog.get_by_text("Not live: the button works again once the page is live.")
+    ).to_be_visible()
     await page.keyboard.press("Escape")
-    await expect(bar.get_by_text("Not live: the buttons wait until the page is.")).to_be_visible()
+    await expect(
+        bar.get_by_text("Not live: the buttons work again once the page is live.")
+    ).to_be_visible()
     for name in ("Scale", "Park", "Suspend"):
         await expect(bar.get_by_role("button", name=name, exact=True)).to_be_disabled()
     await bar.get_by_role("spinbutton").fill("2")
