@@ -1,10 +1,10 @@
-"""Change a job: try the write as a dry run, write, wait, and say how it ended.
+"""Change a job: try the write as a dry run, write, wait, and say how the change ended.
 
-One way for all commands that do.
+All commands that change a job use this module.
 
-A write holds for the version of the job that was read. Where only something else has changed since,
-such as its status, the job is read again; where what is to be written depends on the change, the
-command is refused.
+A write is valid only for the version of the job that was read. If the job has changed since, it is
+read again. If the same change is still to be written, because for example only the status has
+changed, the write is repeated; otherwise the command is refused.
 """
 
 import asyncio
@@ -33,42 +33,47 @@ from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.telemetry.terminal import say
 
-# By it managedFields tell what a user's command wrote from what the controller did.
+# Distinguishes in managedFields what a user's command wrote from what the controller wrote.
 MANAGER = {"fieldManager": "mpijob-elastic-cli"}
-# Warnings of the controller that say that it ended otherwise: a rank was cut, a size was set back.
+# Warnings of the controller that a change ended differently: a rank was cut, or a size was set back.
 _OTHERWISE = frozenset({"DrainTimeout", "ScaleTimeout"})
-# Seconds that an Event may take: it is sent beside the work.
+# Seconds that an Event may take, because the controller sends Events beside its work.
 _TOLD_WITHIN = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """A change of a job: what to merge into its MPIJob, none where it is so already, and what it is in words.
+    """A change of a job."""
 
-    goal, ended: what to wait for, and how to say that it is reached.
-    """
-
+    #: What to merge into the MPIJob; None if the MPIJob needs no change.
     patch: Mapping[str, Mapping[str, object]] | None
+    #: The change in words.
     says: str
+    #: What to wait for.
     goal: Goal = field(compare=False)
+    #: Says that the goal is reached.
     ended: Callable[[Seen], str] = field(compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Patience:
-    """Whether to wait for the end of a change, for how many seconds, and whether to look into pods for ranks."""
+    """How to wait for the end of a change."""
 
+    #: Whether to wait at all.
     wait: bool
+    #: The longest time to wait.
     seconds: float
+    #: Whether to look into pods for ranks.
     look: bool
 
 
-# Returns the change of a job as it was read. Raises Refused with why it cannot be.
+# Returns the change of the job in a snapshot. Raises Refused with the reason if the change is
+# impossible.
 Decide = Callable[[ApiWriter, Snapshot], Awaitable[Change]]
 
 
 async def change(where: Where, job: str, decide: Decide, patience: Patience) -> Exit:
-    """Change a job, and wait. Raises `errors.KubeError`."""
+    """Change a job, and wait for the end of the change. Raises `errors.KubeError`."""
     async with reached(where) as (client, namespace):
         return await made(client, namespace, job, decide, patience)
 
@@ -76,7 +81,7 @@ async def change(where: Where, job: str, decide: Decide, patience: Patience) -> 
 async def made(
     client: ApiWriter, namespace: str | None, job: str, decide: Decide, patience: Patience
 ) -> Exit:
-    """Change a job by a client that is there, and wait. Raises `errors.KubeError`."""
+    """Do the same as `change`, with a connected client. Raises `errors.KubeError`."""
     snapshot, asked = await written(client, namespace, job, decide)
     view = snapshot.view
     say(asked.says)
@@ -87,7 +92,8 @@ async def made(
         end, lines = await followed(client, snapshot, asked, patience)
     except asyncio.CancelledError:
         say(
-            f"Interrupted. Nothing is undone, the change goes on: `{command('watch', view)}` shows it.",
+            "Interrupted. Nothing is undone, the change goes on: "
+            f"`{command('watch', view)}` shows it.",
             err=True,
         )
         raise
@@ -102,7 +108,10 @@ async def followed(
     patience: Patience,
     show: Show | None = None,
 ) -> tuple[Exit, list[str]]:
-    """Wait for the end of a change, and return how it ended, in words too. show: see `wait`."""
+    """Wait for the end of a change; return its exit code, and its outcome in words.
+
+    show: see `wait`.
+    """
     view = snapshot.view
     before = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
     end = await wait(
@@ -125,25 +134,30 @@ async def followed(
         wrong = [worker for worker in found.workers if worker.cause.level not in THERE]
         job = [finding for finding in found.job if finding.level is not Level.FINE]
         causes = explain.text(replace(found, job=tuple(job), workers=tuple(wrong)))
-        first, last = f"After {late} the change still goes on: {progress}", f"Nothing is undone: {looks}."
+        first, last = (
+            f"After {late} the change still goes on: {progress}",
+            f"Nothing is undone: {looks}.",
+        )
         return Exit.NOT_KNOWN, [first, "", *causes, "", last]
     words = f"{progress.otherwise}." if progress.otherwise else asked.ended(seen)
     return Exit.OTHERWISE if progress.otherwise or told else Exit.DONE, [words, *told]
 
 
 def command(name: str, view: JobView, *more: str) -> str:
-    """Return a command of ours for a job."""
+    """Return the command line of one of our commands for a job."""
     return " ".join(("mpijob-elastic", name, view.name, "-n", view.namespace, *more))
 
 
 def refuse_unless_ours(snapshot: Snapshot, *, elastic: bool) -> JobState:
-    """Return the state of a job that can be changed. Raises Refused with why another cannot."""
+    """Return the state of a job. Raises Refused with the reason if the job cannot be changed."""
     view, state = snapshot.view, derive(snapshot.view, now=time.time())
     explains = f"`{command('explain', view)}` says more"
     reasons = {
         f"another operator manages {view.name}: {state.foreign}": bool(state.foreign),
         f"{view.name} is being deleted": view.facts.deleting,
-        f"{view.name} has ended ({snapshot.job.state}); create it again to run it again": view.facts.finished,
+        (
+            f"{view.name} has ended ({snapshot.job.state}); create it again to run it again"
+        ): view.facts.finished,
         f"{view.name} does not say its size: Worker.replicas is missing": not view.facts.size_known,
         f"{view.name} is not elastic, so it runs as it is to its end; {explains}": not elastic,
     }
@@ -153,12 +167,16 @@ def refuse_unless_ours(snapshot: Snapshot, *, elastic: bool) -> JobState:
 
 
 def annotated(key: str, value: str | None) -> dict[str, dict[str, object]]:
-    """Return the patch that sets an annotation of a job, None: removes it."""
+    """Return the patch that sets an annotation of a job, or removes it if `value` is None."""
     return {"metadata": {"annotations": {key: value}}}
 
 
 async def refuse_unknown(client: ApiWriter, view: JobView, key: str, *, then: str) -> None:
-    """Raise Refused where no webhook knows an annotation: it does if it refuses a bad value of it."""
+    """Raise Refused if no webhook knows an annotation.
+
+    A webhook knows the annotation if it refuses a bad value, which is sent as a dry run. then: what
+    would happen without a webhook, in words.
+    """
     path, query = MPI_JOBS.path(view.namespace, view.name), {**MANAGER, "dryRun": "All"}
     try:
         await client.patch_object(
@@ -175,7 +193,10 @@ async def refuse_unknown(client: ApiWriter, view: JobView, key: str, *, then: st
 
 
 async def size_owner(client: ApiWriter, snapshot: Snapshot) -> str:
-    """Return who sets the size of a job besides its user, in words, "" if nobody does or nobody may know."""
+    """Return who sets the size of a job besides its user, in words.
+
+    "" if nobody does, or if this user may not read the objects that show it.
+    """
     view = snapshot.view
     for known in filter(None, (each.sizing() for each in capabilities.ALL)):
         found = []
@@ -187,13 +208,17 @@ async def size_owner(client: ApiWriter, snapshot: Snapshot) -> str:
 
 
 def agreed(decide: Decide, says: str, *, since: str) -> Decide:
-    """Return the same decision, refused where it is not in these words any more. since: when it was."""
+    """Return the same decision, which is refused once its words differ from `says`.
+
+    since: the moment at which the decision had these words.
+    """
 
     async def same(client: ApiWriter, snapshot: Snapshot) -> Change:
         found = await decide(client, snapshot)
         if found.says != says:
             raise Refused(
-                f"{snapshot.view.name} has changed since {since}, so nothing was written: now it would be: {found.says}"
+                f"{snapshot.view.name} has changed since {since}, so nothing was written: now it "
+                f"would be: {found.says}"
             )
         return found
 
@@ -203,9 +228,9 @@ def agreed(decide: Decide, says: str, *, since: str) -> Decide:
 async def written(
     client: ApiWriter, namespace: str | None, job: str, decide: Decide, *, dry_run: bool = False
 ) -> tuple[Snapshot, Change]:
-    """Write the change, and return the job as it was before.
+    """Write the change; return the job as it was before, and the change.
 
-    Raises Refused where it changes meanwhile.
+    Raises Refused if the job changes meanwhile.
     """
     asked = None
     for _ in range(ATTEMPTS):
@@ -225,7 +250,7 @@ async def written(
 async def _write(
     client: ApiWriter, view: JobView, patch: Mapping[str, Mapping[str, object]], *, dry_run: bool
 ) -> None:
-    """Write a change, after a dry run of it; or do that alone."""
+    """Try a change as a dry run; then write it, unless `dry_run`."""
     version = {"uid": view.ref.uid, "resourceVersion": view.ref.resource_version}
     body = {**patch, "metadata": {**patch.get("metadata", {}), **version}}
     path = MPI_JOBS.path(view.namespace, view.name)
@@ -245,7 +270,8 @@ async def _write(
         ) from error
     except asyncio.CancelledError:
         say(
-            f"Interrupted. It is unknown whether {view.name} was changed; `{command('get', view)}` shows it.",
+            f"Interrupted. It is unknown whether {view.name} was changed; "
+            f"`{command('get', view)}` shows it.",
             err=True,
         )
         raise

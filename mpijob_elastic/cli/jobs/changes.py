@@ -1,8 +1,9 @@
-"""The changes that `scaleout`, `scalein`, `suspend` and `resume` make of a job, and what each waits for.
+"""The changes that `scaleout`, `scalein`, `suspend` and `resume` make, and what each waits for.
 
-Workers that are named leave by the annotation `parked`, unless they are the last: then a smaller
-size does it. Named in a scale-out, they come back. Only a scale-in takes a node: a placeholder has
-none, and the scheduler chooses where a parked worker comes back.
+A scale-in removes named workers by the annotation `parked`, unless they are the last workers: then
+a smaller size is enough. A scale-out that names parked workers brings them back. Only a scale-in
+accepts a node: a placeholder has no node, and the scheduler chooses the node on which a parked
+worker comes back.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,32 +32,38 @@ from mpijob_elastic.model.phrases import listed, workers
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A requested change: to a size, by a count, or of named workers.
+    """A requested change: to a size, by a count, or of named workers."""
 
-    nodes: all of theirs leave. grows: None where `to` may be more or fewer.
-    """
-
+    #: True to add workers, False to remove workers; None where `to` decides.
     grows: bool | None = None
+    #: Workers to add or remove.
     count: int | None = None
+    #: The new size.
     to: int | None = None
+    #: Workers to add or remove, each as its index or the name of its pod.
     pods: Sequence[str] = ()
+    #: Nodes whose workers all leave.
     nodes: Sequence[str] = ()
 
     @property
     def named(self) -> bool:
-        """Whether it says who leaves or comes back."""
+        """Whether the request names the workers that leave or come back."""
         return bool(self.pods or self.nodes)
 
 
 def sized(asked: Asked, *, waits: bool) -> Decide:
-    """Return the change for a request. waits: the caller waits, so only a job that may run now."""
+    """Return the change for a request.
+
+    waits: the caller waits for the end, so a job that may not run now is refused.
+    """
 
     async def decide(client: ApiWriter, snapshot: Snapshot) -> Change:
         view = snapshot.view
         state = refuse_unless_ours(snapshot, elastic=view.elastic)
         if view.blind:
             raise Refused(
-                f"the launcher of {view.name} cannot see the host list: `{names.adopt(view.name, view.namespace)}`"
+                f"the launcher of {view.name} cannot see the host list: "
+                f"`{names.adopt(view.name, view.namespace)}`"
             )
         these = _named(snapshot, asked)
         moving = these.intersection(view.skips) if asked.grows else these.difference(view.skips)
@@ -92,7 +99,7 @@ def sized(asked: Asked, *, waits: bool) -> Decide:
 
 
 async def suspending(client: ApiWriter, snapshot: Snapshot) -> Change:
-    """Return the change that suspends a job. Raises Refused with why it cannot be."""
+    """Return the change that suspends a job. Raises Refused with the reason if it is impossible."""
     view, key = snapshot.view, capabilities.SUSPEND
     refuse_unless_ours(snapshot, elastic=view.facts.elastic)
     await refuse_unknown(client, view, key, then=f"{view.name} would start again at once")
@@ -103,7 +110,7 @@ async def suspending(client: ApiWriter, snapshot: Snapshot) -> Change:
 
 
 async def resuming(_: ApiWriter, snapshot: Snapshot) -> Change:
-    """Return the change that resumes a job. Raises Refused with why it cannot be."""
+    """Return the change that resumes a job. Raises Refused with the reason if it is impossible."""
     view = snapshot.view
     state = refuse_unless_ours(snapshot, elastic=view.facts.elastic)
     return Change(
@@ -117,16 +124,22 @@ async def resuming(_: ApiWriter, snapshot: Snapshot) -> Change:
 
 
 def _trains(seen: Seen) -> str:
-    """Say that all workers train, as far as that is known."""
+    """Return the sentence that all workers train, or that this is unknown."""
     view, found = seen.snapshot.view, seen.found
     if found.training is None:
-        return f"{view.name} has {workers(view.replicas)}, all listed. Whether they train is not known: {found.not_known}."
+        return (
+            f"{view.name} has {workers(view.replicas)}, all listed. Whether they train is not known: "
+            f"{found.not_known}."
+        )
     return f"{view.name} has {workers(view.replicas)}, and a rank runs in each."
 
 
 def _suspended(seen: Seen) -> str:
     view = seen.snapshot.view
-    return f"{view.name} is suspended, and nothing of it runs. `{command('resume', view)}` starts it again."
+    return (
+        f"{view.name} is suspended, and nothing of it runs. "
+        f"`{command('resume', view)}` starts it again."
+    )
 
 
 def _refuse_direction(view: JobView, size: int, *, grows: bool) -> None:
@@ -138,14 +151,15 @@ def _refuse_direction(view: JobView, size: int, *, grows: bool) -> None:
         raise Refused(f"{view.name} has {workers(view.replicas)}, and one has to stay: {instead}")
     if (size < view.replicas) if grows else (size > view.replicas):
         raise Refused(
-            f"{view.name} has {workers(view.replicas)}: `{command(other, view, f'--to {size}')}` does that"
+            f"{view.name} has {workers(view.replicas)}: "
+            f"`{command(other, view, f'--to {size}')}` does that"
         )
 
 
 def _named(snapshot: Snapshot, asked: Asked) -> frozenset[int]:
-    """Return the workers that are named.
+    """Return the indices of the workers that the request names.
 
-    Raises Refused where a name says nothing, or --count another number.
+    Raises Refused if a name or node has no worker, or if --count does not match the names.
     """
     view = snapshot.view
     pods = {worker_pod(snapshot.job, pod) for pod in asked.pods}

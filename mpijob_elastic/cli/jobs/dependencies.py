@@ -1,6 +1,6 @@
 """Check what a job depends on: a leading controller, nodes that stay, warning Events.
 
-Where this user may not read an object, nothing is wrong with it as far as can be told.
+An object that this user may not read counts as fine, because nothing is known about it.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ from mpijob_elastic.observe.nodes import reading
 
 T = TypeVar("T")
 
-# A leader renews every 2 s, and at the latest after 10 s.
+# Seconds. A leader renews the Lease every 2 s, and at the latest after 10 s.
 RENEWED_WITHIN = 10.0
-# Events and nodes are read for so many objects.
+# The most objects whose Events or nodes are read.
 MOST = 16
 
 
@@ -40,7 +40,7 @@ class _About(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, rename="camel", frozen=True):
-    """An Event, as others or the controller send it."""
+    """An Event, of the controller or of anybody else."""
 
     metadata: Identity
     involved_object: _About = _About()
@@ -54,12 +54,12 @@ class Event(msgspec.Struct, rename="camel", frozen=True):
 
     @property
     def at(self) -> str:
-        """When it was, "" where it does not say."""
+        """The time of the Event, "" where the Event has no time."""
         return self.last_timestamp or self.event_time or ""
 
     @property
     def words(self) -> str:
-        """The message in a line."""
+        """The message in one line."""
         return " ".join(self.message.split())
 
 
@@ -68,7 +68,10 @@ _LEASE = msgspec.json.Decoder(LeaseObject)
 
 
 async def lease(client: ApiReader, namespace: str) -> LeaseObject | None:
-    """Return the controllers' Lease there, without a name where there is none; None where it cannot be read."""
+    """Return the controllers' Lease in the namespace.
+
+    A Lease that does not exist comes without a name. None if the Lease cannot be read.
+    """
     none = LeaseObject(metadata=ObjectMeta())
     return await _read(client, LEASES.path(namespace, names.LEASE), _LEASE.decode, missing=none)
 
@@ -76,9 +79,10 @@ async def lease(client: ApiReader, namespace: str) -> LeaseObject | None:
 async def controller_trouble(
     read: Callable[[], Awaitable[LeaseObject | None]], *, namespace: str, now: float
 ) -> str:
-    """Return why no controller is at work, "" if a controller is or if nobody knows; `read` returns the Lease.
+    """Return the reason why no controller is at work, "" if a controller is or if nobody knows.
 
     A Lease that looks old is read once more, because the clock of this machine may be wrong.
+    read: returns the Lease.
     """
     first = await read()
     if first is None:
@@ -101,9 +105,10 @@ async def controller_trouble(
 
 
 async def warnings(client: ApiReader, namespace: str, uids: Mapping[str, str]) -> dict[str, str]:
-    """Return the newest warning of others, as `REASON: message`, on each of the first MOST objects, by their names.
+    """Return the newest warning of each of the first MOST objects, as `REASON: message`, by name.
 
-    If Events cannot be listed, the words say so.
+    Warnings of the controller do not count. If Events cannot be listed, the words say so. uids: by
+    name.
     """
     chosen = list(uids.items())[:MOST]
     found = await asyncio.gather(*(_warning(client, namespace, uid) for _, uid in chosen))
@@ -111,16 +116,19 @@ async def warnings(client: ApiReader, namespace: str, uids: Mapping[str, str]) -
 
 
 async def own_warnings(client: ApiReader, namespace: str, uid: str) -> dict[str, tuple[str, str]]:
-    """Return reason and message of our warnings on an object, by the names of their Events; none if they are hidden."""
+    """Return reason and message of the controller's warnings on an object, by the Event's name.
+
+    Empty if this user may not list Events.
+    """
     found = await _events(client, namespace, uid) or ()
     ours = (event for event in found if event.source.component == names.PROGRAM)
     return {event.metadata.name: (event.reason, event.words) for event in ours}
 
 
 async def surplus(client: ApiReader, view: JobView) -> dict[str, float]:
-    """Return when each worker beyond the size was created that is there at some time within a second.
+    """Watch the pods for a second; return the creation times of workers beyond the size, by pod.
 
-    The controller deletes such a worker at once, so a list hardly ever shows one.
+    The controller deletes such a worker at once, so a list hardly ever contains such a worker.
     """
     query = {
         "labelSelector": names.worker_selector(view.name),
@@ -145,7 +153,7 @@ async def surplus(client: ApiReader, view: JobView) -> dict[str, float]:
 
 
 async def threats(client: ApiReader, pods: Iterable[PodFacts]) -> dict[str, str]:
-    """Return why the nodes of these pods are about to go, by pod, for the first MOST of them."""
+    """Return the reasons why nodes are about to go, by pod, for the first MOST pods with a node."""
     chosen = [pod for pod in pods if pod.node][:MOST]
     node_names = {pod.node for pod in chosen}
     read = reading(capabilities.node_signs())
@@ -171,7 +179,7 @@ async def _warning(client: ApiReader, namespace: str, uid: str) -> str:
 
 
 async def _events(client: ApiReader, namespace: str, uid: str) -> list[Event] | None:
-    """Return the warnings on an object, None if they cannot be listed."""
+    """Return the warnings on an object, None if this user cannot list Events."""
     selector = f"involvedObject.uid={uid},type=Warning"
     try:
         return await list_objects(
@@ -184,7 +192,7 @@ async def _events(client: ApiReader, namespace: str, uid: str) -> list[Event] | 
 async def _read(
     client: ApiReader, path: str, decode: Callable[[bytes], T], *, missing: T | None = None
 ) -> T | None:
-    """Return an object, `missing` where it does not exist, None where it cannot be read."""
+    """Return an object; `missing` if it does not exist, None if it cannot be read."""
     try:
         return decode(await client.get(path))
     except errors.NotFound:

@@ -1,8 +1,9 @@
-"""Look into pods by exec, with the user's own rights: processes in workers; frozen execs and ranks in the launcher.
+"""Look into pods by exec, with the user's own rights.
 
-The looks are bounded in number and time; an error is part of the answer. Horovod puts HOROVOD_RANK
-into the command line of each process that holds a rank. Only that number and the pod are printed,
-because the rest may hold secrets.
+A look shows the processes in workers, and the frozen execs and the ranks in the launcher. Looks are
+bounded in number and time; an error is part of the answer. Horovod puts HOROVOD_RANK into the
+command line of each process that holds a rank. Only that number and the pod are printed, because
+the rest of the command line may hold secrets.
 """
 
 import asyncio
@@ -29,11 +30,12 @@ from mpijob_elastic.model.pod import Launcher, Worker
 P = TypeVar("P")
 T = TypeVar("T")
 
-# Seconds for a look, looks in all, and looks at once.
+# Seconds for a look.
 PATIENCE = 5.0
+# The most looks in all, and the most looks at the same time.
 MOST = 64
 AT_ONCE = 16
-# An exec takes a moment to end; after so many seconds it is frozen.
+# An exec takes a moment to end; an exec that is still there after these seconds is frozen.
 AGAIN_AFTER = 5.0
 
 # Prints the name of each process.
@@ -45,8 +47,8 @@ SCRIPT = (
 done
 """
 )
-# Prints which process holds which rank. As act/launcher_execs, for the same shells: a controller's
-# look, which the guard allows, shows no ranks.
+# Prints the rank of each process that holds a rank. Written as in act/launcher_execs, for the same
+# shells. The controller's own look, which the guard allows, shows no ranks.
 RANKS = """\
 read -r stat < /proc/1/stat
 set -- ${stat##*) }
@@ -80,7 +82,7 @@ _LINE = re.compile(
 async def into_workers(
     client: ApiReader, view: JobView, workers: Sequence[Worker]
 ) -> Mapping[str, Look]:
-    """Return the processes in these workers, for the first MOST of them."""
+    """Return the processes in the first MOST of these workers, by pod."""
     return await each(
         {worker.name: worker for worker in workers},
         lambda worker: _look(client, view.namespace, worker),
@@ -88,7 +90,7 @@ async def into_workers(
 
 
 async def each(pods: Mapping[str, P], look: Callable[[P], Awaitable[T]]) -> Mapping[str, T]:
-    """Return the outcome of a look into each of the first MOST pods, a few at once."""
+    """Return the outcome of a look into each of the first MOST pods; at most AT_ONCE run at once."""
     slots, chosen = asyncio.Semaphore(AT_ONCE), dict(islice(pods.items(), MOST))
 
     async def bounded(pod: P) -> T:
@@ -99,7 +101,7 @@ async def each(pods: Mapping[str, P], look: Callable[[P], Awaitable[T]]) -> Mapp
 
 
 async def into_launcher(client: ApiReader, view: JobView) -> tuple[Exec, ...]:
-    """Return the execs that the launcher holds, none where nobody can look."""
+    """Return the execs that the launcher holds; none if a look is impossible."""
     found = view.launcher and await launcher_execs.look(
         client, view, view.launcher, timeout=PATIENCE
     )
@@ -109,7 +111,10 @@ async def into_launcher(client: ApiReader, view: JobView) -> tuple[Exec, ...]:
 async def look_for_frozen(
     view: JobView, look: Callable[[], Awaitable[tuple[Exec, ...]]]
 ) -> tuple[Exec, ...]:
-    """Return the execs whose pod is gone, now and again some seconds later; `look` returns the present execs."""
+    """Return the execs whose pod is gone, and which are still there AGAIN_AFTER seconds later.
+
+    look: returns the execs that the launcher holds now.
+    """
     first = frozen_execs.cut_off(view, await look(), now=time.time())
     if not first:
         return ()
@@ -136,7 +141,10 @@ async def ranks(client: ApiReader, namespace: str, launcher: Launcher) -> Spawne
 
 
 def parse_ranks(output: str, *, started_at: float) -> Spawned | None:
-    """Read the output of the script, None if it is not its output. started_at: when the main process started."""
+    """Read the output of the script RANKS; return None for any other text.
+
+    started_at: when the main process started, in seconds since the epoch.
+    """
     head = _HEAD.match(output)
     if head is None:
         return None

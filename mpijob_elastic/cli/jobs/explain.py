@@ -29,7 +29,7 @@ from mpijob_elastic.observe import registration
 from mpijob_elastic.observe.registration import Registration
 from mpijob_elastic.telemetry.terminal import say
 
-# Text is wrapped at so many columns, whatever the terminal: it is read in logs and mails too.
+# Column at which text is wrapped, whatever the terminal: people read the text in logs and mails too.
 WIDTH = 110
 _INDENT = "    "
 
@@ -43,20 +43,19 @@ Looks = Mapping[str, Look]
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What was read beside a snapshot. threats: why the nodes of pods are about to go, by pod.
-
-    frozen: the execs that the launcher holds although their pods are gone.
-    """
+    """Facts that were read beside a snapshot."""
 
     facts: Facts = field(default_factory=Facts)
+    #: Why the nodes of pods are about to go, in words, by pod name.
     threats: Mapping[str, str] = field(default_factory=dict)
+    #: The execs that the launcher holds although their pods are gone.
     frozen: tuple[Exec, ...] = ()
 
 
 async def explain(
     where: Where, *, job: str, worker: str | None, output: str, look: bool
 ) -> bool | None:
-    """Print why workers do not train; return True if all do, None if nobody knows.
+    """Print why workers do not train; return True if all workers train, None if that is unknown.
 
     Raises `errors.KubeError`.
     """
@@ -71,7 +70,7 @@ async def explain(
 async def explained(
     client: ApiReader, snapshot: Snapshot, *, pod: str = "", look: bool = False
 ) -> Explanation:
-    """Return the explanation of a job, or of its worker `pod` alone; look: into the pods, too."""
+    """Return the explanation of a job, or of its worker `pod` alone. look: look into the pods too."""
     looking = by_exec(client, snapshot.view, pod, look=look)
     return conclude(
         snapshot, await ask(client, snapshot, looking, pod=pod, look=look), now=time.time(), pod=pod
@@ -79,7 +78,10 @@ async def explained(
 
 
 def conclude(snapshot: Snapshot, asked: Asked, *, now: float, pod: str = "") -> Explanation:
-    """Return the findings at time `now` (seconds since the epoch). pod: the only worker to explain, "" for all."""
+    """Return the findings at time `now`, in seconds since the epoch.
+
+    pod: the only worker to explain, "" for all workers.
+    """
     return find(
         _marked(snapshot.view, asked.threats, asked.frozen),
         known(snapshot, asked.facts),
@@ -89,7 +91,7 @@ def conclude(snapshot: Snapshot, asked: Asked, *, now: float, pod: str = "") -> 
 
 
 def known(snapshot: Snapshot, beside: Facts | None = None) -> Facts:
-    """Return the facts that the job's own objects tell, and those from `beside`."""
+    """Return the facts that the job's own objects tell, together with the facts in `beside`."""
     return replace(
         beside or Facts(),
         state=snapshot.job.state,
@@ -102,9 +104,9 @@ def known(snapshot: Snapshot, beside: Facts | None = None) -> Facts:
 
 
 def worker_name(view: JobView, worker: str) -> str:
-    """Return a pod's name, given that or its index.
+    """Return the name of a worker's pod, given the name or the worker's index.
 
-    Raises NoSuchWorker where it is neither present nor wanted.
+    Raises NoSuchWorker if the worker is neither present nor wanted.
     """
     name = names.worker(view.name, int(worker)) if worker.isdecimal() else worker
     known = {*view.wanted_names, *(pod.name for pod in view.workers)}
@@ -128,7 +130,10 @@ async def ask(
     pod: str = "",
     look: bool = True,
 ) -> Asked:
-    """Read what an explanation needs beside the snapshot. looking: what exec shows, see `by_exec`."""
+    """Read the facts that an explanation needs beside the snapshot.
+
+    looking: awaited for what exec shows, see `by_exec`.
+    """
     view, now = snapshot.view, time.time()
     registered = await registration.read(client)
     home = registration.home(registered)
@@ -163,7 +168,7 @@ async def ask(
 
 
 def _marked(view: JobView, threats: Mapping[str, str], frozen: tuple[Exec, ...]) -> JobView:
-    """Return the view with the threats to pods by their nodes, and the frozen execs of the launcher."""
+    """Return the view with the threats to pods by their nodes, and the launcher's frozen execs."""
 
     def facts(pod: Launcher | Worker) -> PodFacts:
         why = pod.facts.disruption or threats.get(pod.ref.name, "")
@@ -178,14 +183,17 @@ def _marked(view: JobView, threats: Mapping[str, str], frozen: tuple[Exec, ...])
 
 
 async def _webhook(client: ApiReader, view: JobView, registered: Registration | None) -> str:
-    """Check the webhook only while a launcher may yet be created."""
+    """Return what is wrong with the webhook; "" also if no new launcher will need the webhook."""
     sees = view.launcher is not None and view.launcher.facts.mounts_discovery
     is_needed = view.facts.elastic and not view.facts.finished and not sees
     return await registration.trouble(client, registered) if is_needed else ""
 
 
 def _troubled(view: JobView, pod: str) -> Iterable[tuple[str, str]]:
-    """Yield name and uid of the objects whose Events may help: the job of a missing pod, pods that do not run."""
+    """Yield name and uid of each object whose Events may help.
+
+    The objects are the job, if a pod is missing, and the pods that do not run.
+    """
     if view.missing:
         yield view.name, view.ref.uid
     for worker in view.workers:
@@ -206,12 +214,15 @@ def _threatened(snapshot: Snapshot) -> Iterable[PodFacts]:
 async def by_exec(
     client: ApiReader, view: JobView, pod: str = "", *, look: bool = True
 ) -> tuple[Looks, tuple[Exec, ...]]:
-    """Return what exec shows of the workers and of the execs that the launcher holds; nothing unless `look`."""
+    """Return the processes in the workers, and the frozen execs of the launcher, as exec shows them.
+
+    Both are empty unless `look`.
+    """
     if not (look and _can_look(view)):
         return {}, ()
     running = [worker for worker in view.workers if worker.running and not worker.facts.deleting]
-    # The worker in question comes first. The others matter too: its silence means more while they
-    # train.
+    # The worker in question comes first. The other workers matter too: the silence of one worker
+    # means more while the others train.
     running.sort(key=lambda worker: (worker.name != pod, worker.index))
     return await asyncio.gather(
         exec_probes.into_workers(client, view, running),
@@ -220,14 +231,17 @@ async def by_exec(
 
 
 def _can_look(view: JobView) -> bool:
-    """Tell whether ranks may run that are our business."""
+    """Tell whether ranks may run in a job that our controller handles."""
     return view.driver_running and not (view.facts.finished or view.facts.deleting or view.foreign)
 
 
 async def _stall(
     client: ApiReader, view: JobView, *, look: bool
 ) -> tuple[Stall | None, Spawned | None]:
-    """Return what the launcher's last lines say of missing ranks, and whose they may be; None where nobody knows."""
+    """Return the stall that the launcher's last lines report, and the processes that hold ranks.
+
+    Either is None if it is unknown.
+    """
     launcher = view.launcher
     if launcher is None or not view.driver_running:
         return None, None
@@ -247,11 +261,11 @@ async def _stall(
 
 
 def text(report: Explanation) -> list[str]:
-    """Return the lines of a page, a paragraph for each finding."""
+    """Return the lines of a page with a paragraph for each finding."""
     lines = _wrapped(headline(report))
     for finding in report.job:
         lines += ["", *_paragraph(finding)]
-    waits_alone = len(report.workers) > 1  # a worker that was asked about is told of
+    waits_alone = len(report.workers) > 1  # a single worker is shown in any case
     for worker in report.workers:
         if worker.cause.cause == "job-waits" and waits_alone:
             continue

@@ -1,4 +1,4 @@
-"""`history`: read the changes of a job, and print them. `-o json` is what a page may rely on."""
+"""`history`: read the changes of a job, and print them. A page may rely on `-o json`."""
 
 import time
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class _Object(msgspec.Struct):
     metadata: ObjectMeta
 
 
-# As `Change` has them, for the JSON.
+# The names in JSON of the fields of `Change`.
 _NAMES = {
     "at": "when",
     "before": "from",
@@ -35,7 +35,7 @@ _NAMES = {
 
 
 class ChangeReport(msgspec.Struct, frozen=True, kw_only=True, rename=_NAMES):
-    """A change: see `Change`."""
+    """A change of the size, with the fields of `Change`."""
 
     at: datetime
     cause: str

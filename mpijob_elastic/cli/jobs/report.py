@@ -1,6 +1,6 @@
-"""Build the report on one job: `-o json` and `-o yaml` print it, and tables are made of it.
+"""Build the report on one job. `-o json` and `-o yaml` print the report; tables are made from it.
 
-Field names are camelCase there; times are RFC 3339 in UTC, durations are seconds.
+Field names are camelCase in JSON and YAML; times are RFC 3339 in UTC, durations are seconds.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,10 @@ from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
 
 # The phase of a wanted worker without a pod.
 MISSING = "Missing"
-_NO_RIGHTS = "unknown: you lack the right to read the launcher's Role (list, watch roles.rbac.authorization.k8s.io)"
+_NO_RIGHTS = (
+    "unknown: you lack the right to read the launcher's Role "
+    "(list, watch roles.rbac.authorization.k8s.io)"
+)
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -34,111 +37,121 @@ class Scale(_Part, frozen=True):
 
 
 class Draining(_Part, frozen=True):
-    """When a worker left discover_hosts.sh, and when it is deleted even if a rank still runs in it.
+    """The drain of a worker."""
 
-    until: None until the launcher is refreshed, because the drain-timeout begins then.
-    """
-
+    #: When the worker left discover_hosts.sh.
     since: datetime
+    #: When the worker is deleted even if a rank still runs in it. None until the launcher is
+    #: refreshed, because the drain-timeout begins then.
     until: datetime | None
 
 
 class QueueReport(_Part, frozen=True):
-    """The queue in which the job is. workload: the object of the job that waits there next, "" if none does.
-
-    place: of that in the queue, 1 is the next; None where that is not known. says: why it waits, in
-    the queue's words.
-    """
+    """The queue of the job."""
 
     name: str
+    #: The object of the job that waits in the queue next, "" if no object waits.
     workload: str = ""
+    #: The place of `workload` in the queue, 1 for the next; None where the place is unknown.
     place: int | None = None
+    #: Why `workload` waits, in the queue's words.
     says: str = ""
 
 
 class WorkerReport(_Part, frozen=True, kw_only=True):
-    """One worker, present or only wanted (then its phase is Missing). last_state: how it ended, "" before that.
-
-    created, ready_since: None while there is no pod, or it is not Ready. host: its name in
-    discover_hosts.sh, "" while it is not published; incarnation: the number in its host name, or in
-    its last host name. quota: in a queue, whether it is one of the least workers or an extra;
-    "wanted back"; "none" where it runs without.
-    """
+    """One worker, present or only wanted."""
 
     index: int
     name: str
+    #: Missing if the worker is wanted but has no pod.
     phase: str = MISSING
     ready: bool = False
     published: bool
+    #: The worker's name in discover_hosts.sh, "" while the worker is not published.
     host: str
+    #: The number in the host name, or in the last host name while the worker is not published.
     incarnation: int
     draining: Draining | None = None
     node: str = ""
+    #: None while there is no pod.
     created: datetime | None = None
+    #: None while there is no pod, or the pod is not Ready.
     ready_since: datetime | None = None
+    #: How the worker ended, "" before its end.
     last_state: str = ""
+    #: In a queue: whether the worker is one of the least workers or an extra worker; "wanted back"
+    #: if the queue wants the quota back; "none" if the worker runs without quota.
     quota: str = ""
 
 
 class LauncherReport(_Part, frozen=True):
-    """The launcher pod. refreshed: it was touched for the published list; None while no touch would help."""
+    """The launcher pod."""
 
     name: str
     phase: str
+    #: The launcher mounts discover_hosts.sh.
     sees_discover_hosts: bool
+    #: The launcher was touched for the published list; None while a touch would not help.
     refreshed: bool | None
     node: str
     created: datetime | None = None
 
 
 class JobReport(_Part, frozen=True):
-    """One job.
-
-    phase: what is under way, "" at rest. desired: None where the MPIJob does not say. elastic:
-    false where another operator manages it; `foreign` says why. hosts: the lines of
-    discover_hosts.sh. exec_names: the pods that the launcher's Role allows exec into, None where
-    this user may not read it. next: what the controller does next, in words; next_look: when it
-    checks the job again without a change. queue: None unless it is in one and this user may read
-    what shows that. parked: the numbers of workers that the job does without. gpus: that its
-    workers ask for together; gpus_held: of those that have a node and have not ended. priority: the
-    PriorityClass of its workers. ended: None unless it has. context: of the kubeconfig, "" where
-    the user names none.
-    """
+    """One job."""
 
     namespace: str
     name: str
     state: str
+    #: What is under way, "" at rest.
     phase: str
+    #: The size, in workers; None where the MPIJob does not say its size.
     desired: int | None
     ready: int
     published: int
     draining: int
+    #: False also where another operator manages the job.
     elastic: bool
+    #: Why another operator manages the job, "" if none does.
     foreign: str
+    #: Slots per worker.
     slots: int
     min_replicas: int | None
     max_replicas: int | None
+    #: Seconds.
     drain_timeout: float
     created: datetime
     last_scale: Scale | None
+    #: The lines of discover_hosts.sh.
     hosts: list[str]
+    #: The pods into which the launcher's Role allows exec, None where this user may not read the
+    #: Role.
     exec_names: list[str] | None
     launcher: LauncherReport | None
     workers: list[WorkerReport]
     notices: list[str]
+    #: What the controller does next, in words.
     next: list[str]
+    #: When the controller checks the job again without a change.
     next_look: datetime | None
+    #: None unless the job is in a queue and this user may read the objects that show the queue.
     queue: QueueReport | None = None
+    #: The numbers of the workers that the job does without.
     parked: list[int] = []
+    #: GPUs that all wanted workers ask for together.
     gpus: int = 0
+    #: GPUs of the workers that have a node and have not ended.
     gpus_held: int = 0
+    #: The PriorityClass of the workers.
     priority: str = ""
+    #: None unless the job has ended.
     ended: datetime | None = None
+    #: The context of the kubeconfig, "" where the user names no context.
     context: str = ""
 
 
 def build(snapshot: Snapshot, *, now: float) -> JobReport:
-    """Return the report on a job at time `now` (seconds since the epoch)."""
+    """Return the report on a job at time `now`, in seconds since the epoch."""
     view = snapshot.view
     state = derive(view, now=now)
     due = plan(state)
@@ -260,7 +273,7 @@ def _hosts(view: JobView) -> list[str]:
 
 def _last_scale(view: JobView) -> Scale | None:
     scale = view.memory.scale
-    # The first hosts of a new job are no change of its size.
+    # The first hosts of a new job do not count as a change of size.
     return (
         Scale(before=scale.before, after=scale.after, at=_time(scale.at))
         if scale and scale.before

@@ -1,8 +1,9 @@
-"""`scaleout --script` and `scalein --script`: a shell command in the launcher's container, by the user's right to exec.
+"""`scaleout --script` and `scalein --script`: run a shell command in the launcher's container.
 
-It runs before workers leave, or once all train. What cannot be is refused before: the change is
-tried, and a scale-out first runs an empty script. Ranks are looked for in workers, so what a script
-starts in the launcher counts as none.
+The command uses the user's own right to exec. A scale-in runs the script before workers leave, a
+scale-out once all workers train. An impossible request is refused before anything runs: the change
+is tried as a dry run, and a scale-out first runs an empty script. Ranks are looked for in workers
+only, so a process that a script starts in the launcher does not count as a rank.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.pod import Launcher
 from mpijob_elastic.telemetry.terminal import say
 
-# Seconds that a script has at least, however long the job took.
+# The least seconds that a script gets, however long the job took.
 LEAST = 5.0
 
 
@@ -33,12 +34,14 @@ LEAST = 5.0
 class Script:
     """A command for the shell, with variables."""
 
+    #: A shell command line, "" for no script.
     text: str
+    #: Environment variables, by name.
     env: Mapping[str, str]
 
     @property
     def command(self) -> list[str]:
-        """What runs in the container."""
+        """The command that runs in the container."""
         return [
             "env",
             *(f"{name}={value}" for name, value in self.env.items()),
@@ -49,7 +52,7 @@ class Script:
 
 
 async def scale(where: Where, job: str, asked: Asked, patience: Patience, script: Script) -> Exit:
-    """Change the size as it is asked for, and run the script if it has a text.
+    """Change the size as requested, and run the script if the script has a text.
 
     Raises `errors.KubeError`.
     """
@@ -81,7 +84,7 @@ async def scale(where: Where, job: str, asked: Asked, patience: Patience, script
 
 
 async def _running(client: ApiReader, snapshot: Snapshot) -> Launcher:
-    """Return the launcher. Raises NotStarted while none runs."""
+    """Return the launcher. Raises NotStarted while no launcher runs."""
     found = await pods.find(client, snapshot.job)
     if found and found.started and not found.ended:
         return found.launcher
@@ -93,9 +96,10 @@ async def _running(client: ApiReader, snapshot: Snapshot) -> Launcher:
 async def _failure(
     client: ApiReader, launcher: Launcher, script: Script, *, seconds: float, so: str
 ) -> str:
-    """Run a script and print what it prints; return how it failed, "" if it did not.
+    """Run a script and print its output; return how the script failed, "" if it succeeded.
 
-    so: how the job is then, in words. Raises Unreachable if nobody knows how the script ended.
+    so: the state of the job after a failure, in words. Raises Unreachable if it is unknown how the
+    script ended.
     """
     pod, lines = launcher.ref, _Lines()
     goes_on = f"{so}, and what was begun in {pod.name} may go on"
@@ -128,7 +132,7 @@ def _left(until: float) -> float:
 
 
 class _Lines:
-    """Prints whole lines to standard error as they come, each channel's own."""
+    """Prints whole lines to standard error as they come, without mixing the channels."""
 
     def __init__(self) -> None:
         self._rest: dict[int, bytes] = defaultdict(bytes)
@@ -138,7 +142,7 @@ class _Lines:
         self._say(*lines)
 
     def end(self) -> None:
-        """Print lines that have no end."""
+        """Print the rest of each channel that does not end with a line break."""
         self._say(*filter(None, self._rest.values()))
         self._rest.clear()
 

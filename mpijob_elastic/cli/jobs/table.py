@@ -1,4 +1,4 @@
-"""Print reports as text: columns without borders, like kubectl, so that they can be piped."""
+"""Print reports as text: columns without borders, like kubectl, for use in pipes."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -70,7 +70,7 @@ def details(report: JobReport, *, now: datetime) -> list[str]:
 
 
 def serialized(value: object, output: str) -> list[str]:
-    """Return the lines of a value as JSON or YAML, none for another output."""
+    """Return the lines of a value as JSON or YAML, no lines for any other `output`."""
     if output == "json":
         text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     elif output == "yaml":
@@ -82,7 +82,7 @@ def serialized(value: object, output: str) -> list[str]:
 
 
 def age(since: datetime, *, now: datetime) -> str:
-    """Return how long ago it was, in one unit, as kubectl writes it: `90s`, `5m`, `3h`, `2d`."""
+    """Return the time since `since` in one unit, as kubectl writes it: `90s`, `5m`, `3h`, `2d`."""
     seconds = max(0, int((now - since).total_seconds()))
     for unit, size, most in (("s", 1, 120), ("m", 60, 120), ("h", 3600, 48)):
         if seconds < size * most:

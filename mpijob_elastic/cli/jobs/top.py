@@ -1,4 +1,4 @@
-"""`top`: CPU, memory and GPUs that the pods of a job use now, as metrics server and nvidia-smi tell."""
+"""`top`: the CPU, memory and GPUs that a job's pods use now, by metrics-server and nvidia-smi."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -35,12 +35,12 @@ NVIDIA_SMI = [
 ]
 _HEADER = ("NAME", "NODE", "CPU(cores)", "MEMORY(bytes)")
 _GPU_HEADER = ("GPUS", "GPU(%)", "GPU-MEMORY")
-# A quantity is read in billionths.
+# Quantities are read in billionths.
 _MILLI, _MEBI = 10**6, 10**9 * 2**20
 
 
 class NoMetrics(errors.KubeError):
-    """Nobody measures pods in this cluster."""
+    """The cluster serves no metrics of pods."""
 
 
 class _Container(msgspec.Struct):
@@ -54,20 +54,19 @@ class _PodMetrics(msgspec.Struct):
 
 @dataclass(frozen=True, kw_only=True)
 class Use:
-    """What a pod uses.
-
-    cpu: millicores; memory: MiB; both None while they are not measured.
-    """
+    """The resources that a pod uses."""
 
     name: str
     node: str
+    #: Millicores; None while the pod is not measured.
     cpu: int | None = None
+    #: MiB; None while the pod is not measured.
     memory: int | None = None
     gpus: Gpus = ()
 
     @property
     def gpu(self) -> int | None:
-        """Mean use of its GPUs in percent, None without."""
+        """The mean use of the pod's GPUs in percent, None without GPUs."""
         return (
             round(sum(percent for percent, _ in self.gpus) / len(self.gpus)) if self.gpus else None
         )
@@ -103,7 +102,7 @@ async def top(where: Where, *, job: str, sort_by: SortBy | None, headers: bool) 
 
 
 def lines(uses: Iterable[Use], *, job: str, sort_by: SortBy | None) -> list[str]:
-    """Return a table: the launcher and the workers in their order, or what uses most first."""
+    """Return a table: the launcher and then the workers in order, or the highest use first."""
 
     def place(use: Use) -> int:
         if sort_by is not None:
@@ -144,7 +143,10 @@ def _use(pod: SeenPod, measured: Mapping[str, tuple[int, int]], gpus: Mapping[st
 async def _measured(
     client: ApiReader, namespace: str, selector: str
 ) -> Mapping[str, tuple[int, int]]:
-    """Return CPU and memory of each pod."""
+    """Return the CPU in millicores and the memory in MiB of each pod, by name.
+
+    Raises NoMetrics.
+    """
     decode = msgspec.json.Decoder(_PodMetrics).decode
     try:
         found = await list_objects(client, POD_METRICS.path(namespace), decode, selector=selector)
@@ -152,7 +154,8 @@ async def _measured(
         if error.status not in (404, 503):
             raise
         raise NoMetrics(
-            f"the cluster does not serve {POD_METRICS.api_version}: metrics-server is not installed, or does not answer"
+            f"the cluster does not serve {POD_METRICS.api_version}: metrics-server is not "
+            "installed, or does not answer"
         ) from error
     return {metrics.metadata.name: _amounts(metrics) for metrics in found}
 
@@ -164,7 +167,10 @@ def _amounts(metrics: _PodMetrics) -> tuple[int, int]:
 
 
 async def _gpus(client: ApiReader, pods: Iterable[SeenPod]) -> Mapping[str, Gpus]:
-    """Return the GPUs of the first MOST workers that have nvidia-smi and let this user exec."""
+    """Return the GPUs of the first MOST workers, by name.
+
+    A worker without nvidia-smi, or into which this user may not exec, has none.
+    """
     named = {pod.metadata.name: pod for pod in pods if pod.facts.role == names.ROLE_WORKER}
 
     async def ask(pod: SeenPod) -> Gpus:
