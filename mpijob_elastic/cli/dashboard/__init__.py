@@ -1,5 +1,6 @@
-"""`dashboard`: a page on this machine that shows what `get` and `explain` compute, live, and changes a job on request.
+"""`dashboard`: serve a live page on this machine that shows and changes jobs.
 
-`guard` decides who may ask; `streams` says what is sent; `changes` makes what a button asks for;
-`server` runs it all. The files in `page/` are sent as they are.
+The page shows what `get` and `explain` compute. `guard` decides which requests are accepted;
+`streams` sends the data; `changes` makes the change that a button requests; `server` serves all of
+it. The files in `page/` are sent as they are.
 """

@@ -1,7 +1,8 @@
-"""Change the job that is shown, as the commands do: their checks, words and progress.
+"""Change the shown job as the commands do, with the same checks, words and progress.
 
-A change is asked for twice. The first time it is only tried, and the words say what it would do; it
-is done once these words come back, and still hold.
+The page requests a change twice. The first request is only tried, and the answer says in words what
+the change would do. The change is made once a second request brings these words back, if they still
+hold.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,9 +25,9 @@ from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.bounds import MOST_WORKERS
 
-# As long as a command waits.
+# Waits as long as a command does by default.
 PATIENCE = Patience(wait=True, seconds=600.0, look=True)
-# Bytes of the longest request.
+# The most bytes of a request.
 LARGEST = 4096
 _DECIDE: Mapping[str, Callable[[int], Decide]] = {
     "scale": lambda size: sized(Size(to=size), waits=False),
@@ -38,10 +39,12 @@ _DECIDE: Mapping[str, Callable[[int], Decide]] = {
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """number: the size, or that of the worker. confirmed: the words that the user agreed to, "" to be told them."""
+    """The change that a request of the page asks for."""
 
     change: Literal["scale", "park", "unpark", "suspend", "resume"]
+    #: The new size for `scale`, the worker's index for `park` and `unpark`.
     number: Annotated[int, msgspec.Meta(ge=0, le=MOST_WORKERS)] = 0
+    #: The words to which the user agreed, "" to get these words.
     confirmed: str = ""
 
 
@@ -59,7 +62,7 @@ async def requested(request: web.Request) -> Asked:
 
 
 async def may(client: ApiReader, key: Key) -> bool:
-    """Return whether the user may change the job."""
+    """Return True if this user may change the job."""
     with suppress(errors.KubeError):
         await check_rights(client, [(MPI_JOBS, key[0], "patch")], name=key[1])
         return True
@@ -67,7 +70,7 @@ async def may(client: ApiReader, key: Key) -> bool:
 
 
 async def make(client: ApiWriter, key: Key, asked: Asked, channel: Channel) -> None:
-    """Send what a change would do; or make it, and send how far it is.
+    """Send what a change would do; or, once confirmed, make the change and send its progress.
 
     Raises `errors.KubeError`.
     """

@@ -1,15 +1,16 @@
-"""Who may ask this server, and how the page gets its token.
+"""Decide which requests this server answers, and give the page its token.
 
-Everything else that runs in the same browser, or on this machine, may try:
+Everything that runs in the same browser or on this machine can send requests, so:
 
-- Host must name this machine itself: another name that leads to 127.0.0.1 (DNS rebinding) is
-  refused. Any port, because `ssh -L` may change it.
-- Origin and Sec-Fetch-Site, where a browser sends them, must say that our own page asks. Any page
-  may lead to ours, as the private file does: that sends no token, and opens a tab of its own. A
-  write must name its Origin.
-- Data needs the token, in a header. No cookie: browsers send cookies to every port of a host.
+- Host must name this machine itself. Another name that leads to 127.0.0.1 (DNS rebinding) is
+  refused. Any port is accepted, because `ssh -L` may change the port.
+- Origin and Sec-Fetch-Site, where a browser sends them, must name our own page. A navigation from
+  another page to ours is accepted, because the private file navigates too: a navigation sends no
+  token, and opens a tab of its own. A write must name its Origin.
+- Data needs the token, in a header. A cookie is not enough, because browsers send cookies to every
+  port of a host.
 
-Everybody on a machine may list the arguments of processes, so the browser gets the path of a
+Everybody on a machine can list the arguments of processes, so the browser gets only the path of a
 private file, which leads to the page. The token is in the URL's fragment, which no browser sends to
 a server.
 """
@@ -41,7 +42,7 @@ POLICY = "; ".join(
         "trusted-types 'none'",
     )
 )
-# Sent with every answer.
+# The headers of every answer.
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -71,14 +72,14 @@ def foreign(headers: Mapping[str, str], *, writes: bool = False) -> str:
 
 
 def knows(token: str, headers: Mapping[str, str]) -> bool:
-    """Return whether a request has the token."""
+    """Return True if a request has the token."""
     given = headers.get("Authorization", "").removeprefix("Bearer ")
     return hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode())
 
 
 @contextmanager
 def redirect(url: str) -> Iterator[Path]:
-    """Give a file that leads a browser to `url`; only this user can read it."""
+    """Give a file that leads a browser to `url`; only this user can read the file."""
     folder = Path(tempfile.mkdtemp(prefix="mpijob-elastic-"))  # of mode 0700
     try:
         file = folder / "open.html"
@@ -93,7 +94,7 @@ def redirect(url: str) -> Iterator[Path]:
 
 
 def open_browser(file: Path) -> bool:
-    """Open the file; return whether there is a browser with a screen."""
+    """Open the file; return False if there is no browser with a screen."""
     has_screen = sys.platform in {"darwin", "win32"} or any(
         map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))
     )
@@ -101,7 +102,7 @@ def open_browser(file: Path) -> bool:
 
 
 def remove(file: Path) -> None:
-    """Remove the file once the page has its token."""
+    """Remove the file, because the page has its token now."""
     file.unlink(missing_ok=True)
 
 

@@ -29,17 +29,17 @@ TYPES = {
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
 }
-# What Kubernetes allows as a name, so that nothing else gets into a path of its API.
+# Names that Kubernetes allows, so that nothing else gets into a path of the API.
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 async def dashboard(where: Where, *, job: str | None, port: int, browser: bool) -> None:
-    """Show the page until SIGTERM or Ctrl-C.
+    """Serve the page until SIGTERM or Ctrl-C.
 
-    Raises `errors.KubeError`, and OSError where the port is taken.
+    Raises `errors.KubeError`, and OSError if the port is taken.
     """
-    logging.getLogger("mpijob_elastic").setLevel(logging.ERROR)  # the page itself says what is lost
+    logging.getLogger("mpijob_elastic").setLevel(logging.ERROR)  # the page shows lost connections
     async with reached(where) as (client, namespace):
         if job:
             await fetch_job(client, namespace, job)
@@ -60,7 +60,7 @@ async def dashboard(where: Where, *, job: str | None, port: int, browser: bool) 
 
 
 async def _until_stopped(used: asyncio.Event, file: Path) -> None:
-    """Wait for SIGTERM. The file with the token goes once the page has it."""
+    """Wait for SIGTERM. Remove the file with the token once the page has the token."""
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     waiting = [asyncio.create_task(event.wait()) for event in (stopped, used)]
@@ -78,7 +78,11 @@ async def serving(
     port: int = 0,
     used: asyncio.Event | None = None,
 ) -> AsyncIterator[str]:
-    """Serve, and give the address. namespace: whose jobs, None for all. used: set by the first who has the token."""
+    """Serve the page, and give its address.
+
+    namespace: the namespace of the jobs, None for all namespaces. used: set by the first request
+    with the token.
+    """
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -159,7 +163,10 @@ async def _stream(
     namespace: str | None,
     run: Callable[[Channel], Coroutine[Any, Any, None]],
 ) -> web.StreamResponse:
-    """Send what `run` puts into its channel until the reader leaves or `run` fails, which is told."""
+    """Send what `run` puts into its channel until the reader leaves or `run` fails.
+
+    The reader is told why `run` failed.
+    """
     response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
     await response.prepare(request)
     channel = Channel()

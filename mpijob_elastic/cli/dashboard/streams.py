@@ -1,7 +1,7 @@
-"""What the page is sent while it is open: the JSON of `get`, `explain` and `history`, Events, the log's last lines.
+"""Send the page its data: the JSON of `get`, `explain` and `history`, Events, the log's last lines.
 
-A stream has watches of its own, and ends with them. It looks into pods by exec only for the job
-that is shown.
+Each stream has watches of its own, which end with the stream. A stream looks into pods by exec only
+for the job that is shown.
 """
 
 import asyncio
@@ -31,29 +31,32 @@ from mpijob_elastic.model.kubexec import Exec
 
 # Seconds after which an empty line shows that a stream lives.
 HEARTBEAT = 2.0
-# Seconds between batches of changed jobs; between checks of the API server, reads of the log, and
-# explanations at rest (deadlines pass without a change); between looks by exec; the least between
-# two explanations.
+# Seconds between batches of changed jobs.
 BATCH = 0.2
+# Seconds between checks of the API server, reads of the log, and reports on a job that does not
+# change (deadlines pass without a change).
 AGAIN = 5.0
+# Seconds between looks by exec.
 LOOK_AGAIN = 30.0
+# The least seconds between two explanations.
 APART = 2.0
-# Rows that go to the page together, so that it draws them in a frame.
+# Rows that are sent together, so that the page draws them in one frame.
 TOGETHER = 10
 CHECK = Timeouts(attempt=4.0, throttled=0.0)
-# The newest Events, and lines and bytes of the log, that are shown.
+# The most Events that are shown, the newest first.
 MOST_EVENTS = 30
+# The most lines and bytes of the log that are shown.
 LOG = {"tailLines": "20", "limitBytes": "16384"}
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _NOT_YET = Look(error=f"exec looks into it within {LOOK_AGAIN:.0f} s")
 
 
 class Channel:
-    """Parts to send, by name.
+    """The parts to send, by name.
 
-    Only the newest value of each is kept, so that a slow reader costs no memory.
+    Only the newest value of each part is kept, so that a slow reader costs no memory.
 
-    A line is `{"part": ..., "value": ...}`. A line that repeats the last one of its part is not
+    A line is `{"part": ..., "value": ...}`. A line that equals the last line of its part is not
     sent.
     """
 
@@ -64,18 +67,18 @@ class Channel:
 
     @property
     def empty(self) -> bool:
-        """True if nothing is to be sent."""
+        """True if there is nothing to send."""
         return not self._due
 
     def put(self, part: str, value: object) -> None:
-        """Send the value, unless the reader has it."""
+        """Send the value, unless the reader has got the same value last."""
         line = msgspec.json.encode(value)
         if self._due.get(part, self._sent.get(part)) != line:
             self._due[part] = line
             self._changed.set()
 
     async def lines(self) -> AsyncGenerator[bytes]:
-        """Yield the lines to send, several at once. Endless."""
+        """Yield the lines to send, several at once, without an end."""
         while True:
             try:
                 async with asyncio.timeout(HEARTBEAT):
@@ -93,11 +96,11 @@ class Channel:
 
 
 async def of_all(client: ApiReader, selection: Selection, channel: Channel) -> NoReturn:
-    """Send every selected job: its report and what keeps workers from training.
+    """Send the report on every selected job, and the findings that keep workers from training.
 
     Raises `errors.KubeError`.
     """
-    await jobs(client, selection)  # raises what the user should know
+    await jobs(client, selection)  # raises the errors that the user should know
     for source in (selection.pods, selection.configs):
         await client.get(source.resource.path(selection.namespace), query={"limit": "1"})
     with_role = False
@@ -127,7 +130,10 @@ def _row(snapshot: Snapshot | None) -> object:
 
 
 def _troubles(findings: tuple[Finding, ...]) -> Iterator[Finding]:
-    """Yield the first finding of each cause that somebody should know, the wrong ones first."""
+    """Yield the first finding of each cause, what is wrong before what waits.
+
+    Findings of other levels are left out.
+    """
     for level in (Level.WRONG, Level.WAITING):
         of_cause = {
             finding.cause: finding for finding in reversed(findings) if finding.level is level
@@ -136,7 +142,7 @@ def _troubles(findings: tuple[Finding, ...]) -> Iterator[Finding]:
 
 
 async def of_job(client: ApiReader, key: Key, channel: Channel) -> NoReturn:
-    """Send a job: report, explanation, history, Events, log.
+    """Send the report, explanation, history, Events and log of a job.
 
     Raises NoSuchJob and other `errors.KubeError`.
     """
@@ -160,18 +166,19 @@ async def of_job(client: ApiReader, key: Key, channel: Channel) -> NoReturn:
 
 
 class _Job:
-    """One job that is shown. asked: what the last reads beside the watches have shown, None before the first."""
+    """The job that is shown."""
 
     def __init__(self, client: ApiReader, live: Live, key: Key, channel: Channel) -> None:
         self._client, self._live, self._key, self._channel = client, live, key, channel
         self._changed = asyncio.Event()
+        #: The outcome of the last reads beside the watches, None before the first.
         self._asked: Asked | None = None
         self._look_again = 0.0
         self._looked: tuple[Looks, tuple[Exec, ...]] = ({}, ())
         self._uids: dict[str, str] = {}
 
     async def follow(self) -> NoReturn:
-        """Send the report after each change, and once in a while because deadlines pass."""
+        """Send the report after each change, and every AGAIN seconds, because deadlines pass."""
         while True:
             try:
                 async with asyncio.timeout(AGAIN):
@@ -191,7 +198,7 @@ class _Job:
             self._channel.put("explanation", found)
 
     async def explain(self) -> NoReturn:
-        """Read what an explanation needs beside the watches, after changes and once in a while."""
+        """Read what an explanation needs beside the watches, after each report."""
         while True:
             self._changed.clear()
             if snapshot := self._live.snapshot(self._key):
@@ -208,7 +215,7 @@ class _Job:
             await self._changed.wait()
 
     async def _look(self, view: JobView) -> tuple[Looks, tuple[Exec, ...]]:
-        """Return the outcome of an exec, or that of a moment ago."""
+        """Return the outcome of a look by exec, at most LOOK_AGAIN seconds old."""
         uids = {worker.name: worker.ref.uid for worker in view.workers}
         if time.monotonic() >= self._look_again:
             self._looked = await explain.by_exec(self._client, view)
@@ -220,7 +227,7 @@ class _Job:
         return ({**kept, **dict.fromkeys(uids.keys() - same, _NOT_YET)} if looks else {}), frozen
 
     async def read_log(self) -> NoReturn:
-        """Send the launcher's last lines."""
+        """Send the last lines of the launcher's log, every AGAIN seconds."""
         while True:
             snapshot = self._live.snapshot(self._key)
             pod = snapshot.view.launcher if snapshot else None
@@ -238,7 +245,7 @@ class _Job:
             await asyncio.sleep(AGAIN)
 
     async def follow_events(self) -> None:
-        """Send the newest Events on the job and its pods."""
+        """Send the newest Events on the job and its pods, after each change."""
         path = EVENTS.path(self._key[0])
         try:
             await self._client.get(path, query={"limit": "1"})
@@ -287,7 +294,7 @@ def _event(event: Event) -> dict[str, object]:
 
 
 async def _check(client: ApiReader, channel: Channel) -> NoReturn:
-    """Say whether the API server answers: a watch would notice only after a minute."""
+    """Send whether the API server answers, because a watch would notice only after a minute."""
     while True:
         try:
             await client.get("/version", limits=CHECK)

@@ -1,6 +1,6 @@
 """Jobs on the command line, read and changed with the user's own rights.
 
-`snapshot` reads them once and `live` follows them: the controller's own facts, view and decision.
-`report` puts them into words, and `show` prints them. `change` writes what `changes` decides, and
-`waiting` tells how far that has come. `logs`, `pods` and `top` reach into the pods.
+`snapshot` reads jobs once and `live` follows jobs, with the controller's own facts, view and
+decision. `report` puts jobs into words, and `show` prints the reports. `change` writes what
+`changes` decides, and `waiting` shows the progress. `logs`, `pods` and `top` reach into the pods.
 """

@@ -1,4 +1,4 @@
-"""`delete` and `prune`: delete a job, or all that have finished."""
+"""`delete` and `prune`: delete a job, or all finished jobs."""
 
 import signal
 import sys
@@ -21,7 +21,7 @@ from mpijob_elastic.telemetry.terminal import say
 
 
 async def delete(where: Where, job: str, *, yes: bool) -> Exit:
-    """Delete a job; ask before, if it trains, unless `yes`. Raises `errors.KubeError`."""
+    """Delete a job; if the job trains, ask before, unless `yes`. Raises `errors.KubeError`."""
     async with reached(where) as (client, namespace):
         found = await snapshot.fetch_job(client, namespace, job)
         view = found.view
@@ -34,7 +34,7 @@ async def delete(where: Where, job: str, *, yes: bool) -> Exit:
 
 
 async def prune(where: Where, *, yes: bool, dry_run: bool) -> Exit:
-    """Delete all jobs that have finished; list them and ask before, unless `yes`.
+    """Delete all finished jobs; list them first, and ask unless `yes`.
 
     Raises `errors.KubeError`.
     """
@@ -57,7 +57,7 @@ async def prune(where: Where, *, yes: bool, dry_run: bool) -> Exit:
 
 
 def _is_over(found: Snapshot) -> bool:
-    """Tell whether a job has ended for good, and nobody needs it any more."""
+    """Tell whether a job has ended for good, and no capability keeps it."""
     facts = found.view.facts
     return (
         facts.finished
@@ -73,9 +73,12 @@ def _row(found: Snapshot) -> tuple[str, ...]:
 
 
 async def _delete(client: ApiWriter, chosen: Sequence[Snapshot], *, at_version: bool) -> Exit:
-    """Delete these jobs, after a dry run for all; at_version: only as they were read."""
+    """Delete these jobs, after a dry run for all.
+
+    at_version: delete a job only if it is still as it was read.
+    """
     end = Exit.DONE
-    # A deletion has a body, so the API server takes its options from there alone.
+    # The API server takes the options of a deletion with a body from the body alone.
     for options in ({"dryRun": ["All"]}, {}):
         for found in chosen:
             ref = found.view.ref
@@ -105,7 +108,7 @@ def _ask(question: str) -> bool:
             err=True,
         )
         raise typer.Exit(Exit.USAGE)
-    # asyncio's own handler would let the question wait for an answer.
+    # With asyncio's own handler, Ctrl-C would take effect only after an answer to the question.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         agreed = typer.confirm(question)

@@ -1,8 +1,8 @@
-"""Jobs as the controller's watch caches show them, for a reader that waits for changes.
+"""Follow jobs with watch caches like the controller's, for a reader that waits for changes.
 
-What the objects of a capability say is read as `fetch` reads it, but followed. The place of a job
-in its queue changes with the objects of other jobs, so these are taken in at most every `APART`
-seconds.
+The objects of capabilities are read as `fetch` reads them, but followed too. The place of a job in
+its queue changes with the objects of other jobs, so changes of such objects are taken in at most
+once every `APART` seconds.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ from mpijob_elastic.model.wire import Fact
 F = TypeVar("F", bound=Fact)
 # Namespace and name of a job.
 Key = tuple[str, str]
-# Seconds that the streams may take to end: the jobs have been shown, so nobody should wait for
-# them.
+# Seconds that the streams may take to end. The jobs have been shown, so nobody should wait longer.
 CLOSING = 2.0
+# The least seconds between two reads of a capability's objects.
 APART = 0.5
 
 
 class Live:
-    """The selected jobs, followed inside its context; all are listed when it is entered.
+    """The selected jobs, followed inside the context; all jobs are listed once it is entered.
 
     with_role: this user may read Roles.
     """
@@ -79,7 +79,7 @@ class Live:
         return sorted(map(_key, self._jobs.store.values()))
 
     def snapshot(self, key: Key) -> Snapshot | None:
-        """Return a job as last seen, None while it does not exist."""
+        """Return a job as last seen, None while the job does not exist."""
         namespace, name = key
         job = self._jobs.store.get(namespace, name)
         config = self._configs.store.get(namespace, names.config_map(name))
@@ -94,7 +94,7 @@ class Live:
         return found[0] if found else None
 
     async def changes(self) -> list[Key]:
-        """Wait for a change; return the jobs that changed since the last call, at first all of them."""
+        """Wait for a change; return the jobs that changed since the last call, at first all jobs."""
         await self._changed.wait()
         self._changed.clear()
         keys = list(self._news)
@@ -173,9 +173,9 @@ class Live:
 async def follow(
     client: ApiReader, selection: Selection, *, with_role: bool
 ) -> AsyncGenerator[Snapshot | None]:
-    """Yield the selected job now and after each change, None while it does not exist.
+    """Yield the selected job now and after each change, None while the job does not exist.
 
-    Endless, so close it.
+    The generator is endless, so close it.
     """
     async with Live(client, selection, with_role=with_role) as live:
         while True:
@@ -187,14 +187,14 @@ async def follow(
 def _differ(
     old: Mapping[str, tuple[Fact, int | None]], new: Mapping[str, tuple[Fact, int | None]]
 ) -> set[Key]:
-    """Return the jobs of which an object, or its place among the others, is not what it was."""
+    """Return the jobs with an object that has changed, or whose place in the queue has changed."""
     uids = [uid for uid in old.keys() | new.keys() if old.get(uid) != new.get(uid)]
     changed = (found[uid][0].metadata for uid in uids for found in (old, new) if uid in found)
     return {(of.namespace, of.job) for of in changed}
 
 
 def _of(found: Fact) -> Key:
-    """Return the job that an object is of."""
+    """Return the job to which an object belongs."""
     return found.metadata.namespace, found.metadata.job
 
 

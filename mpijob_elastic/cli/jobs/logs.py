@@ -1,4 +1,4 @@
-"""`logs`: the launcher's log, in which the lines of all ranks are; also only those of one rank or worker."""
+"""`logs`: print the launcher's log, which contains the lines of all ranks, or of one rank or worker."""
 
 from __future__ import annotations
 
@@ -24,27 +24,31 @@ from mpijob_elastic.model.wire import seconds, timestamp
 from mpijob_elastic.telemetry import terminal
 from mpijob_elastic.telemetry.terminal import say
 
-# The most seconds that a look at the ranks is old when a line gets the name of its worker.
+# A line gets the name of its worker from a look at the ranks that is at most so many seconds old.
 RANKS_EVERY = 5.0
-# Seconds: between two looks at a pod, and without a byte until it is looked at again.
+# Seconds between two looks at a pod.
 POLL = 1.0
+# Seconds without a byte of the log, after which the pod is looked at again.
 SILENCE = 60.0
-# Seconds that are read again, see Position.
+# Seconds of the log that are read again, see Position.
 OVERLAP = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is wanted of a log. since: seconds back. tail: so many of the last lines. rank, worker: whose lines alone.
+    """The part of a log that is wanted."""
 
-    previous: the log of the container before its restart.
-    """
-
+    #: Wait for more lines until the job ends.
     follow: bool = False
+    #: Only the lines of so many last seconds.
     since: float | None = None
+    #: Only so many of the last lines.
     tail: int | None = None
+    #: The log of the container before its restart.
     previous: bool = False
+    #: Only the lines of this rank.
     rank: int | None = None
+    #: Only the lines of this worker: its index or the name of its pod.
     worker: str | None = None
 
     @property
@@ -57,15 +61,14 @@ class Wanted:
         query = {}
         if self.since is not None:
             query["sinceSeconds"] = str(max(1, round(self.since)))
-        if (
-            self.tail is not None and not self.some
-        ):  # how far the last lines of a rank are back, only its lines show
+        # How far back the last lines of a rank begin is known only once they are read.
+        if self.tail is not None and not self.some:
             query["tailLines"] = str(max(1, self.tail))
         return query
 
 
 async def logs(where: Where, *, job: str, wanted: Wanted) -> None:
-    """Print the log. Raises `errors.KubeError`: NoSuchJob, NoSuchWorker, NotStarted and others."""
+    """Print the log. Raises NoSuchJob, NoSuchWorker, NotStarted and other `errors.KubeError`."""
     async with reached(where) as (client, namespace):
         assert namespace is not None
         log = LauncherLog(client, await pods.find_job(client, namespace, job), wanted)
@@ -85,7 +88,7 @@ async def logs(where: Where, *, job: str, wanted: Wanted) -> None:
 
 
 class _Naming:
-    """Chooses lines of ranks, and names their workers."""
+    """Chooses the lines of ranks, and names the workers of these lines."""
 
     def __init__(self, client: ApiReader, log: LauncherLog, wanted: Wanted) -> None:
         self._client = client
@@ -96,9 +99,10 @@ class _Naming:
         self._looked_at: float | None = None
 
     async def named(self, line: Line) -> bytes | None:
-        """Return a line as it is to be printed, None if it is not wanted.
+        """Return a line as it is to be printed, None if the line is not wanted.
 
-        Raises as `ranks` for a worker.
+        Raises NotStarted and Unreachable if the lines of one worker are wanted and the ranks are
+        unknown.
         """
         if not self._wanted.some:
             return line.text
@@ -114,7 +118,7 @@ class _Naming:
         return f"{', '.join(workers) or 'ended'}: ".encode() + line.text
 
     async def _look(self) -> None:
-        """Look at the ranks, unless that was a moment ago."""
+        """Look at the ranks, unless the last look is less than RANKS_EVERY seconds old."""
         pod, is_first = self._log.pod, self._looked_at is None
         if pod is None or (
             self._looked_at is not None and time.monotonic() < self._looked_at + RANKS_EVERY
@@ -151,7 +155,7 @@ class _Naming:
 
 
 class LauncherLog:
-    """Reads the log. job, pod: at the last look."""
+    """Reads the log. job, pod: as they were at the last look."""
 
     def __init__(self, client: ApiReader, job: SeenJob, wanted: Wanted) -> None:
         self.job = job
@@ -166,7 +170,7 @@ class LauncherLog:
         self._began: float | None = None
 
     async def once(self) -> AsyncGenerator[Line | None]:
-        """Yield the lines that are there, and None.
+        """Yield the lines that the log has now, and then None.
 
         Raises NotStarted and other `errors.KubeError`.
         """
@@ -180,10 +184,10 @@ class LauncherLog:
         yield None
 
     async def follow(self) -> AsyncGenerator[Line | None]:
-        """Yield the lines until the job has ended, also of coming containers and launchers; None after the past.
+        """Yield the lines until the job has ended, and None after the lines of the past.
 
-        Raises NoSuchJob if the job is deleted, NotStarted if it ended without a log, and other
-        `errors.KubeError`.
+        Lines of later containers and launchers are included. Raises NoSuchJob if the job is
+        deleted, NotStarted if the job ended without a log, and other `errors.KubeError`.
         """
         while True:
             self.pod = await self._look()
@@ -199,7 +203,7 @@ class LauncherLog:
             await asyncio.sleep(POLL)
 
     async def _go_on(self, pod: LauncherPod) -> AsyncGenerator[Line | None]:
-        """Yield the lines that are not read yet, up to the end of the container or of the connection."""
+        """Yield the lines not read yet, up to the end of the container or of the connection."""
         before, self._begun, self._complete = self._begun, pod, False
         is_new = before is not None and before.uid != pod.uid
         if is_new:
@@ -211,11 +215,10 @@ class LauncherLog:
             async for line in self._read(pod, follow=not self._is_past):
                 yield line
         except errors.Unreachable:
-            return  # the next look says that nobody answers
+            return  # the next look reports that the API server does not answer
         except errors.ApiError as error:
-            is_passing = isinstance(
-                error, errors.NotFound | errors.Invalid
-            )  # it is about to start, or gone
+            # The container is about to start, or gone.
+            is_passing = isinstance(error, errors.NotFound | errors.Invalid)
             if (pod.ended and self.job.facts.finished) or not (
                 is_passing or errors.may_pass(error)
             ):
@@ -236,7 +239,7 @@ class LauncherLog:
     async def _read(
         self, pod: LauncherPod, *, follow: bool = False, previous: bool = False
     ) -> AsyncGenerator[Line]:
-        """Yield the lines from the position on; nothing where the pod has meanwhile made room for another."""
+        """Yield the lines from the position on; nothing if another pod has taken the pod's place."""
         path = PODS.path(self.job.metadata.namespace, pod.launcher.ref.name, "log")
         now = asyncio.get_running_loop().time()
         self._began = now if self._began is None else self._began
@@ -253,7 +256,7 @@ class LauncherLog:
                 if line := self._position.take(raw):
                     self._said = ""
                     yield line
-        # What a container that runs has not ended yet comes again, as a line.
+        # A line that a running container has not completed yet comes again, complete.
         for raw in ends if pod.ended or previous or not self._wanted.follow else ():
             if line := self._position.take(raw):
                 yield line
@@ -288,20 +291,23 @@ class LauncherLog:
 
 
 class Line(NamedTuple):
-    """A line of a log without its end. at: seconds since the epoch by the clock of the node."""
+    """A line of a log."""
 
+    #: Seconds since the epoch, by the clock of the node.
     at: float
+    #: The line without its line break.
     text: bytes
 
 
 class Position:
-    """How far the log of a pod has been read, also through restarts of its container: no line twice, none lost. Pure.
+    """The position up to which the log of a pod has been read. Pure.
 
-    The kubelet begins at a whole second (`sinceTime`), so some lines come again. Two lines may be
-    equal up to their time, and lines of stdout and stderr may be out of order by a moment. So
-    reading begins a second earlier than it must, and every line since then is known.
+    Through restarts of the container too, no line is read twice, and no line is lost. The kubelet
+    begins at a whole second (`sinceTime`), so some lines come again. Two lines may be equal with
+    the same time, and lines of stdout and stderr may be out of order by a moment. So reading begins
+    a second earlier than necessary, and every line since then is remembered.
 
-    first: parameters of the first request, which choose how much of the past is wanted.
+    first: the parameters of the first request, which choose how much of the past is wanted.
     """
 
     def __init__(self, first: Mapping[str, str]) -> None:
@@ -313,7 +319,10 @@ class Position:
         self._known: Counter[bytes] = Counter()
 
     def query(self, *, waited: float) -> dict[str, str]:
-        """Return the parameters of the next request, and be ready for its lines; `waited`: seconds since the first."""
+        """Return the parameters of the next request, and be ready for its lines.
+
+        waited: seconds since the first request.
+        """
         self._known = Counter(raw for _, raw in self._recent)
         self._is_again = self._newest > 0.0
         if self._is_again:
@@ -327,7 +336,10 @@ class Position:
         return {**self._first} if is_first else since
 
     def take(self, raw: bytes) -> Line | None:
-        """Return a line that came with its time, None if it came before, or lies before the first that was wanted."""
+        """Return the line that `raw` holds after its time.
+
+        None if the line came before, or is older than the first wanted line.
+        """
         if self._known[raw] > 0:
             self._known[raw] -= 1
             return None

@@ -1,6 +1,7 @@
-"""The pods of a job as commands need them that reach into these, read with few rights: get MPIJobs and pods.
+"""Read the pods of a job, for commands that reach into pods.
 
-`attach` opens a shell in one, by the user's own kubectl.
+Few rights are needed: get MPIJobs and pods. `attach` opens a shell in a pod, by the user's own
+kubectl.
 """
 
 import asyncio
@@ -21,25 +22,26 @@ from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, of_driver
 from mpijob_elastic.observe.facts_pod import ContainerStatus, State, decode
 
-# On a terminal, so that the shell is no rank (act/worker_probes).
+# Runs on a terminal, so that the shell does not count as a rank (act/worker_probes).
 SHELL = ("/bin/sh", "-c", "command -v bash > /dev/null && exec bash; exec sh")
 
 
 class NotStarted(errors.KubeError):
-    """The launcher has no log yet, or no more; the message says why."""
+    """The pod, or its log, is not there yet or not any more; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LauncherPod:
-    """The launcher pod of a job. started: its container runs or has run; ended: it does not run now.
-
-    restarts: of its container. waits: why it has not started, in words.
-    """
+    """The launcher pod of a job."""
 
     launcher: Launcher
+    #: The container runs or has run.
     started: bool
+    #: The container has run, and does not run now.
     ended: bool
+    #: Restarts of the container.
     restarts: int
+    #: Why the pod has not started, in words.
     waits: str
 
     @property
@@ -57,7 +59,7 @@ async def find_job(client: ApiReader, namespace: str, job: str) -> SeenJob:
 
 
 async def find(client: ApiReader, job: SeenJob) -> LauncherPod | None:
-    """Return the launcher, None while there is none of this job. Raises `errors.KubeError`."""
+    """Return the launcher, None while this job has no launcher. Raises `errors.KubeError`."""
     raw = await client.find(PODS.path(job.metadata.namespace, names.launcher(job.metadata.name)))
     seen = snapshot.read_pod(raw) if raw else None
     if raw is None or seen is None or seen.metadata.job_uid != job.metadata.uid:
@@ -71,7 +73,7 @@ async def find(client: ApiReader, job: SeenJob) -> LauncherPod | None:
     return LauncherPod(
         launcher=Launcher(facts=seen.facts, container=container),
         started=stopped or now.running is not None,
-        # Of a pod whose node is lost nobody says what its containers do.
+        # If the node of the pod is lost, nobody reports the state of the containers.
         ended=stopped or seen.facts.launcher_phase is LauncherPhase.FINISHED,
         restarts=status.restart_count,
         waits=_waits(seen),
@@ -79,21 +81,22 @@ async def find(client: ApiReader, job: SeenJob) -> LauncherPod | None:
 
 
 def worker_pod(job: SeenJob, worker: str) -> str:
-    """Return a worker's pod, given that or its index.
+    """Return the name of a worker's pod, given the name or the worker's index.
 
-    Raises NoSuchWorker if it can be none of the job.
+    Raises NoSuchWorker if the job cannot have such a pod.
     """
     name = job.metadata.name
     pod = names.worker(name, int(worker)) if worker.isdecimal() else worker
     if names.worker_index(pod, job=name) is None:
         raise NoSuchWorker(
-            f"{name} has no worker {worker}: give a number like 0 or a pod like {names.worker(name, 0)}"
+            f"{name} has no worker {worker}: give a number like 0 or a pod like "
+            f"{names.worker(name, 0)}"
         )
     return pod
 
 
 def absent(job: SeenJob) -> str:
-    """Return the reason why there is no launcher, in words."""
+    """Return the reason why the job has no launcher, in words."""
     name = names.launcher(job.metadata.name)
     if job.facts.finished:
         return f"{name} and its log are gone: {job.metadata.name} has ended ({job.state})"
@@ -101,9 +104,10 @@ def absent(job: SeenJob) -> str:
 
 
 def attach(where: Where, *, job: str, worker: str | None) -> None:
-    """Become kubectl, whose exit code is that of the shell; worker: None for the launcher.
+    """Replace this process by kubectl, which exits with the exit code of the shell.
 
-    Raises Refused without kubectl or terminal, and as `options`.
+    worker: None for the launcher. Raises Refused without kubectl or a terminal, and what `options`
+    raises.
     """
     kubectl = shutil.which("kubectl")
     if kubectl is None:
@@ -115,7 +119,7 @@ def attach(where: Where, *, job: str, worker: str | None) -> None:
 
 
 async def options(where: Where, *, job: str, worker: str | None) -> list[str]:
-    """Return kubectl's options.
+    """Return the options for `kubectl exec`.
 
     Raises NoSuchJob, NoSuchWorker, NotStarted and other `errors.KubeError`.
     """
@@ -132,7 +136,10 @@ async def options(where: Where, *, job: str, worker: str | None) -> list[str]:
 
 
 async def _container(client: ApiReader, job: SeenJob, name: str) -> str:
-    """Return the container of the driver or of the ranks. Raises NotStarted."""
+    """Return the container of the driver or of the ranks.
+
+    Raises NotStarted if the pod does not run, and other `errors.KubeError`.
+    """
     raw = await client.find(PODS.path(job.metadata.namespace, name))
     seen = snapshot.read_pod(raw) if raw else None
     state = (

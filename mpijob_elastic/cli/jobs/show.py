@@ -1,4 +1,4 @@
-"""`get` and `watch`: show jobs once, or a job after each change until it has ended."""
+"""`get` and `watch`: show jobs once, or one job after each change until the job has ended."""
 
 import asyncio
 import time
@@ -27,16 +27,17 @@ from mpijob_elastic.telemetry.terminal import printable, say
 # Takes a report and the changes since the report before it.
 Show = Callable[[JobReport, list[str]], None]
 
-# Changes kept below the page.
+# The most changes that are shown below the page.
 RECENT = 10
-# Per second; ages and countdowns move even when nothing happens.
+# Drawings per second, because ages and countdowns move even when nothing happens.
 REFRESHES = 2
 
 
 async def get(clusters: Sequence[Where], *, job: str | None, output: str) -> Exit:
-    """Print a job, or all jobs of one or more clusters; of several, each that cannot be read is told.
+    """Print a job, or all jobs of one or more clusters.
 
-    Raises `errors.KubeError` where the only one cannot be read.
+    Of several clusters, each cluster that cannot be read is named on standard error. Raises
+    `errors.KubeError` if the only cluster cannot be read.
     """
     now, several, end, reports = time.time(), len(clusters) > 1, Exit.DONE, list[JobReport]()
     read = await asyncio.gather(
@@ -65,9 +66,9 @@ async def get(clusters: Sequence[Where], *, job: str | None, output: str) -> Exi
 
 
 async def watch(where: Where, *, job: str) -> bool:
-    """Follow a job to its end; return True if it succeeded.
+    """Follow a job to its end; return True if the job succeeded.
 
-    Raises `errors.KubeError`, NoSuchJob if it is deleted.
+    Raises NoSuchJob if the job is deleted, and other `errors.KubeError`.
     """
     async with reached(where) as (client, namespace):
         first = await snapshot.fetch_job(client, namespace, job)
@@ -79,9 +80,9 @@ async def watch(where: Where, *, job: str) -> bool:
 
 
 async def until_end(snapshots: AsyncIterator[Snapshot | None], show: Show, *, job: str) -> bool:
-    """Show each snapshot until the job has ended; return True if it succeeded.
+    """Show each snapshot until the job has ended; return True if the job succeeded.
 
-    Raises NoSuchJob if it is deleted.
+    Raises NoSuchJob if the job is deleted.
     """
     last: JobReport | None = None
     uid = None
@@ -98,7 +99,7 @@ async def until_end(snapshots: AsyncIterator[Snapshot | None], show: Show, *, jo
 
 
 async def _read(where: Where, job: str | None, *, now: float) -> list[JobReport]:
-    """Return the reports on a job, or on all that `where` names."""
+    """Return the report on a job, or the reports on all jobs that `where` selects."""
     async with reached(where) as (client, namespace):
         if job:
             found = [await snapshot.fetch_job(client, namespace, job)]
@@ -160,7 +161,7 @@ def clock() -> str:
 
 
 def changes_between(before: JobReport | None, after: JobReport) -> list[str]:
-    """Return the changes in the order in which they happen; for the first report a summary."""
+    """Return the changes in the order in which they happen; a summary for the first report."""
     if before is None:
         counts = f"ready {after.ready}, published {after.published}, draining {after.draining}"
         return [f"{after.namespace}/{after.name}: {after.state}, desired {after.desired}, {counts}"]

@@ -1,9 +1,9 @@
-"""Read what a user asks for: one job, the jobs of a namespace, all jobs. `live` follows them.
+"""Read the jobs that a user selects: one job, the jobs of a namespace, or all jobs.
 
-Each job comes as a snapshot: the controller's view, and some facts for people. Lists are paged,
-jobs first, because they show what is wrong. A list that this user may not read ends the command
-with a message, except Roles and what shows capabilities: few users may read those, and not much
-depends on them.
+`live` follows jobs. Each job comes as a snapshot: the controller's view, and some facts for people.
+Lists are paged. Jobs are listed first, because the error of that list shows what is wrong. A list
+that this user may not read ends the command with a message. Roles and the objects of capabilities
+are exceptions: few users may read them, and not much depends on them.
 """
 
 import difflib
@@ -35,12 +35,13 @@ from mpijob_elastic.observe.facts_pod import ContainerStatus, PodStatus, decode,
 
 T = TypeVar("T", bound=KubeObject)
 F = TypeVar("F", bound=Fact)
-# What the objects of a capability say of a job, and those of each job.
+# Reads what a capability's objects say of a job, and the objects of each job by namespace and name.
 Seeing = tuple[See[Any], Mapping[tuple[str, str], list[Any]]]
-# [operator] pkg/apis/kubeflow/v1/common_types.go. Running comes first: an evicted worker sets
-# Failed for ever, although the job goes on.
+# The conditions of an MPIJob ([operator] pkg/apis/kubeflow/v1/common_types.go), the most telling
+# condition first. Running precedes Failed: an evicted worker sets Failed for ever, although the job
+# goes on.
 _STATES = ("Running", names.CONDITION_FAILED, "Restarting", "Created")
-# Reasons to wait that every pod passes through (kubelet, pkg/kubelet/kubelet_pods.go).
+# Reasons to wait through which every pod passes (kubelet, pkg/kubelet/kubelet_pods.go).
 _PASSING = frozenset({"ContainerCreating", "PodInitializing", ""})
 
 
@@ -53,30 +54,37 @@ class NotServed(errors.KubeError):
 
 
 class SeenJob(msgspec.Struct, frozen=True, kw_only=True):
-    """An MPIJob. state: a word for its conditions. priority: of its workers. resized_at: see `MPIJob`."""
+    """An MPIJob."""
 
     metadata: Owned
     facts: JobFacts
+    #: A word for the conditions.
     state: str
+    #: PriorityClass of the workers, "" for none.
     priority: str
+    #: See `MPIJob.resized_at`.
     resized_at: float
 
 
 class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod of an MPIJob. state: its state for an explanation."""
+    """A pod of an MPIJob."""
 
     metadata: Owned
     facts: PodFacts
+    #: What an explanation needs to know of the pod.
     state: Pod
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source(Generic[T]):
-    """Objects of one resource, how their JSON is read, and the selectors of a list or a watch."""
+    """The objects of one resource that a list or a watch selects."""
 
     resource: Resource
+    #: Reads the JSON of an object.
     read: Callable[[bytes], T]
+    #: Label selector.
     label: str | None = None
+    #: Field selector.
     field: str | None = None
 
     def query(self) -> dict[str, str]:
@@ -87,31 +95,33 @@ class Source(Generic[T]):
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """namespace: None for all. job: None for every job there."""
+    """The selected jobs."""
 
+    #: None for all namespaces.
     namespace: str | None
+    #: None for every job of the namespace.
     job: str | None = None
 
     @property
     def jobs(self) -> Source[SeenJob]:
-        """The MPIJobs."""
+        """The selected MPIJobs."""
         field = f"metadata.name={self.job}" if self.job else None
         return Source(resource=resources.MPI_JOBS, read=read_job, field=field)
 
     @property
     def pods(self) -> Source[SeenPod]:
-        """Their pods."""
+        """The pods of the selected MPIJobs."""
         mine = f",{names.LABEL_JOB_NAME}={self.job}" if self.job else ""
         return Source(resource=resources.PODS, read=read_pod, label=names.POD_SELECTOR + mine)
 
     @property
     def configs(self) -> Source[ConfigFacts]:
-        """Their ConfigMaps."""
+        """The ConfigMaps of the selected MPIJobs."""
         return self._side(resources.CONFIG_MAPS, facts_config.read_config, names.config_map)
 
     @property
     def roles(self) -> Source[Role]:
-        """The Roles of their launchers."""
+        """The Roles of the launchers of the selected MPIJobs."""
         return self._side(resources.ROLES, facts_config.read_role, names.launcher)
 
     def _side(
@@ -124,11 +134,13 @@ class Selection:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """pods: by name. role_readable: this user may read Roles."""
+    """A job at one moment."""
 
     view: JobView
     job: SeenJob
+    #: The pods of the job, by name.
     pods: Mapping[str, SeenPod]
+    #: This user may read Roles.
     role_readable: bool
 
 
@@ -141,7 +153,7 @@ async def fetch_job(client: ApiReader, namespace: str | None, job: str) -> Snaps
 
 
 async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
-    """Return the jobs, sorted by namespace and name.
+    """Return the selected jobs, sorted by namespace and name.
 
     Raises NotServed and other `errors.KubeError`.
     """
@@ -163,14 +175,14 @@ async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
 
 
 async def jobs(client: ApiReader, selection: Selection) -> list[SeenJob]:
-    """Return the MPIJobs alone. Raises as `fetch` does."""
+    """Return the selected MPIJobs without other objects. Raises the errors of `fetch`."""
     kind = resources.MPI_JOBS
     try:
         return await _list(client, selection.namespace, selection.jobs)
     except errors.NotFound as error:
         raise NotServed(
-            f"{client.host} does not serve {kind.kind} {kind.api_version}; install mpi-operator v0.2.3, "
-            "or choose another cluster with --context"
+            f"{client.host} does not serve {kind.kind} {kind.api_version}; install mpi-operator "
+            "v0.2.3, or choose another cluster with --context"
         ) from error
 
 
@@ -184,7 +196,8 @@ def snapshots(
 ) -> list[Snapshot]:
     """Return each job with its objects, sorted by namespace and name.
 
-    roles: None where this user may not read them. seeing: by which capabilities are seen.
+    roles: None where this user may not read Roles. seeing: of each capability whose objects could
+    be read.
     """
     ordered = sorted(jobs, key=lambda job: (job.metadata.namespace, job.metadata.name))
     facts = [pod.facts for pod in pods]
@@ -211,7 +224,7 @@ def grouped(found: Iterable[F]) -> Mapping[tuple[str, str], list[F]]:
 
 
 def _named(job: SeenJob, view: JobView) -> SeenJob:
-    """Return the job with the state that a capability knows better than the operator."""
+    """Return the job with the state of a capability that knows the state better than the operator."""
     state = derive(view, now=time.time())
     words = (one.state_word(state) for one in state.wishes.capabilities)
     return msgspec.structs.replace(job, state=next(filter(None, words), job.state))
@@ -224,7 +237,7 @@ async def _list(client: ApiReader, namespace: str | None, source: Source[T]) -> 
 
 
 async def no_such(client: ApiReader, namespace: str | None, job: str) -> NoSuchJob:
-    """Return the error for a job that is not there, with the names of others."""
+    """Return the error for a job that does not exist, with the names of other jobs."""
     return NoSuchJob(f"no MPIJob {job}{in_words(namespace)}; {await _hint(client, namespace, job)}")
 
 
@@ -237,16 +250,19 @@ async def _hint(client: ApiReader, namespace: str | None, job: str) -> str:
         return f"did you mean {' or '.join(near)}?"
     if here:
         return f"existing jobs: {phrases.listed(sorted(here))}"
-    return "there are no MPIJobs; choose another namespace with -n, or list all with `mpijob-elastic get -A`"
+    return (
+        "there are no MPIJobs; choose another namespace with -n, or list all with "
+        "`mpijob-elastic get -A`"
+    )
 
 
 def in_words(namespace: str | None) -> str:
-    """Return the namespace in words, for a message; "" for all namespaces."""
+    """Return the namespace in words for a message, "" for all namespaces."""
     return f" in namespace {namespace}" if namespace else ""
 
 
 def read_job(raw: bytes) -> SeenJob:
-    """Read an MPIJob's JSON. Raises msgspec.DecodeError where it is none."""
+    """Read an MPIJob's JSON. Raises msgspec.DecodeError if `raw` is no MPIJob."""
     job = mpijob.decode(raw)
     facts = capabilities.of(job)
     return SeenJob(
@@ -259,7 +275,7 @@ def read_job(raw: bytes) -> SeenJob:
 
 
 def read_pod(raw: bytes) -> SeenPod:
-    """Read a pod's JSON. Raises msgspec.DecodeError where it is none."""
+    """Read a pod's JSON. Raises msgspec.DecodeError if `raw` is no pod."""
     pod = decode(raw)
     facts = facts_pod.of(pod, groups=capabilities.GROUPS, marks=capabilities.POD_MARKS)
     return SeenPod(

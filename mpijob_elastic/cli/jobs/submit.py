@@ -1,4 +1,4 @@
-"""`submit`: make a MPIJob v1 from the words of `arena submit etjob`."""
+"""`submit`: make an MPIJob v1 from options named as those of `arena submit etjob`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ from mpijob_elastic.telemetry.terminal import say
 Object = dict[str, Any]
 
 _GPU = "nvidia.com/gpu"
-# arena v0.15.5, pkg/argsbuilder/submit_etjob.go: what it takes where the user gives no bounds.
+# Arena's bounds where the user gives none (arena v0.15.5, pkg/argsbuilder/submit_etjob.go).
 _LEAST, _MOST = 1, 1000
-# The interface of every pod. Without it horovodrun waits for a second host, to find which
-# interfaces they share.
+# The network interface of every pod. Without this option horovodrun waits for a second host, to
+# find the interfaces that both hosts have.
 _INTERFACES = ("--network-interfaces", "eth0")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """What the user gives, None or "" where nothing. data: claims and where they are mounted."""
+    """The options that the user gives; None or "" for an option that is not given."""
 
     name: str
     image: str
@@ -40,6 +40,7 @@ class Words:
     cpu: str = ""
     memory: str = ""
     env: Mapping[str, str]
+    #: The path at which each volume claim is mounted, by the claim's name.
     data: Mapping[str, str]
     working_dir: str = ""
     np: int | None = None
@@ -78,10 +79,11 @@ def manifest(words: Words) -> Object:
 
 
 def command(words: Words) -> list[str]:
-    """Return the launcher's command: as it is given, or with --np as what horovodrun starts in the workers.
+    """Return the launcher's command.
 
-    A single word is a line for the shell: its line breaks are spaces, as the examples of Arena want
-    it. Raises Refused where --np and horovodrun are given.
+    With --np, horovodrun starts the given command in the workers; otherwise the given command is
+    the launcher's. A single word is a command line for the shell, in which line breaks become
+    spaces, as Arena's examples need. Raises Refused if --np and horovodrun are both given.
     """
     given = list(words.command)
     if len(given) == 1:
@@ -100,7 +102,7 @@ def command(words: Words) -> list[str]:
 
 
 async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> Exit:
-    """Create the job, or only print it. Raises `errors.KubeError`."""
+    """Create the job, or only print it if `dry_run`. Raises `errors.KubeError`."""
     body, here = manifest(words), ""
     if not dry_run:
         async with reached(where) as (client, namespace):
@@ -132,8 +134,8 @@ def _slots(words: Words) -> int:
 
 
 def _template(words: Words, role: str) -> Object:
-    # arena v0.15.5, pkg/argsbuilder/submit.go and submit_etjob.go: the commands of its users count
-    # with these four.
+    # Variables on which the commands of Arena's users rely (arena v0.15.5,
+    # pkg/argsbuilder/submit.go and submit_etjob.go).
     arena = {
         "workers": words.workers,
         "gpus": words.gpus,

@@ -1,11 +1,11 @@
-"""Wait until a job is as a command wants it, and show how far it is, in stages.
+"""Wait until a job is as a command wants it, and show the progress in stages.
 
-The steps between are those of `explain`: a worker is there once `explain` finds nothing that it
-waits for. Where nobody can look into pods, that is when the launcher knows it.
+The steps are those of `explain`: a worker is done once `explain` finds nothing that the worker
+waits for. If a look into the pods is impossible, a worker is done once the launcher knows it.
 
-The job is read again and again, with all that `get` and `explain` read, because only so the words
-of Kueue are known. An API server that is away is waited for. On a terminal bars are drawn;
-elsewhere each step is a line, as in `watch`.
+The job is read again and again, together with everything that `get` and `explain` read, because
+only those reads show the words of Kueue. If the API server is away, the wait goes on. On a terminal
+bars are drawn; elsewhere each step is a line, as in `watch`.
 """
 
 import asyncio
@@ -34,17 +34,19 @@ from mpijob_elastic.model import phrases
 from mpijob_elastic.telemetry.terminal import printable, say
 
 THERE = frozenset({Level.FINE, Level.UNKNOWN})
-# Seconds between two looks, and how many workers lengthen that by one.
+# Seconds between two looks, and the number of workers that lengthens this pause by a second.
 PAUSE, WORKERS_A_SECOND = 1.0, 200
 _BAR = 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """A job at one moment, and what explains it."""
+    """A job at one moment."""
 
     snapshot: Snapshot
+    #: What the controller would derive now.
     state: JobState
+    #: What `explain` finds now.
     found: Explanation
 
     @property
@@ -55,17 +57,17 @@ class Seen:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far it is.
+    """The progress of a job towards a goal."""
 
-    stages: how many are done of how many, None where nobody knows. now: what it waits for, in
-    words, and `step`, which stays the same while those only count. otherwise: why it does not get
-    there.
-    """
-
+    #: By name, how many are done, None where that is unknown, and of how many.
     stages: Mapping[str, tuple[int | None, int]]
+    #: The goal is reached.
     done: bool
+    #: What the job waits for, in words, "" for nothing.
     now: str = ""
+    #: A key for `now`, which stays the same while only a count in the words changes.
     step: str = ""
+    #: Why the job will not reach the goal, "" while it still may.
     otherwise: str = ""
 
     def __str__(self) -> str:
@@ -89,11 +91,11 @@ async def wait(
     look: bool,
     show: Show | None = None,
 ) -> tuple[Progress, Seen] | None:
-    """Wait for so many seconds until the goal is reached or cannot be, and return how far the job is then.
+    """Wait until the goal is reached or out of reach; return the progress and the job then.
 
-    None: the API server does not answer, so nobody knows. look: into pods, for ranks. show: takes
-    how far it is, None to print it. Raises NoSuchJob where the job is deleted, and other
-    `errors.KubeError`.
+    seconds: the longest time to wait. None is returned if the API server does not answer at the
+    end, so that the progress is unknown. look: look into pods for ranks. show: takes the progress;
+    None to print it. Raises NoSuchJob if the job is deleted, and other `errors.KubeError`.
     """
     view, deadline = first.view, time.monotonic() + seconds
     with nullcontext(show) if show else _display(Console(highlight=False)) as tell:
@@ -134,7 +136,8 @@ async def wait(
 async def _see(client: ApiReader, snapshot: Snapshot, *, look: bool) -> Seen:
     """Return the job as it is now.
 
-    Nobody looks for ranks before all workers are listed, because no more train.
+    Ranks are looked for only once all workers are listed, because a worker that is not listed
+    does not train.
     """
     view, now = snapshot.view, time.time()
     found = find(view, explain.known(snapshot), now=now)
@@ -149,7 +152,7 @@ async def _see(client: ApiReader, snapshot: Snapshot, *, look: bool) -> Seen:
 
 
 def trains(seen: Seen, *, size: int) -> Progress:
-    """Return the progress of a job towards training on so many workers."""
+    """Return the progress of a job towards training on `size` workers."""
     view, wanted = seen.snapshot.view, seen.wanted
     pods = [pod for name in view.wanted_names if (pod := view.worker(name))]
     stages: dict[str, tuple[int | None, int]] = {"pods": (sum(pod.ready for pod in pods), size)}
@@ -177,7 +180,7 @@ def trains(seen: Seen, *, size: int) -> Progress:
 
 
 def shrinks(seen: Seen, *, size: int, leaving: int) -> Progress:
-    """Return the progress of a job towards so many workers, `leaving` fewer than before."""
+    """Return the progress of a job towards `size` workers, `leaving` fewer than before."""
     rest = [worker for worker in seen.found.workers if not worker.wanted]
     listed = sum(bool(worker.host) for worker in rest)
     stages = {
@@ -257,7 +260,7 @@ class Bars:
         self._began = time.monotonic()
 
     def show(self, progress: Progress) -> None:
-        """Keep it for the next drawing; while the API server is away, the bars stay."""
+        """Keep the progress for the next drawing; while the API server is away, the bars stay."""
         self._progress = replace(progress, stages=progress.stages or self._progress.stages)
 
     def render(self) -> Group:
