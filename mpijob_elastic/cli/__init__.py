@@ -64,9 +64,9 @@ def version() -> None:
 def main() -> None:
     """Run the command line.
 
-    An error that users can fix becomes a line on standard error and an exit code.
+    An error that users can fix is printed on standard error, and sets the exit code.
     """
-    # kubectl runs a plugin by its file name, which nobody types.
+    # kubectl runs a plugin by its file name, but users type `kubectl mpijob-elastic`.
     is_plugin = Path(sys.argv[0]).name.startswith("kubectl-")
     try:
         app(prog_name="kubectl mpijob-elastic" if is_plugin else "mpijob-elastic")

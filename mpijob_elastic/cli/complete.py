@@ -1,9 +1,8 @@
-"""Completion of jobs and workers from the cluster, in a shell and behind `kubectl mpijob-elastic`.
+"""Complete jobs and workers from the cluster, in a shell and behind `kubectl mpijob-elastic`.
 
-kubectl runs the executable `kubectl_complete-mpijob_elastic` with the words that are typed, the
-last of them perhaps empty. It expects a line `VALUE<TAB>TEXT` for each choice, which is what typer
-prints for fish, and a last line with one of cobra's directives (kubectl,
-pkg/cmd/plugin/plugin_completion.go).
+kubectl runs the executable `kubectl_complete-mpijob_elastic` with the typed words; the last word
+may be empty. kubectl expects a line `VALUE<TAB>TEXT` for each choice, as typer prints for fish, and
+a last line with one of cobra's directives (kubectl, pkg/cmd/plugin/plugin_completion.go).
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ if TYPE_CHECKING:
 # Choices, each with a text about it.
 Choices = list[tuple[str, str]]
 
-# Seconds until a cluster that does not answer offers nothing.
+# Seconds after which a cluster that does not answer offers no choices.
 PATIENCE = 3.0
-# Of cobra: complete no names of files.
+# A directive of cobra: complete no file names.
 _NO_FILES = ":4"
 
 
 def jobs(context: typer.Context, incomplete: str) -> Choices:
-    """Return the jobs of the namespace that begin so."""
+    """Return the jobs of the namespace whose names begin with `incomplete`."""
     from mpijob_elastic.cli.jobs import snapshot  # noqa: PLC0415 - --help need not load the client
 
     async def found() -> Choices:
@@ -53,19 +52,19 @@ def jobs(context: typer.Context, incomplete: str) -> Choices:
 
 
 def workers(context: typer.Context, incomplete: str) -> Choices:
-    """Return the workers that the job which is typed before has or wants, and which begin so."""
+    """Return the workers that the typed job has or wants, and that begin with `incomplete`."""
     return _of_job(
         context, incomplete, lambda view: {*view.wanted, *(worker.index for worker in view.workers)}
     )
 
 
 def wanted(context: typer.Context, incomplete: str) -> Choices:
-    """Return the workers that the size asks for, which begin so."""
+    """Return the workers that the size asks for, and that begin with `incomplete`."""
     return _of_job(context, incomplete, lambda view: view.wanted)
 
 
 def parked(context: typer.Context, incomplete: str) -> Choices:
-    """Return the parked workers that the size would ask for, which begin so."""
+    """Return the parked workers below Worker.replicas that begin with `incomplete`."""
     return _of_job(
         context,
         incomplete,
@@ -74,14 +73,14 @@ def parked(context: typer.Context, incomplete: str) -> Choices:
 
 
 def main() -> None:
-    """Answer kubectl: complete the last of the words that are given."""
+    """Answer kubectl: complete the last of the given words."""
     from mpijob_elastic.cli import app  # noqa: PLC0415 - its commands need what is above
 
     *words, incomplete = sys.argv[1:] or [""]
     os.environ |= {
         "_MPIJOB_ELASTIC_COMPLETE": "complete_fish",
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
-        "COLUMNS": "1000",  # or texts are wrapped
+        "COLUMNS": "1000",  # otherwise texts are wrapped
         "_TYPER_COMPLETE_ARGS": f"{shlex.join([names.PROGRAM, *words])} {incomplete}",
     }
     with redirect_stdout(StringIO()) as printed, suppress(SystemExit):
@@ -93,7 +92,10 @@ def main() -> None:
 
 
 def _beginning(incomplete: str, found: Callable[[], Awaitable[Choices]]) -> Choices:
-    """Return the names that begin so; none if the cluster does not answer: nobody could be told."""
+    """Return the choices that begin with `incomplete`; none if the cluster does not answer.
+
+    A completion has no place for an error message.
+    """
 
     async def soon() -> Choices:
         async with asyncio.timeout(PATIENCE):
@@ -115,7 +117,7 @@ def _of_job(
 
     async def found() -> Choices:
         async with reached(_where(context)) as (client, namespace):
-            # Before the value of an option, click has not yet told arguments apart.
+            # While an option's value is completed, click has not yet parsed the arguments.
             job = context.params.get("job") or " ".join(context.args[:1])
             view = (await snapshot.fetch_job(client, namespace, job)).view
         nodes = {worker.index: f"on {worker.facts.node}" for worker in view.workers}
@@ -130,7 +132,7 @@ def _where(command: typer.Context) -> Where:
     given = command.params
     context = given.get("context") or None
     if not isinstance(context, str | None):
-        [context, *_] = context  # of several the first
+        [context, *_] = context  # the first of several contexts
     return Where(
         kubeconfig=given.get("kubeconfig"), context=context, namespace=given.get("namespace")
     )

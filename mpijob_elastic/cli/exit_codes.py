@@ -1,4 +1,4 @@
-"""The exit codes of all commands, so that a script need not know which command it runs."""
+"""The exit codes, which mean the same for all commands, so that scripts can rely on them."""
 
 from enum import IntEnum
 
@@ -26,6 +26,6 @@ HELP = (
 def of(error: Exception) -> Exit:
     """Return the exit code for an error.
 
-    Without an answer from the API server nobody knows what was done, so the code is NOT_KNOWN.
+    Without an answer from the API server it is unknown what was done, so the code is NOT_KNOWN.
     """
     return Exit.NOT_KNOWN if isinstance(error, NotInTime | errors.Unreachable) else Exit.REFUSED

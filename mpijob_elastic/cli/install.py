@@ -1,4 +1,4 @@
-"""`mpijob-elastic install` and `uninstall`, and what `upgrade` shares with them."""
+"""`mpijob-elastic install` and `uninstall`, and functions that `upgrade` shares with both."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def plan(overlays: list[Overlay] | None, image: str | None, namespaces: list[str
 def run(
     work: Callable[[ApiWriter], Awaitable[None]], kubeconfig: Path | None, context: str | None
 ) -> None:
-    """Run `work` with a client. After Ctrl-C, say how to go on."""
+    """Run `work` with a connected client. After Ctrl-C, say how to finish."""
     from mpijob_elastic.kube.client import connect  # noqa: PLC0415 - --help need not load the client
 
     async def connected() -> None:
@@ -255,7 +255,7 @@ def end(*, dry_run: bool, done: str) -> None:
 
 
 async def _announce(planned: Uninstallation, news: Say) -> None:
-    """Say what would be removed."""
+    """Print the objects and fields that would be removed."""
     from upgrade import scale  # noqa: PLC0415 - --help need not load the client
 
     if planned.found:
@@ -271,9 +271,9 @@ async def _announce(planned: Uninstallation, news: Say) -> None:
 async def _offer_scale(
     client: ApiWriter, *, asked: bool, dry_run: bool, seconds: float, news: Say
 ) -> str:
-    """Offer the subresource if asked; return what the user must know at the end.
+    """Offer the scale subresource if `asked`; return what the user must know at the end.
 
-    It never fails an installation.
+    A refusal never fails an installation.
     """
     from upgrade import scale  # noqa: PLC0415 - --help need not load the client
 
@@ -286,7 +286,7 @@ async def _offer_scale(
 
 
 async def _too_old_for(client: ApiWriter) -> list[str]:
-    """Return what this API server is too old for, and what follows; nothing if it serves everything."""
+    """Return what is left out because this API server is too old, as lines; none if it is not."""
     from mpijob_elastic.install import server  # noqa: PLC0415 - --help need not load the client
     from upgrade import findings  # noqa: PLC0415
 

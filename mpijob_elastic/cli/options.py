@@ -41,7 +41,7 @@ def seconds(text: str) -> float:
 
 
 def pairs(given: Pairs, between: str, option: str) -> dict[str, str]:
-    """Return the part before and after `between` of each text. Raises typer.BadParameter."""
+    """Return the parts before and after `between` of each text. Raises typer.BadParameter."""
     found = [text.partition(between) for text in given or ()]
     if not all(left and mark for left, mark, _ in found):
         raise typer.BadParameter(

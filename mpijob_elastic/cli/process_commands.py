@@ -1,4 +1,4 @@
-"""`mpijob-elastic controller` and `webhook`: the processes in the cluster."""
+"""`mpijob-elastic controller` and `webhook`: the processes that run in the cluster."""
 
 from pathlib import Path
 from typing import Annotated

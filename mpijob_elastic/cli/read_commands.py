@@ -98,8 +98,8 @@ def watch(
 
     - `kubectl mpijob-elastic watch train | tee train.log`
 
-    Exit codes: 0 the job succeeded; 1 the job failed, was deleted, or you may not read it; 2 wrong usage; 4 no answer
-    from the API server at the start; 130 Ctrl-C.
+    Exit codes: 0 the job succeeded; 1 the job failed, was deleted, or you may not read it; 2 wrong
+    usage; 4 no answer from the API server at the start; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import show  # noqa: PLC0415 - --help need not load the client
 

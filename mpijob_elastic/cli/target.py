@@ -1,4 +1,4 @@
-"""Find the cluster and the namespace of a command, like kubectl.
+"""Find the cluster and the namespace of a command, as kubectl does.
 
 https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
 """
@@ -25,7 +25,7 @@ _IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/name
 
 @dataclass(frozen=True, kw_only=True)
 class Where:
-    """The options that the user gave, None where absent."""
+    """The options that the user gave; None for an absent option."""
 
     kubeconfig: Path | None = None
     context: str | None = None
@@ -35,9 +35,9 @@ class Where:
 
 @asynccontextmanager
 async def reached(where: Where) -> AsyncIterator[tuple[ApiWriter, str | None]]:
-    """Give a connected client, whose warnings are shown, and the namespace, None for all of them.
+    """Give a connected client, whose warnings are printed, and the namespace, None for all.
 
-    Raises `errors.Unconfigured` where no configuration can be used.
+    Raises `errors.Unconfigured` if there is no usable configuration.
     """
     from mpijob_elastic.kube.client import connect  # noqa: PLC0415 - --help need not load the client
 
@@ -56,7 +56,10 @@ async def reached(where: Where) -> AsyncIterator[tuple[ApiWriter, str | None]]:
 
 
 def kubeconfig_file(given: Path | None) -> Path | None:
-    """Return the kubeconfig to read: --kubeconfig, $KUBECONFIG, the home directory's; None: use the pod's account."""
+    """Return the kubeconfig to read: --kubeconfig, $KUBECONFIG, or the home directory's.
+
+    None: use the service account of this pod.
+    """
     if given is not None:
         return given
     named = os.environ.get("KUBECONFIG")
@@ -67,7 +70,7 @@ def kubeconfig_file(given: Path | None) -> Path | None:
 
 
 def default_namespace(file: Path | None, context: str | None) -> str:
-    """Return the namespace of the kubeconfig's context, or of the pod we run in."""
+    """Return the namespace of the kubeconfig's context, or of the pod in which we run."""
     from mpijob_elastic.kube.client import load_kubeconfig  # noqa: PLC0415 - --help need not load the client
 
     if file is None:

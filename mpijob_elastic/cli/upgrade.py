@@ -1,4 +1,4 @@
-"""`mpijob-elastic upgrade`: what helps a cluster that runs mpi-operator v0.2.3 with live jobs."""
+"""`mpijob-elastic upgrade`: commands for a cluster that runs mpi-operator v0.2.3 with live jobs."""
 
 from __future__ import annotations
 
@@ -131,8 +131,9 @@ def scale(
             await subresource.take_back(client, dry_run=dry_run, say=tell)
         else:
             raise Refused(
-                f"there is no record of the definition (Secret {names.NAMESPACE}/{record.NAME}), so nothing is "
-                "known to be ours; `kubectl edit crd mpijobs.kubeflow.org` changes it by hand"
+                f"there is no record of the definition (Secret {names.NAMESPACE}/{record.NAME}), "
+                "so nothing is known to be ours; `kubectl edit crd mpijobs.kubeflow.org` changes it "
+                "by hand"
             )
 
     run(work, kubeconfig, context)
@@ -153,16 +154,16 @@ def adopt(
 
     Training starts again from the last checkpoint.
 
-    A job needs this if its launcher started before mpijob-elastic was installed, before the job was made elastic, or
-    while the webhook was down; `mpijob-elastic explain` says so. Deleting the pod instead makes the operator fail the
-    job.
+    A job needs this if its launcher started before mpijob-elastic was installed, before the job was
+    made elastic, or while the webhook was down; `mpijob-elastic explain` says so. Deleting the pod
+    instead makes the operator fail the job.
 
     For example:
 
     - `mpijob-elastic upgrade adopt train -n ml`: say what is lost, and ask
 
-    Exit codes: 0 done, or not needed; 1 refused (not confirmed, no rights); 2 wrong usage; 4 not in time, or no answer
-    from the API server; 130 Ctrl-C.
+    Exit codes: 0 done, or not needed; 1 refused (not confirmed, no rights); 2 wrong usage; 4 not in
+    time, or no answer from the API server; 130 Ctrl-C.
     """
     from upgrade import adopt  # noqa: PLC0415 - --help need not load the client
 
@@ -213,8 +214,8 @@ def convert(
 
     - `mpijob-elastic upgrade convert --live trainingjob/mnist -n ml`: convert a job in the cluster
 
-    Exit codes: 0 done; 1 refused (no YAML, not readable, no such job); 2 wrong usage; 4 no answer from the API server;
-    130 Ctrl-C.
+    Exit codes: 0 done; 1 refused (no YAML, not readable, no such job); 2 wrong usage; 4 no answer
+    from the API server; 130 Ctrl-C.
     """
     from upgrade import conversion_files as files  # noqa: PLC0415 - --help need not load the client
 
@@ -235,7 +236,7 @@ def convert(
     run(work, kubeconfig, context)
 
 
-# The commands of version 0.2.0 that are gone, and what does their work.
+# The commands of version 0.2.0 that are gone, and the commands that replace them.
 _REPLACED = {
     "apply": f"{names.PROGRAM} install --canary NAMESPACE",
     "status": f"{names.PROGRAM} upgrade preflight",

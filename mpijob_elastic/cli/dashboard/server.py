@@ -53,8 +53,8 @@ async def dashboard(where: Where, *, job: str | None, port: int, browser: bool) 
                 else:
                     say(
                         f"Open {url}",
-                        "It is served until Ctrl-C. The link lets others act with your rights, so keep "
-                        "the link secret.",
+                        "It is served until Ctrl-C. The link lets others act with your rights, "
+                        "so keep the link secret.",
                     )
                 await _until_stopped(used, file)
 

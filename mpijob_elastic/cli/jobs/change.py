@@ -35,7 +35,7 @@ from mpijob_elastic.telemetry.terminal import say
 
 # Distinguishes in managedFields what a user's command wrote from what the controller wrote.
 MANAGER = {"fieldManager": "mpijob-elastic-cli"}
-# Warnings of the controller that a change ended differently: a rank was cut, or a size was set back.
+# Warnings of the controller that a change ended differently: a rank was cut, a size was set back.
 _OTHERWISE = frozenset({"DrainTimeout", "ScaleTimeout"})
 # Seconds that an Event may take, because the controller sends Events beside its work.
 _TOLD_WITHIN = 1.0

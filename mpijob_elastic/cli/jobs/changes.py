@@ -128,8 +128,8 @@ def _trains(seen: Seen) -> str:
     view, found = seen.snapshot.view, seen.found
     if found.training is None:
         return (
-            f"{view.name} has {workers(view.replicas)}, all listed. Whether they train is not known: "
-            f"{found.not_known}."
+            f"{view.name} has {workers(view.replicas)}, all listed. "
+            f"Whether they train is not known: {found.not_known}."
         )
     return f"{view.name} has {workers(view.replicas)}, and a rank runs in each."
 

@@ -90,7 +90,7 @@ async def into_workers(
 
 
 async def each(pods: Mapping[str, P], look: Callable[[P], Awaitable[T]]) -> Mapping[str, T]:
-    """Return the outcome of a look into each of the first MOST pods; at most AT_ONCE run at once."""
+    """Return the outcome of a look into each of the first MOST pods, at most AT_ONCE at a time."""
     slots, chosen = asyncio.Semaphore(AT_ONCE), dict(islice(pods.items(), MOST))
 
     async def bounded(pod: P) -> T:

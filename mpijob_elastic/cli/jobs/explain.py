@@ -29,7 +29,7 @@ from mpijob_elastic.observe import registration
 from mpijob_elastic.observe.registration import Registration
 from mpijob_elastic.telemetry.terminal import say
 
-# Column at which text is wrapped, whatever the terminal: people read the text in logs and mails too.
+# Column at which text is wrapped, whatever the terminal, because logs and mails show it too.
 WIDTH = 110
 _INDENT = "    "
 
@@ -70,7 +70,10 @@ async def explain(
 async def explained(
     client: ApiReader, snapshot: Snapshot, *, pod: str = "", look: bool = False
 ) -> Explanation:
-    """Return the explanation of a job, or of its worker `pod` alone. look: look into the pods too."""
+    """Return the explanation of a job, or of its worker `pod` alone.
+
+    look: look into the pods too.
+    """
     looking = by_exec(client, snapshot.view, pod, look=look)
     return conclude(
         snapshot, await ask(client, snapshot, looking, pod=pod, look=look), now=time.time(), pod=pod
@@ -214,7 +217,7 @@ def _threatened(snapshot: Snapshot) -> Iterable[PodFacts]:
 async def by_exec(
     client: ApiReader, view: JobView, pod: str = "", *, look: bool = True
 ) -> tuple[Looks, tuple[Exec, ...]]:
-    """Return the processes in the workers, and the frozen execs of the launcher, as exec shows them.
+    """Look by exec; return the processes in the workers, and the launcher's frozen execs.
 
     Both are empty unless `look`.
     """

@@ -94,7 +94,7 @@ class Live:
         return found[0] if found else None
 
     async def changes(self) -> list[Key]:
-        """Wait for a change; return the jobs that changed since the last call, at first all jobs."""
+        """Wait for a change; return the jobs that changed since the last call, first all jobs."""
         await self._changed.wait()
         self._changed.clear()
         keys = list(self._news)

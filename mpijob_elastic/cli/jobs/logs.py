@@ -1,4 +1,7 @@
-"""`logs`: print the launcher's log, which contains the lines of all ranks, or of one rank or worker."""
+"""`logs`: print the launcher's log, which contains the lines of all ranks.
+
+With --rank or --worker, only the lines of a rank or a worker are printed.
+"""
 
 from __future__ import annotations
 
@@ -239,7 +242,7 @@ class LauncherLog:
     async def _read(
         self, pod: LauncherPod, *, follow: bool = False, previous: bool = False
     ) -> AsyncGenerator[Line]:
-        """Yield the lines from the position on; nothing if another pod has taken the pod's place."""
+        """Yield the lines from the position on; none if another pod has taken the pod's place."""
         path = PODS.path(self.job.metadata.namespace, pod.launcher.ref.name, "log")
         now = asyncio.get_running_loop().time()
         self._began = now if self._began is None else self._began

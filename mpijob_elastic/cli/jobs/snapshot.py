@@ -224,7 +224,7 @@ def grouped(found: Iterable[F]) -> Mapping[tuple[str, str], list[F]]:
 
 
 def _named(job: SeenJob, view: JobView) -> SeenJob:
-    """Return the job with the state of a capability that knows the state better than the operator."""
+    """Return the job with the state word of a capability, which may know more than the operator."""
     state = derive(view, now=time.time())
     words = (one.state_word(state) for one in state.wishes.capabilities)
     return msgspec.structs.replace(job, state=next(filter(None, words), job.state))
