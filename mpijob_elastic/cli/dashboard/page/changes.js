@@ -1,6 +1,6 @@
 // @ts-check
-// Buttons that change the job. The server says what a change would do; it is done once the user
-// agrees to these words.
+// Buttons that change the job. The server says what a change would do; the change is made once the
+// user agrees to these words.
 
 import { el, find, keep, text } from "./dom.js";
 
@@ -18,7 +18,7 @@ export class Changes {
   size;
   /** @type {any} */
   worker;
-  /** @type {JobReport} the last that was shown */
+  /** @type {JobReport} the report that was shown last */
   report;
   /** @type {boolean | undefined} whether the user has the right to change the job */
   may;
@@ -49,13 +49,13 @@ export class Changes {
     );
   }
 
-  // What is old must not be changed.
+  // A job whose shown state is old must not be changed.
   live(yes) {
     for (const button of this.main.querySelectorAll(".changes button, dialog button:last-child"))
       button.disabled = !yes;
   }
 
-  // Without the right to change the job there is no button.
+  // Without the right to change the job, the bar is hidden.
   show(report) {
     this.report = report;
     this.bar.hidden = !this.may || !report.elastic || OVER.includes(report.state);
@@ -99,8 +99,8 @@ export class Changes {
     this.dialog.showModal();
   }
 
-  // Return what the change would do, "" where it is refused or made. Another change ends the news of
-  // the last.
+  // Return the words for what the change would do, "" if the change is refused or made. A new
+  // request ends the news of the request before.
   async send(asked) {
     this.sending.abort();
     this.sending = new AbortController();

@@ -1,11 +1,11 @@
 // @ts-check
-// Small helpers: elements, texts that change only when they differ, times in the reader's zone. Text
-// is always text.
+// Small helpers: elements, texts that are written only when they differ, times in the reader's
+// zone. Text is never parsed as HTML.
 
-/** @returns {any} the element, which index.html has */
+/** @returns {any} an element of index.html */
 export const find = (selector, root = document) => root.querySelector(selector);
 
-/** @returns {any} a new element; properties: those of the element, and attributes */
+/** @returns {any} a new element with these properties or attributes */
 export function el(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -41,7 +41,8 @@ export function text(node, value) {
 export const icon = (name, kind = "") =>
   svg("svg", { class: `icon ${kind}`, "aria-hidden": "true" }, svg("use", { href: `#i-${name}` }));
 
-// Return what gives the focus back: a node that moves loses it.
+// Return a function that gives the focus back to the element that has the focus now, because an
+// element that moves loses the focus.
 export function focusKept() {
   const focused = /** @type {HTMLElement | null} */ (document.activeElement);
   return () => {
@@ -92,7 +93,7 @@ export function when(time) {
 }
 
 /**
- * How long, in one unit, as kubectl writes it.
+ * Return a duration in one unit, as kubectl writes it.
  * @param {number} milliseconds
  */
 export function age(milliseconds) {

@@ -1,5 +1,5 @@
 // @ts-check
-// One job: the sentence first, then size and workers over time, what comes next, and the record.
+// The page of one job: a sentence on top, then size and workers over time, the next steps, history.
 
 import { Changes } from "./changes.js";
 import { age, command, el, find, icon, keep, text, when } from "./dom.js";
@@ -186,12 +186,11 @@ export class JobView {
       ];
     const low = report.minReplicas ?? 1;
     const high = report.maxReplicas ?? "any number";
+    const bounds = report.minReplicas || report.maxReplicas ? `, ${low} to ${high} allowed` : "";
+    const gpus = report.gpus ? `, with ${report.gpus} GPUs` : "";
     /** @type {[string, string | null | undefined, string?][]} */
     const all = [
-      [
-        "Workers",
-        `${report.desired ?? "unknown"} asked for${report.gpus ? `, with ${report.gpus} GPUs` : ""}${report.minReplicas || report.maxReplicas ? `, ${low} to ${high} allowed` : ""}`,
-      ],
+      ["Workers", `${report.desired ?? "unknown"} asked for${gpus}${bounds}`],
       [
         "Elastic",
         report.foreign ||

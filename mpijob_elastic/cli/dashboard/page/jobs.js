@@ -1,5 +1,5 @@
 // @ts-check
-// All jobs, what is wrong first. A row is one element, and only cells that changed are written.
+// The page of all jobs: jobs with a problem come first. Only cells that have changed are written.
 
 import { age, el, find, focusKept, icon, keep, svg, text } from "./dom.js";
 import { cells } from "./workers.js";
@@ -29,9 +29,9 @@ export class JobsView {
   path = "/api/jobs";
   /** @type {Map<string, JobRow>} by namespace/name */
   rows = new Map();
-  /** @type {Set<string>} the jobs that came since the stream was opened */
+  /** @type {Set<string>} the jobs that were received since the stream was opened */
   seen = new Set();
-  /** whether all jobs have come */
+  /** whether all jobs have been received */
   listed = false;
   /** @type {any} elements of index.html */
   main;
@@ -71,8 +71,8 @@ export class JobsView {
     this.seen = new Set();
   }
 
-  // Only a job that comes, goes, or changes its group, state or words moves rows; any other writes
-  // into its own.
+  // Rows move only when a job comes or goes, its group or state changes, or a filter text is set.
+  // Otherwise only the job's own row is written.
   take(parts) {
     let moved = !this.listed;
     for (const [name, value] of parts) {
@@ -178,7 +178,8 @@ export class JobsView {
       empty,
       jobs.length
         ? "No job matches the filter. Press Escape to clear it."
-        : "There are no MPIJobs here. Create one with kubectl, or choose other jobs with mpijob-elastic dashboard -n NAMESPACE or -A.",
+        : "There are no MPIJobs here. Create one with kubectl, or choose other jobs with " +
+            "mpijob-elastic dashboard -n NAMESPACE or -A.",
     );
   }
 

@@ -1,11 +1,11 @@
 // @ts-check
-// One time axis: sizes as steps, changes as marks, a lane for each worker. Positions are per cent, so
-// nothing is measured.
+// One time axis: sizes as steps, changes as marks, a lane for each worker. Positions are in per
+// cent, so no element has to be measured.
 
 import { at, el, find, icon, keep, set, svg, text } from "./dom.js";
 import { KINDS, kind } from "./workers.js";
 
-/** @type {[number, string, number][]} minutes that are shown, in words, and between two ticks */
+/** @type {[number, string, number][]} minutes shown, in words, and minutes between two ticks */
 const WINDOWS = [
   [5, "5 min", 1],
   [30, "30 min", 5],
@@ -32,13 +32,13 @@ export class Lanes {
   minutes = 5;
   lane = 0;
   part = -1;
-  /** @type {JobReport} the last that was shown */
+  /** @type {JobReport} the report that was shown last */
   report;
   /** @type {Map<string, Finding>} by worker */
   findings;
-  /** @type {number} milliseconds since the epoch: the right end of the axis, and the left one */
+  /** @type {number} the right end of the axis, in milliseconds since the epoch */
   now;
-  /** @type {number} */
+  /** @type {number} the left end of the axis, in milliseconds since the epoch */
   start;
 
   /**
@@ -117,7 +117,7 @@ export class Lanes {
     this.setTabStop([...this.body.querySelectorAll("svg.lane")]);
   }
 
-  // Tab goes to one lane; the arrow keys go to the others.
+  // Tab goes to one lane; the arrow keys go to the other lanes.
   setTabStop(lanes) {
     lanes.forEach((lane, place) => {
       set(lane, { tabindex: place === this.lane ? 0 : -1 });
@@ -177,7 +177,7 @@ export class Lanes {
     });
   }
 
-  // What exec has shown is one word more than `get` has.
+  // `get` has no word for a worker that trains, because only exec shows that.
   word(name, of) {
     const level = this.findings?.get(name)?.level;
     return of === "published" && level === "fine" ? "training" : of;
@@ -331,8 +331,12 @@ export class Lanes {
         ),
       ]),
     );
+    const said = marks.map((mark) => `${mark.words} at ${at(mark.at)}`).join(", ");
+    const { desired, ready, published } = this.report;
     set(this.size, {
-      "aria-label": `In the last ${this.minutes} minutes: ${marks.map((mark) => `${mark.words} at ${at(mark.at)}`).join(", ") || "no change of size"}. Now asked for ${this.report.desired}, ready ${this.report.ready}, published ${this.report.published}.`,
+      "aria-label":
+        `In the last ${this.minutes} minutes: ${said || "no change of size"}. ` +
+        `Now asked for ${desired}, ready ${ready}, published ${published}.`,
     });
     keep(
       this.numbers,
@@ -379,7 +383,7 @@ export class Lanes {
     if (part) text(this.caption, `${name}: ${this.words(part)}`);
   }
 
-  // Up and down the lanes, left and right along one.
+  // Up and down change the lane; left and right move along a lane.
   walk(event) {
     const lanes = [...this.body.querySelectorAll("svg.lane")];
     const here = lanes.indexOf(document.activeElement);

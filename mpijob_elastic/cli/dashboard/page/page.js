@@ -1,12 +1,12 @@
 // @ts-check
-// The frame of both pages: which is shown, whether it is live, the theme, and when it rests.
+// The frame of both pages: the page that is shown, whether it is live, the theme, and its pauses.
 
 import { age, at, el, find, text } from "./dom.js";
 import { JobView } from "./job.js";
 import { JobsView } from "./jobs.js";
 import { Stream } from "./stream.js";
 
-const REST_AFTER = 30 * 60_000; // without a key or a pointer
+const REST_AFTER = 30 * 60_000; // milliseconds without a key or a pointer
 let view;
 let stream;
 let state = {};

@@ -1,7 +1,7 @@
 // @ts-check
-// What this page has seen of a job: sizes and each worker's phases over time. Before it was opened,
-// and while it was hidden or cut off, a phase is known only from the times that the pod itself
-// tells; the rest is unknown.
+// What this page has seen of a job: the sizes, and each worker's phases over time. For the time
+// before the page was opened, and while the page was hidden or cut off, a phase is known only from
+// the times in the report on the worker; the rest is unknown.
 
 import { kind } from "./workers.js";
 
@@ -21,7 +21,7 @@ class Record {
   sizes = [];
   /** @type {Map<string, LanePart[]>} by worker */
   lanes = new Map();
-  /** @type {Map<string, Set<string>>} by worker, when each pod of it that was seen was created */
+  /** @type {Map<string, Set<string>>} creation times of the seen pods, by worker */
   pods = new Map();
   /** @type {{at: number, words: string}[]} */
   marks = [];
@@ -57,7 +57,7 @@ class Record {
     this.forget(now - KEPT);
   }
 
-  // The earliest time of which something is known.
+  // A little before the earliest time about which something is known.
   get start() {
     return Math.max(
       this.created,

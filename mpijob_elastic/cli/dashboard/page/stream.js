@@ -1,6 +1,6 @@
 // @ts-check
-// A stream of JSON lines, read with fetch, that comes back by itself. The token is kept for this tab
-// alone.
+// A stream of JSON lines, read with fetch, that is opened again by itself. The token is kept for
+// this tab only.
 
 const given = new URLSearchParams(location.hash.slice(1));
 if (given.has("token")) {
@@ -8,15 +8,15 @@ if (given.has("token")) {
   history.replaceState(null, "", given.has("job") ? `#/${given.get("job")}` : "#/");
 }
 
-const SILENCE = 6000; // a line comes every 2 s
-const RETRIES = [300, 1000, 2000, 4000];
-const AFTER_REFUSAL = 10000;
+const SILENCE = 6000; // milliseconds; the server sends a line every 2 s
+const RETRIES = [300, 1000, 2000, 4000]; // milliseconds
+const AFTER_REFUSAL = 10000; // milliseconds
 
 export class Stream {
   failures = 0;
   silent = false;
   closed = false;
-  /** @type {string | false} why the server refuses to show this, once it does */
+  /** @type {string | false} why the server refuses to show the page, false while it does not */
   refused = false;
   /** @type {Map<string, any>} parts that are not handed over yet */
   due = new Map();
@@ -54,7 +54,8 @@ export class Stream {
       if (answer.status === 401)
         return this.onState({
           words:
-            "This tab has no valid link. Open the link that mpijob-elastic dashboard printed, or start the command again.",
+            "This tab has no valid link. Open the link that mpijob-elastic dashboard printed, " +
+            "or start the command again.",
         });
       if (!answer.ok) throw new Error(await answer.text());
       this.due.clear();
@@ -75,7 +76,7 @@ export class Stream {
   }
 
   /**
-   * Take in all lines; return why the server ended the stream, undefined if it did not say.
+   * Take in all lines; return the reason that the server gave for ending the stream, if any.
    * @param {ReadableStreamDefaultReader<Uint8Array>} reader
    * @param {AbortSignal} signal
    */

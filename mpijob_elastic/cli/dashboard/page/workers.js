@@ -1,11 +1,11 @@
 // @ts-check
-// What a worker does, in one word of `get`, with its shape; and a job's workers as a row of cells.
+// The state of a worker in one word of `get`, with a shape; and a job's workers as a row of cells.
 
 import { set, svg } from "./dom.js";
 
 /**
- * In the order of the cells. fill: a pattern of index.html; y, height: a thin cell; for what colour
- * alone would not tell.
+ * The kinds in the order of the cells. A kind that colour alone would not tell apart has a fill,
+ * which is a pattern of index.html, or y and height, which make a thin cell.
  * @type {Record<string, {fill?: string, y?: number, height?: number}>}
  */
 export const KINDS = {
@@ -33,7 +33,7 @@ const PHASES = {
 /** @param {WorkerReport} worker */
 export function kind(worker) {
   if (worker.draining) return "draining";
-  const of = PHASES[worker.phase] ?? "queued"; // any other word is one of a queue
+  const of = PHASES[worker.phase] ?? "queued"; // any other word comes from a queue
   if (of !== "pending") return of;
   return worker.published ? "published" : worker.ready ? "ready" : "pending";
 }
