@@ -132,8 +132,8 @@ def scale(
         else:
             raise Refused(
                 f"there is no record of the definition (Secret {names.NAMESPACE}/{record.NAME}), "
-                "so nothing is known to be ours; `kubectl edit crd mpijobs.kubeflow.org` changes it "
-                "by hand"
+                "so nothing is known to be ours; `kubectl edit crd mpijobs.kubeflow.org` changes "
+                "it by hand"
             )
 
     run(work, kubeconfig, context)

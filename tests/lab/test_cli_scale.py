@@ -153,7 +153,7 @@ async def test_what_cannot_be_is_refused_in_one_line(
         f"train has 2 workers: `mpijob-elastic scaleout train {here} --to 4` does"
         in await refused("scalein", "train", "--to=4")
     )
-    assert "train has 2 workers, and one has to stay: " in await refused(
+    assert "train has 2 workers, and at least one must stay: " in await refused(
         "scalein", "train", "--count=2"
     )
     assert (await user.run("scaleout", "train", "--count=0"))[0] == 2

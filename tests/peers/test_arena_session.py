@@ -122,7 +122,9 @@ async def submit(session: Session) -> None:
 
     again = session.arenas("submit", "etjob", "--name=theirs", *WORDS, LINE, code=1)
     assert "the job theirs is already exist, please delete it first" in again
-    assert "there is a MPIJob" in await session.ours("submit", "--name=train", *WORDS, LINE, code=1)
+    assert "there is an MPIJob" in await session.ours(
+        "submit", "--name=train", *WORDS, LINE, code=1
+    )
 
 
 def container(replica: dict[str, Any]) -> dict[str, Any]:

@@ -148,7 +148,9 @@ def _refuse_direction(view: JobView, size: int, *, grows: bool) -> None:
         instead = (
             f"`{command('suspend', view)}` stops the job, and `{command('delete', view)}` ends it"
         )
-        raise Refused(f"{view.name} has {workers(view.replicas)}, and one has to stay: {instead}")
+        raise Refused(
+            f"{view.name} has {workers(view.replicas)}, and at least one must stay: {instead}"
+        )
     if (size < view.replicas) if grows else (size > view.replicas):
         raise Refused(
             f"{view.name} has {workers(view.replicas)}: "

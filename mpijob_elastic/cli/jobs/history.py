@@ -70,7 +70,7 @@ async def history(where: Where, *, job: str, output: str) -> bool:
         say(*table.columns(_HEADER, (_row(change, now) for change in report.changes)))
     if not report.changes:
         say(
-            f"{report.namespace}/{job} has no changes yet: its number of workers is the first.",
+            f"{report.namespace}/{job} has no changes yet: it still has its first size.",
             err=True,
         )
     return bool(report.changes)

@@ -139,10 +139,10 @@ class _Naming:
                 if isinstance(error, errors.Unreachable):
                     raise
                 raise NotStarted(
-                    f"which lines are of {self._worker} is not known: {error}"
+                    f"it is not known which lines come from {self._worker}: {error}"
                 ) from error
             if is_first:
-                said = f"which worker prints [{self._wanted.rank}] is not known: {error}"
+                said = f"it is not known which worker prints [{self._wanted.rank}]: {error}"
                 say(
                     f"{names.PROGRAM}: {said}; --rank means the number that Horovod prints",
                     err=True,
@@ -151,7 +151,7 @@ class _Naming:
         self._lives = self._lives or Lives()
         self._lives.add(look)
         if is_first and self._worker and not self._lives.has(self._worker):
-            said = f"no rank runs in {self._worker}, so none of the lines are known to be its own"
+            said = f"no rank runs in {self._worker}, so no line is known to come from it"
             if not self._wanted.follow:
                 raise NotStarted(said)
             say(f"{names.PROGRAM}: {said} yet", err=True)

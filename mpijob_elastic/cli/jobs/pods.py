@@ -113,7 +113,9 @@ def attach(where: Where, *, job: str, worker: str | None) -> None:
     if kubectl is None:
         raise Refused("the shell is started by kubectl, and there is no kubectl in the PATH")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Refused("a shell needs a terminal; without one its processes would count as a rank")
+        raise Refused(
+            "a shell needs a terminal; without a terminal, its processes would count as ranks"
+        )
     words = asyncio.run(options(where, job=job, worker=worker))
     os.execv(kubectl, [kubectl, "exec", "-it", *words, "--", *SHELL])  # noqa: S606 - no shell reads these words
 

@@ -111,7 +111,7 @@ async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> E
                 await client.create_object(MPI_JOBS.path(namespace), body=body, query=MANAGER)
             except errors.AlreadyExists:
                 raise Refused(
-                    f"there is a MPIJob {namespace}/{words.name}: choose another --name, or "
+                    f"there is an MPIJob {namespace}/{words.name}: choose another --name, or "
                     f"`mpijob-elastic delete {here}`"
                 ) from None
     if not policy.names_discovery(command(words)):

@@ -298,7 +298,7 @@ def test_exactly_those_leave_and_exactly_so_many_stay(
             "train has no worker x: give a number like 0 or a pod like train-worker-0",
         ),
         ({"nodes": ["node-7"]}, Refused, "no worker of train is on a node node-7"),
-        ({"pods": ["0", "1"]}, Refused, "train has 2 workers, and one has to stay"),
+        ({"pods": ["0", "1"]}, Refused, "train has 2 workers, and at least one must stay"),
         (
             {"pods": ["1"], "count": 2},
             Refused,

@@ -117,7 +117,7 @@ async def test_without_changes_that_is_said(
     said = capsys.readouterr()
     assert (said.out, said.err) == (
         "",
-        "default/train has no changes yet: its number of workers is the first.\n",
+        "default/train has no changes yet: it still has its first size.\n",
     )
 
 

@@ -106,11 +106,11 @@ async def test_without_the_right_to_exec_the_printed_number_counts_and_that_is_s
     out, [line] = await cluster.logs(rank=1)
     assert out == ["[1]<stdout>:b", "[1]<stderr>:d"]
     assert line.startswith(
-        'mpijob-elastic: which worker prints [1] is not known: 403 Forbidden: cannot get resource "pods'
+        'mpijob-elastic: it is not known which worker prints [1]: 403 Forbidden: cannot get resource "pods'
     )
     assert line.endswith("; --rank means the number that Horovod prints")
     with pytest.raises(
-        NotStarted, match=r"which lines are of train-worker-1 is not known: 403 Forbidden"
+        NotStarted, match=r"it is not known which lines come from train-worker-1: 403 Forbidden"
     ):
         await cluster.logs(worker="1")
 
@@ -119,7 +119,7 @@ async def test_nobody_looks_into_a_launcher_that_has_ended(cluster: Cluster) -> 
     cluster.launcher.finish()
     out, [line] = await cluster.logs(rank=1, follow=True)
     assert out == ["[1]<stdout>:b", "[1]<stderr>:d"]
-    assert "is not known: train-launcher has ended" in line
+    assert "it is not known which worker prints [1]: train-launcher has ended" in line
     assert not cluster.shells.asked
 
 
@@ -135,7 +135,7 @@ async def test_nobody_looks_into_a_launcher_that_has_ended(cluster: Cluster) -> 
         (
             "7",
             NotStarted,
-            "no rank runs in train-worker-7, so none of the lines are known to be its own",
+            "no rank runs in train-worker-7, so no line is known to come from it",
         ),
     ],
 )

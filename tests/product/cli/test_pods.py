@@ -84,7 +84,7 @@ async def test_kubectl_is_run_on_the_terminal_and_its_exit_code_counts(typed: Ty
     [
         (
             {"terminal": False},
-            "a shell needs a terminal; without one its processes would count as a rank",
+            "a shell needs a terminal; without a terminal, its processes would count as ranks",
         ),
         (
             {"kubectl": False},

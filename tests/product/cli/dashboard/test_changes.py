@@ -200,7 +200,7 @@ async def test_a_refusal_comes_before_the_question_in_one_line(api: TinyApi, pag
     assert refused.endswith("9 is above max-replicas (8)")
     assert "\n" not in refused
     assert (await page.parts("scale", 0))["refused"].startswith(
-        "train has 3 workers, and one has to stay"
+        "train has 3 workers, and at least one must stay"
     )
     assert (await page.parts("park", 7))[
         "refused"
