@@ -286,7 +286,7 @@ async def _offer_scale(
 
 
 async def _too_old_for(client: ApiWriter) -> list[str]:
-    """Return what is left out because this API server is too old, as lines; none if it is not."""
+    """Return lines on the parts for which this API server is too old; none if it serves all."""
     from mpijob_elastic.install import server  # noqa: PLC0415 - --help need not load the client
     from upgrade import findings  # noqa: PLC0415
 

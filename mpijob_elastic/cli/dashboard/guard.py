@@ -102,7 +102,7 @@ def open_browser(file: Path) -> bool:
 
 
 def remove(file: Path) -> None:
-    """Remove the file, because the page has its token now."""
+    """Remove the file, if the file is still there."""
     file.unlink(missing_ok=True)
 
 

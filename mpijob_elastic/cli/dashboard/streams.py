@@ -130,7 +130,7 @@ def _row(snapshot: Snapshot | None) -> object:
 
 
 def _troubles(findings: tuple[Finding, ...]) -> Iterator[Finding]:
-    """Yield the first finding of each cause, what is wrong before what waits.
+    """Yield the first finding of each cause, findings of level WRONG before those of WAITING.
 
     Findings of other levels are left out.
     """

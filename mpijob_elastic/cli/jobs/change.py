@@ -193,9 +193,9 @@ async def refuse_unknown(client: ApiWriter, view: JobView, key: str, *, then: st
 
 
 async def size_owner(client: ApiWriter, snapshot: Snapshot) -> str:
-    """Return who sets the size of a job besides its user, in words.
+    """Return the owner of a job's size other than the job's user, in words.
 
-    "" if nobody does, or if this user may not read the objects that show it.
+    "" if there is no other owner, or if this user may not read the objects that name the owner.
     """
     view = snapshot.view
     for known in filter(None, (each.sizing() for each in capabilities.ALL)):

@@ -107,8 +107,8 @@ async def controller_trouble(
 async def warnings(client: ApiReader, namespace: str, uids: Mapping[str, str]) -> dict[str, str]:
     """Return the newest warning of each of the first MOST objects, as `REASON: message`, by name.
 
-    Warnings of the controller do not count. If Events cannot be listed, the words say so. uids: by
-    name.
+    Warnings of the controller do not count. If Events cannot be listed, the words say so. uids: the
+    uid of each object, by name.
     """
     chosen = list(uids.items())[:MOST]
     found = await asyncio.gather(*(_warning(client, namespace, uid) for _, uid in chosen))

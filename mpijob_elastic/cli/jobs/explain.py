@@ -186,7 +186,7 @@ def _marked(view: JobView, threats: Mapping[str, str], frozen: tuple[Exec, ...])
 
 
 async def _webhook(client: ApiReader, view: JobView, registered: Registration | None) -> str:
-    """Return what is wrong with the webhook; "" also if no new launcher will need the webhook."""
+    """Return the trouble with the webhook, "" without trouble or once no launcher needs it."""
     sees = view.launcher is not None and view.launcher.facts.mounts_discovery
     is_needed = view.facts.elastic and not view.facts.finished and not sees
     return await registration.trouble(client, registered) if is_needed else ""
@@ -243,7 +243,8 @@ async def _stall(
 ) -> tuple[Stall | None, Spawned | None]:
     """Return the stall that the launcher's last lines report, and the processes that hold ranks.
 
-    Either is None if it is unknown.
+    The stall is None if the lines report no stall or cannot be read. The processes are None without
+    a stall, without `look`, and if exec fails.
     """
     launcher = view.launcher
     if launcher is None or not view.driver_running:

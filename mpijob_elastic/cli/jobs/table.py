@@ -38,7 +38,7 @@ def jobs(
     namespaces: bool,
     wide: bool,
 ) -> list[str]:
-    """Return a table with a line for each job; there is at least one."""
+    """Return a table with a line for each job; `reports` must not be empty."""
     rows = [
         _row(report, now, contexts=contexts, namespaces=namespaces, wide=wide) for report in reports
     ]
