@@ -1,9 +1,9 @@
 """Every write and every look on behalf of a job, as a value that carries its reason in words.
 
 A `Patch`, `Create` or `Delete` says all that is sent; `act.writer` sends each of these three in one
-function. For the other actions `act` reads live objects first, or writes to many pods; frozen execs
-take an exec each. Beside these it writes only Events for a job. Install, upgrade, the webhook's
-certificates and the lease write on their own.
+function. For the other actions `act` reads live objects first, or writes to many pods, or ends
+frozen execs by an exec. Besides these actions, `act` writes only Events for a job. Install,
+upgrade, the webhook's certificates and the lease do their own writes.
 """
 
 from abc import ABC, abstractmethod
@@ -27,15 +27,14 @@ Operations = Sequence[Object]
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """An Event for the user.
-
-    For `explain` alone: next_step, a command, and detail, words that change at any moment.
-    """
+    """An Event for the user."""
 
     reason: str
     message: str
     warning: bool = False
+    #: A command for the user to type next; only `explain` shows it.
     next_step: str = ""
+    #: Words that may change at any moment; only `explain` shows them.
     detail: str = ""
 
     @property
@@ -45,12 +44,15 @@ class Note:
 
 
 def normal(reason: str, message: str, *, next_step: str = "", detail: str = "") -> Note:
-    """Return a note on what happens as it should."""
+    """Return a note on something that happens as it should."""
     return Note(reason=reason, message=message, next_step=next_step, detail=detail)
 
 
 def warning(reason: str, message: str, *, next_step: str = "", detail: str = "") -> Note:
-    """Return a warning on a single line: the annotation holds a note a line, and a user's value may have several."""
+    """Return a warning on a single line, even if it quotes a user's value of several lines.
+
+    The annotation holds one note in each line.
+    """
     return Note(
         reason=reason,
         message=" ".join(message.split()),
@@ -62,19 +64,17 @@ def warning(reason: str, message: str, *, next_step: str = "", detail: str = "")
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """A write on behalf of a job.
+    """A write on behalf of a job."""
 
-    words: what it does, if its notes do not say that, formatted with itself. rechecked: an own
-    write of a capability that rests on what runs is decided again on pods read live, as a new
-    leader's caches may lag.
-    """
-
+    #: The words for a plan, formatted with `self`; "" if the notes of the action say what it does.
     words: ClassVar[str] = ""
+    #: True for an own write of a capability that depends on what runs: such a write is decided
+    #: again from pods read live, because the caches of a new leader may lag.
     rechecked: ClassVar[bool] = False
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What to tell the user once it is done."""
+        """The notes for the user once the write is done."""
         return ()
 
     @property
@@ -83,17 +83,17 @@ class Action:
         return None
 
     def says(self) -> str:
-        """What it does, in words for a plan: a line, or several."""
+        """Return the words for a plan, in one or more lines."""
         return self.words.format(self=self) or "\n".join(note.message for note in self.notes)
 
     def about(self) -> tuple[object, ...]:
-        """What is written, to which objects: as long as that is the same, trying again is the same try."""
+        """Return what is written, and to which objects: a write equal in both is a retry."""
         return ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Noted(Action):
-    """A write that is told in one note."""
+    """A write that the user is told of in one note."""
 
     note: Note
 
@@ -110,14 +110,14 @@ class Create(Action, ABC):
 
     @abstractmethod
     def content(self) -> Object:
-        """The new object without its kind."""
+        """Return the new object without its apiVersion and kind."""
 
     def kept(self) -> Object:
         """What the answer must hold."""
         return {}
 
     def body(self) -> Object:
-        """The new object."""
+        """Return the new object."""
         return {
             "apiVersion": self.resource.api_version,
             "kind": self.resource.kind,
@@ -127,11 +127,10 @@ class Create(Action, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class _OfObject(Action):
-    """A write to an object that is there.
+    """A write to an object that exists."""
 
-    at_version: the object must be as it was when that was decided; else only have the same uid.
-    """
-
+    #: True if the object must still have the resourceVersion on which the write was decided; False
+    #: if the same uid is enough.
     at_version: ClassVar[bool] = True
 
     resource: Resource
@@ -156,14 +155,14 @@ class Patch(_OfObject, ABC):
 
     @abstractmethod
     def change(self) -> Object | Operations:
-        """The change without its precondition: a merge patch, or a JSON patch."""
+        """Return the change without its precondition: a merge patch, or a JSON patch."""
 
     def kept(self) -> Object | Operations:
         """What the answer must hold."""
         return self.change()
 
     def body(self) -> Object | Operations:
-        """The patch with its precondition, without which the API server refuses it."""
+        """Return the patch with its precondition, without which the API server refuses it."""
         change, version = self.change(), self.ref.resource_version
         if isinstance(change, Mapping):
             same = {
@@ -180,18 +179,18 @@ class Patch(_OfObject, ABC):
 
 
 def test(path: str, value: object) -> Object:
-    """Return the operation that the API server refuses unless there is that value."""
+    """Return the operation by which the API server refuses a patch unless `path` has `value`."""
     return {"op": "test", "path": path, "value": value}
 
 
 def put(path: str, value: object) -> Object:
-    """Return the operation that sets a value."""
+    """Return the operation that sets `path` to `value`."""
     return {"op": "add", "path": path, "value": value}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Adopt(Patch):
-    """Make a job and pods of it the owners of an object, which stays until all of them are gone."""
+    """Make a job and some of its pods the owners of an object, which stays until all are gone."""
 
     job: Identity
     pods: tuple[Identity, ...] = ()
@@ -206,7 +205,10 @@ class Adopt(Patch):
 
 @dataclass(frozen=True, kw_only=True)
 class Annotate(Patch):
-    """Set an annotation of ours alone, so that a write of others beside it is no conflict; without a text it goes."""
+    """Set one annotation of ours, or remove it if the text is "".
+
+    Only the uid is checked, so a write of another program to the object is no conflict.
+    """
 
     at_version = False
     key: str
@@ -237,21 +239,22 @@ class WriteRole(Noted, Patch):
 
 @dataclass(frozen=True, kw_only=True)
 class WriteConfig(Action):
-    """Publish a host list: script, hostfile and memory in a single write, and kubexec.sh if it must change.
-
-    added, removed: pods. lost: of the removed what nobody asked to leave. takes_back: from another
-    operator.
-    """
+    """Publish a host list: script, hostfile, memory and a changed kubexec.sh in a single write."""
 
     ref: Identity
     script: str
     hostfile: str
     memory: Memory
+    #: The new kubexec.sh; None if it stays as it is.
     kubexec: str | None = None
+    #: The pods that the write adds to the list.
     added: tuple[str, ...] = ()
+    #: The pods that the write removes from the list.
     removed: tuple[str, ...] = ()
+    #: The removed pods that should have stayed: nobody asked them to leave.
     lost: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
+    #: The write takes the job back from another operator.
     takes_back: bool = False
 
     def says(self) -> str:
@@ -259,7 +262,10 @@ class WriteConfig(Action):
             f"publish {listed(self.added)} in {names.KEY_DISCOVER_HOSTS}": self.added,
             f"remove {listed(self.removed)} from {names.KEY_DISCOVER_HOSTS}": self.removed,
         }
-        other = f"update {names.KEY_HOSTFILE}, {names.KEY_DISCOVER_HOSTS} or the memory in ConfigMap {self.ref.name}"
+        other = (
+            f"update {names.KEY_HOSTFILE}, {names.KEY_DISCOVER_HOSTS} or the memory in ConfigMap "
+            f"{self.ref.name}"
+        )
         return "\n".join(words for words, pods in changes.items() if pods) or other
 
     def about(self) -> tuple[object, ...]:
@@ -270,36 +276,43 @@ class WriteConfig(Action):
 class RefreshLauncher(Annotate):
     """Touch the launcher pod, so that its kubelet shows it the new ConfigMap at once.
 
-    text: config_map.mark. again: the repetition, 0 for the first touch. tries: counts it, should it
-    be refused.
+    The text of the annotation is a `config_map.mark`.
     """
 
     key: str = names.REFRESHED
     resource: Resource = PODS
+    #: The count of refused touches to keep if this touch is refused, too.
     tries: Tries
+    #: The number of the repetition; 0 for the first touch.
     again: int = 0
 
     def says(self) -> str:
         again = " again, because ranks may still run in leaving workers" if self.again else ""
-        return f"touch {self.ref.name}{again}, so that its kubelet refreshes {names.KEY_DISCOVER_HOSTS} now"
+        return (
+            f"touch {self.ref.name}{again}, so that its kubelet refreshes "
+            f"{names.KEY_DISCOVER_HOSTS} now"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeWorkers:
-    """Look by exec whether anything but the main process runs in workers: leaving, which come first, or published.
+    """Look by exec whether anything but the main process runs in workers.
 
-    drained: none runs, and the pods are being deleted: the main process is told not to wait for a
-    rank that may start.
+    Looks into leaving workers come before looks into published workers.
     """
 
     workers: tuple[Worker, ...]
+    #: True for published workers, False for leaving workers.
     published: bool = False
+    #: True if the workers have drained and their pods are being deleted: then the look tells each
+    #: main process not to wait for a rank to start.
     drained: bool = False
 
     def says(self) -> str:
-        """What it does, in words for a plan.
+        """Return the words for a plan.
 
-        Only the controller knows when it last looked into published workers.
+        Only the controller knows when it last looked into published workers, so the words for these
+        do not say that the look is due.
         """
         pods = listed(pod.name for pod in self.workers)
         if self.drained:
@@ -310,19 +323,23 @@ class ProbeWorkers:
 
 @dataclass(frozen=True, kw_only=True)
 class LookIntoLauncher:
-    """Look by exec which `kubectl exec`s the launcher holds; about: why, so that no reason is looked into twice."""
+    """Look by exec which `kubectl exec`s the launcher holds."""
 
     launcher: Launcher
+    #: The reasons for the look, kept so that no reason leads to a second look.
     about: frozenset[str]
 
     def says(self) -> str:
-        """What it does, in words for a plan. Only the controller knows when it last looked."""
-        return f"check by exec, unless just done, that {self.launcher.ref.name} holds no exec into a pod that is gone"
+        """Return the words for a plan; only the controller knows when it last looked."""
+        return (
+            f"check by exec, unless just done, that {self.launcher.ref.name} holds no exec into a "
+            "pod that is gone"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class EndExecs(Action):
-    """End frozen `kubectl exec`s in the launcher, after the same decision was made again from live objects."""
+    """End frozen `kubectl exec`s in the launcher, once live objects give the same decision."""
 
     launcher: Launcher
     execs: tuple[Exec, ...]
@@ -334,17 +351,19 @@ class EndExecs(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class Removal:
-    """One worker to delete. outcome: why that is safe, in a word. grace: seconds to end, None for what the pod says."""
+    """One worker to delete."""
 
     worker: Worker
+    #: The reason why the deletion is safe, in a word.
     outcome: str
     note: Note
+    #: The seconds that the pod has to end; None for the grace period that the pod itself gives.
     grace: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteWorkers(Action):
-    """Delete pods in this order, after the same decision was made again from live objects."""
+    """Delete workers in this order, once live objects give the same decision."""
 
     removals: tuple[Removal, ...]
 
@@ -357,31 +376,38 @@ class DeleteWorkers(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseWorker(Noted, Annotate):
-    """Say on a worker that has drained that somebody else may delete it."""
+    """Mark a worker that has drained, so that another controller may delete it."""
 
     resource: Resource = PODS
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteLauncher(Noted):
-    """Delete a launcher whose main container has never started, or of a suspended job; the operator recreates it.
+    """Delete a launcher, so that the operator creates the next one.
 
-    It goes without a grace period. [operator] Otherwise it would see the launcher end, and call the
-    job Failed or Succeeded for ever: a kubelet reports the phase of every other pod before that is
-    gone (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination-forced).
-    The kubelet still sends SIGTERM first. suspends: it is read live before that the job is
-    suspended. waits: the next waits for quota anyway.
+    The main container of the launcher has never started, or the job is suspended. The pod is
+    deleted without a grace period: with one, [operator] would see the launcher end, and would call
+    the job Failed or Succeeded for ever, because a kubelet reports the final phase of a pod that
+    has a grace period before the pod is gone
+    (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination-forced).
+    The kubelet still sends SIGTERM first.
     """
 
     launcher: Launcher
+    #: The job is suspended; that is read live once more before the deletion.
     suspends: bool = False
+    #: The next launcher waits for quota anyway.
     waits: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class EndLauncher(Noted, Patch):
-    """Have the kubelet end a launcher as Failed, by a deadline that has passed: the operator then fails the job."""
+    """Have the kubelet end a launcher as Failed, after which the operator fails the job.
 
+    The write sets a deadline that has passed already.
+    """
+
+    #: Seconds after the start of the pod.
     DEADLINE: ClassVar = 1
 
     resource: Resource = PODS
@@ -392,17 +418,19 @@ class EndLauncher(Noted, Patch):
 
 @dataclass(frozen=True, kw_only=True)
 class Gated:
-    """A pod that is held back, and the scheduling gates that it keeps, in order."""
+    """A pod that is held back."""
 
     ref: Identity
+    #: The scheduling gates that the pod keeps, in order.
     kept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ungate(Noted):
-    """Take scheduling gates of ours off pods, in this order; adds: what a capability puts into each by that write."""
+    """Take our scheduling gates off pods, in this order."""
 
     pods: tuple[Gated, ...]
+    #: The changes that a capability makes to each pod in the same write.
     adds: tuple[str, ...] = ()
 
     def says(self) -> str:
@@ -414,16 +442,14 @@ class Ungate(Noted):
 
 @dataclass(frozen=True, kw_only=True)
 class TellUser(Annotate):
-    """Tell the user what the job waits for: the new text of the annotation, and an Event for each new line.
-
-    marks: other annotations that change by the same write, "" where they go. only_marks: the text
-    stays.
-    """
+    """Write the notices into the job's annotation, with an Event for each new line."""
 
     key: str = names.STATUS
     resource: Resource = MPI_JOBS
     notes: tuple[Note, ...] = ()
+    #: Other annotations that the same write changes, with their texts; "" removes an annotation.
     marks: Mapping[str, str] = field(default_factory=dict)
+    #: The write changes only `marks`, and leaves the notices as they are.
     only_marks: bool = False
 
     def change(self) -> Object:
@@ -443,10 +469,10 @@ class TellUser(Annotate):
 
 @dataclass(frozen=True, kw_only=True)
 class WriteSelector(Patch):
-    """Write the selector of the workers into the job's status, where the subresource scale reads it.
+    """Write the selector of the workers into the job's status, for the subresource scale.
 
-    By JSON patch: of a patch of the status the API server takes only that, so a uid in a merge
-    patch would not count.
+    The write is a JSON patch, whose test of the uid counts. From a merge patch of the status the
+    API server takes only the status, so a uid in it would not count.
     """
 
     at_version = False
@@ -462,7 +488,7 @@ class WriteSelector(Patch):
 
 @dataclass(frozen=True, kw_only=True)
 class SetSize(Noted, Patch):
-    """A size, from `before` to `after`."""
+    """Set the size of a job, from `before` to `after`."""
 
     before: int
     after: int
@@ -473,10 +499,11 @@ class SetSize(Noted, Patch):
 
 @dataclass(frozen=True, kw_only=True)
 class PodSet:
-    """So many pods of a Workload, which need what the pod `like` needs."""
+    """Some pods of a Workload that need the same resources."""
 
     name: str
     count: int
+    #: A pod with the needs of each of them.
     like: Identity
 
 
@@ -485,31 +512,35 @@ Look = ProbeWorkers | LookIntoLauncher
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The writes to do now, in this order, and the looks, which change no object.
+    """The writes and looks that are due for a job.
 
-    A write that is refused holds back no other, but what `needs_notice`. wake_at: when a write may
-    be due without a change (seconds since the epoch, or None); look_at: when a look is.
+    A write that is refused holds back no other write, except a write that `needs_notice`.
     """
 
+    #: The writes to do now, in this order.
     actions: tuple[Action, ...] = ()
+    #: The looks to take now; a look changes no object.
     looks: tuple[Look, ...] = ()
+    #: The time at which a write may be due without a change (seconds since the epoch); None if no
+    #: write will be.
     wake_at: float | None = None
+    #: The time at which a look is due (seconds since the epoch); None if no look will be.
     look_at: float | None = None
 
 
 def needs_notice(action: Action | Look) -> bool:
-    """Tell whether a write may only follow the notice of its plan, and waits where that is refused.
+    """Tell whether a write has to wait until the notice of its plan is written.
 
-    By the notice the webhook holds the next launcher of a suspended job back, where no queue does,
-    and in it stands for how long another operator must be silent before its job is taken back
-    again.
+    The deletion of a suspended job's launcher waits where no queue holds the next launcher back:
+    the webhook does so by the notice. The write that takes a job back waits because the notice
+    says for how long the other operator must be silent before the next try.
     """
     return (isinstance(action, DeleteLauncher) and action.suspends and not action.waits) or (
         isinstance(action, WriteConfig) and action.takes_back
     )
 
 
-# The kind of a write, and what it is about.
+# The class of a write, and what the write is about (`Action.about`).
 Occasion = tuple[type[Action], tuple[object, ...]]
 
 

@@ -1,7 +1,7 @@
-"""Notices: answers to what a user asks when nothing happens, as an Event each and in an annotation of the job.
+"""Notices: the reasons why nothing happens to a job, told to its user.
 
-The annotation holds a `Reason: message` a line, so a restart repeats no Event, and a glance at the
-job tells what it waits for.
+Each notice is an Event and a line `Reason: message` in an annotation of the job. The annotation
+keeps a restart from repeating an Event, and tells at a glance what the job waits for.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,36 +27,37 @@ from mpijob_elastic.model.operator_types import NO_SIZE
 from mpijob_elastic.model.phrases import MOST_NAMED, listed
 from mpijob_elastic.model.pod import Launcher, Worker
 
-# A success so many seconds after a change is suspicious: a ring forms within some seconds, or after
-# a long step.
+# A success within so many seconds after a change of the host list is suspicious: the ring forms
+# again within some seconds, or after a long step.
 SUSPICIOUS_WITHIN = 60.0
-# Seconds for which an end is news; a controller that was away for longer says nothing of it.
+# Seconds for which the end of a job is news; a controller that was away for longer says nothing.
 NEWS_FOR = 900.0
-# A wanted worker that is not Ready for so many seconds is worth a word.
+# A wanted worker that is not Ready so many seconds after its creation is worth a notice.
 PENDING_AFTER = 120.0
-# A pod that is missing for so many seconds is worth a word: the operator creates pods within
+# A pod that is missing for so many seconds is worth a notice: the operator creates pods within
 # milliseconds, or waits.
 REFUSED_AFTER = 30.0
-# Workers given up that are named: an annotation has limits.
+# At most so many workers that are given up get a notice, because an annotation has limits.
 MOST_GIVEN_UP = 8
-# Characters of the API server's reason: a policy engine may quote whole policies, and an Event
-# holds 1024.
+# At most so many characters of the API server's reason are quoted: a policy engine may quote whole
+# policies, and an Event holds 1024.
 LONGEST_REASON = 500
 
 REFUSED = "Refused"
 REFRESH_REFUSED = "RefreshRefused"
 NOT_ELASTIC = "NotElastic"
-# [operator] Its queue doubles the pause with each refusal, and with each event of the job, from 5
-# ms to 1,000 s.
+# [operator] The pause of its queue starts at 5 ms and doubles with each refusal and with each event
+# of the job, up to 1,000 s.
 AGAIN = "The operator tries again at most 1,000 s after each refusal"
 
 
 def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     """Return the change of the notices, or None; and when a notice may become due.
 
-    [operator] keeps the condition Created in memory until its first status write, and loses it
-    where the job is written to before that, so a job without a status is left alone, unless it has
-    none because it waits for quota, or because its pods are refused.
+    A job without a status is left alone: [operator] keeps the condition Created in memory until its
+    first write of the status, and loses the condition if somebody writes to the job before that.
+    The exceptions are jobs that have no status because they wait for quota, or because their pods
+    are refused.
     """
     view, now = state.view, state.now
     missing, missing_at = (
@@ -67,7 +68,7 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
         return None, missing_at
     starts_anew = (view.launcher is None or state.stopped) and not state.wishes.stop
     if starts_anew and view.facts.notices and names.is_suspended(view.facts.notices):
-        return None, None  # by this the webhook holds the next launcher back
+        return None, None  # by this notice the webhook holds the next launcher back
     trains = view.elastic and view.driver_running
     waiting = [
         worker.pod for worker in state.workers if trains and worker.wanted and not worker.ready
@@ -91,7 +92,10 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     ]
     if any(at <= now for at in pending_from):
         ready = sum(worker.wanted and worker.ready for worker in state.workers)
-        message = f"{view.name} continues with {ready} of {view.replicas} desired workers: the others are not Ready"
+        message = (
+            f"{view.name} continues with {ready} of {view.replicas} desired workers: "
+            "the others are not Ready"
+        )
         notes.append(
             warning("WorkersNotReady", f"{message}; see `kubectl describe pod` of those workers")
         )
@@ -111,7 +115,8 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     if text == view.facts.notices:
         return None, wake_at
     said = view.facts.notices.splitlines()
-    # Of a refused write an Event was sent at once: the refused one may be this.
+    # The Event on a refused write was sent at once, because the refused write may be this very
+    # write of the notices.
     fresh = tuple(note for note in notes if note.line not in said and note.reason != REFUSED)
     if view.facts.notices and view.handed_over:
         again = f"{view.name} is managed by mpijob-elastic again: nobody else writes its host list"
@@ -120,7 +125,7 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
 
 
 def refused(state: JobState) -> tuple[Note | None, float | None]:
-    """Return the notice on pods that the operator has not created, or None; and when it may become due.
+    """Return the notice on pods that the operator has not created, or None; and when it is due.
 
     Only the operator's Events say why. The notice waits until the operator stops creating pods,
     because it would change with each pod.
@@ -130,8 +135,9 @@ def refused(state: JobState) -> tuple[Note | None, float | None]:
         return None, None
     note = warning(
         "WorkersRefused",
-        f"the operator has not created {listed(view.missing)}: usually a ResourceQuota or an admission policy refuses "
-        f"them, or no operator runs. {AGAIN}. `mpijob-elastic explain {view.name}` shows the reason",
+        f"the operator has not created {listed(view.missing)}: usually a ResourceQuota or an "
+        f"admission policy refuses them, or no operator runs. {AGAIN}. "
+        f"`mpijob-elastic explain {view.name}` shows the reason",
     )
     times = [state.now - (seen or {}).get((pod, 0.0), 0.0) for pod in view.missing]
     due_at = (
@@ -147,15 +153,14 @@ def suspicious_success(view: JobView) -> Note | None:
     """Return the notice on a job that succeeded soon after a change of its host list, or None.
 
     Elastic Horovod stops the whole job as a success as soon as any rank exits with 0
-    (runner/elastic/registration.py). A rank whose neighbour goes may do so: TensorFlow 1.15 was
-    seen to (horovod#1994, #3852), and so was `kubectl exec` where its connection breaks
-    (kubernetes#73056). Nobody can tell that from a training that has reached its end, so its author
-    is asked to look.
+    (runner/elastic/registration.py). A rank may exit with 0 when its neighbour goes: TensorFlow
+    1.15 was seen to do so (horovod#1994, #3852). `kubectl exec` was seen to exit with 0 when its
+    connection breaks (kubernetes#73056). No program can tell such an exit from a training that has
+    reached its end, so the notice asks the user to look.
     """
     memory = view.memory
-    is_change = memory.removed_at or (
-        memory.scale and memory.scale.before
-    )  # else hosts were only there to begin with
+    # Without a removal and a scale, the list only holds the hosts that the job began with.
+    is_change = memory.removed_at or (memory.scale and memory.scale.before)
     changed_at = max(memory.added_at, memory.removed_at) if is_change else 0.0
     if view.facts.succeeded_at is None or not changed_at or not view.elastic:
         return None
@@ -164,15 +169,18 @@ def suspicious_success(view: JobView) -> Note | None:
         return None
     return warning(
         "EndedAfterResize",
-        f"{view.name} succeeded {phrases.duration(round(max(0.0, waited)))} after its host list changed. If training "
-        "was not complete, a rank may have exited with 0 at the change, which Horovod takes as the end of the whole "
-        "job; check the last steps in the launcher's log",
+        f"{view.name} succeeded {phrases.duration(round(max(0.0, waited)))} after its host list "
+        "changed. If training was not complete, a rank may have exited with 0 at the change, which "
+        "Horovod takes as the end of the whole job; check the last steps in the launcher's log",
         next_step=f"kubectl -n {view.namespace} logs {names.launcher(view.name)}",
     )
 
 
 def tell_suspicious_success(state: JobState) -> TellUser | None:
-    """Return the notice that is due, once; earlier notices of the job no longer hold."""
+    """Return the write of the notice on a suspicious success, or None if it is not due or was made.
+
+    The write replaces the earlier notices of the job, which no longer hold.
+    """
     view, note = state.view, suspicious_success(state.view)
     if (
         note is None
@@ -194,7 +202,8 @@ def of_job(state: JobState) -> Iterator[Note]:
         warning("InvalidAnnotation", f"{problem}; using the default")
         for problem in view.facts.problems
     )
-    # Not of a refused notice: it would be another one by that, and be tried at once.
+    # A refused write of the notices gets no notice: with it the write would differ from the refused
+    # write, and would be tried again at once.
     yield from (
         warning(REFUSED, words)
         for kind, words in view.refused.items()
@@ -230,8 +239,8 @@ def _unread(view: JobView) -> Note:
     others = f" (so it is with {listed(view.unread)})" if len(view.unread) > 1 else ""
     return warning(
         "ObjectUnreadable",
-        f"{what} of {view.name} is too large, or not as it should be: {why}{others}. What depends on it is left as it "
-        "is until you shorten or delete it",
+        f"{what} of {view.name} is too large, or not as it should be: {why}{others}. What depends "
+        "on it is left as it is until you shorten or delete it",
         next_step=f"kubectl -n {view.namespace} get {kind.lower()} {name} -o yaml",
     )
 
@@ -247,11 +256,12 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
         adopt = names.adopt(state.view.name, state.view.namespace)
         yield warning(
             "LauncherWithoutDiscovery",
-            f"{pod} started without {names.DISCOVER_HOSTS_PATH}: before the job was elastic, before mpijob-elastic was "
-            "installed or while its webhook was down. So the running job cannot change its size, and workers are not "
-            f"deleted on a scale-in. It takes a new launcher: `{adopt}` "
-            "makes it (training restarts from its last checkpoint). If you delete the pod instead, the operator fails "
-            "the job. Workers beyond the size that you delete yourself are not made again",
+            f"{pod} started without {names.DISCOVER_HOSTS_PATH}: before the job was elastic, "
+            "before mpijob-elastic was installed or while its webhook was down. So the running job "
+            "cannot change its size, and workers are not deleted on a scale-in. It takes a new "
+            f"launcher: `{adopt}` makes it (training restarts from its last checkpoint). If you "
+            "delete the pod instead, the operator fails the job. Workers beyond the size that you "
+            "delete yourself are not made again",
             next_step=adopt,
         )
     elif (
@@ -261,8 +271,9 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
     ):
         yield warning(
             "AdmissionMissed",
-            f"{pod} was created {len(RELAUNCHED.delays)} times without {names.DISCOVER_HOSTS_PATH}; check that "
-            f"the webhook {names.WEBHOOK} is running and that its caBundle is set",
+            f"{pod} was created {len(RELAUNCHED.delays)} times without "
+            f"{names.DISCOVER_HOSTS_PATH}; check that the webhook {names.WEBHOOK} is running and "
+            "that its caBundle is set",
         )
     if (
         state.launcher.refresh_due
@@ -271,9 +282,10 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
     ):
         yield warning(
             REFRESH_REFUSED,
-            f"{pod} cannot learn of the new host list, so nothing drains and no further change is published: the "
-            f"API server refuses to change its annotation {names.REFRESHED} ({launcher.refused.reason[:LONGEST_REASON]}"
-            f"). Exempt the user {names.CONTROLLER_USER} from the policy that does",
+            f"{pod} cannot learn of the new host list, so nothing drains and no further change is "
+            f"published: the API server refuses to change its annotation {names.REFRESHED} "
+            f"({launcher.refused.reason[:LONGEST_REASON]}). Exempt the user "
+            f"{names.CONTROLLER_USER} from the policy that does",
         )
 
 
@@ -286,14 +298,15 @@ def _size(view: JobView) -> Iterable[Note]:
             remedy = f'remove its annotation {names.ENABLED}="false"'
             if view.policy.enabled is not False:
                 remedy = (
-                    f"let its launcher run horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}. That takes "
-                    f"a new launcher: edit the job, then type `{names.adopt(view.name, view.namespace)}` (training "
-                    "restarts from its last checkpoint)"
+                    "let its launcher run horovodrun --host-discovery-script "
+                    f"{names.DISCOVER_HOSTS_PATH}. That takes a new launcher: edit the job, then "
+                    f"type `{names.adopt(view.name, view.namespace)}` (training restarts from its "
+                    "last checkpoint)"
                 )
             yield warning(
                 NOT_ELASTIC,
-                f"{listed(surplus)} kept beyond the {view.replicas} desired workers: the job is not elastic. To make "
-                f"it elastic, {remedy}",
+                f"{listed(surplus)} kept beyond the {view.replicas} desired workers: the job is "
+                f"not elastic. To make it elastic, {remedy}",
             )
         return
     published = view.config.published if view.config else None
@@ -305,9 +318,9 @@ def _size(view: JobView) -> Iterable[Note]:
     ):
         yield warning(
             "SlotsUnchanged",
-            f"{names.launcher(view.name)} keeps slotsPerWorker {published.slots} while it runs; the new value "
-            f"{view.facts.slots} takes effect with the next launcher: suspend the job, and resume it once it has "
-            "stopped (training restarts from its last checkpoint)",
+            f"{names.launcher(view.name)} keeps slotsPerWorker {published.slots} while it runs; "
+            f"the new value {view.facts.slots} takes effect with the next launcher: suspend the "
+            "job, and resume it once it has stopped (training restarts from its last checkpoint)",
         )
 
 
@@ -331,11 +344,14 @@ def given_up(view: JobView, worker: WorkerState) -> Note:
             else ""
         )
         last = worker.pod.facts.last_state or "Failed"
-        why = f"{worker.name} failed {times} times (last: {last}{advice}) and is not replaced for {wait}"
+        why = (
+            f"{worker.name} failed {times} times (last: {last}{advice}) and is not replaced "
+            f"for {wait}"
+        )
     else:
         why = (
-            f"{worker.name} lost its rank {times} times while the pod kept running (see the launcher's log) and gets "
-            f"no new host name for {wait}"
+            f"{worker.name} lost its rank {times} times while the pod kept running (see the "
+            f"launcher's log) and gets no new host name for {wait}"
         )
     retry = f"kubectl -n {view.namespace} delete pod {worker.name}"
     message = f"{why}; the job continues without it. To retry now: `{retry}`"
@@ -343,11 +359,12 @@ def given_up(view: JobView, worker: WorkerState) -> Note:
 
 
 def _stuck(view: JobView, late: list[Worker | Launcher]) -> Iterable[Note]:
-    """Yield a note on needed pods whose end is long overdue: their node does not answer, or a finalizer holds them.
+    """Yield a notice on needed pods whose end is long overdue.
 
-    The operator creates no pod under a name that is still taken, so each costs the job a worker, or
-    the launcher, until somebody says that its node is gone. That is for people to know: on a node
-    that only lost its network processes run on.
+    The node of such a pod does not answer, or a finalizer holds the pod. The operator creates no
+    pod under a name that is still taken, so each such pod costs the job a worker, or the launcher,
+    until somebody says that its node is gone. Only people can say so: on a node that only lost its
+    network, processes run on.
     https://kubernetes.io/docs/tasks/run-application/force-delete-stateful-set-pod/
     """
     late = [pod for pod in late if isinstance(pod, Launcher) or pod.index in view.wanted]
@@ -362,7 +379,7 @@ def _stuck(view: JobView, late: list[Worker | Launcher]) -> Iterable[Note]:
     )
     yield warning(
         "PodStuckTerminating",
-        f"{listed(pod.ref.name for pod in late)} stuck in deletion, so the operator cannot recreate the pod: its node "
-        f"does not respond, or a finalizer holds it. To free the name: `kubectl -n {view.namespace} delete pod {pods} "
-        f"--grace-period=0 --force`{away}",
+        f"{listed(pod.ref.name for pod in late)} stuck in deletion, so the operator cannot "
+        "recreate the pod: its node does not respond, or a finalizer holds it. To free the name: "
+        f"`kubectl -n {view.namespace} delete pod {pods} --grace-period=0 --force`{away}",
     )

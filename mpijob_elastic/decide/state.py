@@ -1,8 +1,8 @@
-"""The state of a job: everything that a look derives from view, memory and time, and that the steps read.
+"""The state of a job: everything that a look derives from view, memory and time.
 
-`derive.derive` makes the state once per look. Steps, explanations and the command line read it and
-derive nothing again. The file starts with the shared constants: clock tolerances and retry delays.
-All times are seconds since the epoch.
+`derive.derive` makes the state once per look. The steps, the explanations and the command line read
+the state and derive nothing again. The file starts with the shared constants: clock tolerances and
+retry delays. All times are seconds since the epoch.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,11 +25,14 @@ SKEW = 5.0
 
 
 def honest(at: float, *, now: float) -> float:
-    """Return `at`, or 0 (long ago) where it lies too far ahead: another clock wrote it, or ours was set back."""
+    """Return `at`, or 0 (long ago) if `at` lies more than SKEW ahead.
+
+    Such a time was written by another clock, or our clock was set back.
+    """
     return at if at <= now + SKEW else 0.0
 
 
-# Trouble after so many seconds without any has a new reason: counting starts again.
+# Trouble after so many seconds without trouble has a new reason: counting starts again.
 FORGIVEN_AFTER = 1800.0
 
 
@@ -60,16 +63,17 @@ class Delays:
 # Failed workers, deleted so that the operator creates them again.
 REPLACED = Delays(delays=(0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0), given_up_for=3600.0)
 # Workers on a node that is about to go, deleted so that they come back elsewhere; after the last
-# they stay.
+# try they stay.
 MOVED = Delays(delays=(0.0, 30.0, 120.0))
 # Workers whose rank is lost, published under a new host name.
 RENAMED = Delays(delays=(0.0, 30.0, 60.0, 120.0, 240.0), given_up_for=3600.0)
 # Launchers that were created without discover_hosts.sh, deleted before they start.
 RELAUNCHED = Delays(delays=(0.0, 15.0, 30.0))
-# Touches of a launcher that the API server refuses; after the last delay it is tried again and
-# again.
+# Touches of a launcher that the API server refuses; after the last delay each further try follows
+# that delay again.
 TOUCHED = Delays(delays=(1.0, 2.0, 5.0, 10.0, 30.0, 60.0))
-# A touch that is refused so often in a row is worth a word: no short trouble of the API server is.
+# A touch that is refused so often in a row is worth a notice: short trouble of the API server does
+# not refuse so many.
 REFUSED_OFTEN = 2
 # Scripts of another writer, replaced by ours: five edits by hand are put right within seconds, and
 # two programs that write against one another come to one write in five minutes.
@@ -77,7 +81,10 @@ MENDED = Delays(delays=(0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0)
 
 
 def of_this_pod(before: Mapping[str, Tries], worker: Worker) -> Tries | None:
-    """Return the count that this very pod brought about; None where it is another pod's, or not written yet."""
+    """Return the count that this very pod brought about.
+
+    None if the count is another pod's, or is not written down yet.
+    """
     last = before.get(worker.ref.name)
     return last if last is not None and last.uid == worker.ref.uid else None
 
@@ -91,12 +98,15 @@ def in_order(pods: Iterable[str], *, job: str) -> tuple[str, ...]:
 
 
 class Standing(StrEnum):
-    """What becomes of a worker that is wanted, and has ended or lost its rank."""
+    """The outcome for a wanted worker that has ended, or has lost its rank too often."""
 
-    GIVEN_UP = "given up"  # failed, or lost its rank, too often
-    # ended, with whatever exit code; it is deleted, so that the operator creates it again
+    #: The worker has failed, or has lost its rank, too often.
+    GIVEN_UP = "given up"
+    #: The worker has ended, with whatever exit code; it is deleted, so that the operator creates it
+    #: again.
     FAILED = "failed"
-    ENDED = "ended"  # ended, and stays as it is
+    #: The worker has ended and stays as it is.
+    ENDED = "ended"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,27 +219,29 @@ class LauncherState:
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """A job at a moment, before its workers are looked at.
-
-    stopped: no worker may run, because the job is suspended, or was when its launcher was created.
-    foreign: why the job is left alone, in words, "" where it is ours. memory_known: the memory
-    tells of every worker that is not in the list why. drains_count: it is known which workers were
-    told to leave. edited: the script is not the script that our memory was written with; mends_at:
-    when it may be put right. may_number: the launcher finds the pod of a numbered host name, or
-    will once kubexec.sh says how. losses: lost ranks that are not forgiven, by worker.
-    """
+    """A job at a moment, before its workers are looked at."""
 
     view: JobView
     wishes: Wishes
+    #: The time of the moment.
     now: float
+    #: No worker may run, because the job is suspended, or was suspended when its launcher was
+    #: created.
     stopped: bool
+    #: The reason why the job is left alone, in words; "" if the job is ours.
     foreign: str
+    #: The memory says of every worker that is not in the list why it is not.
     memory_known: bool
+    #: It is known which workers were told to leave.
     drains_count: bool
+    #: The launcher finds the pod of a numbered host name, or will once kubexec.sh says how.
     may_number: bool
+    #: The script is not the script that our memory was written with.
     edited: bool
+    #: The time from which a script of another writer may be replaced; 0 if at once.
     mends_at: float
     launcher: LauncherState
+    #: The lost ranks that are not forgiven, by the name of the worker's pod.
     losses: Mapping[str, Tries] = field(default_factory=dict)
 
     @property
@@ -239,7 +251,7 @@ class Moment:
         return self.view.driver_running and config is not None and config.published is None
 
     def known_since(self, left: Left) -> float | None:
-        """Return the time from which the launcher could know that a pod left the list; None before."""
+        """Return when the launcher could first know that a pod left the list; None before that."""
         if known_at := honest(left.known_at, now=self.now):
             return known_at
         if not self.launcher.can_be_shown:
@@ -249,28 +261,28 @@ class Moment:
 
 @dataclass(frozen=True, kw_only=True)
 class JobState(Moment):
-    """A job at a moment, with the standing of each worker.
-
-    leaving: workers that are to be deleted, in this order. idle: published workers whose rank is
-    lost, given up or not. cut_off: published workers whose node is gone and that may leave the
-    list. settled_at: the earliest time of the next change of the list that is ours to time, 0 while
-    no driver can read it. resume_at: the earliest time of an addition after a loss, 0 where there
-    is nothing to wait for.
-    """
+    """A job at a moment, with the state of each worker."""
 
     workers: tuple[WorkerState, ...]
+    #: The same workers, by the name of their pod.
     by_name: Mapping[str, WorkerState]
+    #: The workers that are to be deleted, in this order.
     leaving: tuple[WorkerState, ...]
+    #: The published pods whose rank is lost, whether they are given up or not.
     idle: frozenset[str]
+    #: The published pods whose node is gone and that may leave the list.
     cut_off: frozenset[str]
+    #: The earliest time of the next change of the list that is ours to time; 0 while no driver can
+    #: read the list.
     settled_at: float
+    #: The earliest time of an addition after a loss; 0 if there is nothing to wait for.
     resume_at: float
 
     @property
     def phase(self) -> str:
-        """What is under way, in a word for `kubectl get` and `get`, "" at rest; the first that holds.
+        """The phase in a word, for `kubectl get` and `get`; "" at rest. The first that holds wins.
 
-        Queued or suspended: nothing of it may run. Draining: a rank may run in a worker that
+        Queued, Suspended: nothing of the job may run. Draining: a rank may run in a worker that
         leaves. Scaling: the host list is not what the size asks for.
         """
         view, stopped_by = self.view, self.wishes.stopped_by

@@ -1,8 +1,9 @@
-"""What capabilities want of a job, and how several wishes combine: the whole truth about two capabilities that meet.
+"""The wishes of capabilities for a job, and the rules by which several wishes combine.
 
-A capability says what it wants and why. The mechanisms of the core carry that out, with their
-safety rules. A wish comes from facts alone: no capability sees what another wants, so one pass
-does, and their order decides only who speaks first.
+No other file decides what happens when two capabilities meet. A capability says what it wants and
+why, and the mechanisms of the core carry that out, with their safety rules. A wish comes from facts
+alone: no capability sees the wishes of another, so one pass is enough, and the order of the
+capabilities decides only whose words come first.
 """
 
 from __future__ import annotations
@@ -26,17 +27,20 @@ if TYPE_CHECKING:
     from mpijob_elastic.decide.state import JobState
 
 F = TypeVar("F", bound=Fact)
-# Returns what is known of a job by the objects that are about it.
+# Returns what a capability knows of a job from the objects that are about the job.
 See = Callable[[JobView, Collection[F]], Known | None]
 
 
 class How(IntEnum):
-    """How a worker leaves; of two wishes for one worker the first here counts."""
+    """The way in which a worker leaves; of two wishes for one worker, the lower number counts."""
 
-    END = 0  # it is not wanted: it drains, we delete it, and nobody counts how often
-    REPLACE = 1  # it is useless where it is: it is made again, counted and at a back-off
-    # it trains, and does so elsewhere soon, counted, and never so that fewer than the least workers
-    # stay
+    #: The worker is not wanted: it drains, we delete it, and the deletions are not counted.
+    END = 0
+    #: The worker is useless where it is: it is made again, after a back-off, and the tries are
+    #: counted.
+    REPLACE = 1
+    #: The worker trains, and is to train elsewhere soon. The moves are counted, and the job always
+    #: keeps its least number of workers.
     MOVE = 2
 
 
@@ -44,8 +48,8 @@ class How(IntEnum):
 class Wish:
     """Something that a capability wants of the core."""
 
-    #: The time at which the wish ends by the clock and the job is looked at again (seconds since the
-    #: epoch); None if only facts end the wish.
+    #: The time at which the wish ends by the clock and the job is looked at again (seconds since
+    #: the epoch); None if only facts end the wish.
     until: float | None = None
 
 
@@ -71,18 +75,23 @@ class Stop(Wish):
 
 @dataclass(frozen=True, kw_only=True)
 class Hold(Wish):
-    """A pod with a gate of ours may not start, because `why`."""
+    """A pod with a gate of ours may not start."""
 
+    #: The name of the pod.
     pod: str
+    #: The reason, in words.
     why: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place(Wish):
-    """Changes written to a pod together with the removal of its gates, and `words` for the Event."""
+    """Changes are written to a pod together with the removal of its gates."""
 
+    #: The name of the pod.
     pod: str
+    #: The changes.
     adds: tuple[str, ...]
+    #: The words for the Event.
     words: str
 
 
@@ -113,9 +122,11 @@ class Leave(Wish):
 
 @dataclass(frozen=True, kw_only=True)
 class Relaunch(Wish):
-    """A launcher that has not started is made again, because it `why`, and not before `after`."""
+    """A launcher that has not started is made again."""
 
+    #: The reason, as words that follow the name of the launcher.
     why: str
+    #: The earliest time of the deletion (seconds since the epoch).
     after: float
 
 
@@ -143,67 +154,72 @@ class Ration(Wish):
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Generic[F]):
-    """Objects by which a command knows a capability, and what all say of a job; places: where each stands, by uid."""
+    """Objects from which a command learns what a capability knows of jobs."""
 
     resource: Resource
+    #: Parses one object.
     read: Callable[[bytes], F]
+    #: Returns the place of each object in its queue, by uid, given all objects.
     places: Callable[[Collection[F]], Mapping[str, int]] = lambda _: {}
+    #: Returns the function that makes what is known of a job, given all objects.
     seeing: Callable[[Collection[F]], See[F]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Holding:
-    """Objects of ours, selected by labels, that hold quota until they are deleted; read: their owner while they do."""
+    """Objects of ours that hold quota until they are deleted."""
 
     resource: Resource
+    #: The label selector of the objects.
     selector: str
+    #: Parses one object, and returns it with its owner while it holds quota; else None.
     read: Callable[[bytes], Owned | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sizing(Generic[F]):
-    """Objects by which a command knows who else sets the size of a job.
-
-    owner: who does, in words, "" if nobody; it gets those of the job, none where nobody may read
-    them.
-    """
+    """Objects from which a command learns who else sets the size of a job."""
 
     resource: Resource
+    #: Parses one object.
     read: Callable[[bytes], F]
+    #: Returns the owner of the size, in words; "" if the size has no other owner. It gets the
+    #: objects of the job, or none if the command may not read them.
     owner: Callable[[JobView, Collection[F]], str]
 
 
 class Turn(NamedTuple):
-    """The queue in which a job is, what of it waits there, "" for nothing, and why, in the queue's words.
-
-    place: 1 is the next, None where that is not known.
-    """
+    """The queue in which a job is, and what of the job waits there."""
 
     queue: str
+    #: What of the job waits; "" if nothing does.
     waiting: str = ""
+    #: The place in the queue, 1 for the next; None if the place is not known.
     place: int | None = None
+    #: The reason for the wait, in the queue's words.
     says: str = ""
 
 
 class Capability(Known):
     """An optional capability of one job: what it wants of the core, and what it does itself.
 
-    By default nothing.
-
-    annotations: of MPIJobs. groups: labels and annotations of pods that their scheduler starts
-    together. pod_marks: annotations of workers that it reads. cause: by what workers leave as it
-    wishes, in a word for the history.
+    By default it wants and does nothing.
     """
 
+    #: The annotations of MPIJobs that belong to the capability.
     annotations: Sequence[Annotation] = ()
+    #: The labels and annotations of pods that their scheduler starts together.
     groups: Collection[str] = ()
+    #: The annotations of workers that the capability reads.
     pod_marks: Collection[str] = ()
+    #: The objects of the capability that hold quota; None without such objects.
     holding: Holding | None = None
+    #: The cause for which workers leave at its wish, in a word for the history.
     cause: str = ""
 
     @classmethod
     def asked(cls, _job: MPIJob, _known: Policy) -> tuple[Known | None, Sequence[Problem]]:
-        """Return the request of an MPIJob (None without a request), and the problems of its values."""
+        """Return the request of an MPIJob, or None; and the problems of its values."""
         return None, ()
 
     @classmethod
@@ -215,9 +231,7 @@ class Capability(Known):
     def node_signs(cls, _more: Iterable[str], _ignored: Iterable[str]) -> Signs | None:
         """Return the signs that a node is about to go; None from a capability without signs.
 
-        Raises ValueError.
-
-        more: other signs than the usual; ignored: those that never count.
+        `more` are signs besides the usual signs; signs in `ignored` never count. Raises ValueError.
         """
         return None
 
@@ -236,21 +250,24 @@ class Capability(Known):
     def remember(
         self, _state: JobState, _published: Collection[str]
     ) -> Iterable[tuple[str, bytes]]:
-        """Yield records to store once these pods are published: a name, and JSON of at most 1 KiB."""
+        """Yield records to store once these pods are published: name, and JSON of at most 1 KiB."""
         return ()
 
     def marks(self, _state: JobState) -> Iterable[tuple[str, str]]:
-        """Yield annotations of the MPIJob that are to change, with their new texts, "" for none: beside the notices."""
+        """Yield annotations of the MPIJob that are to change, each with its new text, "" to remove.
+
+        They are written together with the notices.
+        """
         return ()
 
     def size_owner(self, _view: JobView) -> str:
-        """Return who sets the size besides the user, and the remedy; "" if nobody does."""
+        """Return the owner of the size besides the user, and the remedy; "" without an owner."""
         return ""
 
     def resize(self, _state: JobState) -> tuple[Action | None, float | None]:
         """Return the write of another size, or None; and when to look again.
 
-        Asked while a driver may train.
+        The core calls it only while a driver may train.
         """
         return None, None
 
@@ -277,44 +294,50 @@ class Capability(Known):
         return None
 
     def state_word(self, _state: JobState) -> str:
-        """Return the state of a job of which the operator does not know that nothing may run, "" if it knows."""
+        """Return the state of a job that may not run and whose status does not say so; else ""."""
         return ""
 
     def phase_word(self, _pod: Launcher | Worker) -> str:
-        """Return the phase of a pod that the kubelet does not know, "" if it knows."""
+        """Return the phase of a pod if the kubelet does not know that phase; "" otherwise."""
         return ""
 
     def quota_word(self, _view: JobView, _pod: Worker) -> str:
-        """Return by which quota a worker runs, "" for none."""
+        """Return the quota by which a worker runs; "" if it runs by no quota."""
         return ""
 
     def turn(self, _state: JobState) -> Turn | None:
-        """Return the queue in which the job is, None if it is in none."""
+        """Return the queue in which the job is; None if it is in no queue."""
         return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """What is wanted of a job, combined.
-
-    stop: by what it is suspended, "" if it is not; stopped_by: who said so first. leaves, places:
-    by pod. held: pods that may not start, and why. rationed_by: who lets workers start one by one;
-    is_rationed: None while that is not known. until: when the first wish ends by itself.
-    """
+    """The wishes of all capabilities for a job, combined."""
 
     capabilities: tuple[Capability, ...] = ()
     manage: Manage | None = None
+    #: What suspends the job, in words; "" if nothing does.
     stop: str = ""
+    #: The first capability that suspends the job.
     stopped_by: Capability | None = None
+    #: The command that ends this suspension, after `kubectl -n NAMESPACE`; "" if the user has none.
     stop_ends_by: str = ""
+    #: The wish that a worker leaves, by the name of its pod.
     leaves: Mapping[str, Leave] = field(default_factory=dict)
+    #: The pods that may not start, each with the reason in words.
     held: Mapping[str, str] = field(default_factory=dict)
+    #: The changes to a pod together with the removal of its gates, by the name of the pod.
     places: Mapping[str, Place] = field(default_factory=dict)
     relaunch: Relaunch | None = None
     end: End | None = None
+    #: The finished job must not be deleted yet.
     keeps: bool = False
+    #: The controllers that let workers start one by one, in words.
     rationed_by: tuple[str, ...] = ()
+    #: A controller lets workers start one by one; None while that is not known.
     is_rationed: bool | None = False
+    #: The time at which the first wish ends by the clock (seconds since the epoch); None if only
+    #: facts end the wishes.
     until: float | None = None
 
 
@@ -357,7 +380,7 @@ def gather(view: JobView, *, now: float) -> Wishes:
 
 
 def _leaves(wished: Iterable[Leave], *, stops: bool) -> Mapping[str, Leave]:
-    """Return the wish that counts for each worker; nobody is made again while the job stops."""
+    """Return the wish that counts for each worker; no worker is replaced while the job stops."""
     leaves: dict[str, Leave] = {}
     for leave in wished:
         before = leaves.get(leave.pod)
