@@ -1,12 +1,13 @@
-"""The ConfigMap as it should be: the next host list, the hostfile beside it, and what must be remembered of the change.
+"""The ConfigMap as it should be: the next host list, its hostfile, and the memory of the change.
 
-Everything is in a single write, so a crash leaves either the old state or the new state.
+All three are in a single write, so a crash leaves either the old state or the new state.
 
-After it the launcher is touched: a kubelet syncs a pod at once when its annotations change, and
-mounts the ConfigMap as it knows it. If its watch of the ConfigMap lags behind its watch of the pod,
-that is the old list, and it looks again after 60 to 90 s, perhaps after the drain-timeout. A rank
-that stays in a leaving worker may be due to that, so the touch is repeated. Drains and pauses count
-from the first touch, so a repetition makes none of them longer.
+After the write the launcher is touched: a kubelet syncs a pod at once when the pod's annotations
+change, and mounts the ConfigMap in the version that the kubelet knows. If its watch of the
+ConfigMap lags behind its watch of the pod, it mounts the old list, and looks again only after 60 to
+90 s, perhaps after the drain-timeout. A rank may stay in a leaving worker because of that, so the
+touch is repeated. Drains and pauses count from the first touch, so a repetition makes no drain or
+pause longer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,16 +29,16 @@ from mpijob_elastic.model.job import Config, hostfile_slots
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.phrases import listed
 
-# Seconds after the first touch at which it is repeated while a rank may run in a leaving worker. A
-# watch mostly lags for a moment, and soon after the last repetition the kubelet has looked by
-# itself.
+# Seconds after the first touch at which the touch is repeated while a rank may run in a leaving
+# worker. A watch mostly lags for a moment only, and soon after the last repetition the kubelet has
+# looked by itself.
 TOUCH_AGAIN_AFTER = (5.0, 15.0, 35.0, 75.0)
 
 
 def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | None]:
     """Return the write that is due, or None; and when to look again."""
     if config.facts.cut and not state.view.elastic:
-        return None, None  # its hostfile stays as it is, and was not read
+        return None, None  # the job's hostfile stays as it is, and was not read
     step = host_list.following(state)
     if state.reads_nothing and not step.hosts:
         return None, step.wake_at  # a list that the driver cannot read is better than an empty list
@@ -57,12 +58,16 @@ def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | 
 
 
 def mark(config: Config, *, at: float, again: int = 0) -> str:
-    """Return the launcher's annotation: a name for this change of the list, the first touch for it, the repetition."""
+    """Return the text of the launcher's annotation.
+
+    It holds the digest of the changed list, the time `at` of the first touch for that list, and the
+    number of the repetition.
+    """
     return f"{config.digest}@{at}+{again}" if again else f"{config.digest}@{at}"
 
 
 def refresh(state: JobState, config: Config) -> tuple[RefreshLauncher | None, float | None]:
-    """Return the touch that is due, or None; and when the next may be."""
+    """Return the touch that is due, or None; and when the next touch may be due."""
     launcher, known, now = state.view.launcher, state.launcher, state.now
     if launcher is None or not known.can_be_shown:
         return None, None
@@ -90,7 +95,7 @@ def _may_be_busy(worker: WorkerState) -> bool:
 
 
 def _change(state: JobState, config: Config, published: tuple[str, ...]) -> WriteConfig:
-    """Return the write that publishes these pods, with the memory as it was."""
+    """Return the write that publishes these pods, with the old memory."""
     view = state.view
     slots = _slots(state, config)
     hosts = [_host(state, pod) for pod in published]
@@ -115,8 +120,8 @@ def _host(state: JobState, pod: str) -> str:
 
 
 def _slots(state: JobState, config: Config) -> int:
-    # The driver mis-assigns local ranks when a listed host's slots change (horovod#1849): they hold
-    # while it runs.
+    # The driver mis-assigns local ranks when a listed host's slots change (horovod#1849), so the
+    # slots stay while the driver runs.
     if state.view.driver_running and (config.published is None or config.published.hosts):
         known = (
             config.published.slots
@@ -130,11 +135,10 @@ def _slots(state: JobState, config: Config) -> int:
 def _hostfile(state: JobState, config: Config, published: tuple[str, ...], slots: int) -> str:
     view = state.view
     if not view.elastic:
-        return (
-            config.facts.hostfile
-        )  # mpirun was told its -np; a list that shrinks or grows under it can only harm
+        # mpirun was given its -np, and a hostfile that shrinks or grows can only do harm.
+        return config.facts.hostfile
     if view.driver_running:
-        # A recreated launcher waits for each of these, so they are workers that run.
+        # A recreated launcher waits for each worker of the hostfile, so these are workers that run.
         return names.hostfile(list(published), slots=slots) if published else config.facts.hostfile
     return names.hostfile(list(launcher_start.awaited(state, config)), slots=slots)
 
@@ -187,7 +191,10 @@ def _is_to_go(state: JobState, pod: str) -> bool:
 
 
 def _lost(state: JobState, removed: Iterable[str]) -> tuple[str, ...]:
-    """Return the pods that should have stayed: the rank died, or the pod is not Ready or gone."""
+    """Return the removed pods that should have stayed.
+
+    Their rank died, or they are not Ready or are gone.
+    """
     if state.stopped:
         return ()
     asked = {
@@ -208,15 +215,16 @@ def _without_rank(workers: Sequence[WorkerState]) -> Iterable[Note]:
     if died:
         yield warning(
             "RankLost",
-            f"{listed(died)}: the rank was killed or crashed, because only the main process still runs while other "
-            "workers train. Horovod never reuses the host name, so the worker gets a new host name",
+            f"{listed(died)}: the rank was killed or crashed, because only the main process still "
+            "runs while other workers train. Horovod never reuses the host name, so the worker "
+            "gets a new host name",
         )
     unused = [worker.name for worker in workers if not worker.pod.probe.busy_seen]
     if unused:
         wait = phrases.duration(lost_ranks.NEVER_TRAINED_AFTER)
         message = (
-            f"{listed(unused)}: no rank seen for {wait} while other workers train. Horovod may have blacklisted the "
-            "host name, so the worker gets a new host name, once"
+            f"{listed(unused)}: no rank seen for {wait} while other workers train. Horovod may "
+            "have blacklisted the host name, so the worker gets a new host name, once"
         )
         yield normal("HostUnused", message)
 
@@ -229,14 +237,15 @@ def _renamed(state: JobState, added: Iterable[str]) -> Iterable[Note]:
     if renamed:
         yield normal(
             "HostRenamed",
-            f"{listed(renamed)} in {names.KEY_DISCOVER_HOSTS}: a rank may have died under the previous host "
-            "name, which Horovod never reuses",
+            f"{listed(renamed)} in {names.KEY_DISCOVER_HOSTS}: a rank may have died under the "
+            "previous host name, which Horovod never reuses",
         )
     kept = [worker.name for worker in newcomers if worker.succeeds_lost and not state.may_number]
     if kept:
         yield warning(
             "HostNameKept",
-            f"{listed(kept)}: a rank may have died under this host name, but the worker cannot get a new host name, "
-            f"because {names.KEY_KUBEXEC} in ConfigMap {names.config_map(state.view.name)} was edited. If Horovod does "
-            "not use the worker, revert the edit or pass --blacklist-cooldown-range MIN MAX to horovodrun",
+            f"{listed(kept)}: a rank may have died under this host name, but the worker cannot get "
+            f"a new host name, because {names.KEY_KUBEXEC} in ConfigMap "
+            f"{names.config_map(state.view.name)} was edited. If Horovod does not use the worker, "
+            "revert the edit or pass --blacklist-cooldown-range MIN MAX to horovodrun",
         )

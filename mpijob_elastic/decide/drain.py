@@ -1,13 +1,19 @@
-"""Workers that leave: which may be deleted now, which must be probed first.
+"""Workers that leave: which may be deleted now, and which must be probed first.
 
-Safety rules 2 and 3. A worker is deletable when discover_hosts.sh no longer names it and nothing
-trains in it: it was never named, no node had taken its pod or its node is gone, the pod has
-terminated, no driver can run, exec has shown nothing but its main process since the launcher knows,
-or its drain deadline has passed. A worker that the size asks for again does not leave, so a
-scale-out cancels a drain by itself. So does a node that is to stay after all (see disruption).
+Safety rules 2 and 3. A worker is deletable once discover_hosts.sh no longer names it and nothing
+trains in it. Each of these is enough:
+- it was never named;
+- no node had taken its pod, or its node is gone;
+- the pod has terminated;
+- no driver can run;
+- exec has shown nothing but its main process since the launcher knows that it leaves;
+- its drain deadline has passed.
+
+A worker that the size asks for again does not leave, so a scale-out cancels a drain by itself. A
+node that is to stay after all cancels a drain, too (see disruption).
 
 A pod that somebody else deletes (an eviction, a preemption, a user) is probed too, because its
-successor may have its host name only if the pod drained. A second deletion with a shorter grace
+successor may have its host name only if the pod has drained. A second deletion with a shorter grace
 period has no effect: the kubelet ignores it once the pod is stopping
 (docs/decisions/0031-workers-end-with-their-ranks.md). The pod's main process ends by itself when it
 sees the last rank leave. An evicted worker has drained before, so its main process sees no rank
@@ -25,50 +31,57 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left
 from mpijob_elastic.model.pod import Probe, Worker
 
-# How many seconds after the launcher was shown the list a worker must still be empty. Until then
-# the driver may start a rank in it: it reads the list up to 1.7 s later (see host_list), and its
-# exec takes a moment to show. Where a rank was seen to end, the driver has most likely read it;
-# where a main process saw the last one leave, none can start.
+# A look counts only so many seconds after the launcher was shown the list. Until then the driver
+# may start a rank in the worker: it reads the list up to 1.7 s later (see host_list), and its exec
+# takes a moment to show. If a rank was seen to end, the driver has most likely read the list; if
+# the main process saw the last rank leave, no rank can start.
 QUIET_AFTER_BUSY = 2.0
 QUIET_WITHOUT_BUSY = 5.0
-# Seconds between two probes of a leaving worker: often at first, when a rank usually ends, then
-# seldom.
+# Seconds between two probes of a leaving worker: PROBE_SOON in the first PROBE_SOON_FOR seconds,
+# when a rank usually ends, and PROBE_LATER after that.
 PROBE_SOON = 0.5
 PROBE_LATER = 2.0
 PROBE_SOON_FOR = 10.0
-# The same at most, where it does not answer: its shell hangs, or exec is refused.
+# The longest pause between two probes of a worker that does not answer, because its shell hangs or
+# exec is refused.
 PROBES_APART = 30.0
-# Seconds to end for a worker in which no rank has anything left to do. [operator] Its main process
-# is `sleep`, which as process 1 ignores SIGTERM and would hold the GPUs for the usual 30 s. A
-# kubelet makes it 2 s (kuberuntime_manager.go, minimumGracePeriodInSeconds); with 0 the pod would
-# go before its containers.
+# The grace period, in seconds, of a worker in which no rank has anything left to do. [operator] Its
+# main process is `sleep`, which as process 1 ignores SIGTERM and would hold the GPUs for the usual
+# 30 s. A kubelet makes the period 2 s (kuberuntime_manager.go, minimumGracePeriodInSeconds); with 0
+# the pod would go before its containers.
 GRACE = 1
-# Seconds from the end of a job until its workers are deleted here if the operator has not.
+# Seconds from the end of a job until we delete its workers if the operator has not done so.
 OPERATOR_WITHIN = 30.0
 _WITHOUT_RANKS = ("drained", "timeout", "unused", "suspended")
 _OUT_OF_MEMORY = (
-    "it ran out of memory (OOMKilled); the operator recreates it with the same limit. Raise resources.limits.memory in "
-    "the job's worker template, or use less memory per rank, such as a smaller batch"
+    "it ran out of memory (OOMKilled); the operator recreates it with the same limit. Raise "
+    "resources.limits.memory in the job's worker template, or use less memory per rank, such as a "
+    "smaller batch"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leaving:
-    """What is due for leaving workers, highest index first, and when to look again.
+    """The actions that are due for leaving workers, highest index first."""
 
-    released: workers that may be evicted now. evicted: workers whose eviction has deleted them
-    since, to be told so.
-    """
-
+    #: The workers to delete now.
     removals: tuple[Removal, ...] = ()
+    #: The marks for workers that may be evicted now.
     released: tuple[ReleaseWorker, ...] = ()
+    #: The workers that have drained and that an eviction has deleted since: their main process is
+    #: to be told.
     evicted: tuple[Worker, ...] = ()
+    #: The workers to probe now.
     probes: tuple[Worker, ...] = ()
+    #: The time at which to look again (seconds since the epoch); None if only a change matters.
     wake_at: float | None = None
 
 
 def is_watched(worker: WorkerState, *, now: float) -> bool:
-    """Tell whether a pod that is being deleted may still drain unseen, or has drained and is to be told so."""
+    """Tell whether to probe a pod that is being deleted.
+
+    It may still drain unseen, or it has drained and its main process is to be told.
+    """
     pod = worker.pod
     is_over = (
         pod.terminated
@@ -86,19 +99,25 @@ def _has_drained(worker: WorkerState) -> bool:
 
 
 def _is_to_be_told(worker: WorkerState) -> bool:
-    """Tell whether a pod that is being deleted drained before: its main process waits in vain for a rank to start."""
+    """Tell whether the main process is to be told, by exec, that its worker has drained.
+
+    It is so if the pod drained before its deletion: its main process waits in vain for a rank.
+    """
     return worker.release is not None and _has_drained(worker) and not worker.pod.probe.told
 
 
 def deadline(view: JobView, began: float) -> float:
-    """Return when a worker may be deleted whatever runs in it, if the launcher knew at `began` that it leaves."""
+    """Return the time from which a worker may be deleted whatever runs in it.
+
+    `began` is the time from which the launcher knows that the worker leaves.
+    """
     return began + view.policy.drain_timeout
 
 
 def left(moment: Moment, worker: Worker) -> Left | None:
-    """Return when this pod left the list; None if no driver can ever have seen it there.
+    """Return the record of this pod's leaving; None if no driver can ever have seen it listed.
 
-    A driver with the old list may take a pod for an earlier pod of its name.
+    A driver that still has the old list may take the pod for an earlier pod of the same name.
     """
     found = moment.view.memory.left.get(worker.ref.name)
     if found is None or found.pod == worker.fingerprint:
@@ -108,7 +127,7 @@ def left(moment: Moment, worker: Worker) -> Left | None:
 
 
 def begun(moment: Moment) -> AbstractSet[tuple[str, float]]:
-    """Return each drain that has begun: the pod that left the list, and since when the launcher knows."""
+    """Return each drain that has begun: the pod, and the time from which the launcher knows it."""
     if not moment.drains_count:
         return frozenset()
     times = {pod: moment.known_since(found) for pod, found in moment.view.memory.left.items()}
@@ -116,15 +135,16 @@ def begun(moment: Moment) -> AbstractSet[tuple[str, float]]:
 
 
 def of(moment: Moment, pod: str, found: Left, probe: Probe) -> Drain:
-    """Return the drain of a pod that left the list; `probe`: the result of probing it since then."""
+    """Return the drain of a pod that left the list; `probe` is the result of probing it since."""
     began = moment.known_since(found) if moment.drains_count else None
     if began is None:
         return Drain(since=found.at)
     seen = moment.view.drains_seen
-    # If that is later, it counts from when this process first saw it: clocks step and differ.
+    # The drain counts from the moment at which this process first saw it, if that is later than
+    # `began`: clocks step and differ.
     seen_at = began if seen is None else max(began, moment.now - seen.get((pod, began), 0.0))
     quiet = 0.0 if probe.left else QUIET_AFTER_BUSY if probe.busy_seen else QUIET_WITHOUT_BUSY
-    # A look from the future is one before the clock was set back.
+    # A look that lies in the future was made before the clock was set back.
     drained = probe.idle_at is not None and seen_at + quiet <= probe.idle_at <= moment.now
     return Drain(
         since=found.at, began=began, deadline=deadline(moment.view, seen_at), drained=drained
@@ -132,7 +152,10 @@ def of(moment: Moment, pod: str, found: Left, probe: Probe) -> Drain:
 
 
 def leave(state: JobState) -> Leaving:
-    """Return the workers to delete or probe now; before a deletion this is decided again on live objects."""
+    """Return the workers to delete or probe now.
+
+    Before a deletion the same is decided again from live objects.
+    """
     if state.view.ended:
         return _leftovers(state)
     found: list[Removal] = []
@@ -175,10 +198,10 @@ def leave(state: JobState) -> Leaving:
 
 
 def _leftovers(state: JobState) -> Leaving:
-    """Return the workers of a job that has ended, plain or elastic, which the operator does not delete, or not in time.
+    """Return the workers to delete of an ended job, plain or elastic, in place of the operator.
 
-    [operator] It deletes workers below `replicas` only. After refusals of pods it comes up to 1,000
-    s late, and each event doubles that. Running means All there.
+    [operator] deletes only workers below `replicas`. After refusals of pods it comes up to 1,000 s
+    late, and each event doubles its delay. It treats cleanPodPolicy Running as All.
     """
     view = state.view
     if view.facts.clean_pod_policy not in ("Running", "All"):
@@ -201,12 +224,15 @@ def _is_replaced(worker: WorkerState) -> bool:
 
 
 def is_unlisted(view: JobView, worker: WorkerState) -> bool:
-    """Tell whether a worker that has ended is out of the list, or its last host, which stays: no list becomes empty."""
+    """Tell whether a worker that has ended is out of the list, or is the last host in the list.
+
+    The last host stays listed, because no list becomes empty.
+    """
     return not worker.published or len(view.host_of) == 1
 
 
 def _outcome(state: JobState, worker: WorkerState) -> str:
-    """Return why the worker may be deleted now, in a word; "" if it may not."""
+    """Return the reason why the worker may be deleted now, in a word; "" if it may not be."""
     is_due = worker.due_at is not None and state.now >= worker.due_at
     unlisted = is_unlisted(state.view, worker)
     if (
@@ -222,8 +248,8 @@ def _outcome(state: JobState, worker: WorkerState) -> str:
             ("suspended", not worker.published) if worker.stopped else ("failed", unlisted)
         )
         return reason if is_due and is_out else ""
-    # Surplus workers have no back-off unless the operator makes them again; workers on a node that
-    # is going leave only after theirs.
+    # Surplus workers have no back-off unless the operator makes them again. Workers on a node that
+    # is about to go leave only after their back-off.
     again = worker.wanted or worker.pod.index in state.view.skips
     if worker.published or (again and not (is_due or worker.evicted)):
         return ""
@@ -234,13 +260,11 @@ def _why_safe(state: JobState, worker: WorkerState) -> str:
     if worker.pod.terminated or not state.view.driver_may_run:
         return "idle"
     if not state.memory_known:
-        return (
-            ""  # whether it was published a moment ago is not known until the first write of ours
-        )
+        # Until our first write nobody knows whether the worker was published a moment ago.
+        return ""
     if worker.pod.unscheduled:
-        return (
-            "unscheduled"  # should a node take it meanwhile, its new version refuses the deletion
-        )
+        # If a node takes the pod meanwhile, the pod's new version refuses the deletion.
+        return "unscheduled"
     drain = worker.drain
     if drain is None:
         return "unused"
@@ -252,7 +276,7 @@ def _why_safe(state: JobState, worker: WorkerState) -> str:
 def _probe_at(worker: WorkerState, *, now: float) -> float | None:
     drain, pod = worker.drain, worker.pod
     if drain is None or drain.began is None or not pod.running or pod.opaque:
-        # the touch comes first, for looks into many workers would only hold it and the deletions up
+        # The touch comes first: looks into many workers would only delay it and the deletions.
         return None
     asked, failed = pod.probe.asked_at, pod.probe.failed
     if not 0.0 < asked <= now or (pod.facts.deleting and not failed and _is_to_be_told(worker)):
@@ -262,7 +286,11 @@ def _probe_at(worker: WorkerState, *, now: float) -> float | None:
 
 
 def probe_pause(usual: float, failed: int, *, most: float) -> float:
-    """Return the seconds between two probes: as usual after one failure, then twice as long after each in a row."""
+    """Return the seconds between two probes.
+
+    The pause is `usual` up to one failure, then twice as long after each further failure in a row,
+    and at most `most`.
+    """
     return min(usual * 2.0 ** min(max(failed - 1, 0), 16), most)
 
 
@@ -272,7 +300,10 @@ def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:
     if worker.wanted and not (pod.terminated or worker.stopped or outcome == "finished"):
         reason = reason if warning else "WorkerReplaced"
         cause = "" if outcome == "lost" else f" ({moves.cause(worker)})"
-        why = f"{why}; the operator recreates it{f', {worker.astray}' if worker.astray else f' elsewhere{cause}'}"
+        why = (
+            f"{why}; the operator recreates it"
+            f"{f', {worker.astray}' if worker.astray else f' elsewhere{cause}'}"
+        )
     last = f" (last state: {pod.facts.last_state})" if pod.facts.last_state else ""
     message = f"{worker.name} is being deleted: {why}{last}"
     note = Note(reason=reason, message=message, warning=warning)

@@ -1,15 +1,17 @@
-"""Frozen `kubectl exec`s of a launcher: they still run, though nothing is at their other end any more.
+"""Frozen `kubectl exec`s of a launcher: they still run although their pod is gone.
 
 When a pod goes while a command runs in it, the client is often not told and waits for ever
 (kubernetes#129144, #89233). Horovod's driver then waits for the end of a rank that is long gone,
-and the others wait for the driver.
+and the other ranks wait for the driver.
 
-That a pod is gone does not show it, for most execs end with their pods; so the launcher is looked
-into, where a pod that was in its list is gone or replaced: once, and again while something is
-found. An exec takes a moment to end, so it is frozen only where two looks find it.
+A pod that is gone does not prove a frozen exec, because most execs end with their pods. So when a
+pod that was in the list is gone or replaced, the controller looks into the launcher: once, and
+again while a look finds something. An exec takes a moment to end, so an exec counts as frozen only
+if two looks find it.
 
-Where the API says that its pod is no more, the exec is ended. Where a pod only should be gone, on a
-node that does not answer, its rank may run on: then people are told how to end it.
+If the API says that the pod no longer exists, the controller ends the exec. If a pod only should be
+gone, on a node that does not answer, its rank may run on: then a notice tells people how to end the
+exec.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,27 +25,27 @@ from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker
 
-# Seconds after a pod left, or its successor came, until the first look; until the second; and
-# between later looks.
+# Seconds from the leaving of a pod, or the creation of its successor, until the first look; then
+# until the second look; and between later looks.
 FIRST_LOOK = 10.0
 SECOND_LOOK = 10.0
 LATER_LOOKS = 60.0
-# Execs of a launcher that are ended after a look, by one command, or by the command that a user is
-# told.
+# At most so many execs of a launcher are ended after a look, by one command. The command in the
+# notice has the same limit.
 MOST_AT_A_TIME = 32
-# Seconds by which an exec must be older than the pod of its name to be ended. When it was started
-# is told by the clock of the launcher's node, which may go wrong; more than that much wrong would
-# have been noticed.
+# Seconds by which an exec must be older than the pod of its name to be ended. The start of the exec
+# is a time of the clock of the launcher's node, which may be wrong; an error of more seconds than
+# these would have been noticed.
 SURELY_OLDER = 30.0
-# A pod that left so many seconds ago, before a restart of the controller, is not looked for any
-# more.
+# A pod that left longer ago than so many seconds, before a restart of the controller, is no reason
+# for a look.
 PAST_AFTER = 600.0
-# Seconds beyond the end of a pod's grace period: a kubelet that is only slow is done by then.
+# Seconds after the end of a pod's grace period by which a kubelet that is only slow is done.
 LATE_AFTER = 60.0
 
 
 def look(state: JobState) -> tuple[LookIntoLauncher | None, float | None]:
-    """Return the look into the launcher that is due, or None; and when the next look is."""
+    """Return the look into the launcher that is due, or None; and when the next look is due."""
     launcher, now = _launcher(state.view), state.now
     if launcher is None:
         return None, None
@@ -60,7 +62,7 @@ def look(state: JobState) -> tuple[LookIntoLauncher | None, float | None]:
 
 
 def end(state: JobState) -> EndExecs | None:
-    """Return the ending of execs that two looks found frozen, once after each look."""
+    """Return the action that ends execs found frozen by two looks, once after each look."""
     launcher = _launcher(state.view)
     due = _due(state.view, launcher) if launcher else ()
     return EndExecs(launcher=launcher, execs=due[:MOST_AT_A_TIME]) if launcher and due else None
@@ -72,7 +74,10 @@ def cut_off(view: JobView, execs: Iterable[Exec], *, now: float) -> tuple[Exec, 
 
 
 def endable(view: JobView, execs: Iterable[Exec]) -> tuple[Exec, ...]:
-    """Return the frozen execs that may be ended: no rank can be at the other end, wherever its node is."""
+    """Return the frozen execs that may be ended.
+
+    No rank can be at their other end, whatever has become of the node.
+    """
     if _launcher(view) is None:
         return ()
     ours = (found for found in execs if names.worker_index(found.pod, job=view.name) is not None)
@@ -80,7 +85,10 @@ def endable(view: JobView, execs: Iterable[Exec]) -> tuple[Exec, ...]:
 
 
 def is_over(view: JobView, worker: Worker) -> bool:
-    """Tell whether the launcher holds no exec into this worker, whose node is gone, that we have not ended."""
+    """Tell whether the launcher is done with this worker, whose node is gone.
+
+    A look for this reason has found no exec into the worker, or we have ended each of them.
+    """
     launcher = _launcher(view)
     if launcher is None:
         return True
@@ -92,14 +100,15 @@ def is_over(view: JobView, worker: Worker) -> bool:
 def ended(view: JobView, execs: Iterable[Exec]) -> Note:
     """Return the note on execs that were ended."""
     message = (
-        f"{names.launcher(view.name)}: ended frozen `kubectl exec` into {_pods(view, execs)}, because the pod "
-        "finished, was replaced, or is gone with its node. The driver no longer waits for it"
+        f"{names.launcher(view.name)}: ended frozen `kubectl exec` into {_pods(view, execs)}, "
+        "because the pod finished, was replaced, or is gone with its node. The driver no longer "
+        "waits for it"
     )
     return normal("FrozenExecEnded", message)
 
 
 def notes(state: JobState) -> Iterator[Note]:
-    """Yield the warning for as long as execs are frozen and not ended by us."""
+    """Yield the warning while execs are frozen that we are not about to end."""
     view, launcher = state.view, state.view.launcher
     if launcher is None or not launcher.held.frozen or not view.driver_running:
         return
@@ -110,12 +119,16 @@ def notes(state: JobState) -> Iterator[Note]:
     if frozen:
         pids = " ".join(str(found.pid) for found in islice(frozen, MOST_AT_A_TIME))
         container = f" -c {launcher.container}" if launcher.container else ""
-        step = f"kubectl -n {view.namespace} exec {launcher.ref.name}{container} -- /bin/sh -c 'kill {pids}'"
+        step = (
+            f"kubectl -n {view.namespace} exec {launcher.ref.name}{container} "
+            f"-- /bin/sh -c 'kill {pids}'"
+        )
         ends = len(endable(view, frozen)) == len(frozen)
         yield warning(
             "FrozenExec",
-            f"{launcher.ref.name} holds a frozen `kubectl exec` into {_pods(view, frozen)}, which no longer answers. "
-            f"The driver waits for a rank that is gone, so training may be stuck. To end it: `{step}`",
+            f"{launcher.ref.name} holds a frozen `kubectl exec` into {_pods(view, frozen)}, which "
+            "no longer answers. The driver waits for a rank that is gone, so training may be "
+            f"stuck. To end it: `{step}`",
             next_step=step,
             detail="a controller that runs ends it within a minute" if ends else "",
         )
@@ -131,7 +144,10 @@ def _to_end(view: JobView, held: Held) -> tuple[Exec, ...]:
 
 
 def _is_open(view: JobView, held: Held) -> bool:
-    """Tell whether something may change soon: an exec was found once, or is to be ended, or was ended just now."""
+    """Tell whether something may change soon.
+
+    An exec was found once only, or is to be ended, or was ended just now.
+    """
     return not set(held.suspects) <= set(held.frozen) or bool(_to_end(view, held))
 
 
@@ -140,7 +156,7 @@ def _pods(view: JobView, execs: Iterable[Exec]) -> str:
 
 
 def _launcher(view: JobView) -> Launcher | None:
-    """Return the launcher if its execs are ours to look after."""
+    """Return the launcher if it is for us to look after its execs, else None."""
     ours = view.elastic and not (
         view.foreign or view.handed_over or view.facts.finished or view.facts.deleting
     )
@@ -153,7 +169,7 @@ def _launcher(view: JobView) -> Launcher | None:
 
 
 def _reasons(state: JobState) -> Mapping[str, float]:
-    """Return each reason why the launcher may hold a frozen exec, with the time of the look for it."""
+    """Return each reason why the launcher may hold a frozen exec, with the time of its look."""
     view, now = state.view, state.now
     left = {
         f"{pod} left at {left.at}": left.at
@@ -162,7 +178,7 @@ def _reasons(state: JobState) -> Mapping[str, float]:
         or worker.fingerprint != left.pod
         or _is_dead(worker, now=now)
     }
-    # A number in the host name says that another pod may have had a rank before the worker's pod.
+    # A number in the host name says that an earlier pod of the worker may have had a rank.
     numbered = (view.worker(pod) for pod, host in view.memory.hosts.items() if host.incarnation > 0)
     new = {
         f"{worker.name} is {worker.ref.uid}": worker.facts.created_at
@@ -174,8 +190,8 @@ def _reasons(state: JobState) -> Mapping[str, float]:
         for reason, at in {**left, **new}.items()
         if now - PAST_AFTER < at <= now
     }
-    # At once: its exec does not end by itself, and the worker leaves the list only after that (see
-    # lost_ranks).
+    # The look into a worker whose node is gone is due at once: the exec does not end by itself, and
+    # the worker leaves the list only after the exec has ended (see lost_ranks).
     cut = (
         worker.pod for worker in state.workers if worker.pod.facts.node_gone_at and worker.published
     )
@@ -201,7 +217,7 @@ def _has_no_pod(worker: Worker | None, found: Exec) -> bool:
 
 
 def _is_dead(worker: Worker, *, now: float) -> bool:
-    """Return True if nothing can answer: the pod ended, its node is gone, or its end is long overdue."""
+    """Tell whether the pod can no longer answer: it or its node is gone, or its end is overdue."""
     is_lost = (
         worker.facts.deleting
         and worker.facts.ends_at is not None

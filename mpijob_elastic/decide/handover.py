@@ -1,16 +1,16 @@
-"""Handover: whose a job is, when somebody else writes its discover_hosts.sh too.
+"""Handover: the decision whose a job is when another program also writes its discover_hosts.sh.
 
 A writer with the marks of an elastic operator (observe.views) will not give way, so we do: the job
-gets a notice and no further write. An operator may stop. So once it has been silent for a while, a
-single write puts our list in the place of its list. If it lives, it replaces that at once, and the
-next try comes after twice as long; if our list stays for a minute, the job is ours again. The time
-to wait is in the notice, which an operator leaves alone. It is doubled before the try, so a crash
-between the two writes costs time only. A user may give the job back at any time by deleting the
-key.
+gets a notice and no further write. But that operator may stop. So once it has been silent for a
+while, a single write puts our list in the place of its list. If the operator lives, it replaces our
+list at once, and the next try comes after twice as long; if our list stays for a minute, the job is
+ours again. The time to wait is in the notice, which the operator leaves alone. The time is doubled
+before the try, so a crash between the two writes costs time only. A user may give the job back to
+us at any time by deleting the key.
 
-Every other edit is put right: the driver would take garbage, or a list without a worker, for the
-truth. The first times at once, then ever later, because two programs that never tire must not keep
-the API server busy.
+An edit by any other writer is put right, because the driver would take garbage, or a list without a
+worker, for the truth. The first edits are put right at once, later edits after ever longer pauses,
+because two programs that never tire must not keep the API server busy.
 """
 
 import math
@@ -27,16 +27,17 @@ from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.memory import Mended
 from mpijob_elastic.model.phrases import listed
 
-# Seconds for which another operator must not have written before its job is taken back; doubled
-# after each vain try.
+# Seconds for which another operator must be silent before its job is taken back; doubled after each
+# vain try, up to LONGEST_SILENCE.
 SILENT_FOR = 600.0
 LONGEST_SILENCE = 86_400.0
-# Seconds for which our list must stay then. An operator that lives replaces it within one or two.
+# Seconds for which our list must then stay. An operator that lives replaces the list within one or
+# two seconds.
 PROVEN_AFTER = 60.0
-# An edit so many seconds after the last has nothing to do with it.
+# An edit so many seconds after the last edit has nothing to do with the last.
 FORGIVEN_AFTER = 600.0
-# Seconds that an edit stays whose writer dropped our memory too, so that nobody can count how often
-# it wrote.
+# Seconds for which an edit stays if its writer also dropped our memory: then the edits cannot be
+# counted.
 UNCOUNTED_PAUSE = 5.0
 
 _WAIT = re.compile(r"not written to it for (?P<wait>[0-9a-z.]+)")
@@ -44,14 +45,13 @@ _WAIT = re.compile(r"not written to it for (?P<wait>[0-9a-z.]+)")
 
 def reason(view: JobView, *, now: float) -> str:
     """Return the reason why a job is left alone; "" if it is ours, or is to be taken back now."""
-    is_silent = (
-        not view.facts.finished and _back_at(view) <= now
-    )  # a job that has ended is not written to by anybody
+    # A job that has ended gets no write of any operator, so its silence proves nothing.
+    is_silent = not view.facts.finished and _back_at(view) <= now
     return "" if view.handed_over and (_is_given_back(view) or is_silent) else view.foreign
 
 
 def farewell(state: JobState) -> Plan:
-    """Return a notice on a job that was ours, once; and when to try to take the job back."""
+    """Return the plan with one notice on a job that was ours, and the time to take it back."""
     view = state.view
     if view.facts.finished:
         return Plan()
@@ -70,7 +70,10 @@ def farewell(state: JobState) -> Plan:
 def take_back(
     state: JobState, config: Config, write: WriteConfig | None, *, wake_at: float | None
 ) -> Plan | None:
-    """Return what is due for a job that was handed over; None once it is ours. write, wake_at: of our list."""
+    """Return the plan for a job that was handed over; None once the job is ours.
+
+    `write` and `wake_at` are the due write of our list, and when to look at the list again.
+    """
     view, now = state.view, state.now
     if view.foreign:
         if write is None:
@@ -87,7 +90,7 @@ def take_back(
 
 
 def mends_at(config: Config, *, now: float) -> float:
-    """Return the time from which a foreign script may be replaced; 0 if at once."""
+    """Return the time from which another writer's script may be replaced; 0 if at once."""
     if config.memory is None:
         as_created = config.facts.script in (None, names.discover_hosts([], slots=1))
         return 0.0 if as_created else honest(config.facts.written_at, now=now) + UNCOUNTED_PAUSE
@@ -112,7 +115,7 @@ def mended(state: JobState) -> Mended | None:
 
 
 def too_long(config: Config, *, elastic: bool) -> Note:
-    """Return the words on texts of the ConfigMap that are too long to keep."""
+    """Return the warning on texts of the ConfigMap that are too long to keep."""
     keys, name = listed(config.facts.cut), config.ref.name
     step = f"kubectl -n {config.ref.namespace} get configmap {name} --show-managed-fields -o yaml"
     consequence = (
@@ -125,28 +128,31 @@ def too_long(config: Config, *, elastic: bool) -> Note:
 
 
 def changed(config: Config) -> str:
-    """Return in words what somebody else has changed, where script and memory do not belong together."""
+    """Return the words for what another program changed, if script and memory do not match."""
     if _wrote_script(config):
-        return f"annotation {names.MEMORY} of ConfigMap {config.ref.name} was changed by another program"
+        return (
+            f"annotation {names.MEMORY} of ConfigMap {config.ref.name} was changed by another "
+            "program"
+        )
     return f"{names.KEY_DISCOVER_HOSTS} was changed by {config.facts.writer or 'another program'}"
 
 
 def _wrote_script(config: Config) -> bool:
-    """Tell whether the last writer of the script was we, so that somebody else wrote the memory alone."""
+    """Tell whether we were the last to write the script, so that only the memory was changed."""
     return config.facts.script is not None and config.facts.writer == names.PROGRAM
 
 
 def contested(state: JobState) -> tuple[Note | None, float | None]:
-    """Return the notice while somebody keeps changing the script, and when that is over."""
+    """Return the notice while another program keeps changing the script, and when it ends."""
     last = state.view.memory.mended
     over_at = last.at + FORGIVEN_AFTER if last and last.count > 1 else 0.0
     if last is None or over_at <= state.now:
         return None, None
     longest = phrases.duration(MENDED.delays[-1])
     message = (
-        f"{last.writer or 'another program'} keeps changing {names.KEY_DISCOVER_HOSTS} in ConfigMap "
-        f"{names.config_map(state.view.name)}. It is put right each time, after a pause that grows up to {longest}; "
-        "stop the other writer"
+        f"{last.writer or 'another program'} keeps changing {names.KEY_DISCOVER_HOSTS} in "
+        f"ConfigMap {names.config_map(state.view.name)}. It is put right each time, after a pause "
+        f"that grows up to {longest}; stop the other writer"
     )
     step = f"kubectl -n {state.view.namespace} get configmap {names.config_map(state.view.name)}"
     return warning(
@@ -155,7 +161,7 @@ def contested(state: JobState) -> tuple[Note | None, float | None]:
 
 
 def outlook(view: JobView) -> str:
-    """Return the time at which a job that is left alone becomes ours, in words."""
+    """Return, in words, when a job that is left alone becomes ours."""
     if not (view.handed_over or _was_ours(view)):
         return "It has never been ours, and is managed once these are gone."
     return _outlook(view, wait=_wait(view))
@@ -164,7 +170,10 @@ def outlook(view: JobView) -> str:
 def _outlook(view: JobView, *, wait: float) -> str:
     if math.isinf(view.foreign_at):
         return "It is managed again when these are gone."
-    return f"It is taken back once the other operator has not written to it for {phrases.duration(wait)}."
+    return (
+        "It is taken back once the other operator has not written to it for "
+        f"{phrases.duration(wait)}."
+    )
 
 
 def _is_given_back(view: JobView) -> bool:
@@ -183,13 +192,19 @@ def _wait(view: JobView) -> float:
 
 def _notice(view: JobView, *, why: str, wait: float) -> TellUser:
     advice = (
-        f"To have it managed again at once, stop that operator and delete key {names.KEY_DISCOVER_HOSTS} from "
-        f"ConfigMap {names.config_map(view.name)}"
+        "To have it managed again at once, stop that operator and delete key "
+        f"{names.KEY_DISCOVER_HOSTS} from ConfigMap {names.config_map(view.name)}"
     )
     if surplus := [worker.name for worker in view.surplus if not worker.facts.deleting]:
-        # [v0.3.0] knows surplus workers by a label that workers of [operator] do not carry.
-        advice = f"Delete {listed(surplus)} yourself: no controller deletes these surplus workers. {advice}"
-    message = f"{view.name} is no longer managed by mpijob-elastic: {why}. {_outlook(view, wait=wait)} {advice}"
+        # [v0.3.0] knows surplus workers by a label that the workers of [operator] lack.
+        advice = (
+            f"Delete {listed(surplus)} yourself: no controller deletes these surplus workers. "
+            f"{advice}"
+        )
+    message = (
+        f"{view.name} is no longer managed by mpijob-elastic: {why}. "
+        f"{_outlook(view, wait=wait)} {advice}"
+    )
     note = warning(names.REASON_HANDED_OVER, message)
     return TellUser(ref=view.ref, text=note.line, notes=(note,))
 
