@@ -1,16 +1,16 @@
 """The whole policy: from one view of a job and the time to the writes and looks that are due.
 
-No IO, no clock, no logging. `decide` is called again after every write and every change, and gives
-the next safe step from what it sees alone, so a crash between any two writes leaves a state that
-the next call completes. An empty plan means that all is well. `derive` finds out once how each
-worker stands; the steps below read that.
+The policy does no IO, reads no clock and writes no log. `decide` is called again after every write
+and every change, and gives the next safe step from the view alone, so a crash between any two
+writes leaves a state that the next call completes. An empty plan means that all is well. `derive`
+finds the state of each worker once; the steps below read that state.
 
 The complexity comes from three sides that do not wait for one another:
 - Horovod's driver, which reads the host list once a second and blacklists a host whose rank dies
   (see host_list);
-- the operator, which creates what is missing and never deletes or updates (host_list, drain,
+- the operator, which creates missing pods and never deletes or updates a pod (host_list, drain,
   launcher_start);
-- the user, who edits the size at any time, also back.
+- the user, who changes the size at any time, and may change it back.
 """
 
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ from mpijob_elastic.model.phrases import listed
 
 __all__ = ["decide", "derive", "in_words", "plan"]
 
-# What a step answers: the write or the look that is due, and when to look at the job again.
+# The answer of a step: the write or the look that is due, and when to look at the job again.
 Due = tuple[Action | Look | None, float | None]
 
 
@@ -60,7 +60,7 @@ def plan(state: JobState) -> Plan:
     """Return the plan for a job in this state."""
     view = state.view
     is_over = view.facts.deleting or view.facts.finished
-    # What runs in a pod that is not seen counts: its worker is not lost, and its quota is not free.
+    # A pod that cannot be read may run: its worker is not lost, and its quota is not free.
     is_unseen = any(what.startswith("Pod ") for what in view.unread)
     if not state.foreign and (is_unseen or not (view.facts.size_known or is_over)):
         told, wake = (None, None) if is_over else notices.tell(state)
@@ -68,8 +68,8 @@ def plan(state: JobState) -> Plan:
     found = _job(state)
     own: list[Action | None] = []
     if view.gated and (freed := list(stop.free(state))):
-        # Last, because what else is due was decided for pods that cannot start. Who is resumed
-        # starts as a whole again.
+        # The gates come off last, because the other writes were decided for pods that cannot start.
+        # A job that is resumed starts as a whole again.
         own += [*(one.prepare(state) for one in state.wishes.capabilities), *freed]
     own += [action for one in state.wishes.capabilities for action in one.due(state)]
     new = [action for action in own if action and action not in found.actions]
@@ -79,15 +79,15 @@ def plan(state: JobState) -> Plan:
 
 
 def _marked(state: JobState, found: Plan) -> Plan:
-    """Return the plan with what capabilities mark on the MPIJob, in the write of its notices."""
+    """Return the plan with the marks of capabilities on the MPIJob, in the write of its notices."""
     view = state.view
     for action in found.actions:
         if isinstance(action, WriteConfig | Delete) and type(action) not in view.refused:
-            # a change of the list is marked as it then is, and a job that goes not at all
+            # The marks follow once the list has changed; a job that is deleted gets none.
             return found
     marks = {key: text for one in state.wishes.capabilities for key, text in one.marks(state)}
     told = next((action for action in found.actions if isinstance(action, TellUser)), None)
-    # To a job that is another operator's the farewell is the last write.
+    # The farewell is the last write to a job that is another operator's.
     if not marks or (told is None and (state.foreign or view.foreign)):
         return found
     if told is None:
@@ -106,15 +106,13 @@ def _job(state: JobState) -> Plan:
     if state.foreign:
         return handover.farewell(state)
     if view.ended:
-        return _finish(
-            state
-        )  # what a launcher's end means, the operator says; mostly within a moment
-    is_ours = (
-        not view.foreign
-    )  # what was another operator's is ours again with our list (handover.take_back)
+        # The operator says what the launcher's end means, mostly within a moment.
+        return _finish(state)
+    # A job of another operator is ours again once it has our list (handover.take_back).
+    is_ours = not view.foreign
     ended = launcher_start.end(state) if state.wishes.end and is_ours else None
     if ended or view.config is None or view.role is None or not (view.workers or view.launcher):
-        # The operator creates them first; pods that another operator made are not seen at all.
+        # The operator creates these objects first. Pods that another operator made are not seen.
         if not is_ours:
             return _plan(state, [])
         refused, wake = (None, None) if view.handed_over else notices.refused(state)
@@ -147,14 +145,14 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
     ):
         return tried
     due: list[Due] = [(host_list.grow_role(view, role), None)]
-    if state.mends_at > state.now:  # nothing that follows holds for a list that is not ours
+    if state.mends_at > state.now:  # no step that follows holds for a list that is not ours
         return _plan(state, [*due, notices.tell(state), (None, state.mends_at)])
     due += [*_prepared(state), (change, wake)]
     due.append((None, moves.wake_at(state)))
     if state.resume_at > state.now and any(map(lost_ranks.is_node_lost, state.workers)):
         due.append((None, state.resume_at))
     if change and WriteConfig not in view.refused:
-        return _plan(state, due)  # everything below relies on what is published now
+        return _plan(state, due)  # every step below relies on the list that is published now
     due.append(config_map.refresh(state, config))
     if not (view.driver_running or state.wishes.stop):
         due.append(launcher_start.recreate(state, config))
@@ -169,9 +167,8 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
     if view.launcher and view.launcher.held.frozen:
         due.append((frozen_execs.end(state), None))
     due.append(notices.tell(state))
-    due.append(
-        stop.stop(state) if state.wishes.stop else (None, None)
-    )  # what is told holds the next launcher back
+    # After the notices, because by the notice the webhook holds the next launcher back.
+    due.append(stop.stop(state) if state.wishes.stop else (None, None))
     due.append((_restored_selector(view), None))
     if state.wishes.capabilities and not state.wishes.stop:
         due.append(_asked(one.resize(state) for one in state.wishes.capabilities))
@@ -179,12 +176,13 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
 
 
 def _restored_selector(view: JobView) -> WriteSelector | None:
-    """Return the write of the workers' selector into the job's status, for the subresource scale, or None.
+    """Return the write of the workers' selector into the job's status, or None.
 
-    [operator] writes the status by its own type, which drops the field; the webhook puts it back in
-    the same write, and this is for when the webhook is away. A job that has no conditions yet is
-    left alone (see `notices.tell`), and so is a job whose size cannot change. Where the MPIJob
-    definition would drop the field again nothing is due: each write would bring about the next.
+    The subresource scale reads the selector. [operator] writes the status by its own type, which
+    drops the field. The webhook puts the field back in the same write; this write is for the time
+    when the webhook is away. Left alone are jobs that have no conditions yet (see `notices.tell`)
+    and jobs whose size cannot change. If the MPIJob definition would drop the field again, no write
+    is due, because each write would bring about the next.
     """
     if not view.selector_due or not view.facts.reported or not view.elastic:
         return None
@@ -196,8 +194,8 @@ def _finish(state: JobState) -> Plan:
     told = notices.tell_suspicious_success(state)
     removes = () if state.wishes.keeps else state.wishes.capabilities
     expired, wake = _asked(one.remove(state) for one in removes)
-    # A notice changes the version at which the job is deleted; a job that goes takes its workers
-    # along.
+    # The deletion waits for the notice, which changes the version at which the job is deleted. A
+    # job that is deleted takes its workers along.
     if expired and (told is None or TellUser in state.view.refused):
         return _plan(state, [(expired, wake), (None, gone.wake_at)])
     removals = DeleteWorkers(removals=gone.removals) if gone.removals else None
@@ -207,7 +205,8 @@ def _finish(state: JobState) -> Plan:
 def _plan(state: JobState, due: list[Due]) -> Plan:
     actions = tuple(what for what, _ in due if isinstance(what, Action))
     seldom: list[Due] = []
-    if not actions and not state.view.ended:  # at rest: what changes nothing can wait for what does
+    # These looks change nothing, so they wait until no write is due.
+    if not actions and not state.view.ended:
         seldom = [lost_ranks.probe(state), frozen_execs.look(state)]
     return Plan(
         actions=actions,
@@ -222,7 +221,10 @@ def _first(times: Iterable[float | None]) -> float | None:
 
 
 def in_words(state: JobState, plan: Plan) -> list[str]:
-    """Return a plan in words: a line for each write and each look; without a write a line that says why."""
+    """Return a plan in words, with a line for each write and each look.
+
+    Without a write and a look into leaving workers, the first line says why nothing is due.
+    """
     writes = [line for action in plan.actions for line in action.says().splitlines()]
     looks = [look.says() for look in plan.looks]
     if writes or any(isinstance(look, ProbeWorkers) and not look.published for look in plan.looks):
@@ -236,7 +238,8 @@ def in_words(state: JobState, plan: Plan) -> list[str]:
         "the job has ended, and will be deleted (ttlSecondsAfterFinished)": view.facts.finished
         and plan.wake_at is not None,
         "the job has ended": view.facts.finished,
-        f"{names.launcher(view.name)} has ended, and the operator has not said that the job has": view.ended,
+        f"{names.launcher(view.name)} has ended, and the operator has not said that the job "
+        "has": view.ended,
         "the size is not known: Worker.replicas is missing": not view.facts.size_known,
         "the operator has not created the job's ConfigMap and Role yet": view.config is None
         or view.role is None,

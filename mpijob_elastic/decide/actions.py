@@ -113,7 +113,7 @@ class Create(Action, ABC):
         """Return the new object without its apiVersion and kind."""
 
     def kept(self) -> Object:
-        """What the answer must hold."""
+        """Return the part of the object that the answer of the API server must hold."""
         return {}
 
     def body(self) -> Object:
@@ -158,7 +158,7 @@ class Patch(_OfObject, ABC):
         """Return the change without its precondition: a merge patch, or a JSON patch."""
 
     def kept(self) -> Object | Operations:
-        """What the answer must hold."""
+        """Return the part of the object that the answer of the API server must hold."""
         return self.change()
 
     def body(self) -> Object | Operations:

@@ -1,10 +1,10 @@
-"""What a job's pods request from a queue, and which of them still run."""
+"""Demand: the requests of a job's pods to a queue, and the pods that still run."""
 
 from mpijob_elastic.decide.actions import PodSet
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
 
-# Sets of pods.
+# The names of the sets of pods.
 LAUNCHER, WORKERS = "launcher", "workers"
 
 
@@ -14,7 +14,7 @@ def firsts(view: JobView) -> tuple[Launcher | None, Worker | None]:
 
 
 def pod_sets(view: JobView, *, workers: int) -> tuple[PodSet, ...]:
-    """Return the requests of a launcher and so many workers; () before there are pods to read."""
+    """Return the requests of the launcher and so many workers; () before pods can be read."""
     launcher, first = firsts(view)
     if launcher is None or (first is None and workers):
         return ()
@@ -27,7 +27,10 @@ def pod_sets(view: JobView, *, workers: int) -> tuple[PodSet, ...]:
 
 
 def ending(view: JobView) -> list[Launcher | Worker]:
-    """Return the pods of a finished job that still run; none where its owner wants workers to stay, maybe for ever."""
+    """Return the pods of a finished job that still run.
+
+    Empty if the user wants the workers to stay, perhaps for ever (cleanPodPolicy).
+    """
     stays = view.facts.clean_pod_policy not in ("Running", "All")
     return [] if stays else [pod for pod in view.pods if _runs_on(pod)]
 

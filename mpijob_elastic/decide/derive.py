@@ -1,7 +1,7 @@
 """Derive the state of a job from its view and the time, once per look.
 
-First the job as a whole (Moment), because what holds for a worker depends on what the launcher was
-shown; then each worker; then what follows from all of them.
+The job as a whole comes first (Moment), because the state of a worker depends on the list that the
+launcher was shown. Then comes each worker, and then what follows from all workers together.
 """
 
 from dataclasses import fields, replace
@@ -25,8 +25,9 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Worker
 
 _NOBODY: frozenset[str] = frozenset()
-# Seconds from the creation of a failed worker until it is replaced where its failures are not
-# counted before it is Ready, because the list stays (config_map.write).
+# Seconds from the creation of a failed worker until it is replaced while its failures are not
+# counted: if a driver can read no list, list and memory stay until a worker is Ready
+# (config_map.write).
 UNCOUNTED_AFTER = 10.0
 
 
@@ -80,7 +81,7 @@ def _moment(view: JobView, wishes: Wishes, *, now: float) -> Moment:
         mends_at=handover.mends_at(config, now=now)
         if config and not (config.signed or view.foreign)
         else 0.0,
-        # No worker was told to leave by a list that got lost.
+        # A list that got lost has told no worker to leave.
         drains_count=known and (bool(view.host_of) or not view.driver_running),
         may_number=view.elastic and config is not None and config.finds_numbered,
         launcher=_launcher(view, now=now),
@@ -95,8 +96,8 @@ def _launcher(view: JobView, *, now: float) -> LauncherState:
     if launcher is None:
         return LauncherState()
     changed = memory.added_at > 0.0 or memory.removed_at > 0.0
-    # A touch helps a launcher that trains, or that may begin to with a list that was true before. A
-    # list that is empty, or somebody else's, need not be hurried along.
+    # A touch helps a launcher that trains, or that may begin to train with a list that is out of
+    # date. A list that is empty, or another program's, needs no touch.
     can_be_shown = (
         view.elastic
         and bool(view.host_of)
@@ -114,7 +115,10 @@ def _launcher(view: JobView, *, now: float) -> LauncherState:
 
 
 def _touch(text: str, *, now: float) -> tuple[float | None, int]:
-    """Return the time of the first touch, None if it cannot be believed, and its repetition (config_map.mark)."""
+    """Return the time of the first touch and the number of the repetition (config_map.mark).
+
+    The time is None if it cannot be believed.
+    """
     at, _, again = text.partition("+")
     try:
         touch = float(at), int(again or 0)
@@ -190,9 +194,9 @@ def _is_replaced(moment: Moment, pod: Worker) -> bool:
 
 def _due_at(moment: Moment, pod: Worker, leave: Leave | None, *, failed: bool) -> float | None:
     memory, now = moment.view.memory, moment.now
-    if (
-        pod.index in moment.view.skips
-    ):  # one that passed by the webhook; so may the next, as the operator makes it
+    # The pod of a skipped worker has passed by the webhook, and so may the pod that the operator
+    # creates next.
+    if pod.index in moment.view.skips:
         return honest(pod.facts.created_at, now=now) + stop.PACE
     tries = of_this_pod(memory.replaced if failed else memory.moved, pod)
     if tries is None:
@@ -208,9 +212,10 @@ def _due_at(moment: Moment, pod: Worker, leave: Leave | None, *, failed: bool) -
 
 
 def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerState, ...]:
-    """Return the workers to delete sooner or later: surplus, failed, on a node that goes or is gone; highest first.
+    """Return the workers to delete sooner or later, in this order, each group highest index first.
 
-    Last come those that somebody else deletes: it is only to be seen whether they drain.
+    They are surplus, or failed, or on a node that is gone or about to go. Last come workers that
+    somebody else deletes: for these we only look whether they drain.
     """
     view, backwards = moment.view, workers[::-1]
     if not view.elastic or not moment.launcher.sees_hosts:
@@ -220,7 +225,9 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
     ]
     if moment.stopped:
         return tuple(surplus)
-    if moment.wishes.stop:  # the size asks for these: they took the place of workers that have left
+    # Held workers stay: the operator made them in place of workers that have left, as the full size
+    # asks.
+    if moment.wishes.stop:
         surplus = [one for one in surplus if not one.pod.facts.held_back]
     failed = [one for one in backwards if one.failed or one.astray]
     may_move = view.policy.replace_failed_workers is not False
@@ -233,7 +240,7 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
         if may_move and one.wanted and not one.failed and one.pod.facts.node_gone_at
     ]
     lost = [one for one in others if drain.is_unlisted(view, one) and _may_be_deleted(one.pod)]
-    # Without a driver nobody is told to leave, so there is nothing to look for.
+    # Without a driver no worker is told to leave, so there is nothing to look for.
     deleted = [
         one
         for one in backwards
@@ -244,5 +251,9 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
 
 
 def _may_be_deleted(pod: Worker) -> bool:
-    """Tell whether a deletion helps: no kubelet ends a pod that is being deleted on a node that is gone."""
+    """Tell whether a deletion helps.
+
+    It helps, once more and by force, a pod that is being deleted on a node that is gone, because no
+    kubelet ends that pod.
+    """
     return not pod.facts.deleting or (pod.facts.node_gone_at > 0.0 and not pod.facts.forced)

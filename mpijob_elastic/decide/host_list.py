@@ -1,29 +1,33 @@
 """The host list: which workers discover_hosts.sh names next, when, and under which names.
 
-Safety rules 1 and 4, and what Horovod's driver needs. A list never becomes empty once it named a
-host ("No hosts from previous set remaining" ends the training). The driver reads the list once a
-second (DISCOVER_HOSTS_FREQUENCY_SECS) and re-forms its ring after a change. Removals and additions
-that reach one ring forming deadlock it: old ranks skip the synchronisation that new ranks wait for
-(horovod#3494). So they are separate changes, none follows another faster than the driver can,
-unless a host is gone anyway; several workers that come up together are one change; and nobody is
-added while others get over a loss (see lost_ranks). Of a job that may have certain sizes only
-(JobFacts.sizes) newcomers join when the next one is complete; after a loss the others go on until
-the lost are replaced. The last host leaves only once another is listed, so a worker that is to join
-under another name counts as complete. If all listed hosts leave, newcomers join beside them up to
-an allowed size. While a node is about to go no newcomer waits for others, because newcomers carry
-the training's state on.
+Safety rules 1 and 4, and the needs of Horovod's driver:
+- A list never becomes empty once it has named a host ("No hosts from previous set remaining" ends
+  the training).
+- The driver reads the list once a second (DISCOVER_HOSTS_FREQUENCY_SECS) and forms its ring again
+  after a change. A removal and an addition that reach the same ring forming deadlock it: old ranks
+  skip the synchronisation that new ranks wait for (horovod#3494). So removals and additions are
+  separate changes, and no change follows another faster than the driver can follow, unless a host
+  is gone anyway.
+- Several workers that come up together are one change.
+- No worker is added while the other ranks get over a loss (see lost_ranks).
 
-Host names: a worker is published under its pod's name, or under that with a number more. Horovod
+A job may be allowed certain sizes only (JobFacts.sizes). Then newcomers join when the next allowed
+size is complete; after a loss the other workers go on until the lost workers are replaced. The last
+host leaves only once another host is listed, so a worker that is to join under another name counts
+as complete. If all listed hosts leave, newcomers join beside them up to an allowed size. While a
+node is about to go no newcomer waits for others, because newcomers carry the training's state on.
+
+Host names: a worker is published under its pod's name, or under that name with a number. Horovod
 never again uses a host name under which a rank died ([horovod] HostManager.blacklist), and a
-recreated pod has its predecessor's name. So a name is given to another pod only where exec has
-shown that the pod before had drained; in doubt the next number is taken, which costs nothing.
-kubexec.sh takes the number off again. A driver that has yet to start has seen nobody die: until
+recreated pod has its predecessor's name. So another pod gets the same host name only if exec has
+shown that the earlier pod had drained; in doubt it gets the next number, which costs nothing.
+kubexec.sh takes the number off again. A driver that has yet to start has seen no rank die: until
 then, and in jobs that are not elastic, names stay.
 
-Role: exec on every worker that the job has or may get. It grows before a worker is published, and
-never shrinks, for the names are the job's whatever its size. [operator] writes it once, for the
-first size. A write takes the API server's check for escalation, so all sizes that the job may have
-are allowed in one write.
+Role: exec on every worker that the job has or may get. The Role grows before a worker is published,
+and never shrinks, because the names belong to the job whatever its size. [operator] writes the Role
+once, for the first size. A write has to pass the API server's check for escalation, so one write
+allows all sizes that the job may have.
 
 All times are seconds.
 """
@@ -47,33 +51,39 @@ from mpijob_elastic.model.pod import Worker
 # Seconds that the first Ready worker of a scale-out waits for the others, so that they join in the
 # same ring forming.
 GATHER = 2.0
-# The same where horovodrun counts resets (--reset-limit): each addition costs a reset, and pods
+# The same wait if horovodrun counts resets (--reset-limit): each addition costs a reset, and pods
 # that replace lost pods come up one after the other.
 GATHER_TO_SAVE_RESETS = 30.0
 # Host names are remembered for so many workers, the lowest indices first, because an annotation has
 # limits.
 MOST_REMEMBERED = 2000
-# Workers. A bound far above any size, as a habit, must not fill every Role with names.
+# A Role allows at most so many workers ahead of the size: a max-replicas far above any size, set by
+# habit, must not fill every Role with names.
 MOST_AHEAD = 1_000
-# Stands for a pod that is gone and was never seen.
+# The fingerprint of a pod that is gone and was never seen.
 _UNKNOWN = "?"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Next:
-    """The pods to publish now, and when to look again where a change must wait."""
+    """The next step of the host list."""
 
+    #: The pods to publish now.
     hosts: tuple[str, ...]
+    #: The time at which to look again, if a change must wait.
     wake_at: float | None = None
 
 
 def settled_at(moment: Moment) -> float:
-    """Return the earliest time of the next change that is ours to time; 0 while no driver can read the list."""
+    """Return the earliest time of the next change that is ours to time.
+
+    0 while no driver can read the list.
+    """
     view, memory = moment.view, moment.view.memory
     if not view.driver_may_run:
         return 0.0
     changes = (honest(at, now=moment.now) for at in (memory.added_at, memory.removed_at))
-    # The clock may have stepped since, or another leader's clock have told these times.
+    # The clock may have stepped since, or these times may be of another leader's clock.
     first_seen_at = 0.0 if view.list_seen is None else moment.now - view.list_seen
     return max(moment.launcher.shown_at or 0.0, first_seen_at, *changes) + SETTLE
 
@@ -96,7 +106,7 @@ def following(state: JobState) -> Next:
     joining = [pod for pod, at in new.items() if at <= state.now]
     staying = [pod for pod in hosts if pod in target]
     if sized and not (state.reads_nothing or any(target[pod].going for pod in staying)):
-        # Those that run, and join under another host name once the name that is listed has left.
+        # Workers that run, and that join under another host name once the listed name has left.
         running = [state.by_name[pod] for pod in hosts if pod in sized and pod in state.by_name]
         renamed = sum(one.ready and (one.rank_lost or one.published != one.host) for one in running)
         complete = state.view.facts.size_at_most(len(staying) + len(joining) + renamed)
@@ -121,13 +131,16 @@ def following(state: JobState) -> Next:
             hosts=hosts, wake_at=min((at for at in new.values() if at > state.now), default=None)
         )
     if state.reads_nothing:
-        return _step(state, joining)  # so there is nothing to wait for
+        return _step(state, joining)  # the driver reads no list, so there is nothing to wait for
     ready_at = max(state.settled_at, state.resume_at, _gathered_at(state, joining))
     return _paced(state, [*hosts, *joining], at=ready_at)
 
 
 def _sized(state: JobState) -> tuple[str, ...]:
-    """Return the workers that make up an allowed size; none where the job may have any size, or none is so small."""
+    """Return the workers that make up an allowed size.
+
+    Empty if the job may have any size, or if all allowed sizes are larger than the job.
+    """
     view, leaves = state.view, state.wishes.leaves
     # A job that stops shrinks to what its driver needs, whatever size that is.
     if not view.facts.sizes or not view.elastic or state.wishes.stop:
@@ -150,7 +163,7 @@ def _should_be_published(state: JobState, worker: WorkerState) -> bool:
 
 
 def _is_dead(state: JobState, worker: WorkerState | None) -> bool:
-    """Return True for a worker in which no rank can run under the host name that is published for it."""
+    """Tell whether no rank can run in a worker under the host name that is published for it."""
     if worker is None or worker.pod.terminated or worker.pod.facts.deleting or worker.rank_lost:
         return True
     if worker.name in state.cut_off:
@@ -162,18 +175,21 @@ def _remove(state: JobState, staying: list[str]) -> Next:
     hosts = state.view.published_pods
     dead = {pod for pod in {*hosts}.difference(staying) if _is_dead(state, state.by_name.get(pod))}
     if dead:
-        # At once, and alone: who else is to leave is better judged without them, and in its own
-        # time.
+        # Dead hosts leave at once and alone: whether other workers leave is better judged without
+        # them, and at its own time.
         return _step(state, [pod for pod in hosts if pod not in dead])
     return _paced(state, staying, at=state.settled_at)
 
 
 def _gathered_at(state: JobState, joining: Collection[str]) -> float:
-    """Return the time until which these workers wait for the rest of the scale-out; 0 if complete."""
+    """Return the time until which these workers wait for the rest of the scale-out.
+
+    0 if the scale-out is complete.
+    """
     if sum(worker.ready and worker.wanted for worker in state.workers) >= state.view.replicas:
         return 0.0
-    # Ready by a clock far ahead of ours counts as Ready long ago: waiting for that time could take
-    # hours.
+    # A worker that is Ready by a clock far ahead of ours counts as Ready long ago: the wait for
+    # that time could take hours.
     times = (honest(state.by_name[pod].pod.facts.ready_at or 0.0, now=state.now) for pod in joining)
     # While training waits for its least size, additions cost no reset, and each second counts.
     trains = len(state.view.host_of) >= max(1, state.view.facts.min_np_workers)
@@ -183,7 +199,7 @@ def _gathered_at(state: JobState, joining: Collection[str]) -> float:
 
 def _paced(state: JobState, hosts: list[str], *, at: float) -> Next:
     if state.launcher.refresh_due:
-        return Next(hosts=state.view.published_pods)  # the earlier change first
+        return Next(hosts=state.view.published_pods)  # the launcher sees the earlier change first
     return (
         _step(state, hosts)
         if state.now >= at
@@ -196,9 +212,10 @@ def _step(state: JobState, hosts: list[str]) -> Next:
 
 
 def name_of(moment: Moment, worker: Worker) -> tuple[int, bool]:
-    """Return the incarnation in the host name that this worker has or will get; and if it succeeds a lost rank.
+    """Return the number in the host name of this worker, and whether it succeeds a lost rank.
 
-    A worker succeeds a lost rank if a rank may have died in the pod that had its host name last.
+    The worker has that host name or will get it. It succeeds a lost rank if a rank may have died in
+    the pod that had its host name last.
     """
     last = _last_name(moment, worker.ref.name)
     another = (
@@ -215,14 +232,14 @@ def name_of(moment: Moment, worker: Worker) -> tuple[int, bool]:
 def remembered(
     state: JobState, published: Collection[str], *, lost: Collection[str]
 ) -> Mapping[str, Host]:
-    """Return the host name of each pod once these pods are published; reusable names are forgotten.
+    """Return the host name of each pod once `published` are listed, without reusable names.
 
-    lost: pods that leave the list because no rank runs in them any more; each comes back under the
-    next number.
+    `lost` are the pods that leave the list because no rank runs in them any more; each comes back
+    under the next number.
     """
     view = state.view
     if state.stopped:
-        return {}  # the next launcher has seen nobody die
+        return {}  # the next launcher has seen no rank die
     if not view.elastic:
         return view.memory.hosts
     kept = {}
@@ -242,9 +259,10 @@ def remembered(
 
 
 def _last_name(moment: Moment, pod: str) -> Host | None:
-    """Return the pod that got the name last; an unremembered listed name belongs to the present pod.
+    """Return the pod that had the host name last, with the number of that name.
 
-    Of a list that is lost, any worker may have been a host.
+    A listed name that is not remembered belongs to the present pod. If the list is lost, any worker
+    may have been a host.
     """
     view = moment.view
     known, host = view.memory.hosts.get(pod), view.host_of.get(pod, "")
@@ -274,7 +292,7 @@ def _name_listed(state: JobState, pod: str) -> Host | None:
         last = _last_name(state, pod)
         return last and Host(pod=last.pod or _UNKNOWN, incarnation=last.incarnation)
     if worker.published and worker.published != worker.host:
-        return _last_name(state, pod)  # the last host of all, which stays listed as it is
+        return _last_name(state, pod)  # this is the last host of the list, which stays as it is
     return Host(pod=worker.pod.fingerprint, incarnation=worker.incarnation)
 
 
@@ -303,7 +321,10 @@ def grow_role(view: JobView, role: Role) -> WriteRole | None:
     ahead = (names.worker(view.name, index) for index in range(reach))
     new = {*missing, *ahead}.difference(role.exec_names)
     needed = in_order({*role.exec_names, *new}, job=view.name)
-    message = f"Role {role.metadata.name}: allowing exec into {listed(pod for pod in needed if pod in new)}"
+    message = (
+        f"Role {role.metadata.name}: allowing exec into "
+        f"{listed(pod for pod in needed if pod in new)}"
+    )
     return WriteRole(
         ref=role.metadata,
         exec_rule=role.exec_rule,

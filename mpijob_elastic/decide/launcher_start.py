@@ -1,13 +1,15 @@
-"""Launcher start: which workers a launcher that has not started waits for, and when it is recreated.
+"""Launcher start: the workers that a new launcher waits for, and when the launcher is recreated.
 
 [operator] kubectl-delivery waits until every pod of the hostfile that it read at its start has been
-seen Running, so the hostfile decides when the launcher starts. It names as many workers as the job
-begins with, those that run first: min-replicas, or what horovodrun needs for its -np, since it
-gives up after HOROVOD_ELASTIC_TIMEOUT without them, while kubectl-delivery waits without a limit.
+seen Running, so the hostfile decides when the launcher starts. The hostfile names as many workers
+as the job begins with, running workers first: min-replicas, or the workers that horovodrun needs
+for its -np. Without these horovodrun gives up after HOROVOD_ELASTIC_TIMEOUT, while kubectl-delivery
+waits without a limit.
 
-A launcher that read a longer hostfile can never start; without our mount it can never become
-elastic. Both are deleted, and the operator creates the launcher again. Safety rule 7: a launcher
-whose main container has started is deleted only to suspend its job. Before that nothing is lost.
+A launcher that has read a longer, older hostfile can never start; a launcher without our mount can
+never become elastic. Both are deleted, and the operator creates the launcher again. Safety rule 7:
+a launcher whose main container has started is deleted only to suspend its job. Before the main
+container starts, a deletion loses nothing.
 """
 
 from mpijob_elastic import names
@@ -18,15 +20,15 @@ from mpijob_elastic.model.job import Config
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.pod import NOT_STARTED, Launcher, LauncherPhase
 
-# kubectl-delivery ends within a second or two once every host of its hostfile runs; after this many
-# it waits in vain.
+# kubectl-delivery ends within a second or two once every host of its hostfile runs; after so many
+# seconds it waits in vain.
 STUCK_AFTER = 10.0
 
 
 def awaited(state: JobState, config: Config) -> tuple[str, ...]:
     """Return the names of the workers for the hostfile, in numeric order.
 
-    A running worker that is named already stays named, so workers that come up in turn change
+    A running worker that the hostfile names stays in it, so workers that come up in turn change
     nothing. A launcher that is free to start does not wait for workers that are held back, as long
     as enough others can start: some held workers start only after the launcher, whatever
     min-replicas has become meanwhile.
@@ -47,9 +49,10 @@ def awaited(state: JobState, config: Config) -> tuple[str, ...]:
 
 
 def tries(state: JobState) -> Tries | None:
-    """Return the count of launchers found without the mount before they started, each incarnation once.
+    """Return the count of launchers that are to be made again before they start.
 
-    A launcher deleted for a suspension is not counted.
+    They lack the mount, or a capability wishes it. Each pod counts once. A launcher deleted for a
+    suspension is not counted.
     """
     before, launcher = state.view.memory.launchers, state.view.launcher
     if (
@@ -63,7 +66,10 @@ def tries(state: JobState) -> Tries | None:
 
 
 def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, float | None]:
-    """Return the deletion of a launcher that cannot start, or cannot become elastic; and when to look again."""
+    """Return the deletion of a launcher that cannot start or become elastic, or None.
+
+    The second value is the time at which to look again.
+    """
     view, launcher = state.view, state.view.launcher
     if (
         not view.elastic
@@ -76,12 +82,15 @@ def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, fl
     counted, wish = view.memory.launchers, state.wishes.relaunch
     if _missed_admission(state, launcher) and not RELAUNCHED.is_given_up(counted):
         if counted is None or counted.uid != launcher.ref.uid:
-            return None, None  # it is written down first
+            return None, None  # the count is written down first
         due = RELAUNCHED.due_at(counted, now=state.now)
         why = f"was created without {names.DISCOVER_HOSTS_PATH} while the webhook was down"
         if launcher.facts.mounts_discovery and wish:
             due, why = max(due, wish.after), wish.why
-        why = f"{why}; recreating it before it starts (try {counted.count} of {len(RELAUNCHED.delays)})"
+        why = (
+            f"{why}; recreating it before it starts "
+            f"(try {counted.count} of {len(RELAUNCHED.delays)})"
+        )
     else:
         due = _stuck_at(state, config, launcher)
         why = "is waiting for a worker that was removed from the hostfile; recreating it"
@@ -93,7 +102,7 @@ def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, fl
 
 
 def end(state: JobState) -> EndLauncher | None:
-    """Return the end of the launcher that is wished, or None."""
+    """Return the write that ends the launcher as a capability wishes, or None."""
     launcher, wish = state.view.launcher, state.wishes.end
     return EndLauncher(ref=launcher.ref, note=wish.note) if launcher and wish else None
 
@@ -105,12 +114,12 @@ def _missed_admission(state: JobState, launcher: Launcher) -> bool:
 
 
 def _stuck_at(state: JobState, config: Config, launcher: Launcher) -> float | None:
-    """Return the time from which a launcher in its init container counts as stuck; None if not.
+    """Return the time from which a launcher in its init container counts as stuck, or None.
 
-    Such a launcher waits for a worker of an old hostfile.
+    A stuck launcher waits for a worker of an old hostfile.
     """
     dropped_at = state.view.memory.dropped_at
-    # The two times are of two clocks.
+    # The two times below are of two clocks, hence SKEW.
     if (
         launcher.phase is not LauncherPhase.DELIVERING
         or launcher.facts.created_at > dropped_at + SKEW

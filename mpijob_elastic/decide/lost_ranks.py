@@ -1,35 +1,36 @@
-"""Lost ranks: the rank of a published worker was killed or crashed, and its pod runs on; or its node is gone.
+"""Lost ranks: published workers whose rank died while the pod runs on, or whose node is gone.
 
-Horovod blacklists the host and trains on without it. Nobody says so, but it can be seen: where
-ranks ran under this host name, nothing but the main process does any more, look after look, while
-others train. Such a worker leaves the list and comes back under a new host name (see host_list), a
-few times, later and later; then it is given up for a while.
+Horovod blacklists the host of a lost rank and trains on without it. Horovod does not say so, but
+looks show it: under a host name where ranks ran, look after look finds only the main process, while
+other workers train. Such a worker leaves the list and comes back under a new host name (see
+host_list), a few times, later and later; then the worker is given up for a while.
 
-A worker in which no rank was ever seen may wait for the others' next commit, or for nothing at all
-(--max-np), or have lost its rank before we looked. It gets one new name, after a long wait. Where
-fewer than half of the workers train, the training may be ending or beginning, so more time must
-pass; but Horovod may also have lost several ranks at once.
+A worker in which no rank was ever seen may wait for the next commit of the others, or may wait in
+vain (--max-np), or may have lost its rank before we looked. It gets one new name, after a long
+wait. If fewer than half of the workers train, the training may be ending or beginning, so more time
+must pass; but Horovod may also have lost several ranks at once.
 
-Nothing runs in a pod any more whose Node is gone, so it is deleted as soon as it is not listed (see
-drain). The garbage collector of pods would take a minute or more, and until then no pod can be
-created under its name. The list has to wait for the driver:
-- It must know that the ranks are dead. Its `kubectl exec` into the pod outlives the node, until we
-  end it (see frozen_execs).
-- If rank 0 may be among them, the others must have formed their ring again (below). Nobody then
-  waits a second time for the pod that comes in its place (`Host.reformed`).
+In a pod whose Node is gone no process runs any more, so the pod is deleted as soon as it is not
+listed (see drain). The garbage collector of pods would take a minute or more, and until then no pod
+can be created under the same name. The list has to wait for the driver:
+- The driver must know that the ranks are dead. Its `kubectl exec` into the pod outlives the node,
+  until we end the exec (see frozen_execs).
+- If rank 0 may be among the dead, the others must have formed their ring again (below). Nothing
+  then waits a second time for the pod that comes in its place (`Host.reformed`).
 
-If this takes longer than the garbage collector, the list follows that, as for any pod that is gone.
+If this takes longer than the garbage collector, the pod leaves the list like any pod that is gone.
 
-Where a rank dies, the others form their ring again without it, and Horovod 0.28.1 takes up to half
-a minute for that: a rank that noticed closes only the connections of its global context, not those
-of its process set (operations.cc enables only the former, and GlooContext::Finalize passes over
-what is not enabled), so another rank that waits for it in a collective waits until Gloo's timeout.
+When a rank dies, the others form their ring again without it, and Horovod 0.28.1 takes up to half
+a minute for that. A rank that has noticed the death closes only the connections of its global
+context, not the connections of its process set (operations.cc enables only the former, and
+GlooContext::Finalize passes over a context that is not enabled). So another rank that waits for it
+in a collective waits until Gloo's timeout.
 
-A host that is added or removed meanwhile has the driver tell rank 0
-(ElasticDriver._notify_workers_host_changes). If rank 0 is the rank that died, its address answers
-no more, and the driver connects without a timeout, three times, holding the very lock that is
-needed to let the others go on: with Linux' defaults that can take two minutes and more for each.
-Where another rank died, nothing has to wait. Rank 0 is on the host that the driver has known for
+If a host is added or removed meanwhile, the driver tells rank 0
+(ElasticDriver._notify_workers_host_changes). If rank 0 is the rank that died, its address no longer
+answers, and the driver connects without a timeout, three times, while it holds the very lock that
+the others need to go on: with Linux' defaults each try can take two minutes and more. If another
+rank died, no change of the list has to wait. Rank 0 is on the host that the driver has known for
 longest (`Memory.elders`).
 """
 
@@ -50,32 +51,35 @@ from mpijob_elastic.decide.state import (
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.pod import Worker
 
-# For how many seconds a worker must be seen idle: longer than a crashed rank takes to be started
-# again by its driver.
+# Seconds for which looks must find a worker idle, if ranks were seen in it before. A driver needs
+# less to start a crashed rank again.
 LOST_AFTER = 30.0
+# The same for a worker in which no rank was ever seen.
 NEVER_TRAINED_AFTER = 600.0
-# The same where fewer than half of the workers train: when training ends, ranks end one after the
-# other.
+# The same as LOST_AFTER if fewer than half of the workers train: when training ends, ranks end one
+# after the other.
 FEW_TRAIN_AFTER = 120.0
 
-# Seconds between two looks into a worker: while all is well, and while it is new or idle.
+# Seconds between two looks into a worker: LOOK_SELDOM while all is well, LOOK_SOON while the worker
+# is new or idle.
 LOOK_SELDOM = 30.0
 LOOK_SOON = 10.0
-# The same at most, where it does not answer.
+# The longest pause between two looks into a worker that does not answer.
 PROBES_APART = 600.0
-# For how long (seconds) a new host is looked at often, if nothing runs in it.
+# Seconds for which looks into a new host are frequent, if no rank was seen in it.
 NEW_FOR = 120.0
-# Workers that are due within so many seconds are looked at together, so that a large job is not
-# woken for each; much less than the pause between two looks, or each answer would bring about the
-# next question.
+# Looks that are due within so many seconds are made together, so that a large job is not woken for
+# each worker. The time is much shorter than the pause between two looks: otherwise each answer
+# would bring about the next look.
 TOGETHER = 3.0
 
-# Seconds. HOROVOD_GLOO_TIMEOUT_SECONDS of a job that does not set it. A longer timeout is not
-# waited for: often nothing hangs for so long, and meanwhile the job would have no replacement.
+# Seconds: HOROVOD_GLOO_TIMEOUT_SECONDS of a job that does not set it. We do not wait for a longer
+# timeout that a job sets: often no rank hangs for so long, and meanwhile the job would have no
+# replacement.
 GLOO_TIMEOUT = 30.0
-# Seconds for a rank to die and the others to form again.
+# Seconds in which a rank dies and the others form their ring again.
 FORM = 10.0
-# Both, in a job that does not set the timeout.
+# The sum of both, in a job that does not set the timeout.
 REFORM = GLOO_TIMEOUT + FORM
 
 _NOBODY: frozenset[str] = frozenset()
@@ -84,7 +88,7 @@ _NOBODY: frozenset[str] = frozenset()
 def losses(
     before: Mapping[str, Tries], workers: Collection[Worker], *, now: float
 ) -> Mapping[str, Tries]:
-    """Return the lost ranks of these very pods that are not forgiven, by worker."""
+    """Return the counts of lost ranks of these very pods that are not forgiven, by pod name."""
     found = {}
     for worker in workers if before else ():
         last = of_this_pod(before, worker)
@@ -141,7 +145,7 @@ def probe(state: JobState) -> tuple[ProbeWorkers | None, float | None]:
 def _watched(moment: Moment) -> tuple[Worker, ...]:
     view = moment.view
     if not (view.driver_running and moment.may_number) or len(view.host_of) < 2:
-        return ()  # a new name would not help, or there is nobody to compare a worker with
+        return ()  # a new name would not help, or a worker has no other to be compared with
     if moment.foreign or view.handed_over or view.facts.finished or view.facts.deleting:
         return ()
     return tuple(
@@ -164,7 +168,8 @@ def _is_lost(moment: Moment, worker: Worker, others_busy_at: float, *, patience:
     ):
         return False
     if others_busy_at <= probe.idle_since or now - probe.idle_at > LOOK_SELDOM:
-        return False  # it is not known that others went on without it, or not known how it is now
+        # Nobody knows that other workers trained on without it, or how the worker is now.
+        return False
     patience = patience if probe.busy_seen else NEVER_TRAINED_AFTER
     return probe.idle_at - probe.idle_since >= patience and (
         probe.busy_seen or worker.ref.name not in moment.losses
@@ -172,7 +177,10 @@ def _is_lost(moment: Moment, worker: Worker, others_busy_at: float, *, patience:
 
 
 def _suspicious(state: JobState, watched: tuple[Worker, ...]) -> frozenset[str]:
-    """Return the pods to probe often: new and idle pods, and a pod that trains, to know that training goes on."""
+    """Return the pods to probe often: new pods, idle pods, and one witness.
+
+    The witness is a pod that trains, and shows that training goes on.
+    """
     memory = state.view.memory
     is_new = state.now - max(memory.added_at, memory.removed_at) < NEW_FOR
     new = [worker.ref.name for worker in watched if is_new and not worker.probe.busy_seen]
@@ -207,23 +215,24 @@ def on_lost_nodes(
 
 
 def is_node_lost(worker: WorkerState) -> bool:
-    """Tell whether a worker is listed whose node is gone."""
+    """Tell whether the worker is listed although its node is gone."""
     return worker.pod.facts.node_gone_at > 0.0 and bool(worker.published)
 
 
 def resume_at(moment: Moment, workers: Iterable[WorkerState]) -> float:
-    """Return the earliest time for an addition, as far as lost ranks are concerned; 0 where nothing has to wait.
+    """Return the earliest time of an addition after a loss; 0 if no addition has to wait.
 
-    A worker whose node is gone is lost although it is still listed, since its node was seen to go.
-    For others it counts from the creation of the pod that takes the place of a lost one: later than
-    the loss, and known to all; or from when the last host that left the list must have been
-    deleted, for a size may be asked for again much later.
+    A worker whose node is gone counts as lost from the time at which its node was seen to go,
+    although it is still listed. For any other lost worker the wait counts from the creation of the
+    pod that takes its place, a time that is later than the loss and known to every process. But the
+    wait counts at the latest from the time by which the last host that left the list must have been
+    deleted, because a size may be asked for again much later.
     """
     view, elders = moment.view, frozenset(moment.view.memory.elders)
     cut_off = [*filter(is_node_lost, workers)]
     others = len(view.host_of) - len(cut_off)
-    # One rank has nobody to wait for, but for a peer that is cut off. Too few wait for any
-    # addition.
+    # A single rank waits for no other rank, unless a peer is cut off. If fewer workers are left
+    # than the driver needs, the driver waits for any addition.
     if others < max(1 if cut_off else 2, view.facts.min_np_workers):
         return 0.0
     removed_at = honest(view.memory.removed_at, now=moment.now)

@@ -1,10 +1,10 @@
-"""Moves: workers that are to be elsewhere soon leave in time, and never too many at once.
+"""Moves: workers that are to train elsewhere soon leave in time, and never too many at once.
 
 Such a worker leaves the list, drains and is deleted; the operator recreates it, and the scheduler
-puts it elsewhere. Never so many at once that fewer than the job's least stay, by our own doing:
-training that falls below horovodrun's --min-np by a graceful removal may never go on
-(horovod#3494), so the others wait for replacements, and where none come the node's end decides. Nor
-does the last worker leave that knows the training's state before a newcomer can have it.
+puts it elsewhere. Our moves never leave fewer workers than the job's least: training that falls
+below horovodrun's --min-np by a graceful removal may never go on (horovod#3494). So the other
+workers wait for replacements, and if no replacement comes, the end of the node decides. The last
+worker that knows the training's state does not leave before a newcomer can have that state.
 
 A pod that comes back to such a node again and again (it may tolerate everything) is moved a few
 times, then stays.
@@ -20,13 +20,16 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Worker
 
-# Seconds after which a Ready worker has surely been published and taken into the ring, with the
-# state of the others.
+# Seconds after which a Ready worker has surely been published and taken into the ring, and has the
+# training's state.
 SEASONED = 30.0
 
 
 def going(view: JobView, wishes: Wishes) -> frozenset[str]:
-    """Return the pods of wanted workers that are to be elsewhere, whether they may leave yet or not."""
+    """Return the pods of wanted workers that are to train elsewhere.
+
+    They may have to wait before they leave (see `leaving`).
+    """
     moved = (
         [view.worker(pod) for pod, leave in wishes.leaves.items() if leave.how is How.MOVE]
         if view.elastic
@@ -40,7 +43,10 @@ def going(view: JobView, wishes: Wishes) -> frozenset[str]:
 def leaving(
     view: JobView, wishes: Wishes, all_going: Collection[str], *, now: float
 ) -> frozenset[str]:
-    """Return the going pods that should not be published now; `now` inf: at the end of all waits."""
+    """Return the going pods that should not be published now.
+
+    With `now` infinite: the pods that leave once all waits for seasoned workers are over.
+    """
     if not all_going:
         return frozenset()
     trains = (worker for worker in view.workers if worker.ready and not worker.facts.node_gone_at)
@@ -58,7 +64,7 @@ def leaving(
 
 
 def wake_at(state: JobState) -> float | None:
-    """Return the time at which the newcomer for which a leaving worker waits is seasoned."""
+    """Return the time at which the newcomer is seasoned for which a going worker waits, or None."""
     if not any(worker.going and worker.published for worker in state.workers):
         return None
     times = (
@@ -68,13 +74,13 @@ def wake_at(state: JobState) -> float | None:
 
 
 def cause(worker: WorkerState) -> str:
-    """Return in words why a worker is to be elsewhere."""
+    """Return the reason why a worker is to train elsewhere, in words."""
     node = worker.pod.facts.node
     return f"{worker.cause} on node {node}" if node else worker.cause
 
 
 def each(workers: Iterable[WorkerState]) -> str:
-    """Return workers with their causes."""
+    """Return the names of workers, each with its cause."""
     return listed(f"{worker.name} ({cause(worker)})" for worker in workers)
 
 
@@ -83,7 +89,10 @@ def notes(state: JobState) -> Iterable[Note]:
     view = state.view
     held = [worker for worker in state.workers if worker.going and worker.published]
     if held and not leaving(view, state.wishes, [worker.name for worker in held], now=math.inf):
-        message = f"{each(held)} kept until a replacement trains: the job needs at least {least(view)} workers"
+        message = (
+            f"{each(held)} kept until a replacement trains: the job needs at least {least(view)} "
+            "workers"
+        )
         yield warning("DisruptionHeld", message)
     threatened = [
         worker for worker in state.workers if view.elastic and worker.wanted and worker.cause
@@ -94,17 +103,20 @@ def notes(state: JobState) -> Iterable[Note]:
         if _is_there(view, worker.pod) and _gave_up(view, worker.pod)
     ]
     if stuck:
-        message = f"{each(stuck)} kept: recreated {len(MOVED.delays)} times, and always on a node that is going away"
+        message = (
+            f"{each(stuck)} kept: recreated {len(MOVED.delays)} times, and always on a node that "
+            "is going away"
+        )
         yield warning("DisruptionRepeated", message)
 
 
 def least(view: JobView) -> int:
-    """Return below how many workers the job is not brought."""
+    """Return the least number of workers to which moves may bring the job."""
     return max(view.policy.min_replicas or 1, view.facts.min_np_workers)
 
 
 def _is_there(view: JobView, worker: Worker) -> bool:
-    """Tell whether a move helps: the worker is wanted, and not lost already."""
+    """Tell whether a move helps: the worker is wanted, and is not lost already."""
     return worker.index in view.wanted and not (
         worker.facts.deleting or worker.terminated or worker.facts.node_gone_at
     )

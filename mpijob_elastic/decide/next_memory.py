@@ -1,8 +1,8 @@
-"""The memory that is written with the host list (model.memory): who left when, what was tried how often.
+"""The memory that is written with the host list (model.memory): departures, host names, retries.
 
-It is written with a change of the list, and alone only if forgetting it could do harm. It names the
-script that it was written with: if the two do not belong together, somebody else wrote script or
-memory, and any worker that is not in the list may have been in it a moment ago.
+The memory is written with a change of the list, and alone only if its loss could do harm. It names
+the script that it was written with. If script and memory do not belong together, another program
+wrote one of them, and any worker that is not in the list may have been in it a moment ago.
 """
 
 from collections.abc import Collection, Mapping
@@ -18,11 +18,11 @@ from mpijob_elastic.model.job import Config, script_fingerprint
 from mpijob_elastic.model.memory import Left, Memory, Scale, Tries
 from mpijob_elastic.model.pod import Worker
 
-# Seconds for which the leaving of a pod that is gone is remembered: much longer than a launcher
-# needs to see it.
+# Seconds for which the memory keeps the leaving of a pod that is gone: much longer than a launcher
+# needs to see that the pod left.
 FORGOTTEN_AFTER = 600.0
-# With more elders than this any pod may be the oldest: less to write, and rarely waited for in
-# vain.
+# With more elders than this the memory names no elder, so that any pod may be one: there is less to
+# write, and a wait in vain is rare.
 MOST_ELDERS = 100
 
 
@@ -63,14 +63,15 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
 
 
 def elders(state: JobState, *, added: Collection[str], removed: Collection[str]) -> tuple[str, ...]:
-    """Return the pods among which rank 0's host is, or was before `removed` left; empty where it may be any.
+    """Return the pods one of which is rank 0's host, or was before `removed` left.
 
-    [horovod] Hosts keep the order in which the driver came to know them, those that come together
-    in any order (HostManager.order_available_hosts), and ranks are dealt in that order.
+    Empty if any pod may be the host. [horovod] Hosts keep the order in which the driver came to
+    know them, hosts that come together are in any order (HostManager.order_available_hosts), and
+    ranks are dealt in that order.
     """
     view = state.view
     if not view.driver_running:
-        return ()  # it will know all at once
+        return ()  # a driver that starts comes to know all hosts at once
     if not (added or removed):
         return view.memory.elders
     known, published = frozenset(view.memory.elders), frozenset(view.host_of)
@@ -80,17 +81,17 @@ def elders(state: JobState, *, added: Collection[str], removed: Collection[str])
 
 
 def signed(memory: Memory, *, script: str) -> Memory:
-    """Return the memory as it is written together with this script."""
+    """Return the memory with the fingerprint of the script that is written together with it."""
     return msgspec.structs.replace(memory, script=script_fingerprint(script))
 
 
 def is_due(state: JobState, config: Config, new: Memory) -> bool:
-    """Return True if the memory must be written although the list stays."""
+    """Tell whether the memory must be written although the list stays."""
     view = state.view
     if not view.elastic or new == config.memory:
         return False
     if config.memory is None or not state.memory_known:
-        # A list without a history: what is missing from it may have been in it a moment ago.
+        # The list has no history: a worker that is not in it may have been in it a moment ago.
         return (
             view.driver_running
             or bool(view.host_of)
@@ -101,7 +102,7 @@ def is_due(state: JobState, config: Config, new: Memory) -> bool:
 
 
 def _has_news(old: Memory, new: Memory) -> bool:
-    """Tell whether more than forgetting would be written; forgetting waits for the next write."""
+    """Tell whether the new memory adds something; what it only drops waits for the next write."""
     counts = ((old.replaced, new.replaced), (old.moved, new.moved), (old.renamed, new.renamed))
     tried = any(
         before.get(pod) != tries for before, after in counts for pod, tries in after.items()
@@ -130,7 +131,7 @@ def _counted(
     troubled: Collection[str],
     now: float,
 ) -> Mapping[str, Tries]:
-    """Return failure counts per pod name; each pod of uid in `troubled` counts once."""
+    """Return the counts of failures by pod name; each pod with a uid in `troubled` counts once."""
     kept = {
         pod: last
         for pod, last in before.items()

@@ -1,19 +1,19 @@
-"""Stop: how a running job stops, what must be gone before it starts again, and when pods that are held back start.
+"""Stop: how a suspended job stops, what must be gone before it resumes, and when held pods start.
 
 A suspended job first shrinks to the least size with which its driver trains, and the other workers
-drain as in every scale-in. Should the job be resumed meanwhile, it has lost nothing. The last ranks
-cannot leave: with fewer hosts than it needs the driver lets no rank go, but waits for more
-([horovod] ElasticDriver.wait_for_available_slots). So then the launcher goes, and after it the
-workers. This is the exception to safety rule 7.
+drain as in every scale-in. If the job is resumed meanwhile, it has lost nothing. The last ranks
+cannot leave: with fewer hosts than it needs, the driver lets no rank go, but waits for more
+([horovod] ElasticDriver.wait_for_available_slots). So then the launcher is deleted, and after it
+the workers. This is the exception to safety rule 7.
 
 The operator creates the next launcher at once, and the webhook holds it back by a gate. A launcher
-with this gate is what says that the job was stopped. As long as a worker is older than it, ranks of
-the launcher before may run in that worker, so the gates stay on, even if nothing suspends the job
-any more.
+with this gate is the sign that the job was stopped. As long as a worker is older than this
+launcher, ranks of the previous launcher may run in that worker, so the gates stay on, even if
+nothing suspends the job any more.
 
-Any gate of ours serves any reason to hold a pod. They come off in one write, with what a capability
-adds, once nobody holds the pod; so none of them can start a pod while another reason holds. A
-worker that leaves keeps its gates.
+Any gate of ours serves any reason to hold a pod. The gates of a pod come off in one write, with the
+changes that a capability adds, once no reason holds the pod; so no capability can start a pod while
+another reason holds. A worker that leaves keeps its gates.
 """
 
 from collections.abc import Iterator
@@ -26,8 +26,8 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Worker
 
-# Seconds. A pod without a gate that is younger may have passed by the webhook, and so may the next:
-# this sets the pace.
+# Seconds that a pod without a gate must be old before it is deleted. The pod may have passed by the
+# webhook, and so may the pod that follows: this sets the pace.
 PACE = 5.0
 
 
@@ -39,9 +39,10 @@ def size(view: JobView, wishes: Wishes) -> int:
 
 
 def is_stopped(view: JobView, *, stops: bool) -> bool:
-    """Tell whether no worker may run: the job has stopped, or had, and ranks of the launcher before may still run.
+    """Tell whether no worker may run.
 
-    The gate alone does not say so: it stays on while anything else holds the launcher.
+    The job has stopped; or it had stopped, and ranks of the previous launcher may still run. The
+    gate alone does not prove either, because it stays on while any other reason holds the launcher.
     """
     if view.launcher is None:
         return stops
@@ -49,17 +50,21 @@ def is_stopped(view: JobView, *, stops: bool) -> bool:
 
 
 def goes(view: JobView, pod: Worker, *, stops: bool) -> bool:
-    """Tell whether a worker of a stopped job is to be deleted: it has no gate, or is older than the launcher."""
+    """Tell whether a worker of a stopped job is to be deleted.
+
+    It is not held back by a gate; and the job is suspended, or the worker is older than the
+    launcher.
+    """
     return not pod.facts.held_back and (stops or _is_older(view, pod))
 
 
 def goes_at(view: JobView, pod: Worker, *, now: float) -> float:
-    """Return the time from which the pod may go."""
+    """Return the time from which the pod may be deleted."""
     return 0.0 if _is_older(view, pod) else honest(pod.facts.created_at, now=now) + PACE
 
 
 def has_leftovers(view: JobView) -> bool:
-    """Tell whether a worker is still there in which ranks of a launcher that was stopped may run."""
+    """Tell whether ranks of a launcher that was stopped may still run in a worker."""
     launcher = view.launcher
     if not view.elastic or launcher is None or not launcher.facts.held_back:
         return False
@@ -85,7 +90,7 @@ def stop(state: JobState) -> tuple[DeleteLauncher | None, float | None]:
 
 
 def free(state: JobState) -> Iterator[Ungate]:
-    """Yield the gates to take off now, those of pods that get the same together."""
+    """Yield the removal of gates that is due, in one action for all pods with the same changes."""
     view, wishes = state.view, state.wishes
     if view.facts.deleting or view.ended or wishes.stop or has_leftovers(view):
         return
@@ -112,10 +117,10 @@ def _has_to_wait(state: JobState) -> bool:
     """Tell whether workers are still to drain, and can."""
     refused = state.view.launcher.refused if state.view.launcher else None
     if state.launcher.refresh_due and refused and refused.tries.count >= REFUSED_OFTEN:
-        return False  # the launcher cannot learn that they are to leave
+        return False  # the launcher cannot learn which workers are to leave
     hosts = len(state.view.host_of)
-    # While the list is empty no drain begins, so one that left an earlier list would be waited for
-    # in vain.
+    # While the list is empty no drain begins, so the wait for a worker that left an earlier list
+    # would be in vain.
     surplus = [
         worker for worker in state.leaving if not worker.wanted and (hosts or worker.drain is None)
     ]

@@ -148,7 +148,7 @@ class Ration(Wish):
 
     #: The controller, in words.
     by: str
-    #: False while nobody knows whether it does.
+    #: False while it is not known whether the controller does so.
     known: bool = True
 
 
