@@ -69,7 +69,7 @@ def plan(state: JobState) -> Plan:
     own: list[Action | None] = []
     if view.gated and (freed := list(stop.free(state))):
         # The gates come off last, because the other writes were decided for pods that cannot start.
-        # A job that is resumed starts as a whole again.
+        # A job that is resumed starts as a whole again, so `prepare` is asked again, too.
         own += [*(one.prepare(state) for one in state.wishes.capabilities), *freed]
     own += [action for one in state.wishes.capabilities for action in one.due(state)]
     new = [action for action in own if action and action not in found.actions]

@@ -386,9 +386,9 @@ class DeleteLauncher(Noted):
     """Delete a launcher, so that the operator creates the next one.
 
     The main container of the launcher has never started, or the job is suspended. The pod is
-    deleted without a grace period: with one, [operator] would see the launcher end, and would call
-    the job Failed or Succeeded for ever, because a kubelet reports the final phase of a pod that
-    has a grace period before the pod is gone
+    deleted without a grace period. Otherwise [operator] would see the launcher end, and would call
+    the job Failed or Succeeded for ever: a kubelet reports the final phase of every other pod
+    before the pod is gone
     (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination-forced).
     The kubelet still sends SIGTERM first.
     """

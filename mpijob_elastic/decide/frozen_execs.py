@@ -217,7 +217,10 @@ def _has_no_pod(worker: Worker | None, found: Exec) -> bool:
 
 
 def _is_dead(worker: Worker, *, now: float) -> bool:
-    """Tell whether the pod can no longer answer: it or its node is gone, or its end is overdue."""
+    """Tell whether nothing in the pod can answer.
+
+    The pod has ended, its node is gone, or its end is long overdue.
+    """
     is_lost = (
         worker.facts.deleting
         and worker.facts.ends_at is not None

@@ -57,8 +57,8 @@ GATHER_TO_SAVE_RESETS = 30.0
 # Host names are remembered for so many workers, the lowest indices first, because an annotation has
 # limits.
 MOST_REMEMBERED = 2000
-# A Role allows at most so many workers ahead of the size: a max-replicas far above any size, set by
-# habit, must not fill every Role with names.
+# A Role names workers beyond the present size up to this many workers in all: a bound far above any
+# size, set by habit, must not fill every Role with names.
 MOST_AHEAD = 1_000
 # The fingerprint of a pod that is gone and was never seen.
 _UNKNOWN = "?"

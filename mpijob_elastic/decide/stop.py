@@ -68,7 +68,7 @@ def has_leftovers(view: JobView) -> bool:
     launcher = view.launcher
     if not view.elastic or launcher is None or not launcher.facts.held_back:
         return False
-    # A launcher that waits for quota may follow one that was stopped while the notice was refused.
+    # While the notice is refused, a launcher that waits for quota may follow a stopped launcher.
     if names.GATE_SUSPENDED not in launcher.facts.gates and TellUser not in view.refused:
         return False
     return any(not pod.facts.held_back and _is_older(view, pod) for pod in view.workers)
@@ -114,7 +114,7 @@ def free(state: JobState) -> Iterator[Ungate]:
 
 
 def _has_to_wait(state: JobState) -> bool:
-    """Tell whether workers are still to drain, and can."""
+    """Tell whether workers still have to drain, and can drain."""
     refused = state.view.launcher.refused if state.view.launcher else None
     if state.launcher.refresh_due and refused and refused.tries.count >= REFUSED_OFTEN:
         return False  # the launcher cannot learn which workers are to leave
