@@ -27,12 +27,12 @@ from mpijob_elastic.model.wire import timestamp
 
 log = logging.getLogger(__name__)
 
-# If more than this wait, the API server refuses them; the newest are dropped and counted.
+# If more Events than this wait, the API server is refusing them; the newest are dropped and logged.
 MOST_WAITING = 1000
 # The API's limit for an Event's message.
 LONGEST_MESSAGE = 1024
 # A short outage loses no Event; after about 15 s the Events that wait are of more use than the
-# first.
+# Event that is tried.
 ATTEMPTS = 6
 BACKOFF = Backoff(first=0.5, longest=8.0)
 

@@ -1,4 +1,4 @@
-"""The door for every write on behalf of a job: it lets a write pass only while this process surely leads."""
+"""The gate for every write on behalf of a job: open only while this process surely leads."""
 
 import asyncio
 import math
@@ -40,9 +40,9 @@ async def for_each(
     at_once: int = 1,
     until: float = math.inf,
 ) -> list[errors.KubeError]:
-    """Write for each from the front of `things` until that time of the loop; return what was refused.
+    """Write each of `things`, from the front, until the loop's time `until`; return the refusals.
 
-    Raises at once what means that the server is away, or that we may not write.
+    Raises at once an error that means that the server is away, or that we may not write.
     """
     refused: list[errors.KubeError] = []
 
@@ -55,7 +55,8 @@ async def for_each(
                     raise
                 refused.append(error)
 
-    # Await each even if another fails, so that nothing is under way at the next look at the job.
+    # Await each write even if another fails, so that no write is under way at the next look at the
+    # job.
     outcomes = await asyncio.gather(
         *(write_in_turn() for _ in range(at_once)), return_exceptions=True
     )
@@ -66,13 +67,11 @@ async def for_each(
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """Sends writes.
-
-    `time_left` gives the seconds until another may lead, 0 where the lease is not held.
-    """
+    """Sends writes while the lease is held."""
 
     client: ApiWriter
     _: KW_ONLY
+    #: Returns the seconds until another process may lead; 0 if the lease is not held.
     time_left: Callable[[], float]
     metrics: Metrics
 
@@ -115,7 +114,9 @@ class Gate:
         at_version: bool,
         grace: int | None = None,
     ) -> bytes:
-        """Delete an object if it is exactly this one, perhaps at this version; grace: seconds to end, None for its own.
+        """Delete an object if it still has the uid of `ref`, and its version if `at_version`.
+
+        grace: seconds that the object gets to end; None for its own grace period.
 
         Raises NotLeader, or as `ApiWriter` does.
         """
@@ -154,8 +155,8 @@ class Gate:
             # again instead.
             yield Timeouts(attempt=min(WRITE_TIMEOUT, left), throttled=0)
         except errors.ApiError as error:
-            # Not its reason: an admission webhook may put any text there, and each would make a
-            # series for ever.
+            # The status and not the reason: an admission webhook may give any text as its reason,
+            # and each text would make a metric series for ever.
             outcome = str(error.status) if type(error) is errors.ApiError else type(error).__name__
             raise
         except errors.Unreachable:

@@ -1,12 +1,12 @@
-"""Look by exec into a launcher for the `kubectl exec`s that hold its ranks, and end those that are frozen.
+"""Find by exec the `kubectl exec`s in a launcher that hold its ranks, and end frozen ones.
 
 The script prints only the name of the pod from a command line, because the rest contains a secret
 of Horovod. Looks are seldom (decide/frozen_execs), and a few at once (looks).
 
-An end lets a job go on after a loss while nobody watches it. It comes after a second decision from
-live objects (`Writer`), and only while the lease is held (`Gate`). The command checks that each
-process is still the process that was seen. It is a single command for all, in a turn of the looks,
-because a shell may hang. A failure is counted, and costs a try.
+The end of frozen execs lets a job go on after a loss while nobody watches it. Execs are ended only
+after a second decision from live objects (`Writer`), and only while the lease is held (`Gate`). The
+command checks that each process is still the process that was seen. A single command ends all of
+them, in a turn of the looks, because a shell may hang. A failure is counted, and costs a try.
 """
 
 import re
@@ -55,7 +55,8 @@ COMMAND = ["/bin/sh", "-c", SCRIPT]
 
 ENDED, GONE, FAILED = "ended", "gone", "error"
 
-# As the script of a look, for these processes: only a `kubectl exec` into that pod may be killed.
+# Like SCRIPT, but for given processes: each is killed only if it is still the `kubectl exec` into
+# the given pod.
 END_SCRIPT = """\
 set -f
 for found in "$@"; do
@@ -80,13 +81,14 @@ _TICKS = 100.0
 # Bounded in each part, because a launcher may print any text.
 _MAIN = re.compile(r"main ([0-9]{1,18})\n")
 _LINE = re.compile(
-    r"(?am)^(\d{1,18}) (\d{1,18}) ([a-z0-9.-]{1,253}-worker-\d{1,10})(?:--container[a-z0-9-]{1,63})?\n"
+    r"(?am)^(\d{1,18}) (\d{1,18}) ([a-z0-9.-]{1,253}-worker-\d{1,10})"
+    r"(?:--container[a-z0-9-]{1,63})?\n"
 )
 
 
 @dataclass(eq=False)
 class Execs(Looks[dict[str, Held]]):
-    """Looks and remembers, by job: the uid of its launcher, and what that holds."""
+    """Looks into launchers; remembers by job the launcher's uid and the execs that it holds."""
 
     def __post_init__(self) -> None:
         """Make the turns of its looks."""
@@ -105,10 +107,10 @@ class Execs(Looks[dict[str, Held]]):
     def begin_to_end(self, view: JobView, action: EndExecs, end: End) -> None:
         """End execs by `end`, in a turn of the looks.
 
-        Until that is over none of them counts as frozen.
+        None of these execs counts as frozen until the try is over.
 
-        An ended exec stays a suspect: the next look shows whether that helped. It is not tried
-        again.
+        An ended exec stays a suspect: the next look shows whether it has gone. No ended exec is
+        tried again.
         """
         uid, job = action.launcher.ref.uid, (view.namespace, view.name)
         held, tried = self.held(job, uid), {*action.execs}
@@ -148,7 +150,7 @@ class Execs(Looks[dict[str, Held]]):
         known = self.jobs.get(job, {})
         held = known.get(uid)
         if held is None:
-            return False  # it was forgotten
+            return False  # the job was forgotten
         tries = {
             found: MOST_TRIES if done else held.tries.get(found, 0) + 1
             for found, done in ended.items()
@@ -161,7 +163,10 @@ class Execs(Looks[dict[str, Held]]):
 
 
 def end_command(execs: Sequence[Exec]) -> list[str]:
-    """Return the command that ends execs in their launcher, and prints "ended", "gone" or "error" for each."""
+    """Return the command that ends execs in their launcher.
+
+    The command prints "ended", "gone" or "error" for each exec.
+    """
     return [
         "/bin/sh",
         "-c",
@@ -174,7 +179,7 @@ def end_command(execs: Sequence[Exec]) -> list[str]:
 async def end(
     gate: Gate, namespace: str, launcher: Launcher, execs: Sequence[Exec]
 ) -> Mapping[Exec, str]:
-    """End execs; return the outcome of each, none without an answer of the command.
+    """End execs; return the outcome of each, or no outcomes if the command gives no valid answer.
 
     Raises as `Gate.execute` does.
     """
@@ -195,7 +200,7 @@ async def look(
     *,
     timeout: float,  # noqa: ASYNC109 - of exec_in_pod
 ) -> tuple[Exec, ...] | None:
-    """Return the execs that a launcher holds now, None if that cannot be seen."""
+    """Return the execs that a launcher holds now; None if a look fails."""
     if launcher.facts.started_at is None:
         return None
     result = await look_into(
@@ -215,9 +220,10 @@ async def look(
 
 
 def parse(output: str, *, started_at: float, most: int = MOST_EXECS) -> tuple[Exec, ...] | None:
-    """Read the output of the script, None if it is not its output, or of more than `most` execs.
+    """Return the execs in the output of SCRIPT; None for other output, or for over `most` execs.
 
-    started_at: when the main process started. Ages count from it, so our clock has no part in them.
+    started_at: the start of the main process. Ages count from that start, so our clock does not
+    affect them.
     """
     main = _MAIN.match(output)
     if main is None or output.count("\n") > most + 1:

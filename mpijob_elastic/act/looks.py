@@ -1,10 +1,10 @@
-"""Looks by exec: what probes of workers and looks into launchers share.
+"""Looks by exec: the shared part of probes of workers and looks into launchers.
 
 A look runs beside the reconcile loop, because a shell may hang until its timeout, and one tenant
 may have hundreds that do. Turns are bounded in number and rate, and shared fairly by namespaces and
 by the jobs of each: a namespace holds no more places than it leaves free, and a job half of that,
 so a newcomer finds a place, whatever the others hold. Turns go round: each waiting namespace gets
-one, then each again; within a namespace, each job. Results are kept in memory alone.
+one turn, then each again; within a namespace, each job. Results are kept in memory alone.
 """
 
 import asyncio
@@ -29,7 +29,10 @@ Kept = TypeVar("Kept")
 
 
 class Places:
-    """`size` places; a namespace may hold half of them, a job a third, and both less while others hold some."""
+    """`size` places, of which a namespace may hold half and a job a third.
+
+    Both may hold fewer while others hold some.
+    """
 
     def __init__(self, size: int) -> None:
         self._free = size
@@ -49,9 +52,11 @@ class Places:
 
 
 class FairTurns:
-    """`a_second` turns in a second, evenly spaced or `together` with longer pauses; `at_once` of them at a time.
+    """Turns for looks, limited in rate and in number.
 
-    asked: places for who has a turn or waits for one, `most` of them. They are taken by who asks.
+    a_second: turns in a second, evenly spaced, or in groups of `together` with longer pauses.
+    at_once: turns held at the same time. asked: `most` places for callers that have a turn or wait
+    for a turn; each caller takes and gives back its place.
     """
 
     def __init__(
@@ -65,7 +70,7 @@ class FairTurns:
         self._at = -math.inf
         self._left = 0
         self._timer: asyncio.TimerHandle | None = None
-        # By namespace and job. Who had a turn goes to the end of both.
+        # By namespace and job. After a turn, its namespace and its job go to the end of both.
         self._waiting: dict[str, dict[str, deque[asyncio.Future[None]]]] = {}
 
     @asynccontextmanager
@@ -104,7 +109,7 @@ class FairTurns:
     def _give_later(self, at: float) -> None:
         self._timer = None
         if at > self._at:
-            self._begin_group(at)  # whatever the clock says: a timer may fire a moment early
+            self._begin_group(at)  # at any time of the clock: a timer may fire a moment early
         self._give()
 
     def _next(self) -> tuple[str, str] | None:
@@ -124,15 +129,15 @@ class FairTurns:
 
 @dataclass(eq=False)
 class Looks(Generic[Kept]):
-    """Looks under way, a single look for each key at most, and what is kept of them; `wake` is called at news.
-
-    Where a job is dropped from `jobs`, the answers that are still to come are dropped, too.
-    """
+    """Looks under way, at most a single look for each key, and their results."""
 
     client: ApiReader
     _: KW_ONLY
+    #: Returns seconds since the epoch.
     now: Callable[[], float]
+    #: Called with the namespace and name of a job when a look into the job has news.
     wake: Callable[[str, str], None]
+    #: Results by job. Answers that come after their job was dropped from here are dropped, too.
     jobs: dict[Job, Kept] = field(default_factory=dict, init=False)
     _asking: dict[str, asyncio.Task[bool]] = field(default_factory=dict, init=False)
 
@@ -150,7 +155,10 @@ class Looks(Generic[Kept]):
     def _begin(
         self, key: str, job: Job, turns: FairTurns, look: Callable[[], Awaitable[bool]]
     ) -> None:
-        """Look in a turn, unless that is under way or too many wait; `look` tells whether it has news."""
+        """Look in a turn, unless the same look is under way or too many looks wait.
+
+        look: returns True if it has news.
+        """
         if key in self._asking or not turns.asked.free_for(*job):
             return
 
@@ -161,8 +169,8 @@ class Looks(Generic[Kept]):
         def end(task: asyncio.Task[bool]) -> None:
             turns.asked.take(*job, count=-1)
             del self._asking[key]
-            # Not before: the next look may be due already, and would be dropped while this look is
-            # under way.
+            # Wake the job only now: the next look may be due already, and would be dropped while
+            # this look is under way.
             if not task.cancelled() and task.result():
                 self.wake(*job)
 
@@ -181,7 +189,7 @@ async def look_into(
     timeout: float,  # noqa: ASYNC109 - of exec_in_pod
     limit: int = LIMIT,
 ) -> ExecResult | None:
-    """Run a command that changes nothing; return None if it could not be run."""
+    """Run a command that changes nothing; return None if the command could not be run."""
     try:
         return await exec_in_pod(
             client,

@@ -1,4 +1,4 @@
-"""Writers that capabilities bring for their own actions, and their additions to writes of the core."""
+"""Writers that capabilities bring for their actions, and their additions to writes of the core."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job import JobView
 
-# Fields of an object as we make it: the API server notes beside most who manages them, and others
-# add a status.
+# The most values in an object that we create: a third of what we can read, because the API server
+# notes the manager of most fields, and others add a status.
 _MOST_VALUES = meta.MOST_VALUES // 3
 
 
 class Seen(Protocol):
-    """Takes in the answer of the API server to a write."""
+    """Takes in answers of the API server to writes."""
 
     def see(self, resource: Resource, raw: bytes) -> None:
         """Take in the JSON of an object after our write."""
@@ -31,7 +31,10 @@ class Seen(Protocol):
 
 
 def check_size(body: object) -> None:
-    """Raise errors.Invalid for a new object that could not be read any more: quota that it gets would never be free."""
+    """Raise errors.Invalid for a new object that would be too large to be read again.
+
+    Quota that such an object gets would never be freed.
+    """
     try:
         meta.check_cost(msgspec.json.encode(body), most=_MOST_VALUES)
     except meta.TooLarge as error:
@@ -41,30 +44,28 @@ def check_size(body: object) -> None:
 
 
 class Own:
-    """Carries out the writes of some kinds; by default none, and it adds nothing.
+    """Carries out the writes of some kinds of action; by default of no kind, and adds nothing."""
 
-    Kinds: those of its writes.
-    """
-
+    #: The kinds of action whose writes `perform` carries out.
     kinds: tuple[type, ...] = ()
 
     async def perform(self, view: JobView, action: Action) -> None:
-        """Carry out a write of these kinds.
+        """Carry out an action of these kinds.
 
-        Raises errors.KubeError or NotLeader: it may have changed something.
+        Raises errors.KubeError or NotLeader: the action may have changed something.
         """
 
     def forget(self, namespace: str, name: str) -> None:
         """Forget a job that is gone."""
 
     async def jobless(self, namespace: str, name: str) -> None:
-        """Do what is due where something is about a job that is not there.
+        """Do the writes that are due for objects that refer to a job that does not exist.
 
         Raises errors.KubeError or NotLeader.
         """
 
     async def check(self, view: JobView, action: Ungate) -> None:
-        """Read live whether these pods may start. Raises act.writer.Outdated where they may not."""
+        """Read live objects; raise act.writer.Outdated if these pods may not start."""
 
     async def place(self, _view: JobView, _pod: Identity, _action: Ungate) -> Operations:
         """Return the additions to a pod that loses its gates, as a JSON patch; [] if not ours.
@@ -74,24 +75,25 @@ class Own:
         return []
 
     async def beside(self, _view: JobView, _action: WriteConfig) -> Mapping[str, str]:
-        """Return annotations of the ConfigMap that are written with the host list and its memory."""
+        """Return annotations that the ConfigMap gets together with the host list and its memory."""
         return {}
 
 
 @dataclass(kw_only=True, eq=False)
 class LiveWrites(Own):
-    """Writes for which live objects are read first; now: returns seconds since the epoch."""
+    """Writes for which live objects are read first."""
 
     client: ApiReader
     gate: Gate
     seen: Seen
     events: Events
+    #: Returns seconds since the epoch.
     now: Callable[[], float]
 
     async def read(
         self, resource: Resource, name: str, namespace: str | None = None
     ) -> dict[str, Any]:
-        """Return an object as it is now; namespace: None for a cluster-wide one.
+        """Return an object as it is now; namespace: None for a cluster-wide object.
 
         Raises errors.KubeError.
         """

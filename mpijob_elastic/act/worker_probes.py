@@ -1,8 +1,10 @@
-"""Probe workers by exec for processes beside the main process: leaving workers often, published workers seldom.
+"""Probe workers by exec for processes beside the main process.
+
+Leaving workers are probed often, published workers seldom.
 
 Probes are looks (act/looks), bounded in time, number and rate; an answer with news wakes the job. A
-failed probe is only counted: the next comes later (decide/drain), the drain-timeout decides, and
-nothing follows for a published worker. A restart costs another probe, and perhaps a number in a
+failed probe is only counted: the next probe comes later (decide/drain), the drain-timeout decides,
+and nothing follows for a published worker. A restart costs another probe, and perhaps a number in a
 host name (decide/host_list).
 """
 
@@ -27,24 +29,29 @@ log = logging.getLogger(__name__)
 PROBE_TIMEOUT = 3.0
 _CHECK = Timeouts(attempt=PROBE_TIMEOUT, throttled=0)
 # Looks over all jobs, under way at once and begun in a second: into leaving workers, for whose GPUs
-# somebody waits, and into published workers. A job alone may have a third of them under way, which
-# is enough for all of a second's looks.
+# somebody waits, and into published workers. A single job may have a third of these looks under
+# way, which is enough for all looks of a second.
 LEAVING_AT_ONCE, LEAVING_A_SECOND = 48, 50.0
 PUBLISHED_AT_ONCE, PUBLISHED_A_SECOND = 24, 10.0
-# Looks into published workers that begin together. Each needs a connection of its own with a TLS
+# Looks into published workers that begin together. Each look needs a connection with a TLS
 # handshake, and a look that begins alone costs twice the CPU, because caches have gone cold (4.3
 # ms; 2.1 ms each if ten begin together).
 PUBLISHED_TOGETHER = 10
-# Published workers that may be asked or wait for their turn. A job alone may have a third of them:
-# as many as can be asked until it decides again (decide/lost_ranks). Any more are dropped.
+# Published workers that may be probed or wait for their turn. A single job may have a third of
+# them: as many as can be probed until the job is decided on again (decide/lost_ranks). Probes of
+# more workers are dropped.
 MOST_WATCHED = 300
 
-# Only builtins of a POSIX shell, so it starts no process that it would count itself. It skips
-# process 1, which is the container's main process, the shell itself, and zombies: `sleep` as
-# process 1 never reaps an orphaned rank. And the pauses of the main process that our webhook gives
-# (webhook/rules/worker_grace): parent, group and session 1. And what has a controlling terminal:
-# that is somebody's shell (`attach`), while kubexec.sh starts ranks without one. /proc/PID/stat is
-# `PID (NAME) STATE PPID GROUP SESSION TERMINAL ...`; NAME may hold anything (proc_pid_stat(5)).
+# Only builtins of a POSIX shell, so the script starts no process that it would count. It skips
+# - process 1, which is the container's main process;
+# - the shell itself;
+# - zombies: `sleep` as process 1 never reaps an orphaned rank;
+# - the pauses of the main process that our webhook gives (webhook/rules/worker_grace): their
+#   parent, group and session are 1;
+# - processes with a controlling terminal, such as somebody's shell (`attach`): kubexec.sh starts
+#   ranks without a terminal.
+# /proc/PID/stat is `PID (NAME) STATE PPID GROUP SESSION TERMINAL ...`; NAME may hold anything
+# (proc_pid_stat(5)).
 EACH_PROCESS = """\
 for process in /proc/[0-9]*; do
   pid=${process#/proc/}
@@ -65,7 +72,7 @@ echo idle
 
 
 def _by_our_main(command: str) -> str:
-    """Return a script with a command for containers whose process 1 is the one that our webhook gives."""
+    """Return a script that runs a command if process 1 is the main process of our webhook."""
     return f"""\
 read -r main < /proc/1/cmdline
 case $main in *"{names.MAIN_BEGINS}") {command} ;; esac
@@ -73,8 +80,8 @@ echo told
 """
 
 
-# The last words of that main process in a worker that has drained: it ends then. Any other keeps
-# its own.
+# The last words of our main process in a worker that has drained, and then ends. Any other main
+# process keeps its own last words.
 TELL = _by_our_main(f'echo "{names.RANKS_LEFT}" > /dev/termination-log || exit')
 # Ends the ranks of a worker whose job is gone, so that the main process ends too. In a container
 # that shares processes with others, or with its node, ours is not process 1, and nothing is killed.
@@ -84,26 +91,31 @@ _ANSWERS = {SCRIPT: ("idle", "busy"), TELL: ("told",), END: ("told",)}
 
 @dataclass(frozen=True, kw_only=True)
 class _Look:
-    """A worker to look into, the containers that may hold its ranks, and the occasion (`Config.occasion`)."""
+    """A look into a worker."""
 
     job: Job
+    #: The worker to look into.
     pod: Identity
+    #: The containers that may hold its ranks.
     containers: tuple[str, ...]
+    #: `Config.occasion`, or the end of the ranks in a container.
     occasion: str
+    #: SCRIPT, TELL or END.
     script: str
+    #: True for a published worker, False for a leaving worker.
     published: bool = False
 
     @cached_property
     def key(self) -> str:
-        """`Worker.key`."""
+        """The pod's `Worker.key`."""
         return pod_key(self.pod.name, pod_fingerprint(self.pod.uid))
 
 
 @dataclass(eq=False, kw_only=True)
 class Prober(Looks[dict[str, tuple[str, Probe]]]):
-    """Probes and remembers, by job and pod: the last occasion on which it was asked, and what is known of that.
+    """Probes workers; remembers by job and pod the occasion of the last probe, and its result.
 
-    An answer about any other occasion comes too late.
+    An answer for any other occasion comes too late.
     """
 
     metrics: Metrics
@@ -119,7 +131,7 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
         )
 
     def seen(self, job: Job, pod: str, occasion: str) -> Probe:
-        """Return the result of probing a pod (`Worker.key`) on this occasion (`Config.occasion`)."""
+        """Return the result of probing a pod (`Worker.key`) on an occasion (`Config.occasion`)."""
         since, probe = self.jobs.get(job, {}).get(pod, ("", Probe()))
         return probe if since == occasion else Probe()
 
@@ -142,9 +154,9 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
                 self._look(look)
 
     def end(self, job: Job, pod: PodFacts) -> None:
-        """End the ranks of a worker, unless that is under way.
+        """End the ranks of a worker, unless an attempt is under way.
 
-        The main process tells which container has them.
+        The script finds the container with the ranks by its main process.
         """
         for container in pod.containers:
             occasion = f"end of {container}"
@@ -159,7 +171,7 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
             )
 
     def tidy(self, view: JobView) -> None:
-        """Forget pods of a job that are gone and not in its memory, and results of past occasions."""
+        """Forget pods that are gone and not in the job's memory, and results of past occasions."""
         config = view.config
         occasions = (
             {worker.key: config.occasion(worker.name) for worker in view.workers} if config else {}
@@ -176,7 +188,7 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
 
     def _look(self, look: _Look) -> None:
         turns = self._published if look.published else self._leaving
-        # A worker that leaves does not wait as a published worker: that is another occasion.
+        # A leaving worker does not wait for its look as a published worker: the occasions differ.
         self._begin(f"{look.key} {look.occasion}", look.job, turns, partial(self._ask, look))
 
     async def _ask(self, look: _Look) -> bool:
@@ -192,11 +204,12 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
         return not look.published or _tells(before, after)
 
     async def _answer(self, look: _Look) -> str:
-        # What was seen can be dropped afterwards; what was said to a successor stays said.
+        # An observation can be dropped afterwards, but the effect of TELL or END on a successor of
+        # the pod cannot be undone.
         if look.script in (TELL, END) and not await self._is_there(look):
             return "error"
         answer = ""
-        for container in look.containers:  # idle only if all of them are
+        for container in look.containers:  # idle only if all containers are idle
             result = await look_into(
                 self.client,
                 look.job[0],
@@ -213,7 +226,10 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
         return answer if answer != "idle" or await self._is_there(look) else "error"
 
     async def _is_there(self, look: _Look) -> bool:
-        """Tell whether exec leads to this pod: it goes by the name, and our watch may lag behind a successor."""
+        """Tell whether exec leads to this pod.
+
+        Exec finds a pod by its name, and our watch may lag behind a successor of that name.
+        """
         try:
             found = await self.client.find(
                 resources.PODS.path(look.job[0], look.pod.name), limits=_CHECK
@@ -236,7 +252,10 @@ def _with(probe: Probe, outcome: str, *, asked_at: float) -> Probe:
 
 
 def _tells(before: Probe, after: Probe) -> bool:
-    """Tell whether a probe of a published worker is news: it is or was idle, or is busy for the first time."""
+    """Tell whether a probe of a published worker is news.
+
+    The worker is or was idle, or is busy for the first time.
+    """
     return (
         after.idle_at is not None
         or after.busy_seen != before.busy_seen

@@ -1,9 +1,9 @@
-"""Writes on behalf of a job: a patch, a creation or a deletion as its action says it, and those that take more.
+"""Writes on behalf of a job: a patch, a creation or a deletion for an action, or several requests.
 
 An action has its precondition. A ConfigMap is written at the resourceVersion that was decided on. A
 pod is deleted at its uid and resourceVersion as just read. The answer of the API server goes to
-`Seen` at once, so the next decision sees it. A refusal is raised, and the queue has the job looked
-at again.
+`Seen` at once, so the next decision sees the new state. A refusal is raised, and the queue has the
+job looked at again.
 """
 
 import asyncio
@@ -50,17 +50,17 @@ from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-# Deletions of one job under way: a large scale-in waits for fewer answers, and still opens few
-# connections.
+# Deletions of a job that are under way at once: a large scale-in waits for fewer answers, and still
+# opens few connections.
 DELETIONS_AT_ONCE = 4
-# Seconds for which deletions follow a decision on live objects; after them it is made again. Or for
-# as long as that reading took, so that a slow API server spends no more on reading than on
-# deleting.
+# Seconds for which deletions follow a decision on live objects; then the decision is made again. If
+# reading the objects took longer, deletions follow for as long as the reading took, so that a slow
+# API server spends no more on reading than on deleting.
 SURE_FOR = 0.1
 
 
 class Outdated(Exception):
-    """The live objects no longer allow what was decided from the caches."""
+    """The live objects no longer allow an action that was decided from the caches."""
 
 
 class Recheck(Protocol):
@@ -69,7 +69,7 @@ class Recheck(Protocol):
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
         """Return the deletions that still hold, at their live versions.
 
-        Raises Outdated where the job is not ours.
+        Raises Outdated if the job is not ours.
         """
 
     async def suspended(self, view: JobView) -> bool:
@@ -96,11 +96,14 @@ class Writer:
     events: Events
     metrics: Metrics
     own: Sequence[Own] = ()
-    # By job. In memory alone: after a restart the touch is tried again at once.
+    # Refused touches by job. In memory alone: after a restart the touch is tried again at once.
     _refused: dict[Job, Refusal] = field(default_factory=dict, init=False)
 
     def informed(self, view: JobView) -> JobView:
-        """Return the view, with the refusal of the launcher's last touch if that was for the same change."""
+        """Return the view with the refusal of the launcher's last touch.
+
+        A refusal for another change than the present one is left out.
+        """
         found, launcher, config = (
             self._refused.get((view.namespace, view.name)),
             view.launcher,
@@ -120,14 +123,17 @@ class Writer:
             one.forget(*job)
 
     async def jobless(self, job: Job) -> None:
-        """Do what is due for a job that is not there. Raises errors.KubeError or NotLeader."""
+        """Do the writes that are due for a job that does not exist.
+
+        Raises errors.KubeError or NotLeader.
+        """
         for one in self.own:
             await one.jobless(*job)
 
     async def perform(self, view: JobView, action: Action) -> None:
         """Carry out an action.
 
-        Raises errors.KubeError, NotLeader or Outdated: it may have changed something.
+        Raises errors.KubeError, NotLeader or Outdated: the action may have changed something.
         """
         if action.rechecked and not await self.recheck.due(view, action):
             raise Outdated(f"{view.namespace}/{view.name}: {action.says()}: not due any more")
@@ -264,7 +270,7 @@ class Writer:
     async def _refresh(self, view: JobView, action: RefreshLauncher) -> None:
         """Touch the launcher.
 
-        A refusal is remembered and not raised, so that it holds up nothing else.
+        A refusal is remembered and not raised, so that the refusal holds up no other action.
         """
         self._refused.pop((view.namespace, view.name), None)
         try:
@@ -319,13 +325,16 @@ class Writer:
         at_version: bool = True,
         grace: int | None = None,
     ) -> None:
-        """Delete an object; without its version it counts as gone, whatever holds it."""
+        """Delete an object.
+
+        An object deleted without its version counts as gone, even while something holds the object.
+        """
         try:
             answer = await self.gate.delete_object(
                 resource, namespace=view.namespace, ref=ref, at_version=at_version, grace=grace
             )
         except errors.NotFound:
-            answer = b"{}"  # as where it went at once
+            answer = b"{}"  # as for an object that went at once
         if at_version and _is_there(resource, answer):
             self.seen.see(resource, answer)
         else:
@@ -333,7 +342,7 @@ class Writer:
 
 
 def _holds(found: Any, kept: Object | Operations) -> bool:
-    """Tell whether an object has what a merge patch or a JSON patch has set."""
+    """Tell whether an object has the values that a merge patch or a JSON patch has set."""
     if isinstance(kept, Mapping):
         return _agrees(found, kept)
     return all(
@@ -362,8 +371,9 @@ def _at(found: Any, path: str) -> Any:
 def _is_there(resource: resources.Resource, answer: bytes) -> bool:
     """Tell by the answer to a deletion whether the object is still there.
 
-    The answer is the object while it is given time to end, or a finalizer holds it; a former pod or
-    a Status if it went at once; and a pod without a version if another deletion finished meanwhile.
+    The answer is the object while the object has time to end, or a finalizer holds the object; the
+    former pod or a Status if the object went at once; and a pod without a version if another
+    deletion finished meanwhile.
     """
     found = msgspec.json.decode(answer, type=_Answer)
     return found.kind == resource.kind and bool(found.metadata.resource_version)
