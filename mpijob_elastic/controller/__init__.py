@@ -1,6 +1,6 @@
 """The companion controller: the loop, and the process around it.
 
 `process` keeps the caches warm and waits for the Lease. `reconcile` looks at one job: it makes the
-view, decides, and writes. `recheck` decides again on live objects before what cannot be taken back.
-`remembered` knows what no object says.
+view, decides, and writes. `recheck` decides again on live objects before an action that cannot be
+taken back. `remembered` keeps facts of each job that no object holds.
 """

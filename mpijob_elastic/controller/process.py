@@ -1,4 +1,4 @@
-"""The controller process: its caches are always warm, it works only while it leads, and it hands over at its end.
+"""The controller process: it keeps caches warm, works only while it leads, and hands over at its end.
 
 It serves /healthz, /readyz and /metrics over plain HTTP. Healthy: the watches give signs of life.
 Ready: the caches have been filled once. A standby is ready too, because it can take over at once.
@@ -51,9 +51,9 @@ from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-# Bytes that asyncio takes for each TLS connection, 256 KiB unless it is told otherwise. Each look
-# by exec has a connection, 88 may be under way (act/worker_probes, act/launcher_execs), and malloc
-# keeps what they took.
+# Bytes that asyncio takes for each TLS connection; its default is 256 KiB. Each look by exec has a
+# connection, 88 looks may be under way (act/worker_probes, act/launcher_execs), and malloc keeps
+# the memory that the connections took.
 CONNECTION_BUFFER = 64 * 2**10
 # Seconds that Events may still take when the leader stops.
 FLUSH_TIME = 2.0
@@ -61,27 +61,28 @@ FLUSH_TIME = 2.0
 DEAD_AFTER = 300.0
 # Seconds between two questions whether a namespace is open.
 ASK_EVERY = 60.0
-# Caches that lag cause these for a moment; the next try succeeds, so they are worth no warning.
+# Caches that lag cause these errors for a moment; the next try succeeds, so the errors are worth no
+# warning.
 _EXPECTED = (errors.Conflict, Outdated, NotLeader)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerSettings:
-    """Settings, as `mpijob-elastic controller --help` explains them.
+    """Settings, as `mpijob-elastic controller --help` explains them."""
 
-    identity: new for each process. signs: signs that a node is about to go, None if nodes may not
-    be read. components: optional ones that are installed (live.OPTIONS). health_host: None for all
-    addresses, of IPv4 and IPv6.
-    """
-
+    #: New for each process.
     identity: str
     kubeconfig: Path | None = None
     context: str | None = None
-    jobs_namespaces: tuple[str, ...] = ()  # none for all
+    #: Empty for all namespaces.
+    jobs_namespaces: tuple[str, ...] = ()
     lease_namespace: str = names.NAMESPACE
     workers: int = 16
+    #: The signs that a node is about to go; None if nodes may not be read.
     signs: Signs | None = None
+    #: The optional components that are installed (live.OPTIONS).
     components: tuple[str, ...] = ()
+    #: None for all addresses, of IPv4 and IPv6.
     health_host: str | None = None
     health_port: int = 8080
     lease_times: LeaseTimes = field(default_factory=LeaseTimes)
@@ -90,8 +91,8 @@ class ControllerSettings:
 async def run(settings: ControllerSettings) -> None:
     """Run until SIGTERM or SIGINT.
 
-    Raises `kube.errors.Unconfigured` if no cluster configuration is found, OSError if the port is
-    taken.
+    Raises `kube.errors.Unconfigured` if no cluster configuration is found, and OSError if the port
+    is taken.
     """
     spare_memory()
     stop = asyncio.Event()
@@ -120,10 +121,10 @@ async def run(settings: ControllerSettings) -> None:
 
 
 async def closed_to(client: ApiReader, namespaces: Sequence[str]) -> list[str]:
-    """Return the namespaces in which we may not list jobs: a namespace that is deleted takes our Role along.
+    """Return the namespaces in which we may not list jobs.
 
-    A watch there never lists, and must not keep the jobs of all others waiting when a controller
-    starts.
+    A namespace that is deleted takes our Role along. A watch there never lists, and must not keep
+    the jobs of all other namespaces waiting when a controller starts.
     """
     found = []
     for namespace in namespaces:
@@ -132,7 +133,7 @@ async def closed_to(client: ApiReader, namespaces: Sequence[str]) -> list[str]:
         except errors.Forbidden:
             found.append(namespace)
         except errors.KubeError:
-            break  # whatever else is wrong, the watches wait until it has passed
+            break  # the watches wait until any other error has passed
     return found
 
 
@@ -147,7 +148,7 @@ async def end_once_open(
 
 
 def spare_memory() -> None:
-    """Have this process take less memory for each connection that it opens from now on."""
+    """Reduce the memory that each connection takes which this process opens from now on."""
     sslproto.SSLProtocol.max_size = CONNECTION_BUFFER
 
 
@@ -301,7 +302,10 @@ class Controller:
             await self._reconciler.reconcile(key)
 
     def _changed(self, key: JobKey) -> None:
-        """Queue a job; a standby keeps nothing of it instead, because a new leader looks at every job."""
+        """Queue a job if this process leads; a standby forgets the job once it is gone.
+
+        A standby queues nothing, because a new leader looks at every job.
+        """
         if self._leading:
             self._queue.put(key)
         elif self._caches.jobs.store.get(key.namespace, key.name) is None:
@@ -320,7 +324,7 @@ class Controller:
         self._queue.put(JobKey(namespace, name))
 
     def _gauges(self) -> None:
-        leads = self._lease.held()  # a former leader keeps what it had not finished
+        leads = self._lease.held()  # a former leader still has an unfinished queue
         self._metrics.leader.set(leads)
         self._metrics.queue_depth.set(self._queue.depth if leads else 0)
         self._metrics.queue_age.set(self._queue.oldest_age() if leads else 0.0)

@@ -1,6 +1,6 @@
-"""The second decision before a pod is deleted or started, or an exec is ended: by the same rules, on live objects.
+"""The second decision, by the same rules on live objects (safety rule 2).
 
-See safety rule 2.
+It comes before a pod is deleted or started, and before an exec is ended.
 """
 
 from collections import deque
@@ -27,22 +27,22 @@ JOBS_AT_ONCE = 16
 
 @dataclass(eq=False)
 class LiveRecheck:
-    """Decides again.
-
-    caches: nodes, and what capabilities know by other objects, as last seen. probes: answers of a
-    job's pods. timed: adds how long each drain has been seen. read: how JSON is read. now: returns
-    seconds since the epoch.
-    """
+    """Decides again."""
 
     client: ApiReader
+    #: Has the nodes, and the facts that capabilities have from other objects, as last seen.
     caches: Caches
     _: KW_ONLY
+    #: Returns the result of probing a pod of a job.
     probes: Callable[[tuple[str, str], str, str], Probe]
+    #: Adds to a view the time for which each drain has been seen, in seconds.
     timed: Callable[[JobView], JobView]
+    #: Reads JSON.
     read: views.Read
+    #: Returns seconds since the epoch.
     now: Callable[[], float]
-    # The last few, each with all own writes that are due: a plan for a large scale-in in a queue
-    # has hundreds.
+    # The last few views, each with all own writes that are due: a plan for a large scale-in in a
+    # queue has hundreds of own writes.
     _decided: deque[tuple[JobView, tuple[Action, ...]]] = field(
         default_factory=partial(deque, maxlen=JOBS_AT_ONCE), init=False
     )
@@ -55,7 +55,8 @@ class LiveRecheck:
         fresh = await self._ours(view)
         if fresh is None:
             raise Outdated(
-                f"{view.namespace}/{view.name} is gone, being deleted, or managed by another operator"
+                f"{view.namespace}/{view.name} is gone, being deleted, "
+                "or managed by another operator"
             )
         wanted = {removal.worker.ref.uid for removal in action.removals}
         due = [
@@ -76,7 +77,10 @@ class LiveRecheck:
         return fresh is not None and fresh.wishes.stop != ""
 
     async def free(self, view: JobView, action: Ungate) -> bool:
-        """Tell whether these pods may start as the MPIJob is now; each is changed at its own version."""
+        """Tell whether these pods may start as the MPIJob is now.
+
+        Each pod is changed at its own version.
+        """
         try:
             facts = self.read.job(await self.client.get(MPI_JOBS.path(view.namespace, view.name)))
         except errors.NotFound:
@@ -104,7 +108,10 @@ class LiveRecheck:
         return action in due
 
     async def execs(self, view: JobView, action: EndExecs) -> list[Exec]:
-        """Return the frozen execs that may still be ended, just after the nodes that make them frozen were read."""
+        """Return the frozen execs that may still be ended.
+
+        The nodes for whose loss an exec counts as frozen are read last.
+        """
         fresh = await self._ours(view)
         if fresh is None or _launcher(fresh.view) != _launcher(view):
             return []
@@ -122,7 +129,7 @@ class LiveRecheck:
         ]
 
     async def _there(self, nodes: Iterable[str]) -> set[str]:
-        """Return the nodes that are said to be gone and are not."""
+        """Return those of the nodes, all thought to be gone, that still exist."""
         return {node for node in {*nodes} if not await self.caches.is_node_gone(node)}
 
     async def _ours(self, view: JobView) -> JobState | None:
@@ -143,10 +150,10 @@ class LiveRecheck:
         return self._derived(fresh)
 
     def _derived(self, view: JobView) -> JobState:
-        """Decide what follows; what is not a pod's or the job's own may be as the caches have it."""
+        """Derive the state; facts of objects other than the job and its pods are from caches."""
         return derive(self.timed(self.caches.told(view)), now=self.now())
 
 
 def _launcher(view: JobView) -> tuple[str, float | None] | None:
-    """Return uid and start of the launcher: process ids of another start mean nothing."""
+    """Return the uid and the start of the launcher: process ids of another start mean nothing."""
     return (view.launcher.ref.uid, view.launcher.facts.started_at) if view.launcher else None

@@ -27,11 +27,11 @@ from mpijob_elastic.observe.watching import JobKey
 log = logging.getLogger(__name__)
 
 # A scale takes four rounds (Role, list, touch, deletions); a job that is not done after this many
-# comes back later.
+# rounds comes back later.
 MOST_ROUNDS = 16
-# Seconds until it does.
+# Seconds until an undone job comes back.
 UNDONE_PAUSE = 5.0
-# Seconds to the next look at least while a write is refused.
+# The least seconds to the next look while a write is refused.
 REFUSED_PAUSE = 1.0
 # Seconds: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
 DEFAULT_GRACE = 30.0
@@ -41,7 +41,7 @@ END_AGAIN = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Reconciler:
-    """Brings jobs as far as is possible now; `now` returns seconds since the epoch."""
+    """Brings jobs as far as is possible now."""
 
     caches: Caches
     queue: WorkQueue[JobKey]
@@ -49,14 +49,15 @@ class Reconciler:
     prober: Prober
     scales: ScaleTimes
     drains: SeenTimes
+    #: Returns seconds since the epoch.
     now: Callable[[], float]
     refusals: Refusals = field(default_factory=Refusals)
 
     async def reconcile(self, key: JobKey) -> None:
         """Bring a job as far as is possible now.
 
-        Raises errors.KubeError, NotLeader or Outdated: the job is to be seen again. A refusal is
-        not raised.
+        Raises errors.KubeError, NotLeader or Outdated: the job must be looked at again. A refusal
+        is not raised.
         """
         for _ in range(MOST_ROUNDS):
             state = self._see(key)
@@ -130,9 +131,9 @@ class Reconciler:
         return written
 
     async def _try(self, key: JobKey, view: JobView, action: Action) -> bool:
-        """Write, unless that was refused just now; return True if it was taken.
+        """Carry out an action, unless it was refused just now; return True if it was accepted.
 
-        Raises what is no refusal.
+        Raises every error that is not a refusal.
         """
         if self.refusals.waits(key, action):
             return False
@@ -169,7 +170,9 @@ class Reconciler:
 
 
 def end_ranks(key: JobKey, pods: Iterable[PodFacts], prober: Prober, *, now: float) -> float | None:
-    """End the ranks of these pods that had their time; return the seconds to the next look, None if none is needed.
+    """End the ranks of those pods whose time is over.
+
+    Return the seconds to the next look; None if no look is needed.
 
     These workers are being deleted, and their job is gone or has finished. A rank outlives the exec
     that started it, and its driver has ended, so nobody tells it to leave. The grace period that

@@ -1,4 +1,4 @@
-"""What a process remembers of each job between two looks: times that it saw, refused writes, changes of size.
+"""State of each job between two looks: times that the process saw, refused writes, size changes.
 
 In memory alone: after a change of the leader a refused write is tried at once, a wait may take
 longer but never less than its time, and a change of size is not measured.
@@ -19,21 +19,24 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.watching import JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
 
-# Each try costs a write and what the API server asks for it, and what a policy refuses may stay
-# refused.
+# Each try costs a write and the API server's calls for it, and a write that a policy refuses may
+# stay refused.
 RETRY = Backoff(first=1.0, longest=30.0)
 
 
 @dataclass(eq=False, kw_only=True)
 class SeenTimes:
-    """Since when this process has seen each drain, missing pod, and host list; `clock` returns monotonic seconds.
+    """The times at which this process first saw each drain, missing pod, and host list.
 
     A drain begins, and a list changes, at a time that some leader wrote down. The wall clock of
     this process may be ahead of that leader's, or step forward meanwhile, so the wall clock alone
     ends no drain, and lets no change follow another.
     """
 
+    #: Returns monotonic seconds.
     clock: Callable[[], float]
+    # By job: each pod with the time at which its drain began (0.0 for a missing pod), and when that
+    # drain was first seen.
     _first: dict[tuple[str, str], dict[tuple[str, float], float]] = field(
         default_factory=dict, init=False
     )
@@ -43,18 +46,18 @@ class SeenTimes:
     )
 
     def timed(self, view: JobView) -> JobView:
-        """Return the view with the times for which its drains, missing pods and new list have been seen."""
+        """Return the view with the seconds since its drains, missing pods and list were seen."""
         now = self.clock()
         list_seen = self._list_seen(view, now)
         if not view.memory.left and not view.missing and list_seen is None:
-            return view  # nothing waits, as at most looks
+            return view  # nothing waits; this is the usual case
         first = self._first.get((view.namespace, view.name), {})
         return replace(
             view, drains_seen={found: now - at for found, at in first.items()}, list_seen=list_seen
         )
 
     def watch(self, state: JobState) -> None:
-        """Note drains and missing pods of a job as it is now; any other drain of it is over."""
+        """Note the drains and missing pods of a job as it is now; its other drains are over."""
         key = state.view.namespace, state.view.name
         before, now = self._first.pop(key, {}), self.clock()
         if begun := drain.begun(state) | {(pod, 0.0) for pod in state.view.missing}:
@@ -91,17 +94,18 @@ class _Refused:
 
 @dataclass(frozen=True, kw_only=True)
 class Refusals:
-    """Refused writes, by job and by what is written: each is tried again ever later, by itself, and told to the user.
+    """Refused writes, by job and occasion.
 
-    clock: seconds that never step.
+    Each write is tried again by itself, at growing intervals, and told to the user.
     """
 
     random: Random = field(default_factory=Random)
+    #: Returns seconds that never step.
     clock: Callable[[], float] = time.monotonic
     _found: dict[JobKey, dict[Occasion, _Refused]] = field(default_factory=dict)
 
     def keep(self, key: JobKey, due: Sequence[Action]) -> None:
-        """Forget refusals of what is not due any more."""
+        """Forget the refusals of actions that are not due any more."""
         if found := self._found.get(key):
             wanted = {occasion(action) for action in due}
             self._found[key] = {what: refused for what, refused in found.items() if what in wanted}
@@ -112,7 +116,7 @@ class Refusals:
         return refused is not None and self.clock() < refused.again_at
 
     def add(self, key: JobKey, action: Action, error: Exception) -> Note | None:
-        """Remember a refusal; return what to tell of it, once it has come often."""
+        """Remember a refusal; return a notice of it at the REFUSED_OFTEN-th time, else None."""
         refused = self._found.setdefault(key, {}).setdefault(occasion(action), _Refused())
         refused.count += 1
         refused.again_at = self.clock() + RETRY.delay(refused.count, self.random)
@@ -121,13 +125,14 @@ class Refusals:
         what, _, _ = action.says().partition("\n")
         note = warning(
             REFUSED,
-            f"not done: {what[:LONGEST_REASON]}. {str(error)[:LONGEST_REASON]}. Everything else goes on",
+            f"not done: {what[:LONGEST_REASON]}. {str(error)[:LONGEST_REASON]}. "
+            "Everything else goes on",
         )
         refused.words = note.message
         return note
 
     def done(self, key: JobKey, action: Action) -> None:
-        """Note that a write was taken."""
+        """Note that a write was accepted."""
         self._found.get(key, {}).pop(occasion(action), None)
 
     def seen(self, key: JobKey) -> Mapping[type, str]:
@@ -138,7 +143,7 @@ class Refusals:
         return words
 
     def again_in(self, key: JobKey) -> float | None:
-        """Return the seconds until the next write may be tried again; None if none is refused."""
+        """Return the seconds until a refused write may be tried again; None without refusals."""
         times = [refused.again_at for refused in self._found.get(key, {}).values()]
         return max(0.0, min(times) - self.clock()) if times else None
 
@@ -156,10 +161,11 @@ class _Scale:
 
 @dataclass(eq=False)
 class ScaleTimes:
-    """The metrics of jobs: their workers, and the time that changes of size take; `clock` returns monotonic seconds."""
+    """The metrics of jobs: their workers, and the time that changes of size take."""
 
     metrics: Metrics
     _: KW_ONLY
+    #: Returns monotonic seconds.
     clock: Callable[[], float]
     _scales: dict[JobKey, _Scale] = field(default_factory=dict, init=False)
 
