@@ -1,4 +1,4 @@
-"""The controller process: it keeps caches warm, works only while it leads, and hands over at its end.
+"""The controller process: caches always warm, work only while it leads, a handover at its end.
 
 It serves /healthz, /readyz and /metrics over plain HTTP. Healthy: the watches give signs of life.
 Ready: the caches have been filled once. A standby is ready too, because it can take over at once.

@@ -17,7 +17,10 @@ __all__ = ["explain"]
 
 
 def explain(view: JobView, facts: Facts, *, now: float, worker: str = "") -> Explanation:
-    """Explain a job at time `now` (seconds since the epoch); `worker`: the only worker to explain, "" for all."""
+    """Explain a job at time `now` (seconds since the epoch).
+
+    worker: the only worker to explain; "" for all.
+    """
     state = derive(view, now=now)
     following = host_list.following(state)
     job = Case(state=state, facts=facts, following=following, name=view.name)

@@ -1,4 +1,4 @@
-"""A job or a worker to explain, all that is known of it, and what is found.
+"""A job or a worker to explain, the facts that are known of it, and the findings.
 
 Times are seconds since the epoch.
 
@@ -32,25 +32,32 @@ ABOVE = " (see above)"
 
 
 class Level(StrEnum):
-    """fine: as it should be; waiting: resolves by itself; wrong: somebody has to act; unknown: nobody could look."""
+    """The urgency of a finding."""
 
+    #: As it should be.
     FINE = "fine"
+    #: Resolves by itself.
     WAITING = "waiting"
+    #: Somebody has to act.
     WRONG = "wrong"
+    #: Nobody could look.
     UNKNOWN = "unknown"
 
 
 class Finding(msgspec.Struct, frozen=True, rename="camel"):
-    """One cause: its name for programs, a sentence for people, and the command to type next ("" where none helps)."""
+    """A cause that holds for a job or a worker."""
 
+    #: The name of the cause, for programs.
     cause: str
+    #: A sentence for people.
     says: str
+    #: The command to type next; "" if no command helps.
     next_step: str = ""
     level: Level = Level.WRONG
 
     @property
     def alone(self) -> str:
-        """The sentence where nothing stands above it."""
+        """The sentence without the reference to a finding above it."""
         return self.says.replace(ABOVE, "")
 
     def about(self, name: str) -> Finding:
@@ -68,42 +75,45 @@ wrong = partial(Finding, level=Level.WRONG)
 
 
 class WorkerFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """The cause that holds for one worker; host: its name in discover_hosts.sh, "" while it has none.
-
-    wanted: the desired size includes it.
-    """
+    """The cause that holds for a worker."""
 
     name: str
+    #: The worker's host name in discover_hosts.sh; "" while the worker is not listed there.
     host: str
+    #: True if the desired size includes the worker.
     wanted: bool
     cause: Finding
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Every finding on a job and the finding on each worker; no workers where the job is over or not ours.
-
-    training: wanted workers in which exec has shown a rank. all_train: every wanted worker trains,
-    and nothing is wrong. Both are None where that is not known; not_known: why. notices: the
-    controller's.
-    """
+    """Every finding on a job and the finding on each worker."""
 
     namespace: str
     name: str
+    #: The job's state, in one word.
     state: str
+    #: The desired count of workers; None while it is not known.
     desired: int | None
+    #: The count of wanted workers in which exec has shown a rank; None if it is not known.
     training: int | None
+    #: True if every wanted worker trains, and nothing is wrong; None if that is not known.
     all_train: bool | None
+    #: The reason why `training` or `all_train` is not known; "" if both are known.
     not_known: str
+    #: The findings on the job.
     job: tuple[Finding, ...]
+    #: The finding on each worker; empty if the job is over or not ours.
     workers: tuple[WorkerFinding, ...]
+    #: The controller's notices.
     notices: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stuck:
-    """A container that does not start or restarts again and again: the kubelet's reason and message."""
+    """A container that does not start or restarts again and again."""
 
     container: str
+    #: The kubelet's reason and message.
     reason: str
     message: str = ""
 
@@ -113,62 +123,70 @@ class Stuck:
 
 @dataclass(frozen=True, kw_only=True)
 class Pod:
-    """The state of a pod in the words of scheduler and kubelet.
+    """The state of a pod in the words of scheduler and kubelet."""
 
-    unscheduled: why no node takes it, "" once a node has. unready: why it is not Ready. ended:
-    `CONTAINER: REASON` of containers that ended, also before a restart.
-    """
-
+    #: The reason why no node takes the pod; "" once a node has taken it.
     unscheduled: str = ""
     stuck: Stuck | None = None
+    #: The reason why the pod is not Ready.
     unready: str = ""
+    #: `CONTAINER: REASON` of containers that ended, also before a restart.
     ended: tuple[str, ...] = ()
     message: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """The result of an exec into a worker: names of processes beside its main process, or `error`."""
+    """The result of an exec into a worker."""
 
+    #: The names of the processes beside the worker's main process.
     processes: tuple[str, ...] = ()
+    #: The reason why the exec failed; "" if it succeeded.
     error: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """The facts on one job.
+    """The facts on a job."""
 
-    state: the job's, in one word. resized_at: since when it has its size, at the latest. pods: by
-    name. events: the newest warning on an object, by its name. surplus: when workers beyond the
-    size were created, by name. home: the namespace of controller and webhook. controller, webhook:
-    what keeps them from working, "" where nothing does. launch: how horovodrun was started. looks:
-    by worker, none with --no-exec. stall: what the launcher's log says of missing ranks; spawned:
-    whose they may be.
-    """
-
+    #: The job's state, in one word.
     state: str = ""
     created_at: float = 0.0
+    #: The latest time at which the present size can have been set; 0 if nobody knows.
     resized_at: float = 0.0
+    #: The state of each pod, by the pod's name.
     pods: Mapping[str, Pod] = field(default_factory=dict)
+    #: The newest warning on each object, by the object's name.
     events: Mapping[str, str] = field(default_factory=dict)
+    #: The creation times of workers beyond the size, by the worker's name.
     surplus: Mapping[str, float] = field(default_factory=dict)
+    #: The namespace of controller and webhook.
     home: str = names.NAMESPACE
+    #: The reason why the controller does not work; "" if it works.
     controller: str = ""
+    #: The reason why the webhook does not work; "" if it works.
     webhook: str = ""
+    #: The command that starts the ranks.
     launch: Launch | None = None
+    #: True if the launcher's Role may be read.
     role_readable: bool = True
+    #: The result of the exec into each worker, by the worker's name; empty with --no-exec.
     looks: Mapping[str, Look] = field(default_factory=dict)
+    #: The missing ranks that the launcher's log names.
     stall: Stall | None = None
+    #: The processes that may hold the missing ranks.
     spawned: Spawned | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A job, or the worker or launcher of that name in it. following: the next step of the host list."""
+    """A job to explain, or a pod of the job."""
 
     state: JobState
     facts: Facts
+    #: The next step of the host list.
     following: Next
+    #: The name of the job, the worker or the launcher to explain.
     name: str
 
     def of(self, name: str) -> Case:
@@ -187,7 +205,7 @@ class Case:
 
     @property
     def pod(self) -> Launcher | Worker | None:
-        """The pod of that name."""
+        """The pod with the name `name`; None for the job as a whole."""
         return self.view.launcher if self.name == self.launcher else self.view.worker(self.name)
 
     @property
@@ -197,7 +215,7 @@ class Case:
 
     @property
     def held_back(self) -> bool:
-        """True if it is meant to wait: only gates of ours hold it back."""
+        """True if the pod is meant to wait: only gates of ours hold it back."""
         return bool(self.gates) and names.GATES.issuperset(self.gates)
 
     @property
@@ -206,7 +224,7 @@ class Case:
         return self.facts.pods.get(self.name, Pod())
 
     def warned(self, name: str) -> str:
-        """Return the last warning on an object, as the end of a sentence; "" where there is none."""
+        """Return the last warning on an object, as the end of a sentence; "" without a warning."""
         event = self.facts.events.get(name)
         return f". Its last warning: {event}" if event else ""
 

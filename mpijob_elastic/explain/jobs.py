@@ -1,4 +1,4 @@
-"""Findings on the job as a whole, and so on each of its workers: the launcher, or what the job depends on."""
+"""Findings on the job as a whole: the launcher, or what the job and all its workers depend on."""
 
 from collections.abc import Iterator
 
@@ -16,8 +16,8 @@ from mpijob_elastic.model.pod import Launcher, LauncherPhase
 
 # The operator writes a job's status within a second (seconds).
 SLOW = 30.0
-# So long after a change of size it may still make a worker of the former size, which it began
-# before (seconds).
+# Seconds after a change of size in which the operator may still make a worker of the former size,
+# which it began before the change.
 UNDER_WAY = 5.0
 # In the operator's own manifest.
 _RESTART = "kubectl -n mpi-operator rollout restart deployment/mpi-operator"
@@ -45,7 +45,10 @@ def over(job: Case) -> Finding | None:
 
 
 def findings(job: Case) -> Iterator[Finding]:
-    """Yield the notices, and then every other finding that holds, in the order in which a job comes to train."""
+    """Yield the notices, and then every other finding that holds.
+
+    The order is the order in which a job comes to train.
+    """
     view, facts, notes = job.view, job.facts, list(notices.of_job(job.state))
     yield from map(job.noted, notes)
     if not view.facts.reported:
@@ -101,7 +104,10 @@ def _former_size(job: Case) -> Iterator[Finding]:
     at, pod = max(((at, pod) for pod, at in job.facts.surplus.items()), default=(0.0, ""))
     if since and at > since + UNDER_WAY and job.state.now - at < SLOW:
         after = f"{phrases.duration(round(at - since))} after the size became {job.view.replicas}"
-        said = f"mpi-operator is still making workers of a former size of {job.name}: {pod} was created {after}"
+        said = (
+            f"mpi-operator is still making workers of a former size of {job.name}: "
+            f"{pod} was created {after}"
+        )
         said += ". Other jobs wait meanwhile; a restart of mpi-operator ends it"
         yield wrong("former-size", said, next_step=_RESTART)
 
@@ -124,7 +130,10 @@ def _launcher(job: Case) -> Iterator[Finding]:
     """Yield the findings that keep the launcher from starting."""
     launcher, name, pod = job.view.launcher, job.launcher, job.of(job.launcher)
     if launcher is None:
-        said = f"{name} does not exist yet: the operator creates it after the workers{job.warned(job.name)}"
+        said = (
+            f"{name} does not exist yet: the operator creates it after the workers"
+            f"{job.warned(job.name)}"
+        )
         yield waiting("no-launcher", said, next_step=job.on_job("describe"))
     elif launcher.phase is LauncherPhase.DELIVERING:
         yield _delivering(job, launcher)
@@ -170,7 +179,10 @@ def _missing_ranks(job: Case, stall: Stall) -> Finding:
     """Return a finding for missing ranks, with their workers and nodes as far as they are known."""
     spawned, first = job.facts.spawned, next(iter(stall.missing))
     ranks = listed(f"{rank} ({_place(job, rank, spawned)})" for rank in stall.missing)
-    said = f"{job.name} does not go on: the other ranks have waited for more than {stall.seconds} s for rank {ranks}"
+    said = (
+        f"{job.name} does not go on: the other ranks have waited for more than {stall.seconds} s "
+        f"for rank {ranks}"
+    )
     said += f", which must submit {stall.missing[first]} (from the launcher's log)"
     pods = spawned.pods(first) if spawned else []
     step = f"{names.PROGRAM} logs {job.name} -n {job.view.namespace} --tail 20"

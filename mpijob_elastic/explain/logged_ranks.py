@@ -1,20 +1,21 @@
-"""Ranks in the launcher's log: which worker Horovod's `[N]` means, and for which ranks the others wait. Pure.
+"""Ranks in the launcher's log: the worker behind Horovod's `[N]`, and the missing ranks. Pure.
 
-`[N]` is the rank with which a process was started. The process keeps it when ranks are dealt again,
-and a newcomer may be started with the same. So two workers may print the same number at a time.
+`[N]` is the rank with which a process was started. The process keeps this number when ranks are
+dealt again, and a newcomer may be started with the same number. So two workers may print the same
+number at a time.
 
 Rank 0 prints, while a stall lasts once in HOROVOD_STALL_CHECK_TIME_SECONDS (60), `Missing ranks:`
 and a line for each ([horovod] horovod/common/stall_inspector.cc). These are ranks as they are dealt
-now, which are those of the start where no rank was dealt again since.
+now; they equal the ranks of the start if no rank was dealt again since.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-# Seconds. A start is known by a time in whole seconds, so it looks too early by as much.
+# Seconds. The time of a start is known in whole seconds, so a start looks too early by as much.
 TOGETHER = 5.0
-# Seconds of the log that are read, so that what has passed is not told; and the most lines.
+# Seconds of the log that are read, so that a stall that is over is not told; and the most lines.
 LATELY, MOST_LINES = 150, 500
 # horovodrun, perhaps with --prefix-output-with-timestamp; mpirun --tag-output has the number of the
 # job before it.
@@ -27,21 +28,23 @@ _MISSING = re.compile(rb"(\d{1,9})!?: \[(.*)\]")
 
 @dataclass(frozen=True, kw_only=True)
 class Spawn:
-    """A process of the launcher that holds a rank: its number there, the rank it was started with, pod, and start."""
+    """A process of the launcher that holds a rank."""
 
+    #: The number of the process in the launcher.
     pid: int
+    #: The rank with which the process was started.
     rank: int
+    #: The pod in which the rank runs.
     pod: str
+    #: Seconds by the launcher's clock.
     started_at: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spawned:
-    """What a look into a launcher shows: the spawns, and when it was.
+    """The spawns that a look into a launcher shows."""
 
-    Times are seconds by the launcher's clock.
-    """
-
+    #: The time of the look, in seconds by the launcher's clock.
     at: float
     spawns: frozenset[Spawn]
 
@@ -58,19 +61,17 @@ class Spawned:
 
 @dataclass(frozen=True, kw_only=True)
 class Stall:
-    """Ranks for which the others wait.
+    """Ranks for which the others wait."""
 
-    seconds: for how long the others have waited at least. missing: the tensors that each rank has
-    not submitted.
-    """
-
+    #: The least time for which the others have waited.
     seconds: int
+    #: The tensors that each rank has not submitted.
     missing: Mapping[int, str]
 
 
 @dataclass
 class Lives:
-    """The spawns of all looks, and when those that have ended were missed first."""
+    """The spawns of all looks, each with the time of the first look that missed it."""
 
     _gone_at: dict[Spawn, float | None] = field(default_factory=dict)
 
@@ -91,18 +92,18 @@ class Lives:
         return sorted({*found})
 
     def has(self, pod: str) -> bool:
-        """Return True if a rank was seen in the pod."""
+        """Tell whether a rank was seen in the pod."""
         return any(spawn.pod == pod for spawn in self._gone_at)
 
 
 def printed_rank(line: bytes) -> int | None:
-    """Return the number in Horovod's prefix of a line, None for the launcher's own lines."""
+    """Return the number in Horovod's prefix of a line; None for the launcher's own lines."""
     match = _PREFIX.match(line)
     return int(match[1]) if match else None
 
 
 def stall(lines: Iterable[bytes]) -> Stall | None:
-    """Return the last stall that lines of a launcher's log tell of, None if they tell of none."""
+    """Return the last stall in lines of a launcher's log; None if there is no stall in them."""
     seconds, missing, printed_by, goes_on = 0, dict[int, str](), None, False
     for line in lines:
         rank, text = printed_rank(line), _PREFIX.sub(b"", line, count=1)

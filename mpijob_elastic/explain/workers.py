@@ -1,13 +1,13 @@
-"""Causes in a worker, in the order in which it comes to train.
+"""Causes in a worker, in the order in which the worker comes to train.
 
-- its pod: it is missing, is ending, has failed, has no node, does not start, is not Ready
+- its pod: the pod is missing, is ending, has failed, has no node, does not start, is not Ready
   (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/);
 - between a Ready pod and the launcher: the Role, the host list, and the launcher's copy of the
   list;
-- its rank. Only exec shows that one runs: a process beside the pod's main process. Horovod
+- its rank. Only exec shows that a rank runs: a process beside the pod's main process. Horovod
   blacklists the name of a host whose rank has died, for good unless horovodrun got
   --blacklist-cooldown-range (horovod/runner/elastic/discovery.py, HostManager);
-- of a worker that is to leave: how far it is.
+- the progress of a worker that is to leave.
 """
 
 from collections.abc import Iterator
@@ -37,12 +37,15 @@ _IMAGE = frozenset(
 )
 _CRASH = "CrashLoopBackOff"
 # Seconds from a touch until a driver has started ranks: the kubelet takes 0.7 s, discovery 1 s; the
-# rest is to spare.
+# rest is a reserve.
 JOINING = 20.0
 
 
 def first_cause(case: Case, *, is_wanted: bool) -> Finding:
-    """Return the first cause that holds; is_wanted: the desired size includes the worker, which is to stay."""
+    """Return the first cause that holds.
+
+    is_wanted: the desired size includes the worker, and the worker is to stay.
+    """
     worker = case.state.by_name.get(case.name)
     if worker is None:
         return _missing(case)
@@ -127,9 +130,9 @@ def _terminating(case: Case, pod: Worker) -> Finding:
     late = phrases.duration(round(case.state.now - pod.facts.ends_at))
     force = case.kubectl("delete pod", case.name, "--grace-period=0 --force")
     said = (
-        f"should have been gone {late} ago{why}, but its node {pod.facts.node} has not confirmed it: the node is lost, "
-        "or a finalizer holds the pod. Until the pod is gone, the operator cannot recreate it. If the machine is "
-        f"really off, free the name with `{force}`"
+        f"should have been gone {late} ago{why}, but its node {pod.facts.node} has not confirmed "
+        "it: the node is lost, or a finalizer holds the pod. Until the pod is gone, the operator "
+        f"cannot recreate it. If the machine is really off, free the name with `{force}`"
     )
     return wrong("lost-node", said, next_step=f"kubectl describe node {pod.facts.node}")
 
@@ -209,7 +212,10 @@ def _unpublished(case: Case, pod: Worker) -> Finding:
         return _due(case, "not-published", f"{said}; the controller adds it next")
     why = "an earlier change to settle, or for more new workers"
     if case.state.resume_at > now:
-        why = "the other ranks to get over a loss: Gloo's timeout (horovodrun --gloo-timeout-seconds) and 10 s"
+        why = (
+            "the other ranks to get over a loss: Gloo's timeout "
+            "(horovodrun --gloo-timeout-seconds) and 10 s"
+        )
     wait = phrases.duration(max(0.0, step.wake_at - now))
     return waiting("settling", f"joins discover_hosts.sh in {wait}: the controller waits for {why}")
 
@@ -231,7 +237,10 @@ def _due(case: Case, cause: str, says: str) -> Finding:
 def _rank(case: Case, worker: WorkerState) -> Iterator[Finding]:
     launch, shown_at = case.facts.launch, case.state.launcher.shown_at
     if case.view.launcher and any(held.pod == case.name for held in case.view.launcher.held.frozen):
-        said = f"is blocked: the launcher still waits for a rank in a pod of this name that is gone{ABOVE}"
+        said = (
+            "is blocked: the launcher still waits for a rank in a pod of this name that is gone"
+            f"{ABOVE}"
+        )
         yield wrong("frozen-exec", said)
     yield from _seen(case, "is listed, and the launcher knows it")
     if shown_at is not None and case.state.now < shown_at + JOINING:
@@ -241,21 +250,24 @@ def _rank(case: Case, worker: WorkerState) -> Iterator[Finding]:
         for name, look in case.facts.looks.items()
     )
     if launch and launch.max_np is not None and training * case.view.facts.slots >= launch.max_np:
-        said = f"is published, but other workers already fill the {launch.max_np} slots of horovodrun's --max-np"
+        said = (
+            f"is published, but other workers already fill the {launch.max_np} slots of "
+            "horovodrun's --max-np"
+        )
         yield wrong("beyond-max-np", said, next_step=case.on_job("edit"))
     if worker.standing is Standing.GIVEN_UP:
         yield case.noted(given_up(case.view, worker))
     if training:
         yield _lost(case, training)
     said = (
-        "is published, but no rank runs in any worker that was checked: horovodrun is still starting, waits for more "
-        "slots, or has failed"
+        "is published, but no rank runs in any worker that was checked: horovodrun is still "
+        "starting, waits for more slots, or has failed"
     )
     yield wrong("nobody-trains", said, next_step=case.kubectl("logs", case.launcher, "--tail=50"))
 
 
 def _seen(case: Case, standing: str) -> Iterator[Finding]:
-    """Yield a finding for a rank that runs, or may run; none if exec has shown that no rank runs."""
+    """Yield a finding for a rank that runs or may run; none if exec has shown that none runs."""
     if why := unseen(case):
         said = f"{standing}; whether it trains is not known: {why}"
         yield Finding(
@@ -273,8 +285,9 @@ def _lost(case: Case, training: int) -> Finding:
         else "for as long as the job runs"
     )
     said = (
-        f"is published, but only its main process runs in it while {training} others train: most likely its rank died, "
-        f"and Horovod does not use a host of this name {how_long}; the controller"
+        f"is published, but only its main process runs in it while {training} others train: most "
+        f"likely its rank died, and Horovod does not use a host of this name {how_long}; "
+        "the controller"
     )
     logs = case.kubectl("logs", case.launcher, "| grep -i blacklist")
     if case.facts.controller or not case.state.may_number:
@@ -309,7 +322,10 @@ def _when(case: Case) -> str:
     step = case.following
     if step.wake_at is None or case.name not in step.hosts:
         return "next"
-    return f"in {phrases.duration(max(0.0, step.wake_at - case.state.now))}, after an earlier change has settled"
+    return (
+        f"in {phrases.duration(max(0.0, step.wake_at - case.state.now))}, "
+        "after an earlier change has settled"
+    )
 
 
 def _until(case: Case, drain: Drain) -> str:
