@@ -1,4 +1,6 @@
-"""The controller process: caches always warm, work only while it leads, a handover at its end.
+"""The controller process.
+
+Its caches are always warm, it works only while it leads, and it hands over at its end.
 
 It serves /healthz, /readyz and /metrics over plain HTTP. Healthy: the watches give signs of life.
 Ready: the caches have been filled once. A standby is ready too, because it can take over at once.
