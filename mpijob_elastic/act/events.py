@@ -39,7 +39,7 @@ BACKOFF = Backoff(first=0.5, longest=8.0)
 
 @dataclass(eq=False)
 class Events:
-    """Takes notes at once, and sends them one after the other in `run`."""
+    """Queues notes at once; `run` sends them in order, as Events."""
 
     gate: Gate
     _: KW_ONLY

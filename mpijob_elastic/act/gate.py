@@ -30,7 +30,7 @@ class NotLeader(Exception):
 
 
 class Altered(errors.KubeError):
-    """Another admission plugin changes what we write."""
+    """An admission plugin of the cluster changes our writes."""
 
 
 async def for_each(
@@ -76,7 +76,7 @@ class Gate:
     metrics: Metrics
 
     async def create_object(self, resource: Resource, *, namespace: str, body: object) -> bytes:
-        """Create an object. Raises NotLeader, or as `ApiWriter` does."""
+        """Create an object. Raises NotLeader, and the errors of `ApiWriter`."""
         with self._sending("POST", resource.plural, f"{namespace}/") as limits:
             return await self.client.create_object(
                 resource.path(namespace), query=MANAGED, body=body, limits=limits
@@ -93,7 +93,7 @@ class Gate:
     ) -> bytes:
         """Change an object by a merge patch (a mapping) or a JSON patch.
 
-        Raises NotLeader, or as `ApiWriter` does.
+        Raises NotLeader, and the errors of `ApiWriter`.
         """
         kind = "/".join(filter(None, (resource.plural, subresource)))
         with self._sending("PATCH", kind, f"{namespace}/{name}") as limits:
@@ -118,7 +118,7 @@ class Gate:
 
         grace: seconds that the object gets to end; None for its own grace period.
 
-        Raises NotLeader, or as `ApiWriter` does.
+        Raises NotLeader, and the errors of `ApiWriter`.
         """
         with self._sending("DELETE", resource.plural, f"{namespace}/{ref.name}") as limits:
             return await self.client.delete_object(

@@ -15,8 +15,8 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job import JobView
 
-# The most values in an object that we create: a third of what we can read, because the API server
-# notes the manager of most fields, and others add a status.
+# The most values in an object that we create: a third of the values that we read, because the API
+# server notes the manager of most fields, and others add a status.
 _MOST_VALUES = meta.MOST_VALUES // 3
 
 

@@ -142,7 +142,7 @@ async def closed_to(client: ApiReader, namespaces: Sequence[str]) -> list[str]:
 async def end_once_open(
     client: ApiReader, namespaces: Sequence[str], stop: asyncio.Event, *, every: float = ASK_EVERY
 ) -> None:
-    """Set `stop` once one of these namespaces is open: a new process watches it from its start."""
+    """Set `stop` once a namespace has opened: a new process watches it from its start."""
     while True:
         await asyncio.sleep(every)
         if len(await closed_to(client, namespaces)) < len(namespaces):

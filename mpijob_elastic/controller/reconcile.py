@@ -102,7 +102,7 @@ class Reconciler:
         return state
 
     async def _do(self, key: JobKey, state: JobState, due: Plan) -> bool:
-        """Carry out what is due; return True if anything was written.
+        """Carry out the plan; return True if anything was written.
 
         A refused action holds back only the actions that need it. A conflict is raised after all
         actions were tried.

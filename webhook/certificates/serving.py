@@ -55,7 +55,7 @@ class Serving:
         return self.certificate is not None and not pairs.fault(self.certificate, now=now)
 
     def expires_at(self) -> float:
-        """Return when the served certificate expires, in seconds since the epoch.
+        """Return the expiry of the served certificate, in seconds since the epoch.
 
         It is 0 before there is one.
         """
