@@ -150,7 +150,7 @@ async def end_once_open(
 
 
 def spare_memory() -> None:
-    """Reduce the memory that each connection takes which this process opens from now on."""
+    """Reduce the memory for each connection that this process opens from now on."""
     sslproto.SSLProtocol.max_size = CONNECTION_BUFFER
 
 

@@ -35,8 +35,8 @@ class SeenTimes:
 
     #: Returns monotonic seconds.
     clock: Callable[[], float]
-    # By job: each pod with the time at which its drain began (0.0 for a missing pod), and when that
-    # drain was first seen.
+    # By job: each pod with the time at which its drain began (0.0 for a missing pod), and when this
+    # pair was first seen.
     _first: dict[tuple[str, str], dict[tuple[str, float], float]] = field(
         default_factory=dict, init=False
     )

@@ -32,7 +32,7 @@ ABOVE = " (see above)"
 
 
 class Level(StrEnum):
-    """The urgency of a finding."""
+    """The need to act on a finding."""
 
     #: As it should be.
     FINE = "fine"
