@@ -30,7 +30,7 @@ class NotLeader(Exception):
 
 
 class Altered(errors.KubeError):
-    """An admission plugin of the cluster changes our writes."""
+    """Another admission plugin changes our writes."""
 
 
 async def for_each(

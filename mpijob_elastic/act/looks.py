@@ -70,7 +70,7 @@ class FairTurns:
         self._at = -math.inf
         self._left = 0
         self._timer: asyncio.TimerHandle | None = None
-        # By namespace and job. After a turn, its namespace and its job go to the end of both.
+        # By namespace and job. After a turn, the namespace and the job go to the end of both.
         self._waiting: dict[str, dict[str, deque[asyncio.Future[None]]]] = {}
 
     @asynccontextmanager
@@ -109,7 +109,7 @@ class FairTurns:
     def _give_later(self, at: float) -> None:
         self._timer = None
         if at > self._at:
-            self._begin_group(at)  # at any time of the clock: a timer may fire a moment early
+            self._begin_group(at)  # without a look at the clock: a timer may fire a moment early
         self._give()
 
     def _next(self) -> tuple[str, str] | None:
