@@ -5,9 +5,16 @@ PYTHON_BIN := .venv/bin/python
 PYTEST := $(PYTHON_BIN) -m pytest
 CHECK := .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/codespell && .venv/bin/mypy && .venv/bin/lint-imports
 UNITS := tests/product tests/modelcheck
-# Three processes, each with a control plane of its own, so that two cores have work while a test waits; a fourth makes
-# nothing faster, and all slower. A file is one process's; the longest come first (tests/lab/fixtures.py).
-SPREAD := -n 3 --dist loadfile --no-loadscope-reorder --durations=15
+# A file is one process's; the longest come first (tests/lab/fixtures.py).
+FILES := --dist loadfile --no-loadscope-reorder --durations=15
+# Tests of the lab mostly wait: three processes, each with a control plane of its own, leave half of two cores idle. The
+# units take what is left, in two processes of lower priority; their output is shown when they end.
+SPREAD := -n 3 $(FILES)
+BESIDE := nice -n 10 $(PYTEST) -n 2 $(FILES)
+define beside
+@mkdir -p dist
+@$(BESIDE) $(1) > dist/units.txt 2>&1; code=$$?; cat dist/units.txt; exit $$code
+endef
 # The programs of other projects beside which CI tests: they are built, and a missing one fails it.
 CI_PEERS := helm kueue volcano-scheduler
 # What builds the site, in an environment of its own.
@@ -19,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
 export LAB_KUBERNETES := $(KUBERNETES)
 
-.PHONY: help setup lab-binaries demo test test-all test-fresh check hooks page-check fmt unit lab matrix long campaign real test-peers bench image release docs screenshots manifests lock clean
+.PHONY: help setup lab-binaries demo test test-lab test-units test-all all-lab all-units test-fresh check hooks page-check fmt unit lab matrix long campaign real test-peers bench image release docs screenshots manifests lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -35,13 +42,26 @@ demo: setup  ## Show `kubectl edit mpijob` 2→3→1→3 and `kubectl scale` on 
 
 test: lab-binaries  ## Tell within six minutes whether the product works: lint, types, layers, units, main paths on a real control plane
 	$(CHECK)
-	$(PYTEST) $(SPREAD) $(UNITS) tests/lab -m "not thorough and not campaign"
+	@$(MAKE) --no-print-directory -j2 test-lab test-units
+
+test-lab:
+	$(PYTEST) $(SPREAD) tests/lab -m "not thorough and not campaign"
+
+test-units:
+	$(call beside,$(UNITS) -m "not thorough and not campaign")
 
 test-all: lab-binaries docs page-check  ## Everything but `make real`, `make test-peers` and `make campaign`, once; what CI runs
 	$(CHECK)
 	@$(PYTHON_BIN) -m lab peers $(CI_PEERS)
-	PEERS="$(CI_PEERS)" HYPOTHESIS_PROFILE=thorough MPIJOB_ELASTIC_TOOLING=changed \
-	  $(PYTEST) $(SPREAD) tests -m "not campaign" --ignore=tests/real
+	@$(MAKE) --no-print-directory -j2 all-lab all-units
+
+all-lab:
+	PEERS="$(CI_PEERS)" MPIJOB_ELASTIC_TOOLING=changed \
+	  $(PYTEST) $(SPREAD) tests/lab tests/peers tests/tooling -m "not campaign"
+
+all-units: export HYPOTHESIS_PROFILE := thorough
+all-units:
+	$(call beside,$(UNITS) -m "not campaign")
 
 test-fresh:  ## Run `make demo` in a fresh clone, where nothing but git, make and Python is found
 	@scripts/fresh demo
