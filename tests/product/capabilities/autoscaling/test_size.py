@@ -218,6 +218,7 @@ def grown(*running: int, own: dict[str, bytes] | None = BEFORE, **facts: Any) ->
         pytest.param(grown(1), "return 4 to 2", id="another is missing"),
         pytest.param(grown(0, 1, **timed(least=3)), "return 4 to 3", id="not below its least size"),
         pytest.param(grown(0, 1, **timed(least=4)), "nothing", id="at its least size"),
+        pytest.param(grown(0, 1, **timed(least=5)), "nothing", id="below its least size"),
         pytest.param(grown(0, 1, **timed(61.0)), "wake 1", id="not yet"),
         pytest.param(grown(0, 1, 2, 3), "nothing", id="all came"),
         pytest.param(grown(0, 1, scaling=None), "nothing", id="no timeout"),

@@ -41,6 +41,11 @@ def asking(
     return grouped(size, member, least=least, **{"gang": VOLCANO, "serves_gangs": True, **facts})
 
 
+def in_team(**annotations: str) -> PodGroup:
+    """A PodGroup in the queue of the job, with these annotations."""
+    return PodGroup(metadata=ref("j"), min_member=3, queue="team", annotations=annotations)
+
+
 def of_koordinator(policy: str = "waiting-and-running", **facts: Any) -> Story:
     """A job of four, two at least, with a PodGroup of Koordinator that has this policy."""
     gang = Gang(scheduler="koordinator", annotations=TOGETHER)
@@ -94,6 +99,14 @@ def of_koordinator(policy: str = "waiting-and-running", **facts: Any) -> Story:
             asking(4, 5, least=2), "lower gang 5 to 3", id="of the operator, lowered first"
         ),
         pytest.param(asking(4, 3, least=2), TOPOLOGY, id="then with queue and topology of the job"),
+        pytest.param(
+            asking(4, least=2).but(pod_group=in_team()), TOPOLOGY, id="its queue, no topology yet"
+        ),
+        pytest.param(
+            asking(4, least=2).but(pod_group=in_team(**VOLCANO.annotations)),
+            "nothing",
+            id="its queue and its topology",
+        ),
         pytest.param(
             asking(2, 5, gang=KUBERNETES), "nothing", id="of kubernetes, which cannot change"
         ),

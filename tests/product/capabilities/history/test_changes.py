@@ -192,6 +192,17 @@ def test_a_scale_in_is_written_with_its_list() -> None:
     assert mark(world) == ""
 
 
+def test_a_worker_that_ended_by_itself_is_none_that_the_timeout_cut() -> None:
+    world = trains(3)
+    world.edit(1)
+    world.rest()
+    world.later(700)
+    world.pods((1,), running=False, ready_at=None, terminated=True)
+    world.rest()
+    assert world.writes[3:] == ["WriteConfig", "DeleteWorkers", "TellUser"]
+    assert world.told == ["user kubectl-edit 3→1 5 - cut 1"]
+
+
 def test_a_size_that_was_never_reached_is_in_the_history_too() -> None:
     world = trains(2)
     world.edit(3, by="kubectl", after=10)
