@@ -10,10 +10,16 @@ import msgspec
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.model import bounds
+from mpijob_elastic.model import bounds, kubexec
 from mpijob_elastic.model.job import hostfile_slots, parse_script
 from mpijob_elastic.model.memory import Host, Left, Memory, Tries, parse_memory, render_memory
-from mpijob_elastic.observe.facts_config import packed, read_config, read_role, unpacked
+from mpijob_elastic.observe.facts_config import (
+    packed,
+    packed_size,
+    read_config,
+    read_role,
+    unpacked,
+)
 from tests.builders import NOW
 
 # As long as the label `mpi-job-name` may be, and for 10,000 workers as long as list and hostfile
@@ -176,6 +182,37 @@ def test_of_a_role_with_too_many_names_those_of_the_job_are_kept() -> None:
     assert kept(lambda: packed(read_role(raw))) < bounds.LARGEST_FACTS
     few = ["train-worker-0", *strangers[:10]]
     assert read_role(role(few)).exec_names == (*few,)
+
+
+def test_a_name_of_a_stranger_takes_as_many_bytes_as_its_characters_have() -> None:
+    random = Random(1)
+    stranger = "".join(chr(random.randrange(0x10000, 0x30000)) for _ in range(60_000))
+    assert len(stranger) < bounds.LARGEST_FACTS < packed_size(stranger)
+    assert read_role(role(["train-worker-0", stranger])).exec_names == ("train-worker-0",)
+
+
+def test_beside_a_list_there_is_room_for_kubexec_sh_and_for_what_is_cut() -> None:
+    text = garbage(110_000)
+    most = bounds.LARGEST_FACTS
+    assert most - 2 * bounds.LONGEST_KUBEXEC < packed_size(text) < most
+    facts = read_config(config_map({names.KEY_HOSTFILE: text}))
+    assert facts.cut == (names.KEY_HOSTFILE,)
+
+
+@pytest.mark.parametrize(
+    ("length", "named"),
+    [
+        pytest.param(bounds.LONGEST_KUBEXEC, "main", id="as long as it may be"),
+        pytest.param(bounds.LONGEST_KUBEXEC + 1, None, id="a character longer"),
+        pytest.param(LARGEST, None, id="as long as a ConfigMap may be"),
+    ],
+)
+def test_a_kubexec_sh_that_is_too_long_is_not_taken_for_a_shorter_one(
+    length: int, named: str | None
+) -> None:
+    script = "kubectl exec $1 --container main -- sh\n".ljust(length, "#")
+    facts = read_config(config_map({names.KEY_KUBEXEC: script}))
+    assert kubexec.container(facts.kubexec) == named
 
 
 def test_a_text_that_is_cut_is_none_of_ours() -> None:

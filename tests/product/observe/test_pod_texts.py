@@ -182,6 +182,14 @@ def test_of_a_workers_annotations_those_that_a_capability_reads_are_kept() -> No
     assert found.marks == {EVICTION_MARK: "x"}
 
 
+def test_gates_have_512_bytes_as_json() -> None:
+    gates = {"spec": {"schedulingGates": [{"name": "g" * 253}, {"name": "h" * 252}]}}
+    assert bounds.size(live.READ.pod(raw(0, **gates)).gates) == 512
+    gates["spec"]["schedulingGates"][1]["name"] += "h"
+    with pytest.raises(TooLarge, match="512 bytes"):
+        live.READ.pod(raw(0, **gates))
+
+
 def test_a_pod_with_long_gates_is_not_read() -> None:
     with pytest.raises(TooLarge, match="512 bytes"):
         live.READ.pod(
