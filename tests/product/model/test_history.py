@@ -1,6 +1,7 @@
 """The annotation of a job's history: its bounds, and what a second write of a change does."""
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,6 +63,14 @@ def test_whatever_is_written_keeps_the_latest_within_both_bounds(
 def test_a_shortened_text_is_as_long_in_json(text: str, most: int) -> None:
     found = short(text, most=most)
     assert len(msgspec.json.encode(found)) <= most + 2
+
+
+@pytest.mark.parametrize("most", [100])
+@pytest.mark.parametrize("field", ["cause", "by", "note"])
+def test_a_change_with_a_longer_text_is_none(field: str, most: int) -> None:
+    fits = change(1.0, **{field: "x" * most})
+    assert entries(merged("", [fits])) == [fits]
+    assert entries(merged("", [change(1.0, **{field: "x" * (most + 1)})])) == []
 
 
 def test_a_second_write_completes_a_change_in_its_place() -> None:

@@ -58,6 +58,8 @@ def test_what_somebody_else_remembers_is_kept_as_it_is() -> None:
     assert render_memory(Memory()) == "{}"
     small = Memory(left={"j-worker-1": Left(pod="u", at=1.0)})
     assert json.loads(render_memory(small)) == {"left": {"j-worker-1": {"pod": "u", "at": 1.0}}}
+    drained = Memory(hosts={"j-worker-1": Host(pod="")})
+    assert json.loads(render_memory(drained)) == {"hosts": {"j-worker-1": {"pod": ""}}}
 
 
 @pytest.mark.parametrize(
