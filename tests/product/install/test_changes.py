@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from mpijob_elastic import names
+from mpijob_elastic.cli.install import tell
 from mpijob_elastic.install import removal, rollout
 from mpijob_elastic.install.objects import Identity, Outcome, changed
 from mpijob_elastic.kube import errors
@@ -37,6 +38,35 @@ def test_a_change_shows_what_differs_and_what_the_api_server_writes_is_none() ->
     change = changed(ONE, live(spec={"replicas": 3}), live(spec={"replicas": 2}))
     assert change.outcome is Outcome.CONFIGURED
     assert change.difference.splitlines()[-3:] == [" spec:", "-  replicas: 3", "+  replicas: 2"]
+
+
+@pytest.mark.parametrize(
+    ("differences", "below"),
+    [
+        pytest.param(
+            True,
+            [
+                "@@ -2,4 +2,4 @@",
+                " metadata:",
+                "   name: b",
+                " spec:",
+                "-  replicas: 3",
+                "+  replicas: 2",
+            ],
+            id="a dry run",
+        ),
+        pytest.param(False, [], id="no dry run"),
+    ],
+)
+def test_a_difference_is_printed_from_its_first_place_on(
+    capsys: pytest.CaptureFixture[str], *, differences: bool, below: list[str]
+) -> None:
+    tell(
+        changed(ONE, live(spec={"replicas": 3}), live(spec={"replicas": 2})),
+        differences=differences,
+    )
+    _, *printed = capsys.readouterr().out.splitlines()
+    assert printed == [f"    {line}" for line in below]
 
 
 async def test_pods_that_came_to_a_gate_while_it_was_removed_are_told(

@@ -14,7 +14,7 @@ from mpijob_elastic.cli import app, main
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.install import Refused, removal
 from mpijob_elastic.install.server import check_deletions
-from mpijob_elastic.kube.resources import PODS, Resource
+from mpijob_elastic.kube.resources import DEPLOYMENTS, PODS, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi, refused
 from tests.doubles.direct import Sent
@@ -161,6 +161,29 @@ async def test_the_command_ends_otherwise_if_quota_could_not_be_given_back(
     assert done.exit_code == (Exit.DONE if is_allowed else Exit.OTHERWISE)
     assert ("Quota was not given back: " in done.output) != is_allowed
     assert "because their pods run: ml/runs." in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([], id="before the question"),
+        pytest.param(["--dry-run"], id="in a dry run"),
+        pytest.param(["--dry-run", "--yes"], id="in a dry run with a yes"),
+    ],
+)
+async def test_what_goes_is_listed(four: TinyApi, options: list[str]) -> None:
+    """Nobody answers the question."""
+    kind = {"kind": DEPLOYMENTS.kind, "name": DEPLOYMENTS.plural}
+    four.objects[f"/apis/{DEPLOYMENTS.api_version}"] = {"resources": [kind]}
+    path = f"{DEPLOYMENTS.path()}/{names.CONTROLLER}"
+    four.put(path, {"metadata": {"namespace": names.NAMESPACE}})
+    await four.delete(PODS.path("ml"), "waits-launcher")
+    version = {"minor": "34", "gitVersion": "v1.34.4"}
+    four.hook = lambda sent: version if sent.path == "/version" else None
+    arguments = ["uninstall", *options, "--no-scale", f"--kubeconfig={four.kubeconfig}"]
+    done = await asyncio.to_thread(CliRunner().invoke, app, arguments)
+    assert f"Deployment {names.NAMESPACE}/{names.CONTROLLER}" in done.output
+    assert path in four.objects
 
 
 @pytest.mark.parametrize("resource", HOLDING, ids=lambda resource: resource.kind)
