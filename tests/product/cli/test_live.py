@@ -1,17 +1,18 @@
 """Jobs that are followed, beside an API server in memory."""
 
 from collections.abc import Mapping
+from contextlib import aclosing
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, WORKLOADS
-from mpijob_elastic.cli.jobs.live import Key, Live
+from mpijob_elastic.cli.jobs.live import Key, Live, follow
 from mpijob_elastic.cli.jobs.snapshot import Selection
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.decide import derive
 from mpijob_elastic.kube.resources import MPI_JOBS
 from tests.doubles.api import TinyApi
 from tests.product.cli import worlds
-from tests.product.cli.served import NAMESPACE, store
+from tests.product.cli.served import NAMESPACE, put_job, store
 
 # Jobs in the order of their queue, and one in another queue.
 QUEUES = {"first": "team", "second": "team", "third": "team", "alone": "other"}
@@ -51,6 +52,23 @@ async def until(live: Live, name: str, turn: tuple[int | None, str]) -> set[str]
     while turns(live).get((NAMESPACE, name)) != turn:
         news |= {job for _, job in await live.changes()}
     return news
+
+
+async def test_a_job_is_followed_from_before_it_exists_until_it_is_gone() -> None:
+    async with (
+        TinyApi(selects=True) as api,
+        reached(Where(kubeconfig=api.kubeconfig, namespace=NAMESPACE)) as (client, _),
+    ):
+        following = follow(client, Selection(namespace=NAMESPACE, job="train"), with_role=True)
+        async with aclosing(following) as seen:
+            assert await anext(seen) is None
+            put_job(api, "train")
+            while (found := await anext(seen)) is None:
+                pass
+            assert found.view.name == "train"
+            api.remove(MPI_JOBS.path(NAMESPACE, "train"))
+            while await anext(seen):
+                pass
 
 
 async def test_an_object_in_a_queue_is_news_for_its_job_and_those_behind_it() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -176,3 +177,18 @@ async def test_no_page_is_opened_for_a_job_that_is_not_there(tmp_path: Path) -> 
     async with serving(tmp_path, {}) as (where, _):
         with pytest.raises(snapshot.NoSuchJob):
             await server.dashboard(where, job="train", port=0, browser=True)
+
+
+async def test_the_link_leads_to_the_page_with_its_token_and_to_the_job(
+    tmp_path: Path, answers: Answers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with serving(tmp_path, answers) as (where, _):
+        for job, end in ((None, ""), ("train", "&job=default/train")):
+            page = asyncio.create_task(server.dashboard(where, job=job, port=0, browser=False))
+            said = ""
+            while "It is served until Ctrl-C." not in said and not page.done():
+                said += capsys.readouterr().out
+                await asyncio.sleep(0.01)
+            page.cancel()
+            await asyncio.wait([page])
+            assert re.match(rf"Open http://127\.0\.0\.1:\d+/#token=[\w-]{{43}}{end}\n", said)

@@ -1,0 +1,69 @@
+"""What `prune` deletes, and what it says before."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import typer
+
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.jobs import deletion
+from mpijob_elastic.cli.target import Where
+from mpijob_elastic.kube.resources import MPI_JOBS
+from tests.doubles.api import TinyApi
+from tests.product.cli.served import NAMESPACE, put_job
+
+OVER = {"phase": "Succeeded", "conditions": ("Created", "Succeeded")}
+
+
+@pytest.fixture
+async def jobs() -> AsyncIterator[TinyApi]:
+    """A cluster where two jobs have ended and one trains."""
+    async with TinyApi(selects=True) as api:
+        put_job(api, "first", **OVER)
+        put_job(api, "second", **OVER)
+        put_job(api, "trains")
+        api.hook = lambda sent: {} if (sent.body or {}).get("dryRun") else None
+        yield api
+
+
+def left(api: TinyApi) -> set[str]:
+    """Return the jobs that are there."""
+    return {
+        path.rpartition("/")[2]
+        for path in api.objects
+        if path.startswith(f"{MPI_JOBS.path(NAMESPACE)}/")
+    }
+
+
+async def pruned(api: TinyApi, *, yes: bool = False, dry_run: bool = False) -> Exit:
+    where = Where(kubeconfig=api.kubeconfig, namespace=NAMESPACE)
+    return await deletion.prune(where, yes=yes, dry_run=dry_run)
+
+
+async def test_with_a_yes_nobody_is_asked(
+    jobs: TinyApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await pruned(jobs, yes=True) == Exit.DONE
+    assert left(jobs) == {"trains"}
+    said = capsys.readouterr().out.splitlines()[-2:]
+    assert said == [f"MPIJob {NAMESPACE}/{job} deleted" for job in ("first", "second")]
+
+
+async def test_where_nobody_can_be_asked_nothing_is_deleted(
+    jobs: TinyApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit) as ended:
+        await pruned(jobs)
+    assert ended.value.exit_code == Exit.USAGE
+    assert len(left(jobs)) == 3
+    assert "there is no terminal to ask on, so nothing was deleted" in capsys.readouterr().err
+
+
+async def test_a_dry_run_lists_them_and_asks_nobody(
+    jobs: TinyApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await pruned(jobs, dry_run=True) == Exit.DONE
+    assert len(left(jobs)) == 3
+    _, first, second, said = capsys.readouterr().out.splitlines()
+    assert [first.split()[1], second.split()[1]] == ["first", "second"]
+    assert said == "Dry run: nothing was deleted."
