@@ -5,6 +5,7 @@ import json
 import signal
 import socket
 import ssl
+from asyncio import sslproto
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -48,6 +49,11 @@ def settings(tmp_path: Path) -> WebhookSettings:
 async def client() -> AsyncIterator[aiohttp.ClientSession]:
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=TRUSTING)) as session:
         yield session
+
+
+def test_a_connection_holds_a_record_of_tls_and_no_more() -> None:
+    """A record has at most 16 KiB (RFC 8446, 5.1)."""
+    assert sslproto.SSLProtocol.max_size == 16_384
 
 
 async def said(client: aiohttp.ClientSession, settings: WebhookSettings, path: str) -> str:

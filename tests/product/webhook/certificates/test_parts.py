@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 from cryptography.x509 import verification
+from cryptography.x509.oid import ExtensionOID
 
 from tests.product.webhook.certificates.material import (
     DAY,
@@ -62,6 +63,12 @@ def test_all_that_is_trusted_in_order_and_once() -> None:
     trusted = Content(authority=current, retired=(retired.certificate, current.certificate)).trusted
     assert trusted == (current.certificate, retired.certificate)
     assert Content().trusted == ()
+
+
+@pytest.mark.parametrize("pair", [authority(), leaf(authority())], ids=["a CA", "a leaf"])
+def test_who_does_not_know_what_a_key_is_for_must_not_use_it(pair: Pair) -> None:
+    critical = {one.oid for one in pair.certificate.extensions if one.critical}
+    assert {ExtensionOID.BASIC_CONSTRAINTS, ExtensionOID.KEY_USAGE} <= critical
 
 
 def test_the_retired_are_bounded() -> None:
