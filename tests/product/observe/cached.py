@@ -1,7 +1,8 @@
 """Caches that watch a tiny API server, and what they know of a job."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from functools import partial
 from random import Random
 
 import msgspec
@@ -17,14 +18,16 @@ from tests.product.kube.watched import running as task_of
 
 
 @asynccontextmanager
-async def running(client: ApiWriter, *, node_watch: bool = True) -> AsyncIterator[Caches]:
+async def running(
+    client: ApiWriter, *, node_watch: bool = True, options: Collection[str] = ()
+) -> AsyncIterator[Caches]:
     caches = Caches(
         client,
         namespaces=(),
         enqueue=lambda _: None,
         random=Random(1),
         read=live.READ,
-        capabilities=live.seeing,
+        capabilities=partial(live.seeing, options=options),
         signs=signs() if node_watch else None,
     )
     async with task_of(caches.run()):
