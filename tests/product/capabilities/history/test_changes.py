@@ -334,6 +334,15 @@ def test_a_mark_of_somebody_else_that_is_too_long_to_remember_is_over_at_once(si
     assert (mark(world, names.CHANGE), world.writes.count("WriteConfig")) == ("", 1)
 
 
+def test_a_mark_of_somebody_else_that_changes_nothing_awaits_no_training() -> None:
+    same = changes.rendered(Change(at=NOW, cause="user", by="x", before=2, after=2)).decode()
+    world = trains(2, sized=replace(EDITED, change=same))
+    world.rest()
+    world.later(60)
+    world.rest()
+    assert world.told == ["user x 2→2 0 -"]
+
+
 def test_a_suspended_job_records_nothing_until_it_runs_again() -> None:
     world = trains(2)
     world.view = but(world.view, suspended_by="annotation x")

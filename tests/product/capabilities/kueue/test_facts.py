@@ -4,11 +4,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from mpijob_elastic.capabilities.kueue import facts
-from mpijob_elastic.capabilities.kueue.facts import Workload, named, places
+from mpijob_elastic.capabilities.kueue.facts import Asked, Workload, named, places
 from mpijob_elastic.model.wire import Owned
+from tests.builders import job
 
 
 def workload(name: str, *, namespace: str = "default", **facts: Any) -> Workload:
@@ -24,6 +26,26 @@ class Counted(list[Workload]):
     def __iter__(self) -> Iterator[Workload]:
         self.looks += 1
         return super().__iter__()
+
+
+@pytest.mark.parametrize(
+    ("owner", "asked", "is_its_own"),
+    [
+        pytest.param("uid-of-j", Asked(queue="team"), True, id="the job owns it"),
+        pytest.param("of an earlier job", Asked(queue="team"), False, id="an earlier job owns it"),
+        pytest.param("", Asked(queue="team"), False, id="nobody owns it"),
+        pytest.param("", Asked(queue="team", prebuilt="one"), True, id="MultiKueue made it"),
+    ],
+)
+def test_a_workload_is_that_of_its_owner(owner: str, asked: Asked, *, is_its_own: bool) -> None:
+    one = workload("one")
+    one = msgspec.structs.replace(
+        one, metadata=msgspec.structs.replace(one.metadata, job_uid=owner)
+    )
+    about = msgspec.structs.replace(job(2).facts, asked=(asked,))
+    assert about.metadata.uid == "uid-of-j"
+    found = facts.of(about, [one], all_known=[one])
+    assert found.workloads == ({"one": one} if is_its_own else {})
 
 
 def test_a_place_is_told_by_priority_and_then_by_age_in_each_queue_alone() -> None:
