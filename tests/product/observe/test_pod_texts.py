@@ -137,6 +137,23 @@ def test_a_pod_that_moves_to_another_job_takes_its_texts_along() -> None:
     assert seen._texts._of == {}
 
 
+@pytest.mark.parametrize(("before", "after"), ["ab", "ba"])
+def test_a_pod_that_gets_other_texts_gives_the_former_ones_back(before: str, after: str) -> None:
+    seen = caches()
+    versions = [
+        raw(0, version, **templated(text * 3000)) for version, text in ((1, before), (2, after))
+    ]
+    assert not see(seen, *versions)
+    [pod] = seen.pods.store.values()
+    seen.see_gone(PODS, "n", pod.metadata)
+    assert seen._texts._of == {}
+
+
+def test_workers_that_differ_and_keep_less_than_the_bound_together_are_read() -> None:
+    different = [raw(index, **templated(f"{index:02}" * 1000)) for index in range(9)]
+    assert not see(caches(), *different)
+
+
 def test_room_is_free_again_once_a_pod_is_gone() -> None:
     seen = caches()
     many = [raw(index, **templated(f"{index:04}" * 700)) for index in range(20)]
