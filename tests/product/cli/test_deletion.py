@@ -1,6 +1,7 @@
 """What `prune` deletes, and what it says before."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import typer
@@ -12,7 +13,7 @@ from mpijob_elastic.kube.resources import MPI_JOBS
 from tests.doubles.api import TinyApi
 from tests.product.cli.served import NAMESPACE, put_job
 
-OVER = {"phase": "Succeeded", "conditions": ("Created", "Succeeded")}
+OVER: dict[str, Any] = {"phase": "Succeeded", "conditions": ("Created", "Succeeded")}
 
 
 @pytest.fixture

@@ -200,7 +200,9 @@ def test_of_a_workers_annotations_those_that_a_capability_reads_are_kept() -> No
 
 
 def test_gates_have_512_bytes_as_json() -> None:
-    gates = {"spec": {"schedulingGates": [{"name": "g" * 253}, {"name": "h" * 252}]}}
+    gates: dict[str, Any] = {
+        "spec": {"schedulingGates": [{"name": "g" * 253}, {"name": "h" * 252}]}
+    }
     assert bounds.size(live.READ.pod(raw(0, **gates)).gates) == 512
     gates["spec"]["schedulingGates"][1]["name"] += "h"
     with pytest.raises(TooLarge, match="512 bytes"):
