@@ -7,13 +7,13 @@ CHECK := .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/
 UNITS := tests/product tests/modelcheck
 # A file is one process's; the longest come first (tests/lab/fixtures.py).
 FILES := --dist loadfile --no-loadscope-reorder --durations=15
-# Tests of the lab mostly wait: three processes, each with a control plane of its own, leave half of two cores idle. The
-# units take what is left, in two processes of lower priority; their output is shown when they end.
+# Tests of the lab wait much: three processes, each with a control plane of its own, leave part of two cores idle. Lint and
+# types, and the units in two processes of lower priority, take what is left; their output is shown when they end.
 SPREAD := -n 3 $(FILES)
 BESIDE := nice -n 10 $(PYTEST) -n 2 $(FILES)
-define beside
+define shown_at_end
 @mkdir -p dist
-@$(BESIDE) $(1) > dist/units.txt 2>&1; code=$$?; cat dist/units.txt; exit $$code
+@( $(2) ) > dist/$(1).txt 2>&1; code=$$?; cat dist/$(1).txt; exit $$code
 endef
 # The programs of other projects beside which CI tests: they are built, and a missing one fails it.
 CI_PEERS := helm kueue volcano-scheduler
@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
 export LAB_KUBERNETES := $(KUBERNETES)
 
-.PHONY: help setup lab-binaries demo test test-lab test-units test-all all-lab all-units test-fresh check hooks page-check fmt unit lab matrix long campaign real test-peers bench image release docs screenshots manifests lock clean
+.PHONY: help setup lab-binaries demo test test-check test-lab test-units test-all all-lab all-units test-fresh check hooks page-check fmt unit lab matrix long campaign real test-peers bench image release docs screenshots manifests lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -41,19 +41,20 @@ demo: setup  ## Show `kubectl edit mpijob` 2→3→1→3 and `kubectl scale` on 
 	@$(PYTHON_BIN) -m lab.demo $(ARGS)
 
 test: lab-binaries  ## Tell within six minutes whether the product works: lint, types, layers, units, main paths on a real control plane
-	$(CHECK)
-	@$(MAKE) --no-print-directory -j2 test-lab test-units
+	@$(MAKE) --no-print-directory -j3 test-check test-lab test-units
+
+test-check:
+	$(call shown_at_end,check,$(CHECK))
 
 test-lab:
 	$(PYTEST) $(SPREAD) tests/lab -m "not thorough and not campaign"
 
 test-units:
-	$(call beside,$(UNITS) -m "not thorough and not campaign")
+	$(call shown_at_end,units,$(BESIDE) $(UNITS) -m "not thorough and not campaign")
 
 test-all: lab-binaries docs page-check  ## Everything but `make real`, `make test-peers` and `make campaign`, once; what CI runs
-	$(CHECK)
 	@$(PYTHON_BIN) -m lab peers $(CI_PEERS)
-	@$(MAKE) --no-print-directory -j2 all-lab all-units
+	@$(MAKE) --no-print-directory -j3 test-check all-lab all-units
 
 all-lab:
 	PEERS="$(CI_PEERS)" MPIJOB_ELASTIC_TOOLING=changed \
@@ -61,7 +62,7 @@ all-lab:
 
 all-units: export HYPOTHESIS_PROFILE := thorough
 all-units:
-	$(call beside,$(UNITS) -m "not campaign")
+	$(call shown_at_end,units,$(BESIDE) $(UNITS) -m "not campaign")
 
 test-fresh:  ## Run `make demo` in a fresh clone, where nothing but git, make and Python is found
 	@scripts/fresh demo
@@ -95,7 +96,7 @@ campaign: lab-binaries  ## Search for hours for what breaks the product (ARGS="h
 	$(if $(ARGS),,$(PYTEST) tests -m campaign --ignore=tests/real)
 
 # Five times as many examples; each capability taken away, and the long model check with refused writes; every write that
-# kills or is refused, where CI strikes a fourth by date; the tests of the lab, which CI runs only when they have changed.
+# kills or is refused, where CI strikes an eighth by date; the tests of the lab, which CI runs only when they have changed.
 long: lab-binaries  ## What CI leaves out to be quick: some 50 minutes
 	HYPOTHESIS_PROFILE=long $(PYTEST) $(SPREAD) tests/product -m "hypothesis and not campaign"
 	$(PYTEST) $(SPREAD) tests/modelcheck tests/product/test_rooms_apart.py -m campaign

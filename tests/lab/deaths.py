@@ -1,8 +1,8 @@
 """Deaths at a write: of a controller, and of a command whose connection breaks; which writes are refused.
 
-A run strikes every fourth write, and which of the four is chosen by date, so four days strike all
+A run strikes every eighth write, and which of the eight is chosen by date, so eight days strike all
 of them. With MPIJOB_ELASTIC_EVERY_WRITE=1 it strikes every write (`make long`), with
-MPIJOB_ELASTIC_FIRST_WRITE=2 the 2nd, 6th...
+MPIJOB_ELASTIC_FIRST_WRITE=2 the 2nd, 10th...
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from tests.faults.faults import Call, Request, Reset
 from tests.faults.proxy import FaultProxy
 
 T = TypeVar("T")
-_STRIDE = 1 if os.environ.get("MPIJOB_ELASTIC_EVERY_WRITE") else 4
-_TODAY = datetime.now(UTC).toordinal() % 4 + 1
+_STRIDE = 1 if os.environ.get("MPIJOB_ELASTIC_EVERY_WRITE") else 8
+_TODAY = datetime.now(UTC).toordinal() % 8 + 1
 # Workers of pytest-xdist inherit the choice, even around midnight.
 _FIRST = (
     1 if _STRIDE == 1 else int(os.environ.setdefault("MPIJOB_ELASTIC_FIRST_WRITE", str(_TODAY)))

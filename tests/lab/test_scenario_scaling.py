@@ -301,7 +301,7 @@ async def test_a_job_deleted_during_a_drain(job: Job, cluster: Cluster) -> None:
     await job.settled(2)
 
 
-@pytest.mark.thorough
+@pytest.mark.campaign
 async def test_fifty_jobs_at_once(client: ApiWriter, namespace: str) -> None:
     jobs = [Job(client=client, namespace=namespace, name=f"job-{number}") for number in range(50)]
     await asyncio.gather(*(job.create(replicas=2, annotations=QUICK) for job in jobs))

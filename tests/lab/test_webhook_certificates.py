@@ -175,7 +175,7 @@ async def test_a_blanked_bundle_is_put_back(
         await until_patched(client, namespace)
 
 
-@pytest.mark.thorough
+@pytest.mark.campaign
 async def test_a_rollout_under_load_loses_no_call(
     cluster: Cluster, installed: Installed, client: ApiWriter, namespace: str
 ) -> None:

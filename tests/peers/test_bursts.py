@@ -18,6 +18,7 @@ from tests.peers.queued_jobs import ONE_GPU, ends_quietly
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.peers,
+    pytest.mark.campaign,
     pytest.mark.usefixtures("kueue_serves", "scale_served", "elastic", "operator"),
 ]
 QUOTA, MOST = 4, 6

@@ -25,7 +25,12 @@ from tests.lab.job import Job
 from tests.lab.waiting import seen, until
 from tests.peers.queued_jobs import ONE_GPU, QUICK, waits, workloads
 
-pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("kueue_serves")]
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.peers,
+    pytest.mark.campaign,
+    pytest.mark.usefixtures("kueue_serves"),
+]
 
 BATCH_JOBS = Resource(group="batch", version="v1", plural="jobs", kind="Job")
 

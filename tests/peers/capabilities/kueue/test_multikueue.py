@@ -28,7 +28,7 @@ from tests.peers.kueue import API, GROUP, Kueue
 from tests.peers.queued_jobs import ends_quietly
 from tests.peers.queues import example, flavor_and_class, queue_of_four
 
-pytestmark = [pytest.mark.lab, pytest.mark.peers]
+pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.campaign]
 MEMBER = "member"
 ORIGIN = "kueue.x-k8s.io/multikueue-origin"
 
