@@ -110,7 +110,8 @@ class Cluster:
         command = [str(self.binaries.kubectl), "--kubeconfig", str(kubeconfig or self.kubeconfig)]
         # What another lab served at the same port is of no use.
         command += [f"--cache-dir={self.state_dir / 'kubectl-cache'}", *arguments]
-        environment = {**os.environ, "KUBE_EDITOR": editor}
+        # kubectl ends before it would have anything to collect.
+        environment = {**os.environ, "KUBE_EDITOR": editor, "GOGC": "off"}
         done = subprocess.run(
             command, input=stdin, capture_output=True, text=True, check=False, env=environment
         )

@@ -78,6 +78,7 @@ class Supervisor:
             environment = {
                 "PATH": os.environ.get("PATH", os.defpath),
                 "HOME": str(self._layout.root),
+                "GOGC": "400",  # a quarter of Go's collections: memory is cheaper here than time
             }
             with (
                 orphans_awaited(),
