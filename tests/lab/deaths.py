@@ -18,22 +18,22 @@ from tests.faults.faults import Call, Request, Reset
 from tests.faults.proxy import FaultProxy
 
 T = TypeVar("T")
-_STRIDE = 1 if os.environ.get("MPIJOB_ELASTIC_EVERY_WRITE") else 8
+_ALL = bool(os.environ.get("MPIJOB_ELASTIC_EVERY_WRITE"))
 _TODAY = datetime.now(UTC).toordinal() % 8 + 1
 # Workers of pytest-xdist inherit the choice, even around midnight.
-_FIRST = (
-    1 if _STRIDE == 1 else int(os.environ.setdefault("MPIJOB_ELASTIC_FIRST_WRITE", str(_TODAY)))
-)
+_FIRST = 1 if _ALL else int(os.environ.setdefault("MPIJOB_ELASTIC_FIRST_WRITE", str(_TODAY)))
 
 
-def struck(most: int) -> range:
-    """Return the numbers of those of `most` writes that this run strikes."""
-    return range(_FIRST, most + 1, _STRIDE)
+def struck(most: int, *, every: int = 8) -> range:
+    """Return the numbers of those of `most` writes that this run strikes: the nth of `every` n."""
+    if _ALL:
+        return range(1, most + 1)
+    return range((_FIRST - 1) % every + 1, most + 1, every)
 
 
-def drawn(cases: Sequence[T]) -> list[T]:
-    """Return the cases that this run strikes."""
-    return [cases[number - 1] for number in struck(len(cases))]
+def drawn(cases: Sequence[T], *, every: int = 8) -> list[T]:
+    """Return the cases that this run strikes, or whatever else it draws by date."""
+    return [cases[number - 1] for number in struck(len(cases), every=every)]
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import pytest
 
 from mpijob_elastic.model.policy import Policy
+from tests.lab.deaths import drawn
 from tests.modelcheck import explore
 from tests.modelcheck.controller import Controller
 from tests.modelcheck.world import LONGEST_DRAIN, TICK, Setup
@@ -47,7 +48,7 @@ QUICK = {
         2_500,
     ),
 }
-# Three minutes of CPU together.
+# Three minutes of CPU together: a run draws half of them by date, and `make long` runs all.
 LONG = {
     "three workers, two edits": (Setup(size=3, edits=2, start=2), 5_000),
     "a node goes, one edit": (
@@ -101,18 +102,23 @@ LONG = {
 }
 
 
-def setups(long: pytest.MarkDecorator) -> pytest.MarkDecorator:
-    """All setups as parameters of a test, the long ones with a mark."""
+def setups(
+    long: pytest.MarkDecorator, quick: tuple[pytest.MarkDecorator, ...] = (), every: int = 1
+) -> pytest.MarkDecorator:
+    """All setups as parameters of a test, with marks; of the long ones one of `every`."""
     return pytest.mark.parametrize(
         ("setup", "floor"),
         [
-            *(pytest.param(*setup, id=name) for name, setup in QUICK.items()),
-            *(pytest.param(*setup, id=name, marks=long) for name, setup in LONG.items()),
+            *(pytest.param(*setup, id=name, marks=quick) for name, setup in QUICK.items()),
+            *(
+                pytest.param(*setup, id=name, marks=long)
+                for name, setup in drawn([*LONG.items()], every=every)
+            ),
         ],
     )
 
 
-@setups(long=pytest.mark.thorough)
+@setups(long=pytest.mark.thorough, every=2)
 def test_nothing_unsafe_happens_and_the_goal_is_reached(setup: Setup, floor: int) -> None:
     controller = Controller(setup=setup)
     graph = explore.explore(setup, controller)
@@ -122,7 +128,7 @@ def test_nothing_unsafe_happens_and_the_goal_is_reached(setup: Setup, floor: int
     assert len(graph.worlds) >= floor
 
 
-@setups(long=pytest.mark.campaign)
+@setups(long=pytest.mark.campaign, quick=(pytest.mark.thorough,))
 def test_nothing_unsafe_happens_whatever_is_refused(setup: Setup, floor: int) -> None:
     """Any write of a plan may be the only one that comes true, and any two without a new decision."""
     assert len(explore.explore(setup, refuses=True).worlds) >= floor
