@@ -141,9 +141,9 @@ async def test_of_two_jobs_for_which_there_is_room_once_one_starts(
     found = await compete(
         jobs["one"], jobs["two"], pool, lambda rival, more: rivals(rival, **more), rest=rest
     )
-    if is_gang and not scheduler.by_chance:
-        assert found == {"one": 0, "two": 4}
-    assert sum(found.values()) == 4
+    if not scheduler.by_chance:
+        assert sum(found.values()) == 4
+        assert not is_gang or found == {"one": 0, "two": 4}
     assert (0 in found.values()) == is_gang
     if is_gang:
         waits, runs = (jobs[name] for name in sorted(found, key=lambda name: found[name]))
