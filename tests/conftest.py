@@ -5,6 +5,9 @@ import signal
 
 from hypothesis import HealthCheck, settings
 
+# Chooses by date what a run strikes: before pytest-xdist starts workers, which inherit the choice.
+import tests.lab.deaths  # noqa: F401
+
 # A shell starts what it puts in the background with SIGINT ignored, and children inherit that;
 # tests press Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
