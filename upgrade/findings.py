@@ -209,7 +209,7 @@ def jobs(adoptions: Iterable[Adoption] | None) -> Finding:
 
 
 def faults(found: Iterable[str]) -> list[Finding]:
-    """Name each job that stops mpi-operator v0.2.3 for all jobs."""
+    """Name each job that mpi-operator v0.2.3 cannot work with."""
     return [Finding("faults", Advice.CARE, fault) for fault in found] or [
         Finding("faults", Advice.GO, "none")
     ]

@@ -75,7 +75,7 @@ async def _jobs(client: ApiReader) -> list[JobView] | None:
 
 
 async def _faults(client: ApiReader) -> list[str]:
-    """Return the first fault of each job that stops mpi-operator v0.2.3 for all jobs."""
+    """Return the first fault of each job that mpi-operator v0.2.3 cannot work with."""
 
     def read(raw: bytes) -> str:
         job, (faults, _) = wire.read_stub(raw).metadata, operator_types.judge(raw)

@@ -1,8 +1,7 @@
 """What mpi-operator v0.2.3 makes of an MPIJob's JSON, by its Go types.
 
-[operator] decodes all jobs at once into these types. A job that they cannot decode ends the
-operator's list and watch, so no user's new job gets a pod. A job in which the operator follows a
-nil pointer ends its process, at every restart too. Fields that its types do not know are dropped.
+[operator] decodes all jobs at once into these types, so a job that it cannot work with holds up
+the others. Fields that its types do not know are dropped.
 `operator_types.json` has the fields of each struct and their types; `make manifests` writes it from
 the Go code.
 """
@@ -20,10 +19,7 @@ from mpijob_elastic.model.wire import seconds
 # Dropped fields that the webhook gives back to the pods.
 PUT_BACK = frozenset({"PodSecurityContext.seccompProfile", "SecurityContext.seccompProfile"})
 
-_STALLS = (
-    "mpi-operator v0.2.3 cannot read such a job, and creates no pods for any job while it exists"
-)
-_CRASHES = "mpi-operator v0.2.3 crashes on such a job, and again at each restart, for all jobs"
+_WHY = "mpi-operator v0.2.3 cannot work with such a job, and others wait with it"
 # The search ends after so many faults, and after so many dropped fields of a job.
 MOST = 100
 # Characters of a key or a value that a message shows.
@@ -33,7 +29,7 @@ _Path = tuple[Any, str | int] | None
 
 
 class Fault(NamedTuple):
-    """A fault that stops the operator for all jobs."""
+    """A fault for which the webhook refuses a job, for the sake of all jobs."""
 
     #: The path of the field.
     field: str
@@ -56,7 +52,7 @@ class Dropped(NamedTuple):
 
 
 def _absent(field: str, remedy: str) -> Fault:
-    return Fault(field=field, message=f"is missing; {remedy}. {_CRASHES}", kind=field)
+    return Fault(field=field, message=f"is missing; {remedy}. {_WHY}", kind=field)
 
 
 NO_SIZE = _absent("spec.mpiReplicaSpecs.Worker.replicas", "write the number of workers")
@@ -198,7 +194,7 @@ def _items(value: object) -> Iterable[tuple[str | int, object]]:
 def _unlike(value: object, wanted: str, path: _Path) -> Fault:
     shown = msgspec.json.encode(value).decode()
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
-    message = f"{shown} is not {wanted}. {_STALLS}"
+    message = f"{shown} is not {wanted}. {_WHY}"
     return Fault(
         field=_rendered(path), message=message, kind=_rendered(path, any_item=True) + wanted
     )

@@ -8,7 +8,6 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.operator.process import Operator
-from lab.processes import Identity
 from tests.lab.job import LINGERS
 from tests.lab.waiting import until
 
@@ -248,55 +247,3 @@ def test_a_templates_labels_and_new_fields_are_lost(operator: Operator, job: Job
     }
     assert pod["metadata"]["annotations"]["note"] == "y"
     assert "schedulingGates" not in pod["spec"]
-
-
-_POD = {"template": {"spec": {"containers": [{"name": "main", "image": "horovod:test"}]}}}
-_EMPTY: dict[str, Any] = {"template": {"spec": {"containers": []}}}
-
-
-@pytest.mark.parametrize(
-    "roles",
-    [
-        {"Worker": {"replicas": 1, **_POD}},
-        {"Launcher": _POD, "Worker": _POD},
-        {"Launcher": _EMPTY, "Worker": {"replicas": 1, **_POD}},
-        {},
-    ],
-    ids=["no launcher", "no number of workers", "a launcher without containers", "nothing"],
-)
-def test_a_job_that_lacks_a_part_ends_the_operator(
-    cluster: Cluster, namespace: str, job: Job, roles: dict[str, Any]
-) -> None:
-    """docs/troubleshooting.md says what to do."""
-    with Operator.start(cluster, namespace=namespace, qps=0) as operator:
-        process = Identity.of(operator.pid)
-        job.create_with({"mpiReplicaSpecs": roles})
-        until(lambda: not process.alive())
-        assert "panic" in operator.log.read_text()
-    # It would end the next operator for all namespaces.
-    job.kubectl("delete", "mpijob/j")
-
-
-@pytest.mark.parametrize(
-    "container",
-    [{"env": [{"name": "A", "value": 1}]}, {"resources": {"limits": {"memory": "1GB"}}}],
-    ids=["a number as value", "no quantity"],
-)
-def test_a_value_of_a_wrong_type_keeps_the_operator_from_all_new_jobs(
-    cluster: Cluster, namespace: str, job: Job, container: dict[str, Any]
-) -> None:
-    """docs/troubleshooting.md says what to do."""
-    bad = {"containers": [{"name": "main", "image": "horovod:test", **container}]}
-    with Operator.start(cluster, namespace=namespace, qps=0) as operator:
-        body = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": "bad"}}
-        roles = {"Launcher": _POD, "Worker": {"replicas": 1, "template": {"spec": bad}}}
-        job.kubectl(
-            "create", "--filename=-", stdin=json.dumps({**body, "spec": {"mpiReplicaSpecs": roles}})
-        )
-        until(lambda: "Failed to list *v1.MPIJob" in operator.log.read_text())
-        job.create()
-        failures = operator.log.read_text().count("Failed to list *v1.MPIJob")
-        until(lambda: operator.log.read_text().count("Failed to list *v1.MPIJob") > failures + 1)
-        assert job.get("pods")["items"] == []
-        job.kubectl("delete", "mpijob/bad")
-        job.running()

@@ -281,10 +281,10 @@ NUMBER = {
 }
 
 
-STALLS = "containers[0].env[0].value: 1 is not a string; put it in quotes. mpi-operator v0.2.3 cannot read such a job"
+NUMBER_REFUSED = "containers[0].env[0].value: 1 is not a string; put it in quotes. mpi-operator v0.2.3 cannot work with such a job"
 
 
-NO_SIZE = "spec.mpiReplicaSpecs.Worker.replicas: is missing; write the number of workers. mpi-operator v0.2.3 crashes"
+NO_SIZE = "spec.mpiReplicaSpecs.Worker.replicas: is missing; write the number of workers. mpi-operator v0.2.3 cannot work with such a job"
 
 
 def resized(replicas: int | None) -> Object:
@@ -292,7 +292,7 @@ def resized(replicas: int | None) -> Object:
 
 
 @pytest.mark.usefixtures("webhook")
-async def test_a_job_that_stops_the_operator_already_can_be_edited_mended_and_deleted(
+async def test_a_job_that_has_a_fault_already_can_be_edited_mended_and_deleted(
     client: ApiWriter, namespace: str
 ) -> None:
     await label(client, namespace, UNMUTATED)
@@ -308,7 +308,7 @@ async def test_a_job_that_stops_the_operator_already_can_be_edited_mended_and_de
     with pytest.raises(errors.Invalid) as refused:
         await job.patch(resized(None))
     assert NO_SIZE in refused.value.message
-    assert STALLS not in refused.value.message
+    assert NUMBER_REFUSED not in refused.value.message
     await job.patch(template({"containers": [{"name": "worker", "image": "horovod:test"}]}))
     with pytest.raises(errors.Invalid):
         await job.patch(template(NUMBER))

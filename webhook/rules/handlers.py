@@ -1,7 +1,7 @@
 """Handlers: one for each kind that the webhook configurations name; pure.
 
 /mutate only ever adds or replaces fields of ours, so it never refuses. /validate refuses only
-mistakes in fields of ours, a job that stops the operator for all jobs, and a job that would pass by
+mistakes in fields of ours, a job that the operator cannot work with, and a job that would pass by
 its queue. Any other object that we cannot decode passes with a warning: what the API server accepts
 must not fail because of us.
 """

@@ -6,7 +6,7 @@ about it. For the same reason nothing is refused for a deleted job. A finished j
 because anybody with the right to edit may write a status and take it back; it only gets no
 warnings. The controller checks every rule again, with Events.
 
-A job that stops mpi-operator v0.2.3 is refused for the sake of all jobs, so elastic or not,
+A job that mpi-operator v0.2.3 cannot work with is refused for the sake of all jobs, elastic or not,
 finished or not: the operator lists them all.
 """
 
@@ -101,7 +101,7 @@ def judged(
 
 
 def stops_the_operator(faults: Sequence[Fault], before: Sequence[Fault]) -> Verdict:
-    """Return the verdict on an MPIJob that stops the operator for all jobs.
+    """Return the verdict on an MPIJob that the operator cannot work with.
 
     before: the faults of its former version.
     """

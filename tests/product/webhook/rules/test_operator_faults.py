@@ -1,4 +1,4 @@
-"""Jobs that stop mpi-operator v0.2.3 are refused, and fields that it drops are named."""
+"""Jobs that mpi-operator v0.2.3 cannot work with are refused, and fields that it drops are named."""
 
 from typing import Any
 
@@ -69,7 +69,7 @@ def test_a_fault_that_was_there_is_told_and_blocks_nobody(
 ) -> None:
     found = verdict(after, before)
     assert found == Verdict(warnings=found.warnings)
-    assert ["cannot read such a job" in text for text in found.warnings] == [True] * warned
+    assert ["cannot work with such a job" in text for text in found.warnings] == [True] * warned
 
 
 @pytest.mark.parametrize(
