@@ -105,7 +105,7 @@ def _job(state: JobState) -> Plan:
         return Plan()
     if state.foreign:
         return handover.farewell(state)
-    if view.ended:
+    if view.ended and not (view.lingers and state.wishes.stop):
         # The operator says what the launcher's end means, mostly within a moment.
         return _finish(state)
     # A job of another operator is ours again once it has our list (handover.take_back).
@@ -191,7 +191,7 @@ def _restored_selector(view: JobView) -> WriteSelector | None:
 
 def _finish(state: JobState) -> Plan:
     gone = drain.leave(state)
-    told = notices.tell_suspicious_success(state)
+    told = notices.tell_of_end(state)
     removes = () if state.wishes.keeps else state.wishes.capabilities
     expired, wake = _asked(one.remove(state) for one in removes)
     # The deletion waits for the notice, which changes the version at which the job is deleted. A
@@ -238,6 +238,8 @@ def in_words(state: JobState, plan: Plan) -> list[str]:
         "the job has ended, and will be deleted (ttlSecondsAfterFinished)": view.facts.finished
         and plan.wake_at is not None,
         "the job has ended": view.facts.finished,
+        f"the driver of {names.launcher(view.name)} has ended, and other containers of it still "
+        "run": view.lingers,
         f"{names.launcher(view.name)} has ended, and the operator has not said that the job "
         "has": view.ended,
         "the size is not known: Worker.replicas is missing": not view.facts.size_known,

@@ -176,23 +176,37 @@ def suspicious_success(view: JobView) -> Note | None:
     )
 
 
-def tell_suspicious_success(state: JobState) -> TellUser | None:
-    """Return the write of the notice on a suspicious success, or None if it is not due or was made.
-
-    The write replaces the earlier notices of the job, which no longer hold.
-    """
-    view, note = state.view, suspicious_success(state.view)
-    if (
-        note is None
-        or view.facts.succeeded_at is None
-        or not state.now - NEWS_FOR <= view.facts.succeeded_at
-    ):
-        return None
-    return (
-        None
-        if note.line == view.facts.notices
-        else TellUser(ref=view.ref, text=note.line, notes=(note,))
+def driver_ended(launcher: Launcher) -> Note:
+    """Return the notice on a launcher that lingers."""
+    running = listed(launcher.facts.lingering)
+    still = "still runs" if len(launcher.facts.lingering) == 1 else "still run"
+    return warning(
+        "DriverEnded",
+        f"the driver in container {launcher.container} of {launcher.ref.name} has ended, but "
+        f"{running} {still} beside it, so the operator does not end the job, and its workers keep "
+        f"their resources. End {running}, or delete the job",
     )
+
+
+def tell_of_end(state: JobState) -> TellUser | None:
+    """Return the write of the only notice of a job whose driver has ended, or None.
+
+    None if there is none, or if it was written. It replaces the earlier notices of the job, which
+    no longer hold.
+    """
+    view = state.view
+    if view.launcher and view.lingers:
+        note = driver_ended(view.launcher)
+    elif view.facts.succeeded_at is not None and state.now - NEWS_FOR <= view.facts.succeeded_at:
+        found = suspicious_success(view)
+        if found is None:
+            return None
+        note = found
+    else:
+        return None
+    if note.line == view.facts.notices:
+        return None
+    return TellUser(ref=view.ref, text=note.line, notes=(note,))
 
 
 def of_job(state: JobState) -> Iterator[Note]:
@@ -226,7 +240,7 @@ def of_job(state: JobState) -> Iterator[Note]:
         yield handover.too_long(view.config, elastic=view.elastic)
     if (view.facts.elastic or view.elastic) and view.launcher:
         yield from _launcher(state, view.launcher)
-    if view.launcher and view.launcher.held.frozen:
+    if view.launcher and (view.launcher.held.frozen or view.launcher.held.hidden):
         yield from frozen_execs.notes(state)
     yield from _size(view)
     if state.wishes.leaves:

@@ -151,6 +151,8 @@ def _launcher(job: Case) -> Iterator[Finding]:
             yield waiting(
                 "launcher-starting", f"{name} has not started yet", next_step=pod.describe
             )
+    elif launcher.phase is LauncherPhase.LINGERING:
+        yield job.noted(notices.driver_ended(launcher))
     elif launcher.phase is LauncherPhase.FINISHED:
         said = f"{name} has ended; within seconds the operator reports whether the job has"
         yield waiting("launcher-ended", said, next_step=job.kubectl("logs", name))

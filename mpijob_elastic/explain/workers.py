@@ -20,7 +20,7 @@ from mpijob_elastic.decide.notices import AGAIN, given_up
 from mpijob_elastic.decide.state import Drain, Standing, WorkerState
 from mpijob_elastic.explain.facts import ABOVE, Case, Finding, Level, Stuck, fine, waiting, wrong
 from mpijob_elastic.model import phrases
-from mpijob_elastic.model.pod import LauncherPhase, Worker
+from mpijob_elastic.model.pod import DRIVER_ENDED, Worker
 
 # The command that finds the operator.
 OPERATOR = "kubectl get pods -A | grep mpi-operator"
@@ -222,7 +222,7 @@ def _unpublished(case: Case, pod: Worker) -> Finding:
 
 def _no_launcher(case: Case) -> Iterator[Finding]:
     launcher = case.view.launcher
-    if launcher and launcher.phase is LauncherPhase.FINISHED:
+    if launcher and launcher.phase in DRIVER_ENDED:
         yield waiting("no-launcher", "is Ready, but the launcher has ended")
     elif not case.view.driver_running:
         yield waiting("no-launcher", f"is Ready and waits for the launcher{ABOVE}")

@@ -20,7 +20,14 @@ from mpijob_elastic.model.bounds import FEWEST_EXECS, MOST_EXECS, MOST_WORKERS
 from mpijob_elastic.model.job_facts import JobFacts, Known
 from mpijob_elastic.model.kubexec import is_mapped, mapped
 from mpijob_elastic.model.memory import Memory
-from mpijob_elastic.model.pod import Launcher, LauncherPhase, Probe, Worker
+from mpijob_elastic.model.pod import (
+    DRIVER_ENDED,
+    NOT_STARTED,
+    Launcher,
+    LauncherPhase,
+    Probe,
+    Worker,
+)
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.wire import Owned
 
@@ -241,10 +248,7 @@ class JobView:
         takes effect with the next launcher. Only `enabled: "false"` takes effect at once.
         """
         launcher = self.launcher
-        if launcher is None or launcher.phase not in (
-            LauncherPhase.STARTED,
-            LauncherPhase.FINISHED,
-        ):
+        if launcher is None or launcher.phase in NOT_STARTED:
             return self.facts.elastic
         return self.policy.enabled is not False and (
             launcher.facts.mounts_discovery or launcher.facts.names_discovery
@@ -257,10 +261,18 @@ class JobView:
 
     @cached_property
     def ended(self) -> bool:
-        """True if no driver runs any more: the job or its launcher has finished."""
+        """True if no driver runs any more: the job has finished, or its launcher's driver has."""
         return self.facts.finished or (
-            self.launcher is not None and self.launcher.phase is LauncherPhase.FINISHED
+            self.launcher is not None and self.launcher.phase in DRIVER_ENDED
         )
+
+    @property
+    def lingers(self) -> bool:
+        """True if the driver has ended, but another container keeps its launcher from ending.
+
+        [operator] The job ends with the launcher pod, so it does not end by itself.
+        """
+        return self.launcher is not None and self.launcher.phase is LauncherPhase.LINGERING
 
     @property
     def over_at(self) -> float | None:
@@ -306,9 +318,7 @@ class JobView:
         """True if horovodrun runs or may start any moment: a pod's status lags behind its node."""
         launcher = self.launcher
         return (
-            launcher is not None
-            and launcher.phase is not LauncherPhase.FINISHED
-            and not launcher.facts.gates
+            launcher is not None and launcher.phase not in DRIVER_ENDED and not launcher.facts.gates
         )
 
     @cached_property

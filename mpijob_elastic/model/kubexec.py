@@ -103,6 +103,8 @@ class Held:
     tries: Mapping[Exec, int] = field(default_factory=dict)
     #: Time of the last try; 0 if there was none.
     tried_at: float = 0.0
+    #: True if the last look could not tell the launcher's processes from those of other containers.
+    hidden: bool = False
 
     @cached_property
     def unended(self) -> frozenset[str]:

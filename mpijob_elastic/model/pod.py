@@ -89,10 +89,12 @@ class LauncherPhase(Enum):
     WAITING = "waiting"
     DELIVERING = "delivering"  # the init container kubectl-delivery runs
     STARTED = "started"
+    LINGERING = "lingering"  # the driver has ended for good, and another container still runs
     FINISHED = "finished"
 
 
 NOT_STARTED = (LauncherPhase.WAITING, LauncherPhase.DELIVERING)
+DRIVER_ENDED = (LauncherPhase.LINGERING, LauncherPhase.FINISHED)
 
 # Most pods have no marks, and share this mapping.
 NO_MARKS: Mapping[str, str] = {}
@@ -139,6 +141,8 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     #: Only for a launcher: when it ended; None unless it did and the operator makes no other
     #: launcher for it.
     ended_at: float | None = None
+    #: Only for a launcher: the containers that still run although the driver has ended.
+    lingering: tuple[str, ...] = ()
     #: Only for a launcher: how often the driver's container has failed; 0 while it runs.
     failures: int = 0
     #: Only for a launcher: `spec.activeDeadlineSeconds`.

@@ -113,6 +113,7 @@ class Spec(Wire, frozen=True):
     scheduling_gates: list[SchedulingGate] | None = None
     scheduling_group: SchedulingGroup | None = None
     active_deadline_seconds: int | None = None
+    restart_policy: str = ""
 
 
 class Pod(Wire, frozen=True):
@@ -176,6 +177,7 @@ def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NON
     }
     driver = statuses.get(of_driver(containers, mounting=mounting), ContainerStatus())
     running = driver.state.running if driver.state else None
+    lingering = _lingering(spec, status, driver) if launcher else ()
     return PodFacts(
         metadata=owned(pod.metadata),
         # Many pods share these texts, and each is kept once: this and `owned` save a third of the
@@ -191,7 +193,8 @@ def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NON
         last_state=shared(_last_state(spec, status, ended)),
         foreign=names.LABEL_REPLICA_INDEX in labels,
         of_training_operator=any(label.startswith(_FOREIGN_PREFIX) for label in labels),
-        launcher_phase=_launcher_phase(status) if launcher else LauncherPhase.WAITING,
+        launcher_phase=_launcher_phase(status, lingering) if launcher else LauncherPhase.WAITING,
+        lingering=lingering,
         mounts_discovery=launcher and _mounts_discovery(spec),
         names_discovery=launcher and _names_discovery(spec),
         refreshed=_marks(annotations, _TOUCH).get(names.REFRESHED) if launcher else None,
@@ -276,9 +279,30 @@ def _last_state(spec: Spec, status: PodStatus, ended: Iterable[tuple[str, Detail
     )
 
 
-def _launcher_phase(status: PodStatus) -> LauncherPhase:
+def _restarts(policy: str, end: Detail) -> bool:
+    """Tell whether the kubelet starts a container again that ended so."""
+    if policy == "OnFailure":
+        return end.exit_code != 0
+    return policy != "Never"
+
+
+def _lingering(spec: Spec, status: PodStatus, driver: ContainerStatus) -> tuple[str, ...]:
+    """Return the containers that run although the driver has ended and is not started again."""
+    end = driver.state.terminated if driver.state else None
+    if end is None or _restarts(spec.restart_policy, end):
+        return ()
+    return tuple(
+        shared(container.name)
+        for container in status.container_statuses or ()
+        if container.state and container.state.running
+    )
+
+
+def _launcher_phase(status: PodStatus, lingering: tuple[str, ...]) -> LauncherPhase:
     if status.phase in ("Succeeded", "Failed"):
         return LauncherPhase.FINISHED
+    if lingering:
+        return LauncherPhase.LINGERING
     states = (
         state for each in status.container_statuses or () for state in (each.state, each.last_state)
     )

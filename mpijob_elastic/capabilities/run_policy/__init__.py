@@ -140,7 +140,7 @@ class Runs(Capability):
         view, asked = state.view, state.view.facts.of(RunPolicy)
         ttl, ended_at = asked.ttl if asked else None, view.facts.ended_at
         # Whatever the status says, a launcher that runs has not finished.
-        if ttl is None or ended_at is None or view.driver_may_run:
+        if ttl is None or ended_at is None or view.driver_may_run or view.lingers:
             return None, None
         if state.now < ended_at + ttl:
             return None, ended_at + ttl

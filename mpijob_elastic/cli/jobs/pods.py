@@ -19,7 +19,7 @@ from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
-from mpijob_elastic.model.pod import Launcher, LauncherPhase, of_driver
+from mpijob_elastic.model.pod import DRIVER_ENDED, Launcher, of_driver
 from mpijob_elastic.observe.facts_pod import ContainerStatus, State, decode
 
 # Runs on a terminal, so that the shell does not count as a rank (act/worker_probes).
@@ -74,7 +74,7 @@ async def find(client: ApiReader, job: SeenJob) -> LauncherPod | None:
         launcher=Launcher(facts=seen.facts, container=container),
         started=stopped or now.running is not None,
         # If the node of the pod is lost, nobody reports the state of the containers.
-        ended=stopped or seen.facts.launcher_phase is LauncherPhase.FINISHED,
+        ended=stopped or seen.facts.launcher_phase in DRIVER_ENDED,
         restarts=status.restart_count,
         waits=_waits(seen),
     )

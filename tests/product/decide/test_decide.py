@@ -21,6 +21,7 @@ HANDED_OVER: dict[str, Any] = {"foreign": "another operator's", "notices": "Hand
 SHRUNK = job(2).shrunk(from_=3, ago=9)
 SELECTOR = job(selector_due=True)
 UNSIZED = "say SizeUnknown"
+LINGERING = job().launched(phase=LauncherPhase.LINGERING, container="main", lingering=("proxy",))
 
 
 def unsized(size: int = 2, **facts: Any) -> Story:
@@ -44,6 +45,27 @@ def unsized(size: int = 2, **facts: Any) -> Story:
             job(replicas=2, launcher=launcher(LauncherPhase.FINISHED)),
             "nothing",
             id="its launcher ended",
+        ),
+        pytest.param(LINGERING, "say DriverEnded", id="a container outlives the driver"),
+        pytest.param(
+            job(4, config=config(pods(0, 1, 2)), launcher=LINGERING.launcher),
+            "say DriverEnded",
+            id="a new worker, for no driver",
+        ),
+        pytest.param(
+            job(3, workers=(worker(0), failed(1), worker(2)), launcher=LINGERING.launcher),
+            "say DriverEnded",
+            id="a failed worker, without a driver",
+        ),
+        pytest.param(
+            job(3, replicas=2, launcher=LINGERING.launcher),
+            "say DriverEnded",
+            id="the size shrinks, without a driver",
+        ),
+        pytest.param(
+            LINGERING.but(suspended_by="annotation"),
+            "say Suspended; delete launcher, suspended",
+            id="suspended, without a driver",
         ),
         pytest.param(job(replicas=2, config=None), "nothing", id="no ConfigMap"),
         pytest.param(job(replicas=2, role=None), "nothing", id="no Role"),

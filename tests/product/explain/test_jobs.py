@@ -140,6 +140,11 @@ def test_nobody_is_told_that_a_job_is_taken_back_that_never_was_ours() -> None:
         ),
         (job(launcher=launcher(LauncherPhase.FINISHED)), {}, "launcher-ended waiting: has ended"),
         (
+            job(launcher=launcher(LauncherPhase.LINGERING, lingering=("proxy",))),
+            {},
+            "driver-ended wrong: has ended, but proxy still runs beside it",
+        ),
+        (
             job(launcher=launcher(mounts_discovery=False)),
             {},
             "launcher-without-discovery wrong: change its size",

@@ -28,6 +28,11 @@ def finished(at: str) -> dict[str, Any]:
     }
 
 
+def driver_exits(code: int) -> dict[str, Any]:
+    """The status of a driver that has ended."""
+    return {"name": "main", "state": {"terminated": {"exitCode": code}}}
+
+
 def pod(
     status: dict[str, Any] | None = None, spec: dict[str, Any] | None = None, **metadata: Any
 ) -> PodFacts:
@@ -147,6 +152,33 @@ TRIES: list[tuple[dict[str, Any], bool]] = [
         (pod({"phase": "Running"}), {"launcher_phase": LauncherPhase.STARTED}),
         (pod({"phase": "Succeeded"}), {"launcher_phase": LauncherPhase.FINISHED}),
         (pod({"phase": "Failed"}), {"launcher_phase": LauncherPhase.FINISHED}),
+        # The driver has ended for good, and something beside it runs on.
+        *(
+            (
+                pod(
+                    {"phase": "Running", "containerStatuses": [driver_exits(code), PROXY]},
+                    {**BESIDE, "restartPolicy": policy},
+                ),
+                {"launcher_phase": phase, "lingering": beside},
+            )
+            for policy, code, phase, beside in (
+                ("Never", 0, LauncherPhase.LINGERING, ("proxy",)),
+                ("Never", 1, LauncherPhase.LINGERING, ("proxy",)),
+                ("OnFailure", 0, LauncherPhase.LINGERING, ("proxy",)),
+                ("OnFailure", 1, LauncherPhase.STARTED, ()),
+                ("Always", 0, LauncherPhase.STARTED, ()),
+            )
+        ),
+        (
+            pod(
+                {
+                    "phase": "Running",
+                    "containerStatuses": [driver_exits(0), {**ENDED, "name": "proxy"}],
+                },
+                {**BESIDE, "restartPolicy": "Never"},
+            ),
+            {"launcher_phase": LauncherPhase.STARTED, "lingering": ()},
+        ),
         # When its driver started.
         (pod({"containerStatuses": [PROXY, STARTED]}, BESIDE), {"started_at": 200.0}),
         (pod({"containerStatuses": [PROXY, STARTED]}, BESIDE, labels=WORKER), {"started_at": None}),

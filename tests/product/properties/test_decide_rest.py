@@ -133,7 +133,8 @@ def lost(view: JobView) -> set[str]:
 def is_at_work(view: JobView) -> bool:
     """Tell whether the job is ours to bring to its size, and can be."""
     ended = view.facts.finished or (
-        view.launcher is not None and view.launcher.phase is LauncherPhase.FINISHED
+        view.launcher is not None
+        and view.launcher.phase in (LauncherPhase.LINGERING, LauncherPhase.FINISHED)
     )
     readable = (
         view.config is not None and view.config.published is not None and view.role is not None
