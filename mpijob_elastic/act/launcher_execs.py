@@ -34,11 +34,10 @@ MOST_AT_ONCE, MOST_A_SECOND = 16, 20.0
 # leaves out (dash, bash and busybox alike), and [operator] kubexec.sh runs `/opt/kube/kubectl exec
 # POD [--container NAME] -- /bin/sh -c RANK`. Field 22 of /proc/PID/stat is when the process
 # started, in hundredths of a second since the boot (proc_pid_stat(5)).
-SCRIPT = """\
-read -r stat < /proc/1/stat
-set -- ${stat##*) }
-echo "main ${20}"
+EACH = """\
 for process in /proc/[0-9]*; do
+"""
+_EACH_EXEC = """\
   line=
   read -r line 2>/dev/null < "$process/cmdline"
   case $line in
@@ -51,7 +50,48 @@ for process in /proc/[0-9]*; do
   echo "${process#/proc/} ${20} ${line%%--/bin/sh*}"
 done
 """
+SCRIPT = (
+    """\
+read -r stat < /proc/1/stat
+set -- ${stat##*) }
+echo "main ${20}"
+"""
+    + EACH
+    + _EACH_EXEC
+)
 COMMAND = ["/bin/sh", "-c", SCRIPT]
+
+# A launcher may see the processes of other containers, with hostPID those of its whole node. Only a
+# process in the cgroup of the script itself is in the launcher's container (cgroups(7), v1 and v2
+# alike): the namespace of the processes is the same for all.
+EACH_OWN = (
+    EACH
+    + """\
+  group "${process#/proc/}"
+  [ "$found" = "$own" ] || continue
+"""
+)
+# Finds when the main process started: no other process of the container is older.
+MAIN_OF_OWN = (
+    """\
+group() {
+  found=
+  while read -r line; do found="$found$line "; done 2>/dev/null < "/proc/$1/cgroup"
+}
+group self
+own=$found main=
+[ "$own" ] || { echo hidden; exit; }
+"""
+    + EACH_OWN
+    + """\
+  read -r stat 2>/dev/null < "$process/stat" || continue
+  set -- ${stat##*) }
+  [ "$main" ] && [ "$main" -le "${20}" ] || main=${20}
+done
+"""
+)
+SHARED_SCRIPT = MAIN_OF_OWN + 'echo "main $main"\n' + EACH_OWN + _EACH_EXEC
+SHARED_COMMAND = ["/bin/sh", "-c", SHARED_SCRIPT]
 
 ENDED, GONE, FAILED = "ended", "gone", "error"
 
@@ -74,11 +114,18 @@ for found in "$@"; do
 done
 """
 
+
+class ProcessesHidden(Exception):
+    """The processes of a launcher cannot be told from those of other containers."""
+
+
 # Tries to end execs; returns each with True if it is gone.
 End = Callable[[], Awaitable[Mapping[Exec, bool]]]
 
 _TICKS = 100.0
 # Bounded in each part, because a launcher may print any text.
+# What SHARED_SCRIPT prints where it cannot tell the processes of its container from others.
+_HIDDEN = "hidden\n"
 _MAIN = re.compile(r"main ([0-9]{1,18})\n")
 _LINE = re.compile(
     r"(?am)^(\d{1,18}) (\d{1,18}) ([a-z0-9.-]{1,253}-worker-\d{1,10})"
@@ -119,14 +166,17 @@ class Execs(Looks[dict[str, Held]]):
         self._begin(f"end {uid}", job, self._turns, partial(self._end, job, uid, end))
 
     async def _ask(self, view: JobView, action: LookIntoLauncher) -> bool:
-        asked_at = self.now()
-        found = await look(self.client, view, action.launcher, timeout=LOOK_TIMEOUT)
+        asked_at, hidden = self.now(), False
+        try:
+            found = await look(self.client, view, action.launcher, timeout=LOOK_TIMEOUT)
+        except ProcessesHidden:
+            found, hidden = None, True
         # Read after the look: execs may have been ended, or the job forgotten, meanwhile.
         known, uid = self.jobs.get((view.namespace, view.name), {}), action.launcher.ref.uid
         before = known.get(uid)
         if before is None:
             return False
-        known[uid] = replace(before, asked_at=asked_at, about=action.about)
+        known[uid] = replace(before, asked_at=asked_at, about=action.about, hidden=hidden)
         if found is not None:
             suspects, suspected = (
                 frozen_execs.cut_off(view, found, now=asked_at),
@@ -200,7 +250,10 @@ async def look(
     *,
     timeout: float,  # noqa: ASYNC109 - of exec_in_pod
 ) -> tuple[Exec, ...] | None:
-    """Return the execs that a launcher holds now; None if a look fails."""
+    """Return the execs that a launcher holds now; None if a look fails.
+
+    Raises ProcessesHidden.
+    """
     if launcher.facts.started_at is None:
         return None
     result = await look_into(
@@ -208,15 +261,15 @@ async def look(
         view.namespace,
         launcher.ref.name,
         container=launcher.container,
-        command=COMMAND,
+        command=SHARED_COMMAND if launcher.facts.shares_processes else COMMAND,
         timeout=timeout,
         limit=BYTES_AN_EXEC * view.most_execs,
     )
-    return (
-        parse(result.stdout, started_at=launcher.facts.started_at, most=view.most_execs)
-        if result
-        else None
-    )
+    if result is None:
+        return None
+    if result.stdout == _HIDDEN:
+        raise ProcessesHidden
+    return parse(result.stdout, started_at=launcher.facts.started_at, most=view.most_execs)
 
 
 def parse(output: str, *, started_at: float, most: int = MOST_EXECS) -> tuple[Exec, ...] | None:

@@ -69,8 +69,12 @@ def end(state: JobState) -> EndExecs | None:
 
 
 def cut_off(view: JobView, execs: Iterable[Exec], *, now: float) -> tuple[Exec, ...]:
-    """Return the execs whose pod is gone, finished, stuck in deletion, unreachable or replaced."""
-    return tuple(found for found in execs if _is_cut_off(view.worker(found.pod), found, now=now))
+    """Return the execs whose pod is gone, finished, stuck in deletion, unreachable or replaced.
+
+    An exec into a pod of another job is none of them: a launcher may hold execs that are no ranks.
+    """
+    ours = _of_workers(view, execs)
+    return tuple(found for found in ours if _is_cut_off(view.worker(found.pod), found, now=now))
 
 
 def endable(view: JobView, execs: Iterable[Exec]) -> tuple[Exec, ...]:
@@ -80,7 +84,7 @@ def endable(view: JobView, execs: Iterable[Exec]) -> tuple[Exec, ...]:
     """
     if _launcher(view) is None:
         return ()
-    ours = (found for found in execs if names.worker_index(found.pod, job=view.name) is not None)
+    ours = _of_workers(view, execs)
     return tuple(found for found in ours if _has_no_pod(view.worker(found.pod), found))
 
 
@@ -108,9 +112,22 @@ def ended(view: JobView, execs: Iterable[Exec]) -> Note:
 
 
 def notes(state: JobState) -> Iterator[Note]:
-    """Yield the warning while execs are frozen that we are not about to end."""
+    """Yield the warning while execs are frozen that we are not about to end.
+
+    Or say that nobody can look for them.
+    """
     view, launcher = state.view, state.view.launcher
-    if launcher is None or not launcher.held.frozen or not view.driver_running:
+    if launcher is None or not view.driver_running:
+        return
+    if launcher.held.hidden:
+        yield warning(
+            "LauncherSharesProcesses",
+            f"{launcher.ref.name} shares its processes with its node or with other containers "
+            "(hostPID, shareProcessNamespace), and its image cannot read /proc/self/cgroup, so "
+            "the controller does not look for frozen `kubectl exec`s. Without this field in the "
+            "launcher's template the controller looks for them",
+        )
+    if not launcher.held.frozen:
         return
     due = {*_due(view, launcher)}
     frozen = [
@@ -132,6 +149,11 @@ def notes(state: JobState) -> Iterator[Note]:
             next_step=step,
             detail="a controller that runs ends it within a minute" if ends else "",
         )
+
+
+def _of_workers(view: JobView, execs: Iterable[Exec]) -> Iterator[Exec]:
+    """Yield the execs into pods that have the name of a worker of this job."""
+    return (found for found in execs if names.worker_index(found.pod, job=view.name) is not None)
 
 
 def _due(view: JobView, launcher: Launcher) -> tuple[Exec, ...]:

@@ -11,9 +11,11 @@ import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
+from mpijob_elastic import names
 from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.act.worker_probes import EACH_PROCESS
 from mpijob_elastic.decide import frozen_execs
@@ -49,14 +51,12 @@ done
 )
 # Prints the rank of each process that holds a rank. Written as in act/launcher_execs, for the same
 # shells. The controller's own look, which the guard allows, shows no ranks.
-RANKS = """\
-read -r stat < /proc/1/stat
-set -- ${stat##*) }
-main=${20}
+_NOW = """\
 read -r stat < "/proc/$$/stat"
 set -- ${stat##*) }
 echo "main $main look ${20}"
-for process in /proc/[0-9]*; do
+"""
+_EACH_RANK = """\
   line=
   read -r line 2>/dev/null < "$process/cmdline"
   case $line in
@@ -70,6 +70,18 @@ for process in /proc/[0-9]*; do
   echo "${process#/proc/} ${20} ${rank%%[!0-9]*} ${line%%--/bin/sh*}"
 done
 """
+RANKS = (
+    """\
+read -r stat < /proc/1/stat
+set -- ${stat##*) }
+main=${20}
+"""
+    + _NOW
+    + launcher_execs.EACH
+    + _EACH_RANK
+)
+# The same for a launcher that sees the processes of other containers.
+SHARED_RANKS = launcher_execs.MAIN_OF_OWN + _NOW + launcher_execs.EACH_OWN + _EACH_RANK
 
 _TICKS = 100.0
 _HEAD = re.compile(r"main (\d{1,18}) look (\d{1,18})\n", re.ASCII)
@@ -102,9 +114,12 @@ async def each(pods: Mapping[str, P], look: Callable[[P], Awaitable[T]]) -> Mapp
 
 async def into_launcher(client: ApiReader, view: JobView) -> tuple[Exec, ...]:
     """Return the execs that the launcher holds; none if a look is impossible."""
-    found = view.launcher and await launcher_execs.look(
-        client, view, view.launcher, timeout=PATIENCE
-    )
+    if view.launcher is None:
+        return ()
+    try:
+        found = await launcher_execs.look(client, view, view.launcher, timeout=PATIENCE)
+    except launcher_execs.ProcessesHidden:  # of which a notice of the controller tells
+        return ()
     return found or ()
 
 
@@ -130,14 +145,16 @@ async def ranks(client: ApiReader, namespace: str, launcher: Launcher) -> Spawne
         namespace,
         launcher.ref.name,
         container=launcher.container,
-        command=["/bin/sh", "-c", RANKS],
+        command=["/bin/sh", "-c", SHARED_RANKS if launcher.facts.shares_processes else RANKS],
         timeout=PATIENCE,
         limit=BYTES_AN_EXEC * MOST_EXECS,
     )
     found = parse_ranks(result.stdout, started_at=launcher.facts.started_at or 0.0)
     if found is None:
         raise ExecFailed(f"{launcher.ref.name}: /bin/sh does not list processes")
-    return found
+    job = launcher.ref.name.removesuffix(names.launcher(""))
+    ours = (spawn for spawn in found.spawns if names.worker_index(spawn.pod, job=job) is not None)
+    return replace(found, spawns=frozenset(ours))
 
 
 def parse_ranks(output: str, *, started_at: float) -> Spawned | None:

@@ -1,5 +1,6 @@
 """The scripts that find and end execs, in real shells on real processes, and what is read from their output."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -100,6 +101,61 @@ def test_the_look_of_users_shows_the_rank_and_nothing_else_of_a_command(
     with kubectl(tmp_path, shell, *words, runs="orted -mca ess env") as (found, _):
         output = subprocess.run(look, capture_output=True, text=True, check=True).stdout
         assert f"\n{found.pid} " not in output
+
+
+@pytest.fixture
+def other_cgroup() -> Iterator[Path]:
+    """The file that takes the ids of processes into a cgroup of their own, as another container's."""
+    for root in (
+        Path("/sys/fs/cgroup/pids"),
+        Path("/sys/fs/cgroup/unified"),
+        Path("/sys/fs/cgroup"),
+    ):
+        group = root / f"test-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        if not (group / "cgroup.procs").exists():
+            group.rmdir()
+            continue
+        yield group / "cgroup.procs"
+        group.rmdir()
+        return
+    pytest.skip("no cgroup can be made here: that takes root")
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_a_launcher_that_sees_all_processes_is_asked_for_those_of_its_container(
+    tmp_path: Path, shell: list[str], other_cgroup: Path
+) -> None:
+    with (
+        kubectl(tmp_path, shell, POD, runs=RANK) as (ours, _),
+        kubectl(tmp_path, shell, POD, runs=RANK) as (theirs, process),
+    ):
+        other_cgroup.write_text(str(theirs.pid))
+        try:
+            found = launcher_execs.parse(
+                printed(shell, launcher_execs.SHARED_SCRIPT), started_at=NOW
+            )
+            ranks = exec_probes.parse_ranks(
+                printed(shell, exec_probes.SHARED_RANKS), started_at=NOW
+            )
+            assert [(one.pid, one.ticks) for one in found if one.pid in {ours.pid, theirs.pid}] == [
+                (ours.pid, ours.ticks)
+            ]
+            assert ours.pid in {one.pid for one in ranks.spawns}
+            assert theirs.pid not in {one.pid for one in ranks.spawns}
+            # The first process of the node is older than the first of any container.
+            assert all(one.started_at >= NOW for one in found)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def printed(shell: list[str], script: str) -> str:
+    command = [*shell, "-c", script]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize("text", ["", "sh: not found\n", "main 1\n", f"main 1 look {'9' * 5000}\n"])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.act.launcher_execs import Execs, end_command
 from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.decide import derive, frozen_execs
@@ -131,6 +132,25 @@ async def test_what_the_second_look_does_not_find_is_not_frozen(
             suspects,
             (),
         )
+
+
+SHARING = but(LAUNCHER, shares_processes=True)
+
+
+async def test_a_launcher_that_shares_its_processes_is_asked_for_its_own() -> None:
+    async with looks(GONE) as found:
+        await found.look()
+        await found.look(at=SHARING)
+        asked = [one.command for one in found.shells.asked]
+        assert asked == [launcher_execs.COMMAND, launcher_execs.SHARED_COMMAND]
+
+
+async def test_a_launcher_whose_own_processes_cannot_be_told_holds_nothing_frozen() -> None:
+    async with looks_at(prints_in_turn(UP + GONE, "hidden\n", UP + GONE)) as found:
+        assert not (await found.look(at=SHARING)).hidden
+        hidden = await found.look(at=SHARING)
+        assert (hidden.hidden, hidden.frozen) == (True, ())
+        assert not (await found.look(at=SHARING)).hidden
 
 
 def printed(size: int) -> str:

@@ -60,6 +60,18 @@ def test_the_pod_is_gone_has_ended_or_is_another(found: Exec, cut_off: bool) -> 
     assert frozen_execs.cut_off(view, [found], now=NOW) == ((found,) if cut_off else ())
 
 
+@pytest.mark.parametrize("pod", ["k-worker-1", "j-worker-01", "j-worker-1-worker-1"])
+def test_an_exec_into_a_pod_of_another_job_is_nothing_to_tell_of(pod: str) -> None:
+    found = Exec(pid=41, pod=pod, started_at=LONG_AGO - 100.0)
+    assert frozen_execs.cut_off(job(1), [found], now=NOW) == ()
+
+
+def test_it_is_said_if_nobody_can_tell_the_launchers_processes_from_others() -> None:
+    said = note(lost(40.0, held=Held(asked_at=NOW - 10.0, hidden=True)))
+    assert said.reason == "LauncherSharesProcesses"
+    assert said.message.startswith("j-launcher shares its processes with")
+
+
 def lost(ago: float, *, held: Held | None = None, **facts: Any) -> Story:
     """A job of three whose last worker left the list so many seconds ago; its pod is gone."""
     return job(2).shrunk(from_=3, ago=ago).without(2).launched(held=held or Held()).but(**facts)
