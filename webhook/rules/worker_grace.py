@@ -55,6 +55,12 @@ exit {ENDED}
 """
 
 
+# Command and arguments that we give the main process.
+_OURS = (["/bin/sh", "-c"], [MAIN])
+# Seconds that the API server sets where a template has no grace period (core/v1 PodSpec).
+_DEFAULT = 30
+
+
 def fitting(pod: Pod, job: JobFacts | None) -> Patch:
     """Return a patch for a worker of an elastic job that has neither a grace period nor a command.
 
@@ -62,7 +68,8 @@ def fitting(pod: Pod, job: JobFacts | None) -> Patch:
     the API server has set 30 s before it asks us. A preStop hook needs a period that its author has
     thought of. The workers of a newer operator (`replica-index`) are its own. In a shared process
     namespace, our main process would take the processes of others for ranks. A container beside it
-    may ignore SIGTERM, and hold the pod for the whole period.
+    may ignore SIGTERM, and hold the pod for the whole period: if another webhook has added one
+    since we lengthened the period, the period becomes the default again.
     """
     if (
         job is None
@@ -76,7 +83,7 @@ def fitting(pod: Pod, job: JobFacts | None) -> Patch:
     mains = [
         i
         for i, one in enumerate(containers)
-        if (one.command, one.args) == (names.WORKER_COMMAND, names.WORKER_ARGS)
+        if (one.command, one.args) in ((names.WORKER_COMMAND, names.WORKER_ARGS), _OURS)
     ]
     hooked = any(one.lifecycle and one.lifecycle.pre_stop for one in (*containers, *before))
     shares = spec.host_pid or spec.share_process_namespace
@@ -84,12 +91,16 @@ def fitting(pod: Pod, job: JobFacts | None) -> Patch:
         return ()
     main = f"/spec/containers/{mains[0]}"
     is_alone = len(containers) == 1 and all(one.restart_policy != "Always" for one in before)
-    seconds = max(
-        math.ceil(job.policy.drain_timeout) if is_alone else 0,
-        spec.termination_grace_period_seconds,
-    )
+    drain = math.ceil(job.policy.drain_timeout)
+    seconds = spec.termination_grace_period_seconds
+    if (containers[mains[0]].command, containers[mains[0]].args) == _OURS:
+        if is_alone or seconds != drain:
+            return ()
+        return json_patch.adding(at="/spec/terminationGracePeriodSeconds", value=_DEFAULT)
+    if is_alone:
+        seconds = max(drain, seconds)
     return (
-        *json_patch.replacing(at=f"{main}/command", value=["/bin/sh", "-c"]),
-        *json_patch.replacing(at=f"{main}/args", value=[MAIN]),
+        *json_patch.replacing(at=f"{main}/command", value=_OURS[0]),
+        *json_patch.replacing(at=f"{main}/args", value=_OURS[1]),
         *json_patch.adding(at="/spec/terminationGracePeriodSeconds", value=seconds),
     )

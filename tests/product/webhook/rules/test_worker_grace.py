@@ -98,6 +98,39 @@ def test_a_worker_gets_at_least_its_drain_timeout_and_nothing_else(
 
 
 @pytest.mark.parametrize(
+    ("injected", "drain", "seconds"),
+    [
+        pytest.param({}, "1h", 3600, id="nothing was added"),
+        pytest.param({"behind": (PROXY,)}, "1h", 30, id="a container was added"),
+        pytest.param({"initContainers": [SIDECAR]}, "1h", 30, id="a sidecar was added"),
+        pytest.param(
+            {"behind": (PROXY,)}, "10s", 30, id="a container, and the period was long enough"
+        ),
+        pytest.param(
+            {"behind": (PROXY,), "period": 600},
+            "1h",
+            600,
+            id="a container, with a period of its own",
+        ),
+    ],
+)
+def test_what_a_later_webhook_adds_takes_the_long_period_back(
+    injected: Object, drain: str, seconds: int
+) -> None:
+    """The API server asks again after another webhook has changed the pod (reinvocationPolicy)."""
+    job = asking(drain=drain)
+    first = patched(worker_grace.fitting, worker(), job)
+    period = injected.pop("period", first["spec"][PERIOD])
+    later = worker(**injected, period=period)
+    main = next(one for one in first["spec"]["containers"] if one["name"] == "worker")
+    others = [one for one in later["spec"]["containers"] if one["name"] != "worker"]
+    seen = {**later, "spec": {**later["spec"], "containers": [main, *others]}}
+    again = patched(worker_grace.fitting, seen, job)
+    assert again == {**seen, "spec": {**seen["spec"], PERIOD: seconds}}
+    assert patched(worker_grace.fitting, again, job) == again
+
+
+@pytest.mark.parametrize(
     ("pod", "job"),
     [
         pytest.param(
