@@ -19,6 +19,9 @@ from mpijob_elastic.model.wire import seconds
 # Dropped fields that the webhook gives back to the pods.
 PUT_BACK = frozenset({"PodSecurityContext.seccompProfile", "SecurityContext.seccompProfile"})
 
+# The roles of a job, whatever other keys the map has, and the name of the map in `Dropped`.
+ROLES = "ReplicaSpecs"
+_ROLES = frozenset({"Launcher", "Worker"})
 _WHY = "mpi-operator v0.2.3 cannot work with such a job, and others wait with it"
 # The search ends after so many faults, and after so many dropped fields of a job.
 MOST = 100
@@ -123,7 +126,7 @@ def judge(raw: bytes | msgspec.Raw) -> tuple[list[Fault], list[Dropped]]:
         raise meta.TooLarge(f"it has more than {meta.MOST_VALUES:,} values")
     job = _decoder.decode(text)
     parts = {name: msgspec.json.decode(job.get(name, b"null")) for name in ("spec", "status")}
-    faults, dropped = list(_missing(parts["spec"])), list[Dropped]()
+    faults, dropped = list(_missing(parts["spec"])), list(_other_roles(parts["spec"]))
     _walk(parts, "MPIJob", None, faults, dropped)
     return faults, dropped
 
@@ -153,6 +156,25 @@ def _missing(spec: object) -> Iterator[Fault]:
         )
     if worker is not None and _at(worker, "replicas") is None:
         yield NO_SIZE
+
+
+def _other_roles(spec: object) -> list[Dropped]:
+    """Return the entries of the map of roles that the operator does not look at, up to `MOST`.
+
+    [operator] takes any key, and reads Launcher and Worker.
+    """
+    roles = _at(spec, "mpiReplicaSpecs")
+    others = [key for key in roles if key not in _ROLES] if isinstance(roles, dict) else []
+    path: _Path = ((None, "spec"), "mpiReplicaSpecs")
+    return [
+        Dropped(field=_rendered((path, key)), known_as=f"{ROLES}.{key[:_SHOWN]}")
+        for key in others[:MOST]
+    ]
+
+
+def fields(struct: str) -> frozenset[str]:
+    """Return the names of the fields of a struct of the operator's; empty for another name."""
+    return frozenset(_TYPES.get(struct, ()))
 
 
 def _at(value: object, *keys: str) -> object:

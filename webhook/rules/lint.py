@@ -1,8 +1,8 @@
 """Warn about an MPIJob that is allowed but cannot become elastic, or will have trouble; pure.
 
-Only jobs that are elastic, or that ask for it by an annotation of ours, get warnings; an update
-gets only new ones. A label value has at most 63 characters, and so has a hostname, to which the
-kubelet cuts a pod's name
+A job that is not elastic, and does not ask for it by an annotation of ours, gets few warnings; an
+update gets only new ones. A label value has at most 63 characters, and so has a hostname, to which
+the kubelet cuts a pod's name
 (https://kubernetes.io/docs/concepts/overview/working-with-objects/names/).
 """
 
@@ -38,10 +38,15 @@ def updated(
     job: MPIJob, before: MPIJob, *, new: JobFacts, old: JobFacts, rooms: Sequence[Admission]
 ) -> tuple[str, ...]:
     """Return the new warnings after an update; `new` and `old`: the facts of both versions."""
-    if (job.spec, job.metadata.annotations) == (before.spec, before.metadata.annotations):
+    if _read_of(job) == _read_of(before):
         return ()
     known = set(_findings(before, old, rooms))
     return tuple(found for found in _findings(job, new, rooms) if found not in known)[:MOST]
+
+
+def _read_of(job: MPIJob) -> tuple[object, ...]:
+    """Return what findings depend on; a queue is a label."""
+    return job.spec, job.metadata.annotations, job.metadata.labels
 
 
 def _findings(job: MPIJob, about: JobFacts, rooms: Sequence[Admission]) -> Iterator[str]:
@@ -52,9 +57,9 @@ def _findings(job: MPIJob, about: JobFacts, rooms: Sequence[Admission]) -> Itera
         yield from _command(about)
         yield from size.doubts(about, about.workers)
         yield from _sidecars(job)
-        yield from _name(about)
     elif asks and about.policy.enabled is not False:
         yield f"this job is not elastic: {_reason(about.launch)}"
+    yield from _name(about)
     for known in about.asked:
         if known.elastic_only and not about.elastic:
             yield f"{known.elastic_only} has no effect: this job is not elastic"
@@ -139,8 +144,11 @@ def _name(job: JobFacts) -> Iterator[str]:
     name = job.metadata.name
     most = max(job.policy.max_replicas or 0, job.replicas, 1)
     if len(name) > _LONGEST_NAME:
-        yield f"the name has {len(name)} characters, but the pods' labels allow {_LONGEST_NAME}"
-    elif len(names.worker(name, most - 1)) > _LONGEST_NAME:
+        yield (
+            f"the name has {len(name)} characters, but the pods' labels allow {_LONGEST_NAME}, so "
+            "the operator can create no pod; use a shorter name"
+        )
+    elif job.elastic and len(names.worker(name, most - 1)) > _LONGEST_NAME:
         yield (
             f"worker names exceed {_LONGEST_NAME} characters: their "
             "hostnames are cut and may be the same"

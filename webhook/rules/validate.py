@@ -23,7 +23,7 @@ from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import Metadata, MPIJob
 from mpijob_elastic.model.operator_types import Dropped, Fault
 from mpijob_elastic.model.wire import Wire
-from webhook.rules import lint, size
+from webhook.rules import lint, misplaced, size
 from webhook.rules.optional import ReviewContext
 from webhook.rules.review import MOST, Refusal, Request, Verdict
 from webhook.rules.size import Scale
@@ -39,18 +39,6 @@ _MOST_ANNOTATED = 2**18 - LONGEST_NOTICES - LATER
 _REMOVED = {
     names.DELETE_UNSEEN: "delete the workers beyond the size yourself, for example with "
     "`kubectl delete pod JOB-worker-2`; the operator does not make them again",
-}
-# What the loss of an important field means, by `STRUCT.FIELD`.
-_MEANS = {
-    "Container.restartPolicy": (
-        "a sidecar becomes an init container, and its pod waits until that ends"
-    ),
-    "Container.startupProbe": "the other probes begin at once",
-    "Handler.sleep": "no handler is left, so the pods are refused",
-    "PodSpec.resourceClaims": "the pods get none of these devices",
-    "PodSpec.topologySpreadConstraints": "the pods are not spread",
-    "Probe.grpc": "no handler is left, so the pods are refused",
-    "Volume.ephemeral": "the volume becomes an emptyDir",
 }
 
 
@@ -121,19 +109,13 @@ def stops_the_operator(faults: Sequence[Fault], before: Sequence[Fault]) -> Verd
 def dropped(fields: Iterable[Dropped]) -> tuple[str, ...]:
     """Return a warning for each field that the operator drops, and that nobody puts back."""
     places: dict[str, list[str]] = {}
-    for one in fields:
-        if (
-            one.field.startswith("spec.mpiReplicaSpecs")
-            and one.known_as not in operator_types.PUT_BACK
-        ):
-            places.setdefault(one.known_as, []).append(one.field)
+    for one in filter(misplaced.is_told, fields):
+        places.setdefault(one.known_as, []).append(one.field)
     said = []
     for kind, (first, *others) in list(places.items())[:MOST]:
         more = f" and {len(others)} more" if others else ""
-        said.append(
-            f"{first}{more}: mpi-operator v0.2.3 drops this field: "
-            f"{_MEANS.get(kind, 'the pods do without it')}"
-        )
+        means = misplaced.meaning(Dropped(field=first, known_as=kind))
+        said.append(f"{first}{more}: mpi-operator v0.2.3 drops this field: {means}")
     if rest := [kind.partition(".")[2] for kind in list(places)[MOST:]]:
         said.append(f"mpi-operator v0.2.3 also drops {phrases.listed(rest)}")
     return tuple(said)

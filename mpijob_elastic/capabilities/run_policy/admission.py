@@ -1,6 +1,6 @@
 """The run policy at admission: what the launcher gets from it, and that the operator ignores it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.run_policy import RUN_POLICY, RunPolicy, ignored
@@ -11,6 +11,12 @@ from webhook.rules import json_patch
 from webhook.rules.json_patch import Patch
 from webhook.rules.mutate import Pod, role_of
 from webhook.rules.optional import Admission
+
+# Keys of a run policy that the annotation does not make act either, and what does.
+_ELSEWHERE = {
+    "cleanPodPolicy": "write it directly below spec",
+    "schedulingPolicy": f"for a gang annotate the job {names.PREFIX}gang",
+}
 
 
 class RunPolicyAdmission(Admission):
@@ -35,14 +41,15 @@ class RunPolicyAdmission(Admission):
         return patch
 
     def findings(self, job: MPIJob, about: JobFacts) -> Iterator[str]:
-        """Yield a warning that the operator ignores the run policy of an elastic job.
-
-        A job that asks us to act on its run policy gets none.
-        """
-        unheeded = ignored(job.spec.run_policy) if job.spec and about.of(RunPolicy) is None else []
-        if unheeded and about.elastic:
+        """Yield a warning on each part of the run policy on which nobody acts."""
+        given = job.spec.run_policy if job.spec else None
+        unheeded = ignored(given) if about.of(RunPolicy) is None else []
+        if unheeded:
             listed = phrases.listed(unheeded)
             yield (
                 f"mpi-operator v0.2.3 ignores {listed} of spec.runPolicy; annotate the job "
                 f'{RUN_POLICY}: "true"'
             )
+        for key, instead in _ELSEWHERE.items():
+            if isinstance(given, Mapping) and given.get(key) is not None:
+                yield f"mpi-operator v0.2.3 ignores {key} of spec.runPolicy; {instead}"

@@ -49,7 +49,9 @@ def runs(*command: str, annotations: Object | None = None) -> Object:
 
 
 TEAM = {LABEL_QUEUE: "team"}
-POLICY = {"activeDeadlineSeconds": 60, "cleanPodPolicy": "All"}
+POLICY = {"activeDeadlineSeconds": 60}
+CLEANING = "v0.2.3 ignores cleanPodPolicy of spec.runPolicy; write it directly below spec"
+GROUPED = "v0.2.3 ignores schedulingPolicy of spec.runPolicy; for a gang annotate the job mpijob-elastic/gang"
 ASKED, UNASKED = ({RUN_POLICY: value} for value in ("true", "false"))
 IGNORED = (
     f'v0.2.3 ignores activeDeadlineSeconds of spec.runPolicy; annotate the job {RUN_POLICY}: "true"'
@@ -138,7 +140,7 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
         ),
         pytest.param(
             good(name="n" * 64),
-            "the name has 64 characters, but the pods' labels allow 63",
+            "the name has 64 characters, but the pods' labels allow 63, so the operator can create no pod",
             id="long name",
         ),
         pytest.param(
@@ -150,7 +152,24 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
             good(runPolicy=POLICY, annotations=UNASKED), IGNORED, id="run policy without effect"
         ),
         pytest.param(good(runPolicy=POLICY, annotations=ASKED), "", id="run policy asked for"),
-        pytest.param(plain(runPolicy=POLICY, annotations=UNASKED), "", id="plain with run policy"),
+        pytest.param(
+            plain(runPolicy=POLICY, annotations=UNASKED), IGNORED, id="plain with run policy"
+        ),
+        *(
+            pytest.param(
+                made(runPolicy={key: value}, annotations=asked), warning, id=f"{key}, in vain"
+            )
+            for made in (good, plain)
+            for asked in (ASKED, UNASKED)
+            for key, value, warning in (
+                ("cleanPodPolicy", "Running", CLEANING),
+                ("schedulingPolicy", {"minAvailable": 2}, GROUPED),
+            )
+        ),
+        pytest.param(good(runPolicy={"cleanPodPolicy": None}), "", id="no policy"),
+        pytest.param(
+            plain(name="n" * 64), "can create no pod; use a shorter name", id="plain, long"
+        ),
         pytest.param(
             good(labels=TEAM, cleanPodPolicy=None), BY_CLEANING, id="queued workers that stay"
         ),
@@ -211,6 +230,13 @@ MAIN = "workers have 2 containers and no spec.mainContainer: ranks start in the 
     ("before", "after", "request_fields", "warnings"),
     [
         pytest.param(DOUBTFUL, plain(annotations=ELASTIC, labels={"a": "b"}), {}, (), id="a label"),
+        pytest.param(
+            good(cleanPodPolicy=None),
+            good(cleanPodPolicy=None, labels=TEAM),
+            {},
+            (BY_CLEANING,),
+            id="a label that is a queue",
+        ),
         pytest.param(
             DOUBTFUL, plain(sidecar=True, annotations=ELASTIC), {}, (MAIN,), id="another doubt"
         ),

@@ -120,6 +120,56 @@ def test_each_dropped_field_is_named_once_at_creation_with_its_meaning(command: 
     assert verdict(made, made).warnings == ()
 
 
+BELOW = "write it below template.spec of Launcher or Worker in spec.mpiReplicaSpecs"
+
+
+@pytest.mark.parametrize("command", [PLAIN, ELASTIC])
+@pytest.mark.parametrize(
+    ("at", "says"),
+    [
+        ("nodeSelector", BELOW),
+        ("volumes", BELOW),
+        ("tolerations", BELOW),
+        ("restartPolicy", "write it below Launcher or Worker of spec.mpiReplicaSpecs"),
+        ("template", "write it below Launcher or Worker of spec.mpiReplicaSpecs"),
+        ("ttlSecondsAfterFinished", "write it below spec.runPolicy"),
+        ("slotsPerWorkers", "did you mean slotsPerWorker?"),
+        ("launcherCreationPolicy", "it has no effect"),
+        ("sshAuthMountPath", "it has no effect"),
+        ("mpiReplicaSpecs.Workers", "did you mean Worker?"),
+        ("mpiReplicaSpecs.worker", "did you mean Worker?"),
+        ("mpiReplicaSpecs.Master", "it has no effect"),
+        ("mpiReplicaSpecs.Worker.nodeSelector", "the pods do without it"),
+        ("mpiReplicaSpecs.Worker.template.spec.nodeSelectors", "did you mean nodeSelector?"),
+        ("runPolicy.ttlSecondAfterFinished", "did you mean ttlSecondsAfterFinished?"),
+    ],
+)
+def test_a_field_at_a_wrong_place_is_named_with_the_right_one(
+    command: list[str], at: str, says: str
+) -> None:
+    made = mpi_job(command=command)
+    *path, field = at.split(".")
+    place = made["spec"]
+    for key in path:
+        place = place.setdefault(key, {})
+    place[field] = {"replicas": 1} if path == ["mpiReplicaSpecs"] else {"a": 1}
+    said = f"spec.{at}: mpi-operator v0.2.3 drops this field: {says}"
+    assert [one for one in verdict(made).warnings if one.startswith("spec.")] == [said]
+
+
+@pytest.mark.parametrize(
+    "read", ["managedBy", "runPolicy.suspend", "runPolicy.schedulingPolicy.queue"]
+)
+def test_a_field_that_something_else_reads_or_tells_of_is_not_named(read: str) -> None:
+    made = mpi_job(command=PLAIN)
+    *path, field = read.split(".")
+    place = made["spec"]
+    for key in path:
+        place = place.setdefault(key, {})
+    place[field] = "a"
+    assert not any("drops this field" in one for one in verdict(made).warnings)
+
+
 def test_of_many_dropped_fields_a_few_are_named() -> None:
     fields: Object = {f"x{number:02}{'y' * 300}": 1 for number in range(20)}
     found = verdict(job(**fields)).warnings
