@@ -1,59 +1,35 @@
-"""The options of horovodrun in a launcher's command, as far as they can be read.
+"""How a launcher's command starts the ranks, as far as that can be read.
 
-The command is a list of words, or a script given to a shell (`sh -c "..."`). Nothing is expanded: a
-value with a `$` or a backtick is unknown, and a word that expands as a whole may be any option. The
-command may be hostile, and is read at every change of its job: limits keep any command below 3 ms.
-Options: horovod/runner/launch.py, parse_args, at v0.28.1.
+The command is a list of words, a script given to a shell (`sh -c "..."`), or either of these within
+other programs. Several commands may start something: the last horovodrun with a discovery script
+counts, because it is the one that follows the job's size. Without one, a horovodrun whose options
+cannot be read counts, then one with -np, then mpirun. What is known only when the command runs is
+unknown, and no caller may take it for absent. The command may be hostile, and is read at every
+change of its job: limits keep any command below 15 ms.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import dropwhile, pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from mpijob_elastic.model import horovod_options, shell, variables, wrappers
 from mpijob_elastic.model.bounds import LONGEST_SCRIPT, MOST_WORDS
+from mpijob_elastic.model.horovod_options import Options, expands
+from mpijob_elastic.model.variables import Variable
+from mpijob_elastic.model.wrappers import Inner
 
 HOROVODRUN = "horovodrun"
 MPIRUN = frozenset({"mpirun", "mpiexec", "mpirun.openmpi", "orterun"})
 
-_SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh"})
-# Programs that run the command after them.
-_WRAPPERS = frozenset({"exec", "time", "nohup", "env", "command"})
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}=")
-_MENTION = re.compile("|".join(map(re.escape, sorted({HOROVODRUN, *MPIRUN}))))
-# A shell's words and the commands that they make,
-# https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html
-_COMMENT = r"(?<![^\s;&|()<>])\#[^\n]*+"
-_QUOTED = r"""'[^']*+'|"(?:[^"\\]++|\\.)*+"|\\."""
-_COMMAND = re.compile(
-    rf"""(?P<text>(?:{_COMMENT}|{_QUOTED}|[^;&|()<>\n'"\\\#]++|\#)++)|(?P<unclosed>['"\\])""",
-    re.DOTALL,
-)
-_WORD = re.compile(rf"""{_COMMENT}|(?P<word>(?:{_QUOTED}|[^\s'"\\]++)++)""", re.DOTALL)
-_ESCAPED = re.compile(r"""\\(["\\])""")
-_QUOTATION = re.compile(_QUOTED, re.DOTALL)
-# Levels of scripts within scripts.
-_DEEPEST = 3
-_WITHOUT_VALUE = re.compile(
-    r"-v|-cb|-prefix-timestamp"
-    r"|--(version|check-build|disable-cache|verbose|gloo|mpi|jsrun|tcp|prefix-output-with-timestamp)"
-    r"|--log-with(out)?-timestamp"
-    r"|--(no-)?(autotune|hierarchical-all(reduce|gather)|timeline-mark-cycles|stall-check|mpi-threads-disable)"
-    r"|--(no-)?log-hide-timestamp"
-)
-_NAMES = {
-    "-np": "np",
-    "--num-proc": "np",
-    "--min-np": "min_np",
-    "--min-num-proc": "min_np",
-    "--max-np": "max_np",
-    "--max-num-proc": "max_np",
-    "--host-discovery-script": "discovery_script",
-    "--reset-limit": "reset_limit",
-    "--blacklist-cooldown-range": "cooldown",
-    "--gloo-timeout-seconds": "gloo_timeout",
-}
-_COOLDOWN = "--blacklist-cooldown-range"
+_SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh"})
+# Letters and long options of a shell that take the next word.
+_SHELL_LETTERS, _SHELL_OPTIONS = "oO", frozenset({"--rcfile", "--init-file"})
+_PYTHON = re.compile(r"python[0-9.]{0,8}")
+_PYTHON_LETTERS = ("W", "X")
+_MODULES = frozenset({"horovod.runner.launch", "horovod.run.runner"})
+_MENTION = re.compile("|".join(map(re.escape, sorted({"horovod", *MPIRUN}))))
+# Levels of scripts within scripts, and of commands within wrappers.
+_DEEPEST, _MOST_WRAPPERS = 3, 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,101 +52,176 @@ class Launch:
     cooldown: tuple[int, int] | None = None
     #: --gloo-timeout-seconds.
     gloo_timeout: int | None = None
-    #: True if a part of the command is known only when it runs, and may be any option.
+    #: True if --output-filename is there.
+    writes_files: bool = False
+    #: The fields above whose option is there with a value that cannot be read.
+    computed: frozenset[str] = frozenset()
+    #: True if any option may be there besides these.
     unread: bool = False
+
+    def knows(self, field: str) -> bool:
+        """Return True if the option of that field was read, or is certainly absent."""
+        is_absent = not self.unread and field not in self.computed
+        return is_absent or getattr(self, field) is not None
 
     @property
     def effective_min_np(self) -> int | None:
-        """Slots below which training waits: --min-np, else -np (launch.py, _run_elastic)."""
-        return self.min_np if self.min_np is not None or self.unread else self.np
+        """Slots below which training waits: --min-np, else -np (launch.py, _run_elastic).
+
+        None if that is not known.
+        """
+        is_absent = self.min_np is None and self.knows("min_np")
+        return self.np if is_absent else self.min_np
 
 
-def parse(command: Sequence[str]) -> Launch | None:
-    """Return the launch in a container's command and args; None if it cannot be read."""
-    return _parse(command[:MOST_WORDS], depth=0)
+@dataclass(kw_only=True)
+class _Start:
+    """A program that starts ranks, before its options are judged."""
+
+    program: str
+    options: Options
+
+    @property
+    def rank(self) -> int:
+        """How much it tells of the job's size; the highest of a command counts."""
+        if self.program != HOROVODRUN:
+            return 1
+        if "discovery_script" in self.options.values:
+            return 4
+        if self.options.unread:
+            return 3
+        return 2 if "np" in self.options.values else 0
 
 
-def _parse(words: Sequence[str], *, depth: int) -> Launch | None:
-    words = list(dropwhile(lambda word: word in _WRAPPERS or _ASSIGNMENT.match(word), words))
-    if not words or depth > _DEEPEST:
+def parse(command: Sequence[str], environment: Iterable[Variable] = ()) -> Launch | None:
+    """Return the launch in a container's command and args; None if it cannot be read.
+
+    environment: the container's variables, in their order.
+    """
+    words = variables.replaced(command[:MOST_WORDS], environment)
+    if not any(_MENTION.search(word, 0, LONGEST_SCRIPT) for word in words):
         return None
-    program, *rest = words
-    program = program.rpartition("/")[2]
-    if program == HOROVODRUN:
-        return _launch(rest)
-    if program in MPIRUN:
-        return Launch(program=program)
-    script = _script(rest) if program in _SHELLS else None
-    if script is None:
-        return None
-    found = (_parse(simple, depth=depth + 1) for simple in _simple_commands(script))
-    return next((launch for launch in found if launch), None)
+    found: _Start | None = None
+    for start in _starts(words, depth=0):
+        if found is None or start.rank >= found.rank:
+            found = start
+    return _launch(found) if found else None
 
 
-def _script(words: Sequence[str]) -> str | None:
-    """Return the script in `-c SCRIPT`, also as `-lc` or after `-o pipefail`."""
-    for option, script in pairwise(words):
-        if re.fullmatch(r"-[a-z]{0,9}c", option):
-            return script if len(script) <= LONGEST_SCRIPT else None
-    return None
-
-
-def _simple_commands(script: str) -> Iterator[list[str]]:
-    """Yield the words of each command that may start ranks, up to a quotation without an end."""
-    if not _MENTION.search(script):
+def _starts(words: Sequence[str], *, depth: int, stdin: str = "") -> Iterator[_Start]:
+    """Yield what starts ranks in a command; stdin: the here-document that it reads."""
+    found = _innermost(words, stdin=stdin)
+    if found.script is not None:
+        yield from _within(found.script, depth=depth)
         return
-    for command in _COMMAND.finditer(script.replace("\\\n", " ")):
-        if command["unclosed"]:
-            return
-        if _MENTION.search(command["text"]):
-            yield [
-                _QUOTATION.sub(_plain, found["word"])
-                for found in _WORD.finditer(command["text"])
-                if found["word"]
-            ]
+    program, rest = _name(found.words), found.words[1:]
+    if program in MPIRUN:
+        yield _Start(program=program, options=Options())
+    elif program == HOROVODRUN:
+        yield from _horovodrun(rest)
+    elif _PYTHON.fullmatch(program):
+        yield from _python(rest)
 
 
-def _plain(quotation: re.Match[str]) -> str:
-    text = quotation[0]
-    if text[0] == "\\":
-        return text[1]
-    return text[1:-1] if text[0] == "'" else _ESCAPED.sub(r"\1", text[1:-1])
+def _innermost(words: Sequence[str], *, stdin: str) -> Inner:
+    """Return what runs within all wrappers."""
+    for _ in range(_MOST_WRAPPERS):
+        words = wrappers.without_assignments(words)
+        program, rest = _name(words), words[1:]
+        if program in _SHELLS:
+            return Inner(script=_script(rest, stdin=stdin))
+        if program == "eval":
+            return Inner(script=" ".join(rest))
+        wrapper = wrappers.WRAPPERS.get(program)
+        if wrapper is None:
+            return Inner(words=words)
+        found = wrappers.inner(wrapper, rest)
+        if found.script is not None:
+            return found
+        words = found.words
+    return Inner()
 
 
-def _launch(words: Sequence[str]) -> Launch:
-    found, unread = _options(words)
-    numbers = {name: number(found.get(name)) for name in ("np", "min_np", "max_np")}
-    return Launch(
-        program=HOROVODRUN,
-        **numbers,
-        discovery_script=found.get("discovery_script"),
-        reset_limit=number(found.get("reset_limit")),
-        cooldown=_range(found.get("cooldown")),
-        gloo_timeout=number(found.get("gloo_timeout")),
-        unread=unread or any(name in found and number is None for name, number in numbers.items()),
-    )
+def _name(words: Sequence[str]) -> str:
+    """Return the program of a command without its folder; "" for an empty command."""
+    return words[0].rpartition("/")[2] if words else ""
 
 
-def _options(words: Sequence[str]) -> tuple[Mapping[str, str], bool]:
-    """Return the known options up to the command to run, and True if there may be more."""
-    found: dict[str, str] = {}
-    unread, at = False, 0
-    while at < len(words) and (words[at].startswith("-") or _expands(words[at])):
-        option, equals, value = words[at].partition("=")
+def _within(script: str, *, depth: int) -> Iterator[_Start]:
+    """Yield what starts ranks in a script."""
+    if depth >= _DEEPEST or len(script) > LONGEST_SCRIPT or not _MENTION.search(script):
+        return
+    commands, is_whole = shell.commands(script)
+    for command in commands:
+        for start in _starts(command.words, depth=depth + 1, stdin=command.stdin):
+            start.options.unread = start.options.unread or not is_whole
+            yield start
+
+
+def _script(words: Sequence[str], *, stdin: str) -> str:
+    """Return the script that a shell runs; "" if it is in a file."""
+    at, is_given = 0, False
+    while at < len(words) and words[at][:1] in ("-", "+") and words[at] not in ("--", "-"):
+        option = words[at]
         at += 1
-        unread = unread or _expands(option)
-        if not equals and option.startswith("-") and not _WITHOUT_VALUE.fullmatch(option):
-            count = 2 if option == _COOLDOWN else 1
-            value = " ".join(words[at : at + count])
-            at += count
-        if option in _NAMES:
-            unread = unread or _expands(value)
-            found[_NAMES[option]] = value
-    return {name: value for name, value in found.items() if not _expands(value)}, unread
+        if option in _SHELL_OPTIONS:
+            at += 1
+        elif not option.startswith("--"):
+            is_given = is_given or (option.startswith("-") and "c" in option)
+            at += sum(letter in _SHELL_LETTERS for letter in option)
+    if at < len(words) and words[at] in ("--", "-"):
+        at += 1
+    if is_given:
+        return words[at] if at < len(words) else ""
+    return stdin if at >= len(words) else ""
 
 
-def _expands(word: str) -> bool:
-    return "$" in word or "`" in word
+def _python(words: Sequence[str]) -> Iterator[_Start]:
+    """Yield horovodrun as a script or a module of Python."""
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        option = words[at]
+        at += 1
+        if option.startswith("--"):
+            continue
+        if option.endswith("m") and at < len(words) and words[at] in _MODULES:
+            yield from _horovodrun(words[at + 1 :])
+        if option.endswith(("m", "c")):
+            return
+        if option[1:] in _PYTHON_LETTERS:
+            at += 1
+    if at < len(words) and words[at].rpartition("/")[2] == HOROVODRUN:
+        yield from _horovodrun(words[at + 1 :])
+
+
+def _horovodrun(words: Sequence[str]) -> Iterator[_Start]:
+    """Yield horovodrun, unless it only tells something."""
+    options = horovod_options.read(words)
+    if not options.only_tells:
+        yield _Start(program=HOROVODRUN, options=options)
+
+
+def _launch(start: _Start) -> Launch:
+    options, values = start.options, start.options.values
+    texts = {
+        field: words[0]
+        for field, words in values.items()
+        if len(words) == 1 and not expands(words[0])
+    }
+    known = Launch(
+        program=start.program,
+        np=number(texts.get("np")),
+        min_np=number(texts.get("min_np")),
+        max_np=number(texts.get("max_np")),
+        discovery_script=texts.get("discovery_script"),
+        reset_limit=number(texts.get("reset_limit")),
+        cooldown=_range(values.get("cooldown", ())),
+        gloo_timeout=number(texts.get("gloo_timeout")),
+        writes_files="writes_files" in values,
+        unread=options.unread,
+    )
+    computed = frozenset(field for field in values if getattr(known, field) is None)
+    return replace(known, computed=computed)
 
 
 def number(text: str | None) -> int | None:
@@ -179,10 +230,8 @@ def number(text: str | None) -> int | None:
     return int(text) if text is not None and plain else None
 
 
-def _range(text: str | None) -> tuple[int, int] | None:
-    ends = [number(part) for part in (text or "").split(maxsplit=2)]
-    return (
-        (ends[0], ends[1])
-        if len(ends) == 2 and ends[0] is not None and ends[1] is not None
-        else None
-    )
+def _range(values: Sequence[str]) -> tuple[int, int] | None:
+    ends = [number(value) for value in values]
+    if len(ends) != 2 or ends[0] is None or ends[1] is None:
+        return None
+    return ends[0], ends[1]

@@ -46,6 +46,7 @@ UNITS = (
         b'{"name":"a"}',
         b'{"value":"horovodrun"}',
         b'{"command":["sh","-c","a;"]}',
+        b'{"name":"A","value":"$(A)$(A)$(B)"}',
     ),
     *(
         b'{"apiVersion":"kubeflow.org/v1","kind":"MPIJob","name":"a","uid":"a"}',
@@ -54,6 +55,8 @@ UNITS = (
 )
 SCRIPTS = (
     *(b"a;", b"'", b'\\"', b"horovodrun;", b"echo horovodrun;", b"sh -c "),
+    *(b"horovodrun -n ", b"horovodrun -x -x;", b"function if ", b"(", b"`", b"<<A\\n", b"${a"),
+    *(b"case a in horovodrun) ", b"a=(horovodrun) ", b"env nice "),
     *(b"# ", b"\\\\", b"$(", b"\\n", b"\\u001b", b"-"),
 )
 # One output in so many is long.

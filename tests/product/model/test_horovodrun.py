@@ -58,12 +58,12 @@ OTHERS = "--slots-per-host 4 --blacklist-cooldown-range 60 300 --reset-limit 9 -
             {"np": 8, "reset_limit": 9, "cooldown": (60, 300), "gloo_timeout": 15},
         ),
         # What is only known when it runs is unread.
-        ("-np $N --min-np 2 python x", {"min_np": 2, "unread": True}),
-        ("--max-np=$(MAX) -np 2 python x", {"np": 2, "unread": True}),
+        ("-np $N --min-np 2 python x", {"min_np": 2, "computed": {"np"}}),
+        ("--max-np=$(MAX) -np 2 python x", {"np": 2, "computed": {"max_np"}}),
         ("$OPTIONS -np 2 python x", {"np": 2, "unread": True}),
-        ("-np many python x", {"unread": True}),
-        ("-np", {"unread": True}),
-        ("--host-discovery-script $S -np 2 x", {"np": 2, "unread": True}),
+        ("-np many python x", {"computed": {"np"}}),
+        ("-np", {"computed": {"np"}, "unread": True}),
+        ("--host-discovery-script $S -np 2 x", {"np": 2, "computed": {"discovery_script"}}),
         ("-np 2 python x --lr $LR", {"np": 2}),
     ],
 )
@@ -121,16 +121,24 @@ def test_quotations_are_taken_off() -> None:
 
 
 def test_only_the_first_thousand_words_are_read() -> None:
-    assert horovodrun.parse(["horovodrun", *["-v"] * 500, "-np", "2"]) == Launch(
+    assert horovodrun.parse(["horovodrun", *["--gloo"] * 500, "-np", "2"]) == Launch(
         program="horovodrun", np=2
     )
-    assert horovodrun.parse(["horovodrun", *["-v"] * 500_000, "-np", "2"]) == Launch(
+    assert horovodrun.parse(["horovodrun", *["--gloo"] * 500_000, "-np", "2"]) == Launch(
         program="horovodrun"
     )
 
 
 @pytest.mark.parametrize(
-    ("facts", "least"), [({}, 4), ({"min_np": 2}, 2), ({"unread": True}, None)]
+    ("facts", "least"),
+    [
+        ({}, 4),
+        ({"min_np": 2}, 2),
+        ({"unread": True}, None),
+        ({"computed": frozenset({"min_np"})}, None),
+        ({"computed": frozenset({"max_np"})}, 4),
+        ({"min_np": 2, "unread": True}, 2),
+    ],
 )
 def test_training_waits_below_np_unless_told_otherwise(
     facts: dict[str, Any], least: int | None
