@@ -307,11 +307,18 @@ def _sizes(template: Source, *, slots: int) -> tuple[int | None, int | None]:
     """Return the least and most workers, of `slots` each, for horovodrun; None for no bound."""
     for container in _containers(template):
         words = [str(word) for word in (*container.get("command", []), *container.get("args", []))]
-        if launch := horovodrun.parse(words):
+        if launch := horovodrun.parse(words, _variables(container)):
             least = None if launch.min_np is None else max(1, -(-launch.min_np // slots))
             most = None if launch.max_np is None else max(1, launch.max_np // slots)
             return least, most
     return None, None
+
+
+def _variables(container: Source) -> Iterator[tuple[str, str | None]]:
+    """Yield the environment variables in their order; None for a value by reference."""
+    for variable in container.get("env", []):
+        value = variable.get("value")
+        yield str(variable.get("name")), None if value is None else str(value)
 
 
 def _moved_template(template: Source, notes: Notes, at: str) -> Object:

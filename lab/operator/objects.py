@@ -21,7 +21,7 @@ SAMPLES = Path(__file__).parent / "samples"
 # In samples, in place of the job's uid.
 UID = "<uid of the MPIJob>"
 ELASTIC = [
-    "horovodrun",
+    *("horovodrun", "-np", "1"),
     "--host-discovery-script",
     "/etc/mpi/discover_hosts.sh",
     "python",

@@ -4,7 +4,8 @@
 seen Running, so the hostfile decides when the launcher starts. The hostfile names as many workers
 as the job begins with, running workers first: min-replicas, or the workers that horovodrun needs
 for its -np. Without these horovodrun gives up after HOROVOD_ELASTIC_TIMEOUT, while kubectl-delivery
-waits without a limit.
+waits without a limit. A command that counts the lines of the hostfile must find all workers, so the
+hostfile is whole where -np cannot be read, or the launcher names that file.
 
 A launcher that has read a longer, older hostfile can never start; a launcher without our mount can
 never become elastic. Both are deleted, and the operator creates the launcher again. Safety rule 7:
@@ -15,7 +16,6 @@ container starts, a deletion loses nothing.
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import DeleteLauncher, EndLauncher, normal
 from mpijob_elastic.decide.state import RELAUNCHED, SKEW, JobState, honest, in_order
-from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import Config
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.pod import NOT_STARTED, Launcher, LauncherPhase
@@ -38,7 +38,7 @@ def awaited(state: JobState, config: Config) -> tuple[str, ...]:
         enough = (view.policy.min_replicas or 1) if state.wishes.is_rationed is None else 1
         free = tuple(pod for pod in wanted if pod not in held)
         wanted = free if len(free) >= max(enough, view.facts.np_workers) else wanted
-    least = policy.startup_workers(view.policy, np_workers=view.facts.np_workers)
+    least = view.facts.startup_workers
     if least is None or least >= len(wanted):
         return wanted
     named = {line.split(" ")[0] for line in config.facts.hostfile.splitlines()}

@@ -7,7 +7,8 @@ host_list), a few times, later and later; then the worker is given up for a whil
 
 A worker in which no rank was ever seen may wait for the next commit of the others, or may wait in
 vain (--max-np), or may have lost its rank before we looked. It gets one new name, after a long
-wait. If fewer than half of the workers train, the training may be ending or beginning, so more time
+wait; but none where --max-np cannot be read: the name would cost all ranks a reset for nothing. If
+fewer than half of the workers train, the training may be ending or beginning, so more time
 must pass; but Horovod may also have lost several ranks at once.
 
 In a pod whose Node is gone no process runs any more, so the pod is deleted as soon as it is not
@@ -170,6 +171,8 @@ def _is_lost(moment: Moment, worker: Worker, others_busy_at: float, *, patience:
     if others_busy_at <= probe.idle_since or now - probe.idle_at > LOOK_SELDOM:
         # Nobody knows that other workers trained on without it, or how the worker is now.
         return False
+    if not probe.busy_seen and "max_np" in moment.view.facts.unread_options:
+        return False  # horovodrun's own options may let no more workers train
     patience = patience if probe.busy_seen else NEVER_TRAINED_AFTER
     return probe.idle_at - probe.idle_since >= patience and (
         probe.busy_seen or worker.ref.name not in moment.losses

@@ -83,6 +83,12 @@ def findings(job: Case) -> Iterator[Finding]:
         ):
             yield wrong("refresh-refused", why, next_step=job.controller_log)
     yield from _launcher(job)
+    if why := view.facts.unread_words:
+        said = (
+            f"{why}, so sizes of {job.name} are not compared with them. Write them as numbers into "
+            "the command for the next launcher"
+        )
+        yield fine("unread-command", said, next_step=job.on_job("edit"))
     slots = len(view.published_pods) * view.facts.slots
     needed = (facts.launch and facts.launch.effective_min_np) or 0
     if view.elastic and view.driver_running and slots < needed:

@@ -257,6 +257,15 @@ def _rank(case: Case, worker: WorkerState) -> Iterator[Finding]:
         yield wrong("beyond-max-np", said, next_step=case.on_job("edit"))
     if worker.standing is Standing.GIVEN_UP:
         yield case.noted(given_up(case.view, worker))
+    if training and not worker.pod.probe.busy_seen and "max_np" in case.view.facts.unread_options:
+        said = (
+            f"is published, but only its main process runs in it while {training} others train: "
+            f"horovodrun's --max-np, which cannot be read{ABOVE}, lets no more ranks start, or the "
+            "rank died early"
+        )
+        yield wrong(
+            "unread-max-np", said, next_step=case.kubectl("logs", case.launcher, "--tail=50")
+        )
     if training:
         yield _lost(case, training)
     said = (

@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.model import bounds, horovodrun, mpijob, policy, requests
+from mpijob_elastic.model import bounds, horovodrun, mpijob, phrases, policy, requests
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.mpijob import Container, MPIJob, Profile
 from mpijob_elastic.model.policy import Policy, Problem
@@ -19,6 +19,8 @@ from mpijob_elastic.model.wire import Owned, owned, seconds
 
 _ROLES = (names.ROLE_LAUNCHER, names.ROLE_WORKER)
 GLOO_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
+# The options that say how many ranks there may be, by their fields of `Launch`.
+LIMITS: Mapping[str, str] = {"np": "-np", "min_np": "--min-np", "max_np": "--max-np"}
 
 
 class Known:
@@ -82,6 +84,11 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     min_np_workers: int
     #: Workers above which no more ranks start (--max-np); 0 if the command does not say.
     max_np_workers: int
+    #: The options of horovodrun in `LIMITS` that an elastic job may have, and that cannot be read:
+    #: for these the 0 above means that nobody knows.
+    unread_options: frozenset[str]
+    #: True if a text of the launcher names the hostfile, of which the command may count the lines.
+    names_hostfile: bool
     #: True if horovodrun ends the job after a number of resets (--reset-limit).
     counts_resets: bool
     #: Seconds until Gloo gives up a peer; 0 if neither command nor environment says.
@@ -145,6 +152,28 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         is_suspended = self.suspended or (self.elastic and names.is_suspended(self.notices))
         asked = {known.gate for known in self.asked} - {names.GATE_SUSPENDED, ""}
         return (*([names.GATE_SUSPENDED] if is_suspended else []), *sorted(asked))
+
+    @property
+    def startup_workers(self) -> int | None:
+        """The number of workers that a launcher waits for at its start; None for all workers.
+
+        All are waited for where -np is unknown, or may be counted in the hostfile: with fewer lines
+        horovodrun would start with too few ranks, and may keep that number for good.
+        """
+        if "np" in self.unread_options or self.names_hostfile:
+            return None
+        return policy.startup_workers(self.policy, np_workers=self.np_workers)
+
+    @property
+    def unread_words(self) -> str:
+        """What cannot be read in the launcher's command, in words; "" if nothing is missing."""
+        if not self.unread_options:
+            return ""
+        unread = [option for field, option in LIMITS.items() if field in self.unread_options]
+        options = phrases.listed(unread)
+        if self.launch is None:
+            return f"no horovodrun can be read in the launcher's command: its {options} are unknown"
+        return f"horovodrun's {options} cannot be read in the launcher's command"
 
     @property
     def gpus(self) -> int:
@@ -232,12 +261,13 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
     policy_, problems = policy.parse(job.metadata.annotations)
     asked = [ask(job, policy_) for ask in asking]
     launcher = job.containers(names.ROLE_LAUNCHER)
-    texts = (text for container in launcher for text in container.texts())
+    texts = [text for container in launcher for text in container.texts()]
     spec, status = job.spec or mpijob.Spec(), job.status or mpijob.JobStatus()
     succeeded = job.condition(names.CONDITION_SUCCEEDED) is not None
     ended_at = seconds(status.completion_time) if job.finished else None
     # [operator] Only the first container of a launcher gets kubectl and the hostfile.
-    launch = horovodrun.parse(launcher[0].words()) if launcher else None
+    first = launcher[0] if launcher else Container()
+    launch = horovodrun.parse(first.words(), first.variables())
     said = launch or Launch(program="")
     elastic = policy.names_discovery(texts) if policy_.enabled is None else policy_.enabled
     return JobFacts(
@@ -254,6 +284,8 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
         np_workers=_workers(said.np, job.slots),
         min_np_workers=_workers(said.effective_min_np, job.slots),
         max_np_workers=_workers(said.max_np, job.slots),
+        unread_options=_unread(launch) if elastic else frozenset(),
+        names_hostfile=any(names.KEY_HOSTFILE in text for text in texts),
         counts_resets=said.reset_limit is not None,
         gloo_timeout=_gloo_timeout(said, [*launcher[:1], *job.containers(names.ROLE_WORKER)]),
         clean_pod_policy=spec.clean_pod_policy or "None",
@@ -301,6 +333,16 @@ def _without_notices(facts: JobFacts) -> JobFacts:
 
 def _workers(slots: int | None, each: int) -> int:
     return -(-(slots or 0) // each)
+
+
+def _unread(launch: Launch | None) -> frozenset[str]:
+    if launch is None:
+        return frozenset(LIMITS)
+    unread = {field for field in LIMITS if not launch.knows(field)}
+    # An absent --min-np is as large as -np.
+    if launch.min_np is None and "np" in unread:
+        unread.add("min_np")
+    return frozenset(unread)
 
 
 def _gloo_timeout(launch: Launch, containers: Iterable[Container]) -> int:

@@ -63,6 +63,10 @@ class Container(Wire, frozen=True):
             None,
         )
 
+    def variables(self) -> list[tuple[str, str | None]]:
+        """Return the environment variables in their order; None for a value by reference."""
+        return [(found.name or "", found.value) for found in self.env or () if found]
+
     def texts(self) -> Iterator[str]:
         """Yield command, arguments and environment values."""
         yield from self.words()

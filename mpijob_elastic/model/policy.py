@@ -13,7 +13,8 @@ from mpijob_elastic.model.bounds import MOST_WORKERS
 
 DEFAULT_DRAIN_TIMEOUT = 60.0
 LONGEST_DRAIN_TIMEOUT = 24 * 3600.0
-_DISCOVERY_MARKS = (names.KEY_DISCOVER_HOSTS, "--host-discovery-script")
+# The option is --host-discovery-script, which may be shortened to this.
+_DISCOVERY_MARKS = (names.KEY_DISCOVER_HOSTS, "--host-d")
 
 
 @dataclass(frozen=True, kw_only=True)

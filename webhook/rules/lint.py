@@ -78,6 +78,9 @@ def _reason(launch: Launch | None) -> str:
 
 def _command(job: JobFacts) -> Iterator[str]:
     launch = job.launch
+    if job.unread_options:
+        yield job.unread_words
+    yield from _startup(job)
     if launch is None:
         return
     if launch.program != HOROVODRUN:
@@ -87,7 +90,7 @@ def _command(job: JobFacts) -> Iterator[str]:
         )
         return
     script = launch.discovery_script
-    if script is None and not launch.unread:
+    if script is None and launch.knows("discovery_script"):
         yield f"horovodrun has no --host-discovery-script; give it {names.DISCOVER_HOSTS_PATH}"
     elif script is not None and script not in (
         names.DISCOVER_HOSTS_PATH,
@@ -112,6 +115,16 @@ def _command(job: JobFacts) -> Iterator[str]:
         )
 
 
+def _startup(job: JobFacts) -> Iterator[str]:
+    """Yield the reason why the launcher waits for more workers than min-replicas."""
+    least = job.policy.min_replicas
+    if least is None or least >= job.workers or job.startup_workers is not None:
+        return
+    is_unread = "np" in job.unread_options
+    why = "its -np cannot be read" if is_unread else "its command names the hostfile"
+    yield f"the launcher waits for all {job.workers} workers, not for min-replicas: {why}"
+
+
 def _least(job: JobFacts, launch: Launch) -> Iterator[str]:
     """Yield the reasons why the job cannot become, or start, as small as it may be.
 
@@ -125,7 +138,8 @@ def _least(job: JobFacts, launch: Launch) -> Iterator[str]:
             f"horovodrun starts with {launch.np} slots (-np), but min-replicas "
             f"gives {least}: it waits for more"
         )
-    if launch.min_np is None and not launch.unread and launch.np is not None and least < launch.np:
+    is_absent = launch.min_np is None and launch.knows("min_np")
+    if is_absent and launch.np is not None and least < launch.np:
         yield f"horovodrun has no --min-np: with fewer slots than -np {launch.np} training waits"
 
 

@@ -165,7 +165,7 @@ def startup_hostfile(config: ConfigMap, job: JobFacts | None) -> Patch:
     if not operators:
         return ()
     wanted = [line for index, line in enumerate(lines) if index not in skips]
-    wanted = wanted[: policy.startup_workers(job.policy, np_workers=job.np_workers)]
+    wanted = wanted[: job.startup_workers]
     if len(wanted) == len(lines):
         return ()
     return json_patch.replacing(at=f"/data/{names.KEY_HOSTFILE}", value="".join(wanted))

@@ -227,12 +227,14 @@ def _members(view: JobView) -> int:
     size.
     """
     least = policy.least_workers(view.policy, view.replicas, elastic=view.elastic)
-    awaited = (
-        None
-        if view.driver_running
-        else policy.startup_workers(view.policy, np_workers=view.facts.np_workers)
-    )
-    return 1 + (min(max(least, awaited or 0), view.replicas) if view.elastic else least)
+    if not view.elastic:
+        return 1 + least
+    awaited = view.facts.startup_workers
+    if view.driver_running:
+        awaited = 0
+    elif awaited is None:
+        awaited = view.replicas
+    return 1 + min(max(least, awaited), view.replicas)
 
 
 def _left_until(pod: Launcher | Worker, *, now: float) -> float:

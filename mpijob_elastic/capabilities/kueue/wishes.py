@@ -42,7 +42,6 @@ from mpijob_elastic.decide.wishes import (
     Stop,
     Wish,
 )
-from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import NOT_STARTED, Launcher, Worker
 
@@ -218,7 +217,7 @@ def asked(view: JobView) -> int:
     """Return how many workers a base asks for: the least size, or all if none can leave."""
     if not view.elastic:
         return view.replicas
-    least = policy.startup_workers(view.policy, np_workers=view.facts.np_workers)
+    least = view.facts.startup_workers
     return (
         view.replicas
         if least is None

@@ -322,6 +322,10 @@ def waiting(
         (waiting(2, 3, np_workers=4), ALL),
         (waiting(2, 0, 2, np_workers=1, hostfile=(0, 1)), (0, 2)),
         (waiting(None, 0, np_workers=1), ALL),
+        # Its command may count the lines of the hostfile.
+        (waiting(2, 0, 1, unread_options=frozenset({"np"})), ALL),
+        (waiting(2, 0, 1, names_hostfile=True), ALL),
+        (waiting(2, 0, 1, unread_options=frozenset({"min_np", "max_np"})), (0, 1)),
         # Without a least size, or at it, all are waited for.
         (waiting(None, 0), ALL),
         (waiting(4, 0, hostfile=(0,)), ALL),

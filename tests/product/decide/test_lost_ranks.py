@@ -18,6 +18,7 @@ BUSY = Probe(busy_seen=True, busy_at=NOW - 5, asked_at=NOW - 5)
 LOST = Probe(
     busy_seen=True, busy_at=NOW - 80, idle_since=NOW - 35, idle_at=NOW - 5, asked_at=NOW - 5
 )
+MAX_NP = frozenset({"max_np"})
 NEVER = but(LOST, busy_seen=False, busy_at=0.0, idle_since=NOW - 700)
 
 
@@ -69,6 +70,10 @@ def lost_before(count: int, *, ago: float) -> Tries:
         # Horovod lets no more of them train.
         (seen({1: NEVER}, max_np_workers=2), False),
         (seen({1: LOST}, max_np_workers=3), True),
+        # Nobody knows whether Horovod lets more of them train; but a rank that was seen is gone.
+        (seen({1: NEVER}, unread_options=MAX_NP), False),
+        (seen({1: LOST}, unread_options=MAX_NP), True),
+        (seen({1: NEVER}, unread_options=frozenset({"np", "min_np"})), True),
         # Nothing could be done about it.
         (seen({1: LOST}, elastic=False), False),
         (seen({1: LOST}, launcher=launcher(LauncherPhase.DELIVERING)), False),

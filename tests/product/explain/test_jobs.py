@@ -177,6 +177,18 @@ def test_nobody_is_told_that_a_job_is_taken_back_that_never_was_ours() -> None:
             {"launch": Launch(program="horovodrun", min_np=4)},
             "below-min-np wrong: waits for 4 slots",
         ),
+        (
+            job(
+                unread_options=frozenset({"max_np", "min_np"}), launch=Launch(program="horovodrun")
+            ),
+            {},
+            "unread-command fine: horovodrun's --min-np, --max-np cannot be read in the",
+        ),
+        (
+            job(unread_options=frozenset({"np", "min_np", "max_np"})),
+            {},
+            "unread-command fine: no horovodrun can be read in the launcher's command",
+        ),
     ],
 )
 def test_what_holds_for_all_workers(view: JobView, facts: dict[str, Any], told: str) -> None:

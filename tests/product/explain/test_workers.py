@@ -15,7 +15,7 @@ from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec, Held
 from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
-from mpijob_elastic.model.pod import LauncherPhase, Worker
+from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
 from tests.builders import (
     LONG_AGO,
@@ -236,6 +236,7 @@ OWN_KUBEXEC = job(config=but(config(pods(0, 1, 2)), kubexec="#!/bin/sh\nssh $1\n
 NEW = job(known=False)
 PLAIN = job(elastic=False, config=config([]))
 HOLDING = job(launcher=launcher(held=Held(frozen=(Exec(pid=41, pod=LAST, started_at=LONG_AGO),))))
+MAX_NP = frozenset({"max_np"})
 NOT_GIVEN = "the controller cannot give it a new host name >"
 NOT_KNOWN = "is listed, and the launcher knows it; whether it trains is not known: "
 RANKS: list[Row] = [
@@ -283,6 +284,21 @@ RANKS: list[Row] = [
     (job(), launch(max_np=2), "beyond-max-np wrong"),
     (job(), launch(max_np=3), "lost-rank waiting"),
     (job(slots=4), launch(max_np=8), "beyond-max-np wrong"),
+    (
+        job(unread_options=MAX_NP),
+        {"looks": OTHERS_TRAIN},
+        "unread-max-np wrong: while 2 others train: horovodrun's --max-np, which cannot be read",
+    ),
+    (
+        job(unread_options=MAX_NP).pod(2, probe=Probe(busy_seen=True)),
+        {"looks": OTHERS_TRAIN},
+        "lost-rank waiting",
+    ),
+    (
+        job(unread_options=MAX_NP),
+        {"looks": dict.fromkeys(pods(0, 1, 2), IDLE)},
+        "nobody-trains wrong",
+    ),
     (
         job(),
         {"looks": dict.fromkeys(pods(0, 1, 2), IDLE)},

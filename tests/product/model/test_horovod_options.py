@@ -25,7 +25,7 @@ def parser() -> Parser:
     made = Parser(add_help=False)
     for name, option in OPTIONS.items():
         kind = {"action": "count"} if option.count == 0 else {"nargs": option.count}
-        made.add_argument(name, dest=option.field or name, **kind)  # type: ignore[arg-type]
+        made.add_argument(name, dest=option.field or name, **kind)
     made.add_argument("command", nargs=argparse.REMAINDER)
     return made
 

@@ -150,6 +150,57 @@ def test_how_many_workers_horovodrun_needs_and_starts_ranks_on(
     assert (found.np_workers, found.min_np_workers, found.max_np_workers) == workers
 
 
+ALL = {"np", "min_np", "max_np"}
+
+
+@pytest.mark.parametrize(
+    ("command", "unread"),
+    [
+        ("horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script s x", set()),
+        ("horovodrun -np 2 --host-discovery-script s x", set()),
+        ("horovodrun -np $N --host-discovery-script s x", {"np", "min_np"}),
+        ("horovodrun -np $N --min-np 1 --host-discovery-script s x", {"np"}),
+        ("horovodrun -np 2 --max-np $N --host-discovery-script s x", {"max_np"}),
+        ("horovodrun -np 2 $OPTIONS --host-discovery-script s x", {"min_np", "max_np"}),
+        ("/start.sh /etc/mpi/discover_hosts.sh", ALL),
+        ("mpirun -np 2 x /etc/mpi/discover_hosts.sh", set()),
+        # A job that keeps its size has no need of them.
+        ("horovodrun -np $N x", set()),
+        ("/start.sh", set()),
+    ],
+)
+def test_which_limits_of_an_elastic_job_nobody_knows(command: str, unread: set[str]) -> None:
+    assert launched({"command": command.split()}).unread_options == unread
+
+
+def test_the_limits_may_be_variables_of_the_container() -> None:
+    command = ["horovodrun", "-np", "$(NP)", "--max-np", "$(MAX)", "--host-discovery-script", "s"]
+    env = [{"name": "NP", "value": "2"}, {"name": "MAX", "valueFrom": {}}]
+    found = launched({"command": command, "args": ["x"], "env": env})
+    assert (found.np_workers, found.max_np_workers, found.unread_options) == (
+        2,
+        0,
+        frozenset({"max_np"}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "env", "workers"),
+    [
+        ("horovodrun -np 1 --host-discovery-script s x", "", 2),
+        ("horovodrun -np 3 --host-discovery-script s x", "", 3),
+        ("horovodrun -np $N --host-discovery-script s x", "", None),
+        ("/start.sh /etc/mpi/discover_hosts.sh", "", None),
+        ("horovodrun -np 1 --host-discovery-script s x", "/etc/mpi/hostfile", None),
+    ],
+)
+def test_how_many_workers_a_launcher_waits_for(command: str, env: str, workers: int | None) -> None:
+    container = {"command": command.split(), "env": [{"name": "A", "value": env}]}
+    replicas = {"Launcher": {"template": {"spec": {"containers": [container]}}}}
+    found = annotated({names.MIN_REPLICAS: "2"}, spec={"mpiReplicaSpecs": replicas})
+    assert found.startup_workers == workers
+
+
 OPTION = ["horovodrun", "--gloo-timeout-seconds", "15", "-np", "2", "python"]
 PLAIN = ["horovodrun", "-np", "2", "python"]
 

@@ -398,14 +398,18 @@ def a_launcher_that_waits_is_given_its_least_size(view: JobView, plan: Plan) -> 
     for change in of(WriteConfig, plan):
         if view.elastic and not view.driver_running:
             named = [line.split(" ")[0] for line in change.hostfile.splitlines()]
-            least = min(
-                max(view.policy.min_replicas or view.replicas, view.facts.np_workers),
-                may_start(view),
-            )
+            least = min(starts_with(view), may_start(view))
             assert len(named) >= least
             assert set(named) <= set(view.wanted_names)
             ready = {one.name for one in view.workers if one.ready}
             assert len(named) == least or least < len(named) == len(ready & {*named})
+
+
+def starts_with(view: JobView) -> int:
+    """How many workers a launcher waits for."""
+    if "np" in view.facts.unread_options or view.facts.names_hostfile:
+        return view.replicas
+    return max(view.policy.min_replicas or view.replicas, view.facts.np_workers)
 
 
 def may_start(view: JobView) -> int:
@@ -421,7 +425,7 @@ def a_gang_is_only_made_smaller(view: JobView, plan: Plan) -> None:
     for action in of(LowerPodGroup, plan):
         assert gang_of(view).group is not None
         assert action.before == gang_of(view).group.min_member > action.after
-        awaited = 0 if view.driver_running else view.facts.np_workers
+        awaited = 0 if view.driver_running else starts_with(view)
         assert action.after - 1 == min(
             max(view.policy.min_replicas or view.replicas, awaited), view.replicas
         )

@@ -50,7 +50,7 @@ COMMANDS = (
     ELASTIC,
     ELASTIC,
     PLAIN,
-    [*ELASTIC[:1], "-np", "3", "--max-np", "2", *ELASTIC[1:]],
+    [*ELASTIC[:1], "-np", "3", "--max-np", "2", *ELASTIC[3:]],
 )
 FINALIZERS = ["foregroundDeletion"]
 

@@ -21,6 +21,7 @@ from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue
 from mpijob_elastic.decide import config_map, decide, derive, frozen_execs, next_memory
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.job import Config, JobView, Role, parse_script
+from mpijob_elastic.model.job_facts import LIMITS
 from mpijob_elastic.model.kubexec import Exec, Held
 from mpijob_elastic.model.memory import Host, Left, Memory, Mended, Tries, pod_fingerprint
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Probe, Worker
@@ -239,6 +240,8 @@ def _job(random: Random) -> JobView:
         former={pod: _probe(random) for pod in _subset(NAMES, random)},
         max_np_workers=random.choice([0, 0, random.randint(1, MOST)]),
         gloo_timeout=random.choice([0, 0, 10, 600]),
+        unread_options=random.choice([frozenset(), frozenset(), frozenset(), frozenset(LIMITS)]),
+        names_hostfile=random.random() < 0.1,
         gang=random.choice(
             [None, None, Gang(scheduler="volcano", queue=random.choice(["", "team"]))]
         ),

@@ -77,6 +77,16 @@ def of_koordinator(policy: str = "waiting-and-running", **facts: Any) -> Story:
         pytest.param(
             grouped(4, 5, least=2, np_workers=9, launcher=WAITS), "nothing", id="-np above the size"
         ),
+        pytest.param(
+            asking(4, least=2, unread_options=frozenset({"np"}), launcher=WAITS),
+            "make gang of 5",
+            id="-np that cannot be read",
+        ),
+        pytest.param(
+            grouped(4, 5, least=2, unread_options=frozenset({"np"})),
+            "lower gang 5 to 3",
+            id="that -np once the job trains",
+        ),
         pytest.param(asking(4), "make gang of 5", id="asked for"),
         pytest.param(asking(4, least=2), "make gang of 3", id="asked for with a least size"),
         pytest.param(

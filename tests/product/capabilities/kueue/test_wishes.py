@@ -108,6 +108,12 @@ OTHER_SIZE = workload(workers=3, said="no quota")
         pytest.param(
             waiting(4, policy=ANY, min_np_workers=2), f"{LAUNCHER_AND} 2 like 0", id="its --min-np"
         ),
+        # Its launcher waits for all workers.
+        pytest.param(
+            waiting(4, policy=ANY, unread_options=frozenset({"np"})),
+            f"{LAUNCHER_AND} 4 like 0",
+            id="-np that cannot be read",
+        ),
         # Its launcher waits for all workers, and none of them can leave.
         pytest.param(
             waiting(4, policy=ANY, elastic=False), f"{LAUNCHER_AND} 4 like 0", id="not elastic"

@@ -17,6 +17,7 @@ from webhook.rules import lint, review
 
 SCRIPT = ["--host-discovery-script", "/etc/mpi/discover_hosts.sh"]
 GOOD = ["horovodrun", "-np", "2", "--min-np", "1", "--max-np", "8", *SCRIPT, "python", "train.py"]
+ONE_RANK = ["horovodrun", "-np", "1", "--min-np", "1", *SCRIPT, "x"]
 ELASTIC, MIN, MAX = {names.ENABLED: "true"}, names.MIN_REPLICAS, names.MAX_REPLICAS
 
 
@@ -70,9 +71,44 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
             id="et-operator's path",
         ),
         pytest.param(
-            good(command=["sh", "-c", f"horovodrun -np $N {' '.join(SCRIPT)} x"]), "", id="unread"
+            good(command=["sh", "-c", f"horovodrun -np $N {' '.join(SCRIPT)} x"]),
+            "horovodrun's -np, --min-np cannot be read in the launcher's command",
+            id="unread",
         ),
-        pytest.param(good(command=["/start.sh"], annotations=ELASTIC), "", id="own script"),
+        pytest.param(
+            good(command=["/start.sh"], annotations=ELASTIC),
+            "no horovodrun can be read in the launcher's command: its -np, --min-np, --max-np are",
+            id="own script",
+        ),
+        pytest.param(
+            good(command=["/start.sh", SCRIPT[1]], replicas=1, annotations={MIN: "1"}),
+            "no horovodrun can be read",
+            id="own script at its least",
+        ),
+        pytest.param(
+            good(command=["sh", "-c", f"wc -l /etc/mpi/hostfile; {' '.join(GOOD)}"]),
+            "",
+            id="the hostfile of a job without a least size",
+        ),
+        pytest.param(
+            good(
+                command=["sh", "-c", f"wc -l /etc/mpi/hostfile; {' '.join(ONE_RANK)}"],
+                replicas=3,
+                annotations={MIN: "1"},
+            ),
+            "waits for all 3 workers, not for min-replicas: its command names the hostfile",
+            id="the hostfile",
+        ),
+        pytest.param(
+            good(command=["sh", "-c", f"mpirun hostname && {' '.join(GOOD)}"]),
+            "",
+            id="mpirun before",
+        ),
+        pytest.param(
+            good(command=["sh", "-c", f"horovodrun --check-build; {' '.join(GOOD)}"]),
+            "",
+            id="check-build before",
+        ),
         pytest.param(good(replicas=2, annotations={MIN: "2"}), "", id="at its least"),
         pytest.param(runs("-np", "1", "--reset-limit", "100", *SCRIPT), "", id="enough resets"),
         pytest.param(plain(), "", id="plain"),
@@ -106,7 +142,7 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
             id="high -np",
         ),
         pytest.param(
-            runs(SCRIPT[0], "/x.sh"),
+            runs("-np", "1", SCRIPT[0], "/x.sh"),
             f"--host-discovery-script is not {SCRIPT[1]}",
             id="another script",
         ),
@@ -121,12 +157,12 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
             id="above --max-np",
         ),
         pytest.param(
-            runs("--min-np", "3", *SCRIPT),
+            runs("-np", "2", "--min-np", "3", *SCRIPT),
             "--min-np is 3, but 2 slots are asked for",
             id="below --min-np",
         ),
         pytest.param(
-            runs("--reset-limit=10", *SCRIPT),
+            runs("-np", "1", "--reset-limit=10", *SCRIPT),
             "ends the job at reset 11 (--reset-limit)",
             id="few resets",
         ),

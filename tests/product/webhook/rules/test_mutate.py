@@ -294,7 +294,9 @@ def test_anything_else_is_a_fault(at: str) -> None:
         json_patch.adding(at=at, value="x")
 
 
-OF_THREE = [ELASTIC[0], "-np", "3", *ELASTIC[1:]]
+COUNTING = ["sh", "-c", f"NP=$(wc -l < /etc/mpi/hostfile); {' '.join(ELASTIC)}"]
+COMPUTED = ["sh", "-c", f"horovodrun -np $NP {' '.join(ELASTIC[3:])}"]
+OF_THREE = [ELASTIC[0], "-np", "3", *ELASTIC[3:]]
 LEAST = {names.MIN_REPLICAS: "2"}
 
 
@@ -334,6 +336,16 @@ FOUR = mpi_job(replicas=4, annotations=LEAST)
             mpi_job(replicas=4, command=OF_THREE, annotations=LEAST),
             hosts(3),
             id="what horovodrun needs",
+        ),
+        pytest.param(
+            mpi_job(replicas=4, command=COUNTING, annotations=LEAST),
+            hosts(4),
+            id="a command that names the hostfile",
+        ),
+        pytest.param(
+            mpi_job(replicas=4, command=COMPUTED, annotations=LEAST),
+            hosts(4),
+            id="-np that cannot be read",
         ),
     ],
 )

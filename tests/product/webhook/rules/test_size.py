@@ -11,7 +11,7 @@ from webhook.rules import size
 from webhook.rules.review import Refusal, Verdict
 
 BOUNDS = {names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "5"}
-LIMITED = ["horovodrun", "-np", "4", "--min-np", "2", "--max-np", "4", *ELASTIC[1:]]
+LIMITED = ["horovodrun", "-np", "4", "--min-np", "2", "--max-np", "4", *ELASTIC[3:]]
 
 
 def scale_of(replicas: int, *, uid: str = "5f1b") -> Object:

@@ -286,6 +286,9 @@ KEEPS = (
     "spec.slotsPerWorker 1 to 2: the running job keeps 1 until it has a new launcher: suspend and resume it, or, if it "
     "is not elastic, delete and recreate it (this restarts training)"
 )
+UNREAD = (
+    "no horovodrun can be read in the launcher's command: its -np, --min-np, --max-np are unknown"
+)
 QUEUE = f"metadata.labels[{LABEL_QUEUE}]: "
 MOVED = f"{QUEUE}an admitted job keeps its quota of team; to move it, suspend and resume it"
 LEFT = f"{QUEUE}the job leaves its queue: others get its quota at once, and its pods go on"
@@ -305,7 +308,7 @@ LEAST = f"{MIN}: an admitted job keeps the quota of its least size at the start;
         pytest.param(
             sized(command=OWN),
             sized(command=OWN, annotations={names.ENABLED: "true"}),
-            BECOMES,
+            f"{BECOMES}\n{UNREAD}",
             id="on",
         ),
         pytest.param(sized(command=PLAIN), sized(), BECOMES, id="another command"),
@@ -324,11 +327,13 @@ LEAST = f"{MIN}: an admitted job keeps the quota of its least size at the start;
 def test_an_edit_of_a_started_job_is_told_what_it_does_not_do(
     before: Object, after: Object, told: str
 ) -> None:
-    assert on_update(after, before) == Verdict(warnings=(told,) if told else ())
-    assert len(told) <= LONGEST_WARNING
+    assert on_update(after, before) == Verdict(warnings=tuple(told.splitlines()))
+    assert all(len(warning) <= LONGEST_WARNING for warning in told.splitlines())
     for job in (before, after):
         del job["status"]
-    assert on_update(after, before) == Verdict()
+    # What its command lacks is told of a job that has not started, too.
+    doubts = tuple(warning for warning in told.splitlines() if warning == UNREAD)
+    assert on_update(after, before) == Verdict(warnings=doubts)
 
 
 @pytest.mark.parametrize("asking", [{SUSPEND: "true"}, {AUTOSCALE: "cpu=70", MIN: "1", MAX: "8"}])
