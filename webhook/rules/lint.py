@@ -20,6 +20,8 @@ from webhook.rules.review import MOST
 _ENOUGH_RESETS = 100
 # Seconds. A rank imports its framework in this time (docs/spot.md).
 _LEAST_GLOO_TIMEOUT = 10
+# Seconds that Horovod allows for --blacklist-cooldown-range (discovery.py).
+_COOLDOWN = (1, 3600)
 _LONGEST_NAME = 63
 _ASKING = (
     names.MIN_REPLICAS,
@@ -101,6 +103,7 @@ def _command(job: JobFacts) -> Iterator[str]:
             "file that follows the job's size"
         )
     yield from _least(job, launch)
+    yield from _ending(launch)
     if launch.reset_limit is not None and launch.reset_limit < _ENOUGH_RESETS:
         end = launch.reset_limit + 1
         yield (
@@ -123,6 +126,27 @@ def _startup(job: JobFacts) -> Iterator[str]:
     is_unread = "np" in job.unread_options
     why = "its -np cannot be read" if is_unread else "its command names the hostfile"
     yield f"the launcher waits for all {job.workers} workers, not for min-replicas: {why}"
+
+
+def _ending(launch: Launch) -> Iterator[str]:
+    """Yield the reasons why horovodrun ends at once (launch.py, gloo_run.py, discovery.py)."""
+    if launch.np is None and launch.knows("np"):
+        yield "horovodrun ends at once without -np; add -np and the number of ranks to start with"
+    if launch.np == 1 and launch.writes_files:
+        yield (
+            "with -np 1, --output-filename starts no rank and the job succeeds untrained; "
+            "use one of them"
+        )
+    if launch.cooldown is not None and not _is_allowed(launch.cooldown):
+        least, most = launch.cooldown
+        yield (
+            f"horovodrun ends at once with --blacklist-cooldown-range {least} {most}; "
+            f"use {_COOLDOWN[0]} to {_COOLDOWN[1]}"
+        )
+
+
+def _is_allowed(cooldown: tuple[int, int]) -> bool:
+    return cooldown[0] >= _COOLDOWN[0] and cooldown[1] <= _COOLDOWN[1]
 
 
 def _least(job: JobFacts, launch: Launch) -> Iterator[str]:

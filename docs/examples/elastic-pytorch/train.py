@@ -33,7 +33,9 @@ BATCH_SIZE = int(os.environ.get("BATCH_SIZE", "32"))
 SEED = int(os.environ.get("SEED", "1"))
 STEP_SECONDS = float(os.environ.get("STEP_SECONDS", "0"))
 
-FEATURES, CLASSES, SAMPLES = 16, 4, 4096
+# ElasticSampler fails near the end of an epoch if fewer samples are left than half the ranks. So the
+# samples are a multiple of the batch, and a batch is at least half as large as --max-np.
+FEATURES, CLASSES, SAMPLES = 16, 4, 4096 // BATCH_SIZE * BATCH_SIZE
 HOST = socket.gethostname()
 
 
@@ -114,6 +116,7 @@ def train(state: hvd.elastic.TorchState, data: TensorDataset) -> None:
 
 def main() -> int:
     """Train, and return the exit code."""
+    # The other ranks wait for this call in Gloo, 30 s at most: nothing but imports comes before it.
     hvd.init()
     torch.manual_seed(SEED)
     tell("start", pid=os.getpid())

@@ -100,6 +100,32 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
             id="the hostfile",
         ),
         pytest.param(
+            good(command=[*ONE_RANK[:-1], "--output-filename", "/logs", "x"]),
+            "with -np 1, --output-filename starts no rank",
+            id="files of one rank",
+        ),
+        pytest.param(good(command=[*GOOD[:-2], "--output-filename", "/logs", "x"]), "", id="files"),
+        pytest.param(
+            good(command=["horovodrun", "--min-np", "1", *SCRIPT, "x"]),
+            "horovodrun ends at once without -np; add -np",
+            id="no -np",
+        ),
+        pytest.param(
+            good(command=[*GOOD[:-2], "--blacklist-cooldown-range", "0", "300", "x"]),
+            "ends at once with --blacklist-cooldown-range 0 300; use 1 to 3600",
+            id="too short a cooldown",
+        ),
+        pytest.param(
+            good(command=[*GOOD[:-2], "--blacklist-cooldown-range", "60", "7200", "x"]),
+            "ends at once with --blacklist-cooldown-range 60 7200; use 1 to 3600",
+            id="too long a cooldown",
+        ),
+        pytest.param(
+            good(command=[*GOOD[:-2], "--blacklist-cooldown-range", "1", "3600", "x"]),
+            "",
+            id="the longest cooldown",
+        ),
+        pytest.param(
             good(command=["sh", "-c", f"mpirun hostname && {' '.join(GOOD)}"]),
             "",
             id="mpirun before",
