@@ -57,6 +57,33 @@ async def test_a_job_starts_with_its_least_size_whichever_workers_come_first(job
     await job.settled(4)
 
 
+@pytest.mark.usefixtures("operator")
+async def test_a_command_that_counts_the_hostfile_finds_all_workers_from_the_start(
+    job: Job,
+) -> None:
+    """Else it would train with --max-np 1 for as long as the job lives."""
+    count = "NP=$(wc -l < /etc/mpi/hostfile)"
+    run = "horovodrun -np $NP --min-np 1 --max-np $NP --host-discovery-script"
+    await job.create(
+        replicas=4,
+        command=["sh", "-c", f"{count}; {run} /etc/mpi/discover_hosts.sh python train.py"],
+        annotations={"mpijob-elastic/min-replicas": "1"},
+        launcher_annotations=HELD,
+        worker_annotations=HELD,
+    )
+    lines = [f"{name} slots=1" for name in job.workers(0, 1, 2, 3)]
+    state = await job.until(lambda state: state.launcher is not None, "the launcher is there")
+    assert state.hostfile == lines
+    for pod in job.workers(2, 0):
+        await job.annotate_pod(pod, {HOLD: None})
+    await job.until(lambda state: len(state.hosts) == 2, "two of four are Ready")
+    assert (await job.state()).hostfile == lines
+    for pod in (*job.workers(1, 3), f"{job.name}-launcher"):
+        await job.annotate_pod(pod, {HOLD: None})
+    await job.settled(4)
+    assert (await job.state()).hostfile == lines
+
+
 def ended(ago: float) -> Object:
     """The status of a launcher that succeeded so many seconds ago, as its kubelet writes it."""
     at = timestamp(time.time() - ago)
