@@ -16,12 +16,14 @@ class Options:
 
     Pretended nodes beside real ones have a taint (lab.nodes.PRETENDED), so that pods go to the real
     ones. `gangs`: with PodGroups of Kubernetes' own, which take 1.36 and gates (components.GANGS).
+    `admission_plugins`: those of the API server beside its default ones.
     """
 
     nodes: int = DEFAULT_NODES
     real_nodes: int = 0
     kubernetes_version: str = str(DEFAULT_KUBERNETES)
     gangs: bool = False
+    admission_plugins: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what could not start, before anything is started."""

@@ -108,6 +108,8 @@ class Startup:
             )
         if self.request.options.gangs:
             api_server = api_server.also(components.GANGS, components.SERVED_GANGS)
+        if plugins := self.request.options.admission_plugins:
+            api_server = api_server.also(f"--enable-admission-plugins={','.join(plugins)}")
         self.children.start(api_server)
 
     def _start_rest(self, credentials: Credentials) -> None:

@@ -31,13 +31,19 @@ MOST_AT_ONCE, MOST_REQUESTS = 500, 50
 
 
 def due(state: JobState, requests: Sequence[Request]) -> Iterator[Action]:
-    """Yield the next write of the oldest request, and the phase Pending for the others."""
+    """Yield the next write of the oldest request, and the phase Pending for the others.
+
+    A request is carried out once its MPIJob owns it, and without the owner if that is refused.
+    """
     for request in requests[:MOST_REQUESTS]:
-        if not request.metadata.job_uid:
+        is_owned = bool(request.metadata.job_uid)
+        if not is_owned:
             yield OwnRequest(
                 resource=request.resource, ref=request.metadata, request=request, job=state.view.ref
             )
-        elif request is requests[0]:
+        if not is_owned and OwnRequest not in state.view.refused:
+            continue
+        if request is requests[0]:
             yield from filter(None, [_next(state, request)])
         elif not request.phase:
             yield say(request, PENDING, f"{requests[0].full_name} comes first", now=state.now)

@@ -327,7 +327,7 @@ async def test_the_controllers_token_can_do_no_more(job: Job, with_requests: Ins
                 await client.patch_object(
                     path, body=body, content_type=MERGE_PATCH, query={"dryRun": "All"}
                 )
-        with pytest.raises(errors.Forbidden):
+        with pytest.raises(errors.Forbidden, match="mpijob-elastic-scale-requests"):
             await client.delete_object(SCALE_INS.path(job.namespace, asked))
 
 

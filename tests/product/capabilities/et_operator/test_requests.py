@@ -8,7 +8,7 @@ import pytest
 from mpijob_elastic.capabilities.autoscaling.autoscaler import Autoscaler
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.et_operator import EtOperator
-from mpijob_elastic.capabilities.et_operator.actions import SayPhase, SetWorkers
+from mpijob_elastic.capabilities.et_operator.actions import OwnRequest, SayPhase, SetWorkers
 from mpijob_elastic.capabilities.et_operator.facts import (
     FAILED,
     PENDING,
@@ -39,6 +39,27 @@ def said(view: Any) -> str:
 
 def test_first_it_belongs_to_the_job() -> None:
     assert does(asked(scale_in(1, owned=False))) == "own in"
+
+
+@pytest.mark.parametrize(
+    ("requests", "plan"),
+    [
+        pytest.param((scale_in(1, owned=False),), "own in; in Scaling 1", id="it starts"),
+        pytest.param(
+            (scale_in(1, owned=False), scale_out(1, owned=False)),
+            "own in; in Scaling 1; own out; out Pending",
+            id="the next one waits for it",
+        ),
+        pytest.param(
+            (started(scale_in(2, owned=False), 2),), "size 2 parked - by uid-of-in", id="it goes on"
+        ),
+    ],
+)
+def test_a_request_that_the_job_may_not_own_is_answered_without_the_owner(
+    requests: tuple[Request, ...], plan: str
+) -> None:
+    view = replace(asked(*requests), refused={OwnRequest: ""})
+    assert plan in does(view)
 
 
 def test_its_pods_are_written_down_before_anything_else() -> None:
