@@ -8,11 +8,12 @@ job that was handed over belongs to the other operator.
 https://kubernetes.io/docs/concepts/storage/volumes/#configmap
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from mpijob_elastic import names
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.install import ATTEMPTS
 from mpijob_elastic.install.objects import Say
 from mpijob_elastic.install.server import check_rights
@@ -29,6 +30,8 @@ from mpijob_elastic.observe import facts_config, facts_pod
 
 Patch = list[dict[str, Any]]
 
+# What the controller writes on an MPIJob.
+_OF_JOBS = (names.STATUS, names.PHASE, names.CHANGE, names.SCALED_BY)
 _NO_HOSTS = names.discover_hosts([], slots=1)
 _ENDED = ("Succeeded", "Failed")
 
@@ -99,7 +102,12 @@ async def read_all(client: ApiReader) -> tuple[list[MPIJob], list[ConfigFacts], 
         await list_objects(
             client, CONFIG_MAPS.path(), facts_config.read_config, selector=names.LABEL_APP
         ),
-        await list_objects(client, PODS.path(), facts_pod.read, selector=names.POD_SELECTOR),
+        await list_objects(
+            client,
+            PODS.path(),
+            partial(facts_pod.read, marks=capabilities.POD_MARKS),
+            selector=names.POD_SELECTOR,
+        ),
     )
 
 
@@ -109,15 +117,30 @@ async def look(client: ApiReader) -> Traces:
     return find(jobs=jobs, configs=configs, pods=pods)
 
 
-async def sweep(client: ApiWriter, *, say: Say) -> None:
-    """Remove our traces, and say what stays. Raises `errors.KubeError`."""
+async def sweep(client: ApiWriter, *, say: Say) -> list[str]:
+    """Remove our traces, and say what stays; return a line for each trace that was not removed.
+
+    A refusal holds up no other object. What changed meanwhile is looked at again. Raises
+    `errors.KubeError` if the API server is away.
+    """
+    refused: dict[str, errors.ApiError] = {}
+    left = Traces()
     for _ in range(ATTEMPTS):
-        left = await look(client)
-        removed = [await _remove(client, trace, say=say) for trace in left.removals]
-        if all(removed):
+        try:
+            left = await look(client)
+        except errors.ApiError as error:
+            if errors.is_away(error):
+                raise
+            return [f"Our annotations and keys on jobs were not removed: {error}"]
+        refused = {}
+        for trace in left.removals:
+            if why := await _remove(client, trace, say=say):
+                refused[str(trace)] = why
+        if not any(map(_may_have_changed, refused.values())):
             break
     for line in left.lines():
         say(line)
+    return [f"Not removed from {trace}: {why}" for trace, why in refused.items()]
 
 
 def find(
@@ -141,8 +164,9 @@ def find(
                 Removal(resource=resource, ref=one, patch=[uid, *patch], subresource=subresource)
             )
 
-    for pod in launchers:
-        remove(PODS, pod.metadata, _without(pod.refreshed, _annotation(names.REFRESHED)))
+    for pod in pods:
+        marks = {names.REFRESHED: pod.refreshed, **pod.marks}
+        remove(PODS, pod.metadata, _annotations(marks, marks))
     for config in filter(_is_ours, configs):
         memory = _without(config.memory, _annotation(names.MEMORY))
         # nobody else reads the history, so it goes whatever it is; the patch also holds where there
@@ -159,13 +183,7 @@ def find(
             remove(CONFIG_MAPS, config.metadata, memory + key + _unmapped(config.kubexec))
     # Jobs come last: after an interruption they still tell whose the keys are.
     for job in jobs:
-        said = job.metadata.annotations
-        ours = (names.STATUS, names.PHASE, names.CHANGE)
-        remove(
-            MPI_JOBS,
-            job.metadata,
-            [part for key in ours for part in _without(said.get(key), _annotation(key))],
-        )
+        remove(MPI_JOBS, job.metadata, _annotations(job.metadata.annotations, _OF_JOBS))
         # The operator drops the selector at its next status update, but never for an ended job.
         remove(
             MPI_JOBS,
@@ -180,16 +198,26 @@ def find(
     )
 
 
-async def _remove(client: ApiWriter, trace: Removal, *, say: Say) -> bool:
-    """Remove a trace; return False to look at the objects again."""
+async def _remove(client: ApiWriter, trace: Removal, *, say: Say) -> errors.ApiError | None:
+    """Remove a trace; return why it was refused, None if it is gone.
+
+    Raises `errors.KubeError` if the API server is away.
+    """
     try:
         await client.patch_object(trace.path, body=trace.patch, content_type=JSON_PATCH)
     except errors.NotFound:
-        return True
-    except (errors.Conflict, errors.Invalid):
-        return False  # somebody changed exactly this, or created another object of that name
+        return None
+    except errors.ApiError as error:
+        if errors.is_away(error):
+            raise
+        return error
     say(f"removed from {trace}")
-    return True
+    return None
+
+
+def _may_have_changed(error: errors.ApiError) -> bool:
+    """Tell whether somebody may have changed exactly this, or made another object of that name."""
+    return isinstance(error, errors.Conflict | errors.Invalid)
 
 
 def _surplus(jobs: Iterable[MPIJob], pods: Iterable[PodFacts]) -> Iterator[str]:
@@ -222,6 +250,11 @@ def _selector(job: MPIJob) -> str | None:
 def _annotation(key: str) -> str:
     """Return the path of an annotation; no key of ours holds a tilde."""
     return f"/metadata/annotations/{key.replace('/', '~1')}"
+
+
+def _annotations(said: Mapping[str, str | None], keys: Iterable[str]) -> Patch:
+    """Return the operations that remove those annotations that have a value."""
+    return [part for key in keys for part in _without(said.get(key), _annotation(key))]
 
 
 def _without(value: str | None, path: str) -> Patch:

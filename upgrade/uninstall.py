@@ -9,6 +9,9 @@
 
 Jobs stay, with everything else that the controller wrote on their objects. Run an interrupted
 removal again to finish it.
+
+A refusal, of a policy for example, ends the removal as long as a webhook configuration, the
+controller or the webhook is there. After that it holds up nothing else, and is reported at the end.
 """
 
 from __future__ import annotations
@@ -102,7 +105,7 @@ class Uninstallation:
     async def run(self, *, seconds: float, say: Say) -> list[str]:
         """Remove what was found; wait at most `seconds` for each step.
 
-        Returns what is left to do. Raises as `prepare` does.
+        Returns lines on what is left to do. Raises as `prepare` does.
         """
         client = self.client
         if self.traces is not None:
@@ -121,20 +124,30 @@ class Uninstallation:
         left = await removal.left_waiting(client)
         left += await removal.give_back(client, seconds=seconds, say=say)
         if self.traces is not None:
-            await traces.sweep(client, say=say)
+            left += await traces.sweep(client, say=say)
         if self.takes_scale:
-            await scale.take_back(client, dry_run=False, say=say)
-        await removal.delete(
-            client, [one for one in self.found if one.resource.kind not in _FIRST], say
-        )
+            left += await _take_scale(client, say=say)
+        rest = [one for one in self.found if one.resource.kind not in _FIRST]
+        refused = await removal.delete_each(client, rest, say)
 
         async def namespace() -> str:
             there = await client.find(NAMESPACES.path(name=names.NAMESPACE))
             return f"namespace {names.NAMESPACE} is still ending" if there else ""
 
-        if _holds_namespace(self.found):
+        if _holds_namespace(self.found) and not refused:
             await rollout.wait(namespace, seconds=seconds, say=say, advice=_AGAIN)
-        return left
+        return left + refused
+
+
+async def _take_scale(client: ApiWriter, *, say: Say) -> list[str]:
+    """Take the scale subresource back; return a line if that was refused."""
+    try:
+        await scale.take_back(client, dry_run=False, say=say)
+    except (Refused, errors.ApiError) as error:
+        if isinstance(error, errors.ApiError) and errors.is_away(error):
+            raise
+        return [f"The scale subresource was not taken back: {error}"]
+    return []
 
 
 def _holds_namespace(found: list[Found]) -> bool:

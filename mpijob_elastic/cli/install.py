@@ -175,6 +175,9 @@ def uninstall(
     The quota of a queued job without running pods is given back. Repeat the command when other jobs
     have ended.
 
+    A refusal after controller and webhook have gone stops nothing else: the output names each object
+    that stays, and why. Remove the cause, and repeat the command.
+
     Exit codes: 0 done; 1 refused (not confirmed, no rights); 2 wrong usage; 3 done, but the output
     names something that is left to do; 4 not gone in time, or no answer from the API server; 130
     Ctrl-C.

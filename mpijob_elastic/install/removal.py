@@ -51,6 +51,22 @@ async def delete(
         say(Change(identity=one.identity, outcome=Outcome.DELETED))
 
 
+async def delete_each(client: ApiWriter, found: Iterable[Found], say: Say) -> list[str]:
+    """Delete exactly these objects; return a line for each that was refused.
+
+    A refusal holds up no other object. Raises `errors.KubeError` if the API server is away.
+    """
+    refused = []
+    for one in found:
+        try:
+            await delete(client, [one], say)
+        except errors.ApiError as error:
+            if errors.is_away(error):
+                raise
+            refused.append(f"Not deleted: {one.identity}: {error}")
+    return refused
+
+
 async def held(client: ApiReader) -> list[ObjectMeta]:
     """Return the pods that wait at a scheduling gate of ours."""
     pods = await list_objects(client, PODS.path(), pod.decode, selector=names.POD_SELECTOR)

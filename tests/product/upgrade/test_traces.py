@@ -8,14 +8,18 @@ import pytest
 from lab.operator import objects
 from lab.operator.objects import Object
 from mpijob_elastic import names
+from mpijob_elastic.capabilities import POD_MARKS
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.install import ATTEMPTS
+from mpijob_elastic.kube.errors import KubeError
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import kubexec, mpijob
 from mpijob_elastic.model.memory import Memory, render_memory
 from mpijob_elastic.observe import facts_config, facts_pod
 from tests.builders import KUBEXEC
-from tests.doubles.api import TinyApi
+from tests.doubles.api import TinyApi, refused
+from tests.doubles.direct import Sent
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
 from tests.product.upgrade.definitions import applied
@@ -60,7 +64,7 @@ def find(
     return traces.find(
         jobs=[mpijob.decode(msgspec.json.encode(one)) for one in jobs],
         configs=[facts_config.read_config(msgspec.json.encode(one)) for one in config_maps],
-        pods=[facts_pod.read(msgspec.json.encode(one)) for one in pods],
+        pods=[facts_pod.read(msgspec.json.encode(one), marks=POD_MARKS) for one in pods],
     )
 
 
@@ -133,6 +137,7 @@ def test_our_annotations_go_from_this_very_object_and_users_stay() -> None:
             names.STATUS: "waiting",
             names.PHASE: "Scaling",
             names.CHANGE: "{}",
+            names.SCALED_BY: "u",
             names.MIN_REPLICAS: "1",
         }
     )
@@ -140,8 +145,23 @@ def test_our_annotations_go_from_this_very_object_and_users_stay() -> None:
     assert applied(copy.deepcopy(one), removal.patch)["metadata"]["annotations"] == {
         names.MIN_REPLICAS: "1"
     }
-    assert str(removal) == f"MPIJob ml/train: {names.STATUS}, {names.PHASE}, {names.CHANGE}"
+    gone = (names.STATUS, names.PHASE, names.CHANGE, names.SCALED_BY)
+    assert str(removal) == f"MPIJob ml/train: {', '.join(gone)}"
     assert {"op": "test", "path": "/metadata/uid", "value": one["metadata"]["uid"]} in removal.patch
+
+
+@pytest.mark.parametrize(
+    ("pod", "mark"),
+    [
+        pytest.param(launcher(), {names.REFRESHED: "x"}, id="of a touched launcher"),
+        pytest.param(worker(0), {EVICTION_MARK: "requested y"}, id="of an evicted worker"),
+    ],
+)
+def test_our_annotations_go_from_a_pod(pod: Object, mark: dict[str, str]) -> None:
+    one = copy.deepcopy(pod)
+    one["metadata"]["annotations"] = mark | {"theirs": "1"}
+    [removal] = find(pods=[one]).removals
+    assert applied(one, removal.patch)["metadata"]["annotations"] == {"theirs": "1"}
 
 
 def test_our_selector_goes_from_the_status() -> None:
@@ -196,7 +216,7 @@ async def test_what_changed_meanwhile_is_looked_at_again(
         proxy.inject(Answer(status=409, reason="Conflict"), on=patches, times=1),
         proxy.inject(Answer(status=404, reason="NotFound"), on=patches),
     ):
-        await traces.sweep(client, say=lambda _: None)
+        assert await traces.sweep(client, say=lambda _: None) == []
     assert proxy.count(patches) == 2
 
 
@@ -205,5 +225,52 @@ async def test_whoever_writes_all_the_time_is_given_way_to(
 ) -> None:
     await shown(api)
     with proxy.inject(Answer(status=422, reason="Invalid"), on=patches):
-        await traces.sweep(client, say=lambda _: None)
+        [left] = await traces.sweep(client, say=lambda _: None)
     assert proxy.count(patches) == ATTEMPTS
+    assert left.startswith(f"Not removed from MPIJob ml/train: {names.STATUS}: 422 Invalid")
+
+
+@pytest.mark.parametrize("status", [403, 422, 500])
+async def test_a_refusal_holds_up_no_other_object_and_is_told_with_its_reason(
+    api: TinyApi, client: ApiWriter, status: int
+) -> None:
+    """Admission policies answer with 403 or 422, and a webhook in trouble is a 500."""
+
+    def forbidding(sent: Sent) -> None:
+        if sent.method == "PATCH" and sent.path.endswith("/b"):
+            raise refused(status, "Denied", "the platform team forbids it")
+
+    for name in ("a", "b", "c"):
+        await api.create(
+            MPI_JOBS.path("ml"), name, spec=SPEC, metadata={"annotations": {names.STATUS: "x"}}
+        )
+    api.hook = forbidding
+    removed: list[str] = []
+    left = await traces.sweep(client, say=lambda news: removed.append(str(news)))
+    assert left == [
+        f"Not removed from MPIJob ml/b: {names.STATUS}: {status} Denied: the platform team forbids it"
+    ]
+    assert [line.split(":")[0] for line in removed] == [
+        "removed from MPIJob ml/a",
+        "removed from MPIJob ml/c",
+    ]
+
+
+async def test_what_cannot_be_looked_for_is_told(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
+) -> None:
+    await shown(api)
+    with proxy.inject(Answer(status=403, reason="Forbidden"), on=lambda one: one.method == "GET"):
+        [left] = await traces.sweep(client, say=lambda _: None)
+    assert left.startswith("Our annotations and keys on jobs were not removed: 403 Forbidden")
+
+
+async def test_a_server_that_is_away_ends_it(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
+) -> None:
+    await shown(api)
+    with (
+        proxy.inject(Answer(status=503, reason="ServiceUnavailable"), on=patches),
+        pytest.raises(KubeError),
+    ):
+        await traces.sweep(client, say=lambda _: None)

@@ -7,9 +7,11 @@ from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.install import Refused
 from mpijob_elastic.install.removal import Held, Quota
 from mpijob_elastic.install.server import Found
-from mpijob_elastic.kube.resources import DEPLOYMENTS, PODS
+from mpijob_elastic.kube.errors import Forbidden
+from mpijob_elastic.kube.resources import DEPLOYMENTS, NAMESPACES, PODS, Resource
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.doubles.api import TinyApi
+from tests.doubles.api import TinyApi, refused
+from tests.doubles.direct import Sent
 from upgrade.traces import Traces
 from upgrade.uninstall import Uninstallation
 
@@ -53,3 +55,54 @@ async def test_pods_that_came_to_a_gate_after_the_question_are_seen(
     ):
         await planned.run(seconds=1, say=print)
     assert api.deletions == []
+
+
+CLUSTER_ROLES = Resource(
+    group="rbac.authorization.k8s.io", version="v1", plural="clusterroles", kind="ClusterRole"
+)
+WHY = "the platform team forbids it"
+
+
+async def planned_for(
+    api: TinyApi, client: ApiWriter, *kinds: Resource, keeps: Resource
+) -> Uninstallation:
+    """A removal of an object of each of these kinds, one of which a policy keeps."""
+
+    def keeping(sent: Sent) -> None:
+        if sent.method == "DELETE" and f"/{keeps.plural}/" in sent.path:
+            raise refused(403, "Forbidden", WHY)
+
+    found = []
+    for kind in kinds:
+        inside = names.NAMESPACE if kind is DEPLOYMENTS else ""
+        made = await api.create(kind.path(inside), names.CONTROLLER)
+        one = Found(
+            resource=kind, namespace=inside, name=names.CONTROLLER, uid=made["metadata"]["uid"]
+        )
+        found.append(one)
+    api.hook = keeping
+    return Uninstallation(
+        client=client, found=found, takes_scale=False, traces=Traces(), quota=Quota()
+    )
+
+
+async def test_a_refusal_after_the_controller_has_gone_holds_up_nothing_and_is_told(
+    api: TinyApi, client: ApiWriter
+) -> None:
+    planned = await planned_for(
+        api, client, DEPLOYMENTS, CLUSTER_ROLES, NAMESPACES, keeps=CLUSTER_ROLES
+    )
+    said: list[str] = []
+    left = await planned.run(seconds=1, say=lambda news: said.append(str(news)))
+    name = names.CONTROLLER
+    assert left == [f"Not deleted: ClusterRole {name}: 403 Forbidden: {WHY}"]
+    assert [*api.objects] == [CLUSTER_ROLES.path(name=name)]
+
+
+async def test_a_refusal_while_the_controller_is_there_ends_it(
+    api: TinyApi, client: ApiWriter
+) -> None:
+    planned = await planned_for(api, client, DEPLOYMENTS, CLUSTER_ROLES, keeps=DEPLOYMENTS)
+    with pytest.raises(Forbidden, match=WHY):
+        await planned.run(seconds=1, say=print)
+    assert len(api.objects) == 2
