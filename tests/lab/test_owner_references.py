@@ -28,7 +28,7 @@ from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, WORKLOADS
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
+from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
 from tests.lab.capabilities.et_operator.test_requests import BY_COUNT, ask, ended, read
 from tests.lab.definitions import definition
 from tests.lab.job import Job, Object
@@ -46,7 +46,13 @@ QUICK = {"mpijob-elastic/drain-timeout": "1s"}
 ASKING: dict[str, tuple[Resource, dict[str, Any]]] = {
     "autoscaling": (
         AUTOSCALERS,
-        {"annotations": {AUTOSCALE: "cpu=70", names.MAX_REPLICAS: "4"}},
+        {
+            "annotations": {
+                AUTOSCALE: "cpu=70",
+                names.MIN_REPLICAS: "1",
+                names.MAX_REPLICAS: "4",
+            }
+        },
     ),
     "gangs": (COSCHEDULING_POD_GROUPS, {"annotations": {"mpijob-elastic/gang": COSCHEDULING}}),
     "kube_queue": (QUEUE_UNITS, {"annotations": {KUBEQUEUE_SUSPEND: "true"}}),
@@ -139,10 +145,19 @@ async def test_what_a_capability_makes_belongs_to_its_job(
     assert owners(made)[0] == job.name
     assert "Refused" not in (await job.state()).notices
     if resource in ADOPTED:
-        path = resource.path(job.namespace, made["metadata"]["name"])
+        name = made["metadata"]["name"]
+        # A QueueUnit gets further owners once its job runs, as the scheduler says.
+        await job.client.patch_object(
+            resource.path(job.namespace, name, "status"),
+            body={"status": {"phase": "Running"}},
+            content_type=MERGE_PATCH,
+        )
         change = [{"op": "add", "path": "/metadata/ownerReferences/-", "value": OF_A_POD}]
         raw = await controller.patch_object(
-            path, body=change, content_type=JSON_PATCH, query={"dryRun": "All"}
+            resource.path(job.namespace, name),
+            body=change,
+            content_type=JSON_PATCH,
+            query={"dryRun": "All"},
         )
         assert owners(msgspec.json.decode(raw))[-1] == OF_A_POD["name"]
 
