@@ -213,3 +213,15 @@ def faults(found: Iterable[str]) -> list[Finding]:
     return [Finding("faults", Advice.CARE, fault) for fault in found] or [
         Finding("faults", Advice.GO, "none")
     ]
+
+
+def labels(found: Iterable[str]) -> list[Finding]:
+    """Name each rule that begins to match pods of a job by labels that the webhook puts back."""
+    begins = (
+        "begins to match its new pods, by labels that mpi-operator v0.2.3 drops and the webhook "
+        "puts back: change the rule or the job, or leave labels as they are with "
+        "--no-template-labels"
+    )
+    return [Finding("labels", Advice.CARE, f"{rule} {begins}") for rule in found] or [
+        Finding("labels", Advice.GO, "no rule begins to match pods of jobs")
+    ]

@@ -12,9 +12,15 @@ from mpijob_elastic.install import Refused, installer, objects, server
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.reader import ApiReader, list_objects
-from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS
+from mpijob_elastic.kube.resources import (
+    BUDGETS,
+    CONFIG_MAPS,
+    MPI_JOBS,
+    NETWORK_POLICIES,
+    SERVICES,
+)
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model import operator_types
+from mpijob_elastic.model import operator_types, pod_labels
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import registration, views
 from upgrade import canary, findings, operators, scale, traces
@@ -27,6 +33,12 @@ _WORKLOADS = f"{_KUEUE}/v1beta2"
 _CONFIGURATION = CONFIG_MAPS.path("kueue-system", "kueue-manager-config")
 _KEY = "controller_manager_config.yaml"
 # MPIJobs of v1 as Kueue's configuration names them.
+# The kinds that select pods by labels, with the readers of their JSON.
+_SELECTING = {
+    NETWORK_POLICIES: pod_labels.read_network_policy,
+    BUDGETS: pod_labels.read_budget,
+    SERVICES: pod_labels.read_service,
+}
 _FRAMEWORK = f"{MPI_JOBS.kind}.{MPI_JOBS.version}.{MPI_JOBS.group}"
 
 
@@ -45,6 +57,7 @@ async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
             *findings.operators(await operators.operators_in(client)),
             findings.jobs(adoptions),
             *([] if jobs is None else findings.faults(await _faults(client))),
+            *await labels(client, plan),
             await _rights(client, found, plan),
             await _webhook(client, plan),
             await kueue(client),
@@ -82,6 +95,35 @@ async def _faults(client: ApiReader) -> list[str]:
         return f"{job.namespace}/{job.name}: {faults[0]}" if faults else ""
 
     return [fault for fault in await list_objects(client, MPI_JOBS.path(), read) if fault]
+
+
+async def labels(client: ApiReader, plan: Plan) -> list[Finding]:
+    """Name each rule that begins to match pods of jobs by the labels that the webhook puts back."""
+    if not plan.template_labels:
+        return [Finding("labels", Advice.GO, "the labels of pod templates are not put back")]
+    try:
+        jobs = await list_objects(client, MPI_JOBS.path(), pod_labels.read)
+    except (errors.Forbidden, errors.NotFound):
+        return []
+    covered = [job for job in jobs if job.pods and _is_covered(plan, job.metadata.namespace)]
+    found = [(job, rule) for job in covered for rule in job.own_rules()]
+    for resource, read in _SELECTING.items() if covered else ():
+        try:
+            rules = await list_objects(client, resource.path(), read)
+        except errors.Forbidden:
+            return [findings.unknown("labels", f"list {resource.plural} in all namespaces")]
+        found += [
+            (job, said)
+            for job in covered
+            for said in pod_labels.rules_in_words(job, resource.kind, rules)
+        ]
+    return findings.labels(
+        f"{job.metadata.namespace}/{job.metadata.name}: {rule}" for job, rule in found
+    )
+
+
+def _is_covered(plan: Plan, namespace: str) -> bool:
+    return not plan.jobs_namespaces or namespace in plan.jobs_namespaces
 
 
 async def _rights(client: ApiReader, found: server.Server, plan: Plan) -> Finding:

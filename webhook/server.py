@@ -53,6 +53,8 @@ class WebhookSettings:
     #: None: make and rotate certificates. Otherwise leave Secret and caBundle alone.
     certificate_directory: Path | None = None
     jobs_namespaces: tuple[str, ...] = ()
+    #: Put the labels of pod templates back on new pods.
+    restores_labels: bool = True
     kubeconfig: Path | None = None
     context: str | None = None
     #: So that every node learns that this replica leaves.
@@ -119,7 +121,12 @@ async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
         cluster = await stack.enter_async_context(await connecting)
         watched = Watched(cluster, namespaces=settings.jobs_namespaces, random=random.Random())  # noqa: S311 - jitter
         context = ReviewContext(
-            job=watched.job, quotas=watched.quotas, now=time.time, lookup=watched, rooms=rooms.ALL
+            job=watched.job,
+            quotas=watched.quotas,
+            now=time.time,
+            lookup=watched,
+            rooms=rooms.ALL,
+            restores_labels=settings.restores_labels,
         )
         metrics.unreadable.set_function(watched.unreadable)
         certificates = _certificates(settings, serving, clocks, cluster)

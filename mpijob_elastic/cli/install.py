@@ -19,6 +19,7 @@ from mpijob_elastic.cli.options import (
     Overlays,
     Scale,
     StepTimeout,
+    TemplateLabels,
     Yes,
 )
 from mpijob_elastic.cli.target import kubeconfig_file
@@ -54,6 +55,7 @@ def install(
         ),
     ] = None,
     scale: Scale = True,
+    template_labels: TemplateLabels = True,
     dry_run: DryRun = False,
     print_manifests: Annotated[
         bool, typer.Option("--print", help="Print the manifests; contact no API server.")
@@ -107,7 +109,7 @@ def install(
     from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
     from upgrade import canary as trial  # noqa: PLC0415
 
-    wanted = plan(overlay, image, jobs_namespace)
+    wanted = plan(overlay, image, jobs_namespace, template_labels=template_labels)
     if canary and canary not in (wanted.jobs_namespaces or (canary,)):
         raise typer.BadParameter(
             f"name a namespace of --jobs-namespace: jobs in {canary} are not managed",
@@ -206,7 +208,13 @@ def uninstall(
     run(work, kubeconfig, context)
 
 
-def plan(overlays: list[Overlay] | None, image: str | None, namespaces: list[str] | None) -> Plan:
+def plan(
+    overlays: list[Overlay] | None,
+    image: str | None,
+    namespaces: list[str] | None,
+    *,
+    template_labels: bool,
+) -> Plan:
     """Return the plan for these options. Raises typer.BadParameter if they do not fit together."""
     from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
 
@@ -215,6 +223,7 @@ def plan(overlays: list[Overlay] | None, image: str | None, namespaces: list[str
             overlays=tuple(overlays or ()),
             image=image,
             jobs_namespaces=tuple(dict.fromkeys(namespaces or ())),
+            template_labels=template_labels,
         )
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--jobs-namespace") from None

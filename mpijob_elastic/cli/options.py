@@ -130,6 +130,16 @@ Managed = Annotated[
         help="Manage the jobs of this namespace; repeatable. Default: the jobs of all namespaces.",
     ),
 ]
+TemplateLabels = Annotated[
+    bool,
+    typer.Option(
+        "--template-labels/--no-template-labels",
+        help=(
+            "Put the labels of pod templates, which mpi-operator v0.2.3 drops, back on new pods, "
+            "or leave the pods as the operator makes them."
+        ),
+    ),
+]
 Scale = Annotated[
     bool,
     typer.Option(

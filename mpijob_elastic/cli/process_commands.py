@@ -13,6 +13,7 @@ from mpijob_elastic.cli.options import (
     JobsNamespaces,
     Kubeconfig,
     Level,
+    TemplateLabels,
 )
 
 
@@ -121,6 +122,7 @@ def webhook(
         ),
     ] = None,
     jobs_namespace: JobsNamespaces = None,
+    template_labels: TemplateLabels = True,  # noqa: FBT002 - an option has a name
     drain_seconds: Annotated[
         float, typer.Option(min=0, help="Seconds to keep serving after SIGTERM.")
     ] = 15.0,
@@ -144,6 +146,7 @@ def webhook(
         extra_sans=frozenset(extra_san or ()),
         certificate_directory=certificate_directory,
         jobs_namespaces=tuple(jobs_namespace or ()),
+        restores_labels=template_labels,
         kubeconfig=kubeconfig,
         context=context,
         drain_seconds=drain_seconds,

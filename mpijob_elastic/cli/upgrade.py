@@ -22,6 +22,7 @@ from mpijob_elastic.cli.options import (
     Output,
     Overlays,
     StepTimeout,
+    TemplateLabels,
     Yes,
 )
 from mpijob_elastic.cli.target import default_namespace, kubeconfig_file
@@ -53,6 +54,7 @@ def preflight(
     *,
     overlay: Overlays = None,
     jobs_namespace: Managed = None,
+    template_labels: TemplateLabels = True,
     output: Annotated[Output, typer.Option("--output", "-o", help="Output format.")] = "table",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -74,7 +76,7 @@ def preflight(
     from mpijob_elastic.cli.jobs import table  # noqa: PLC0415 - --help need not load the client
     from upgrade import preflight as looking  # noqa: PLC0415
 
-    wanted = plan(overlay, None, jobs_namespace)
+    wanted = plan(overlay, None, jobs_namespace, template_labels=template_labels)
 
     async def work(client: ApiWriter) -> None:
         report = await looking.look(client, wanted, now=time.time())

@@ -176,6 +176,9 @@ class Facts:
     stall: Stall | None = None
     #: The processes that may hold the missing ranks.
     spawned: Spawned | None = None
+    #: The rule of the job's templates that selects the pod only by labels that the webhook put back
+    #: on it, in words, by the name of a pod that finds no node for such a rule.
+    new_rules: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,11 +70,22 @@ def startup(case: Case) -> Iterator[Finding]:
     if case.seen.unscheduled:
         yield wrong(
             "not-scheduled",
-            f"cannot be scheduled: {case.seen.unscheduled}",
+            f"cannot be scheduled: {case.seen.unscheduled}{_new_rule(case)}",
             next_step=case.describe,
         )
     if case.seen.stuck:
         yield _stuck(case, case.seen.stuck)
+
+
+def _new_rule(case: Case) -> str:
+    """Return the words on a rule that did not match before the webhook put labels back, or ""."""
+    if not (rule := case.facts.new_rules.get(case.name)):
+        return ""
+    return (
+        f". {rule} selects the job's own pods by labels that mpi-operator v0.2.3 drops and "
+        "mpijob-elastic puts back: remove the rule or the label from the job, and delete the "
+        "pods that wait"
+    )
 
 
 def unseen(case: Case) -> str:

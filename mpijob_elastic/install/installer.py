@@ -35,6 +35,8 @@ class Plan:
     image: str | None = None
     #: The namespaces whose jobs are managed; none for all namespaces.
     jobs_namespaces: tuple[str, ...] = ()
+    #: The webhook puts the labels of pod templates back.
+    template_labels: bool = True
 
     def __post_init__(self) -> None:
         """Raise ValueError if the plan makes no sense."""
@@ -49,6 +51,8 @@ class Plan:
         manifests = overlays.combined(dict.fromkeys((*self.overlays, *narrow)))
         if self.image:
             manifests = overlays.with_image(manifests, self.image)
+        if not self.template_labels:
+            manifests = overlays.without_template_labels(manifests)
         if self.jobs_namespaces:
             manifests = overlays.for_jobs_in(manifests, self.jobs_namespaces)
         return sorted(manifests, key=lambda manifest: server.order(manifest["kind"]))

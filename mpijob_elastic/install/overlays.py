@@ -26,6 +26,8 @@ ADMISSION_POLICIES_SINCE = 30
 # The Roles by which the webhook marks pods that are evicted. They are harmless only where a policy
 # limits what the webhook writes.
 RIGHTS_TO_EVICT = "mpijob-elastic-evictions"
+# The webhook's option for an installation that leaves the labels of pods as they are.
+LEAVES_LABELS = "--no-template-labels"
 
 
 class Overlay(StrEnum):
@@ -82,6 +84,19 @@ def with_image(manifests: Iterable[Manifest], image: str) -> list[Manifest]:
         if manifest["kind"] == "Deployment":
             for container in manifest["spec"]["template"]["spec"]["containers"]:
                 container["image"] = image
+    return changed
+
+
+def without_template_labels(manifests: Iterable[Manifest]) -> list[Manifest]:
+    """Return the manifests of a webhook that does not put labels of pod templates back.
+
+    They are those of the component no-template-labels.
+    """
+    changed = deepcopy(list(manifests))
+    for manifest in changed:
+        if (manifest["kind"], manifest["metadata"]["name"]) == ("Deployment", names.WEBHOOK):
+            [webhook] = manifest["spec"]["template"]["spec"]["containers"]
+            webhook["args"].append(LEAVES_LABELS)
     return changed
 
 

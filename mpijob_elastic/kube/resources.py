@@ -40,6 +40,11 @@ NODES = Resource(plural="nodes", kind="Node")
 EVENTS = Resource(plural="events", kind="Event")
 RESOURCE_QUOTAS = Resource(plural="resourcequotas", kind="ResourceQuota")
 LIMIT_RANGES = Resource(plural="limitranges", kind="LimitRange")
+BUDGETS = Resource(group="policy", plural="poddisruptionbudgets", kind="PodDisruptionBudget")
+NETWORK_POLICIES = Resource(
+    group="networking.k8s.io", plural="networkpolicies", kind="NetworkPolicy"
+)
+SERVICES = Resource(plural="services", kind="Service")
 ROLES = Resource(group="rbac.authorization.k8s.io", plural="roles", kind="Role")
 ENDPOINT_SLICES = Resource(group="discovery.k8s.io", plural="endpointslices", kind="EndpointSlice")
 LEASES = Resource(group="coordination.k8s.io", plural="leases", kind="Lease")

@@ -52,6 +52,19 @@ def test_combined_they_are_what_kustomize_combines(
     assert by_identity(overlays.combined(chosen)) == by_identity(yaml.safe_load_all(rendered))
 
 
+@pytest.mark.parametrize("chosen", [(), (Overlay.CERT_MANAGER,)], ids=["default", "cert-manager"])
+def test_the_component_for_pods_without_labels_is_the_option(
+    kubectl: Path, tmp_path: Path, chosen: tuple[Overlay, ...]
+) -> None:
+    path = combine(tmp_path, chosen) / "kustomization.yaml"
+    kustomization = yaml.safe_load(path.read_text())
+    kustomization["components"].append("../../components/no-template-labels")
+    path.write_text(yaml.safe_dump(kustomization))
+    rendered = run(kubectl, "kustomize", path.parent)
+    expected = overlays.without_template_labels(overlays.combined(chosen))
+    assert by_identity(expected) == by_identity(yaml.safe_load_all(rendered))
+
+
 def directory(tmp_path: Path, chosen: tuple[Overlay, ...]) -> Path:
     """Return the directory of what an overlay alone makes, or of an overlay that combines these."""
     return (

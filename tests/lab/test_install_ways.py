@@ -65,7 +65,8 @@ CHOICES = [
 def with_cert_manager(
     lab: CommandLine, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[CommandLine]:
-    """The definitions of cert-manager are served, and our namespace is there."""
+    """The definitions of cert-manager are served, and of ours there is the namespace alone."""
+    lab.done(*UNINSTALL)
     with served(lab.cluster, CERT_MANAGER, tmp_path_factory.mktemp("cert-manager")):
         lab.cluster.kubectl(*SERVER_SIDE, "-f", "-", stdin=json.dumps(NAMESPACE))
         yield lab
@@ -74,13 +75,14 @@ def with_cert_manager(
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.NAMESPACE}}
 
 
+@pytest.mark.parametrize("template_labels", [True, False])
 @pytest.mark.parametrize("chosen", CHOICES, ids=lambda chosen: "+".join(chosen) or "default")
 def test_what_is_owned_as_a_whole_is_stored_as_it_is_written(
-    with_cert_manager: CommandLine, chosen: tuple[Overlay, ...]
+    with_cert_manager: CommandLine, chosen: tuple[Overlay, ...], *, template_labels: bool
 ) -> None:
     """A default within a list that has no keys would differ from what the next one applies."""
     inside = ("jobs",) if Overlay.SINGLE_NAMESPACE in chosen else ()
-    plan = Plan(overlays=chosen, jobs_namespaces=inside)
+    plan = Plan(overlays=chosen, jobs_namespaces=inside, template_labels=template_labels)
     manifests = plan.manifests()
     flags = ("--dry-run=server", "--show-managed-fields", "-o", "json")
     together = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})

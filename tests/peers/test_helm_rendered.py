@@ -47,6 +47,14 @@ def test_the_chart_is_config(helm: Path, chosen: tuple[Overlay, ...]) -> None:
     assert {str(one) for one in expected if found[one] != expected[one]} == set()
 
 
+@pytest.mark.parametrize("more", [{}, VALUES[Overlay.CERT_MANAGER]], ids=["own", "cert-manager"])
+def test_the_value_for_pods_without_labels_is_the_option(helm: Path, more: dict[str, Any]) -> None:
+    chosen = (Overlay.CERT_MANAGER,) if more else ()
+    expected = overlays.without_template_labels(overlays.combined(chosen))
+    found = rendered(helm, WHOLE | more | {"webhook": {"templateLabels": False}})
+    assert found == by_identity(expected)
+
+
 def test_the_packed_chart_of_a_release_is_the_chart(helm: Path, tmp_path: Path) -> None:
     packed = tmp_path / "chart.tgz"
     release.write_chart(packed)

@@ -71,7 +71,7 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
         job = context.job(request.namespace, owner.name)
         return Verdict(patch=(*patch, *mutate.startup_hostfile(config, job)))
 
-    taken = tuple(chain.from_iterable(one.taken for one in context.rooms))
+    taken = context.taken
 
     def pod_created(request: Request) -> Verdict:
         pod = pods.decode(request.object)
@@ -85,7 +85,7 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
         changes = (
             mutate.launcher(pod, job),
             mutate.edl_mount(pod),
-            pod_templates.missing_labels(pod, job, taken=taken),
+            pod_templates.missing_labels(pod, job, taken=taken) if context.restores_labels else (),
             pod_templates.restored_security(pod, job),
             mutate.gates(pod, job),
             worker_grace.fitting(pod, job),
@@ -147,6 +147,9 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         if old and old.finished:
             return verdict
         told = _shortages(context, request, new, more=new.workers - (old.workers if old else 0))
+        if context.restores_labels:
+            former = None if before is None else request.old_object
+            told += pod_templates.new_rules(request.object, former, taken=context.taken)
         if old and old.reported and (old.elastic or new.elastic):
             queued = names.GATE_QUEUED in new.gates
             told += pod_templates.changed(request.object, request.old_object, queued=queued)

@@ -5,6 +5,8 @@ By default a capability adds nothing.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 from typing import ClassVar, Protocol
 
 from mpijob_elastic.kube.meta import KubeObject
@@ -103,6 +105,13 @@ class ReviewContext:
     lookup: Lookup = field(default_factory=Lookup)
     #: What capabilities add.
     rooms: Sequence[Admission] = ()
+    #: The labels of pod templates are put back on new pods.
+    restores_labels: bool = True
+
+    @cached_property
+    def taken(self) -> tuple[str, ...]:
+        """How labels of pods begin that a capability reads as its own."""
+        return tuple(chain.from_iterable(one.taken for one in self.rooms))
 
 
 class Hook(Protocol):

@@ -1,4 +1,4 @@
-"""The pod templates of a job: warn about edits, and restore what the operator drops; pure.
+"""The pod templates of a job: warn about edits and rules, restore what the operator drops; pure.
 
 mpi-operator v0.2.3 never changes an existing pod. [operator] newWorker and newLauncher
 (pkg/controllers/v1/mpi_job_controller.go) mean to keep a template's labels, and drop them. Seccomp
@@ -7,26 +7,23 @@ profiles are fields that it does not know: with them a job can run where the Pod
 (https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted).
 """
 
-import re
 from typing import Any
 
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.model import pod_labels
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.wire import Wire
-from webhook.rules import json_patch
+from webhook.rules import json_patch, review
 from webhook.rules.json_patch import Patch
 from webhook.rules.mutate import Pod, role_of
 
 _EMPTY = msgspec.Raw(b"null")
-# Labels that somebody else reads as their own, as newer operators do.
-_TAKEN = ("training.kubeflow.org/", names.PREFIX)
-# https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
-_WORD = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
-_DOMAIN = r"(?=.{1,253}/)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*/"
-_KEY = re.compile(rf"(?:{_DOMAIN})?{_WORD}")
-_VALUE = re.compile(rf"(?:{_WORD})?")
+_BEGINS = (
+    "begins to match the job's own pods: mpijob-elastic puts back labels that mpi-operator v0.2.3 "
+    "drops. Remove the rule or the label, or pods may stay Pending"
+)
 # What that standard asks of a container, besides a seccomp profile.
 _RESTRICTED = {
     "allowPrivilegeEscalation": False,
@@ -96,20 +93,30 @@ def missing_labels(pod: Pod, job: JobFacts | None, *, taken: tuple[str, ...] = (
     role = role_of(pod, job) if job and job.policy.enabled is not False else ""
     if job is None or not role:
         return ()
-    lacking = {
-        key: value for key, value in job.pod_labels[role].items() if key not in pod.metadata.labels
-    }
-    wanted = ((key, value) for key, value in lacking.items() if _may_be_copied(key, value, taken))
+    wanted = pod_labels.restored(job.pod_labels[role], taken=taken)
     return tuple(
-        operation for key, value in wanted for operation in json_patch.labelling(key, value)
+        operation
+        for key, value in wanted.items()
+        if key not in pod.metadata.labels
+        for operation in json_patch.labelling(key, value)
     )
 
 
-def _may_be_copied(key: str, value: str, taken: tuple[str, ...]) -> bool:
-    # The API server does not check an MPIJob's templates, and would refuse a pod with a malformed
-    # label.
-    is_taken = key.startswith((*_TAKEN, *taken)) or key == names.LABEL_REPLICA_INDEX
-    return not is_taken and bool(_KEY.fullmatch(key) and _VALUE.fullmatch(value))
+def new_rules(
+    after: msgspec.Raw, before: msgspec.Raw | None, *, taken: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """Return warnings on rules of the job's templates that begin to match its own pods.
+
+    They match by labels that the operator drops and `missing_labels` puts back. before: None for a
+    new job; after an edit only new rules are told. There are none for templates that cannot be
+    read: the operator cannot read them either.
+    """
+    try:
+        known = set() if before is None else {*pod_labels.read(before, taken=taken).own_rules()}
+        found = dict.fromkeys(pod_labels.read(after, taken=taken).own_rules())
+    except msgspec.DecodeError:
+        return ()
+    return tuple(f"{rule} {_BEGINS}" for rule in found if rule not in known)[: review.MOST]
 
 
 def restored_security(pod: Pod, job: JobFacts | None) -> Patch:

@@ -15,8 +15,8 @@ from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.lease import LeaseObject
 from mpijob_elastic.kube.meta import Identity, ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader, list_objects
-from mpijob_elastic.kube.resources import EVENTS, LEASES, NODES, PODS
-from mpijob_elastic.model import phrases
+from mpijob_elastic.kube.resources import EVENTS, LEASES, MPI_JOBS, NODES, PODS
+from mpijob_elastic.model import phrases, pod_labels
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import seconds
@@ -29,6 +29,8 @@ T = TypeVar("T")
 RENEWED_WITHIN = 10.0
 # The most objects whose Events or nodes are read.
 MOST = 16
+# In the scheduler's words, of a pod that an anti-affinity keeps from nodes.
+_ANTI_AFFINITY = "anti-affinity"
 
 
 class _Source(msgspec.Struct, frozen=True):
@@ -123,6 +125,27 @@ async def own_warnings(client: ApiReader, namespace: str, uid: str) -> dict[str,
     found = await _events(client, namespace, uid) or ()
     ours = (event for event in found if event.source.component == names.PROGRAM)
     return {event.metadata.name: (event.reason, event.words) for event in ours}
+
+
+async def new_rules(
+    client: ApiReader, view: JobView, unscheduled: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the rule that keeps a pod from every node because of labels that were put back.
+
+    unscheduled: why no node takes a pod, by the pod's name. Returned in words, by the name of each
+    of the first MOST pods for which it holds: the scheduler names an anti-affinity, and the pod has
+    the labels.
+    """
+    apart = [name for name, why in unscheduled.items() if _ANTI_AFFINITY in why][:MOST]
+    path = MPI_JOBS.path(view.namespace, view.name)
+    job = await _read(client, path, pod_labels.read) if apart else None
+    rules = list(job.own_rules()) if job else []
+    if job is None or not rules:
+        return {}
+    found = await asyncio.gather(
+        *(_read(client, PODS.path(view.namespace, name), facts_pod.decode) for name in apart)
+    )
+    return {pod.metadata.name: rules[0] for pod in found if pod and job.is_restored(pod.metadata)}
 
 
 async def surplus(client: ApiReader, view: JobView) -> dict[str, float]:

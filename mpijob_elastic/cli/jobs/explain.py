@@ -146,7 +146,7 @@ async def ask(
         events,
         threats,
         surplus,
-        ((stall, spawned), (looks, frozen)),
+        ((stall, spawned), (looks, frozen), new_rules),
     ) = await asyncio.gather(
         dependencies.controller_trouble(
             lambda: dependencies.lease(client, home), namespace=home, now=now
@@ -155,7 +155,13 @@ async def ask(
         dependencies.warnings(client, view.namespace, dict(_troubled(view, pod))),
         dependencies.threats(client, _threatened(snapshot)),
         dependencies.surplus(client, view),
-        asyncio.gather(_stall(client, view, look=look and _can_look(view)), looking),
+        asyncio.gather(
+            _stall(client, view, look=look and _can_look(view)),
+            looking,
+            dependencies.new_rules(
+                client, view, {name: one.state.unscheduled for name, one in snapshot.pods.items()}
+            ),
+        ),
     )
     facts = Facts(
         home=home,
@@ -163,6 +169,7 @@ async def ask(
         webhook=webhook,
         events=events,
         surplus=surplus,
+        new_rules=new_rules,
         looks=looks,
         stall=stall,
         spawned=spawned,

@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import dependencies
 from mpijob_elastic.kube.lease import LeaseObject, LeaseSpec, micro_time
 from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.resources import MPI_JOBS, PODS
+from mpijob_elastic.kube.writer import ApiWriter
+from tests.builders import job
+from tests.doubles.api import TinyApi
 from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, forbidden, reaching
 from tests.product.kube.virtual_time import run
@@ -97,3 +102,36 @@ async def test_workers_beyond_the_size_are_seen_that_come_and_go(tmp_path: Path)
     assert "watch=true&timeoutSeconds=1" in asked[0]
     async with reaching(tmp_path, {"pods": forbidden("pods")}) as (client, _):
         assert await dependencies.surplus(client, job.view) == {}
+
+
+BENCH = {"app": "bench"}
+APART = "3 node(s) didn't match pod anti-affinity rules"
+
+
+@pytest.mark.parametrize(
+    ("why", "labels", "told"),
+    [
+        pytest.param(APART, BENCH, True, id="the rule keeps it apart"),
+        pytest.param(APART, {}, False, id="the label was not put back"),
+        pytest.param("3 Insufficient cpu", BENCH, False, id="something else keeps it"),
+    ],
+)
+async def test_a_rule_that_matches_by_labels_that_were_put_back_is_told_of_the_pod(
+    api: TinyApi, client: ApiWriter, why: str, labels: dict[str, str], *, told: bool
+) -> None:
+    term = {"labelSelector": {"matchLabels": BENCH}, "topologyKey": "node"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    template = {"metadata": {"labels": BENCH}, "spec": {"affinity": apart}}
+    spec = {"mpiReplicaSpecs": {"Worker": {"replicas": 2, "template": template}}}
+    view = job(2)
+    await api.create(MPI_JOBS.path(view.namespace), view.name, spec=spec)
+    pod = names.worker(view.name, 1)
+    of_operator = {
+        names.LABEL_GROUP_NAME: names.GROUP,
+        names.LABEL_JOB_NAME: view.name,
+        names.LABEL_JOB_ROLE: names.ROLE_WORKER,
+    }
+    await api.create(PODS.path(view.namespace), pod, metadata={"labels": {**of_operator, **labels}})
+    found = await dependencies.new_rules(client, view, {pod: why, "other": ""})
+    rule = "Worker.template: the required anti-affinity to app=bench (by node)"
+    assert found == ({pod: rule} if told else {})

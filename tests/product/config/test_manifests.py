@@ -1,6 +1,7 @@
 """The manifests agree with the program: names, ports, options, metrics, the command of the probe."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.cli import app
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.install import overlays
+from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.objects import by_identity
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.kube.reader import PAGE
 from mpijob_elastic.model import kubexec
@@ -214,3 +217,24 @@ def test_a_page_of_the_largest_objects_fits_into_the_memory_of_each_deployment(n
     limit = int(container["resources"]["limits"]["memory"].removesuffix("Mi"))
     at_rest, largest, copies = 100, 1.5, 1.3
     assert at_rest + PAGE * largest * copies <= limit
+
+
+def test_an_installation_without_labels_differs_in_the_webhooks_arguments_alone() -> None:
+    plan = Plan(image="ours", overlays=(Overlay.CERT_MANAGER,))
+    usual, unlabelled = (
+        by_identity(replace(plan, template_labels=labels).manifests()) for labels in (True, False)
+    )
+    changed = [one for one in usual if usual[one] != unlabelled[one]]
+    assert [(one.kind, one.name) for one in changed] == [("Deployment", names.WEBHOOK)]
+    pods = [manifests[changed[0]]["spec"]["template"]["spec"] for manifests in (usual, unlabelled)]
+    [before, after] = (pod["containers"][0]["args"] for pod in pods)
+    assert after == [*before, "--no-template-labels"]
+
+
+def test_the_webhook_knows_the_option_that_leaves_labels_as_they_are() -> None:
+    help_text = (
+        CliRunner()
+        .invoke(app, ["webhook", "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"})
+        .output
+    )
+    assert overlays.LEAVES_LABELS in help_text

@@ -78,6 +78,16 @@ PODS: list[Row] = [
     ),
     (
         last(pending(2)),
+        {
+            "pods": {LAST: Pod(unscheduled=SCHEDULER)},
+            "new_rules": {LAST: "Worker.template: the required anti-affinity to app=bench"},
+        },
+        f"not-scheduled wrong: {SCHEDULER}. Worker.template: the required anti-affinity to "
+        "app=bench selects the job's own pods by labels that mpi-operator v0.2.3 drops and "
+        "mpijob-elastic puts back",
+    ),
+    (
+        last(pending(2)),
         stuck("ImagePullBackOff", "not found"),
         "image wrong: ImagePullBackOff: not found",
     ),

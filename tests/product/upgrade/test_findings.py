@@ -2,6 +2,8 @@
 
 import pytest
 
+from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.kube.resources import BUDGETS, MPI_JOBS, NETWORK_POLICIES, SERVICES, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
@@ -193,3 +195,65 @@ def test_the_command_of_a_newer_one_tells_and_other_images_are_no_operators() ->
     found = operators.recognise("Pod a/b", "mpi-operator:latest", ("/opt/mpi-operator.v2beta1",))
     assert found.kind is Kind.ELASTIC
     assert operators.recognise("Pod a/b", "my-mpi-operator-dashboard:0.2.3") is None
+
+
+BENCH = {"app": "bench"}
+MATCHING = {"matchLabels": BENCH}
+BEGINS = "begins to match its new pods, by labels that mpi-operator v0.2.3 drops"
+
+
+async def bench(api: TinyApi) -> None:
+    """A job with a label in its workers' template, and with a rule that begins to match by it."""
+    term = {"labelSelector": MATCHING, "topologyKey": "node"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    template = {"metadata": {"labels": BENCH}, "spec": {"affinity": apart}}
+    spec = {"mpiReplicaSpecs": {"Worker": {"replicas": 1, "template": template}}}
+    await put(api, MPI_JOBS, "train", spec=spec)
+
+
+async def put(api: TinyApi, resource: Resource, name: str, **content: object) -> None:
+    """Store an object of the namespace ml, as a list over all namespaces has it."""
+    await api.create(resource.path(), name, **content)
+    await api.update(resource.path(), name, metadata={"namespace": "ml"})
+
+
+async def test_each_rule_that_begins_to_match_by_labels_is_named(
+    api: TinyApi, client: ApiWriter
+) -> None:
+    await bench(api)
+    await put(api, NETWORK_POLICIES, "deny", spec={"podSelector": MATCHING})
+    await put(api, NETWORK_POLICIES, "all", spec={"podSelector": {}})
+    await put(api, BUDGETS, "keep", spec={"selector": MATCHING})
+    await put(api, SERVICES, "web", spec={"selector": BENCH})
+    found = await preflight.labels(client, Plan())
+    assert {one.verdict for one in found} == {Advice.CARE}
+    assert [one.text.partition(f" {BEGINS}")[0] for one in found] == [
+        "ml/train: Worker.template: the required anti-affinity to app=bench (by node)",
+        "ml/train: NetworkPolicy deny (app=bench)",
+        "ml/train: PodDisruptionBudget keep (app=bench)",
+        "ml/train: Service web (app=bench)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        (Plan(jobs_namespaces=("other",)), "no rule begins to match"),
+        (Plan(template_labels=False), "are not put back"),
+    ],
+)
+async def test_no_rule_is_named_where_no_label_is_put_back(
+    api: TinyApi, client: ApiWriter, plan: Plan, words: str
+) -> None:
+    await bench(api)
+    [found] = await preflight.labels(client, plan)
+    assert (found.verdict, words in found.text) == (Advice.GO, True)
+
+
+async def test_rules_that_may_not_be_listed_are_an_open_question(
+    api: TinyApi, client: ApiWriter, proxy: FaultProxy
+) -> None:
+    await bench(api)
+    with proxy.inject(Answer(status=403), on=lambda one: "/services" in one.path):
+        [found] = await preflight.labels(client, Plan())
+    assert found == findings.unknown("labels", "list services in all namespaces")

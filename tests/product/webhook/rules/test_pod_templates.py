@@ -1,9 +1,11 @@
 """What new pods get beside the host list: gates, labels, profiles."""
 
 import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from lab.operator import objects
@@ -11,9 +13,17 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.admission import KueueAdmission
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.capabilities.suspension import SUSPEND
-from tests.product.webhook.answers import patched
-from tests.product.webhook.objects import ELASTIC, PLAIN, Object, launcher_pod, mpi_job, worker_pod
-from webhook.rules import mutate, pod_templates
+from tests.product.webhook.answers import knowing, patched, verdict
+from tests.product.webhook.objects import (
+    ELASTIC,
+    PLAIN,
+    Object,
+    body,
+    launcher_pod,
+    mpi_job,
+    worker_pod,
+)
+from webhook.rules import handlers, mutate, pod_templates, review
 
 SUSPENDED = {"name": names.GATE_SUSPENDED}
 THEIRS = {"name": "kueue.x-k8s.io/admission"}
@@ -143,6 +153,68 @@ def test_a_label_with_no_value_that_may_be_is_left_out(value: str) -> None:
 def test_any_other_label_is_copied(key: str, value: str | None) -> None:
     changed = patched(pod_templates.missing_labels, worker_pod(), labelled({key: value}))
     assert changed["metadata"]["labels"][key] == (value or "")
+
+
+APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"labelSelector": {"matchLabels": {"team": "vision"}}, "topologyKey": "node"}
+        ]
+    }
+}
+RULE = "Worker.template: the required anti-affinity to team=vision (by node) begins to match"
+
+
+def apart(labels: Any = LABELS, affinity: Any = APART, **facts: Any) -> Object:
+    """A job whose workers' template wants a node for each pod with a label."""
+    made = labelled(labels, **facts)
+    made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["affinity"] = affinity
+    return made
+
+
+def raw(job: Object) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(job))
+
+
+@pytest.mark.parametrize(
+    ("after", "before", "is_told"),
+    [
+        pytest.param(apart(), None, True, id="a new job"),
+        pytest.param(apart(), apart(), False, id="an edit of something else"),
+        pytest.param(apart(), apart({}), True, id="an edit adds the label"),
+        pytest.param(apart(), labelled(LABELS), True, id="an edit adds the rule"),
+        pytest.param(apart(), apart(affinity="none"), False, id="the former rule is not readable"),
+        pytest.param(apart({}), None, False, id="without the label"),
+        pytest.param(apart(annotations=OFF), None, False, id="a job that is left alone"),
+        pytest.param(apart(affinity="none"), None, False, id="a rule that is not readable"),
+    ],
+)
+def test_a_rule_that_begins_to_match_the_jobs_own_pods_is_told(
+    after: Object, before: Object | None, *, is_told: bool
+) -> None:
+    told = pod_templates.new_rules(raw(after), raw(before) if before else None)
+    assert [one.startswith(RULE) for one in told] == ([True] if is_told else [])
+
+
+def test_a_few_rules_are_enough() -> None:
+    terms = [
+        {"labelSelector": {"matchLabels": {"team": "vision"}}, "topologyKey": str(index)}
+        for index in range(99)
+    ]
+    rules = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    assert len(pod_templates.new_rules(raw(apart(affinity=rules)), None)) == review.MOST
+
+
+@pytest.mark.parametrize("restores", [True, False])
+def test_an_installation_may_leave_labels_as_they_are_and_then_warns_of_no_rule(
+    *, restores: bool
+) -> None:
+    context = replace(knowing(apart()), restores_labels=restores)
+    created = review.parse(body(worker_pod()))
+    patch = handlers.answer(created, handlers.mutating(context)).verdict.patch
+    assert ("/metadata/labels/team" in {one["path"] for one in patch}) is restores
+    said = verdict(apart(), context=context).warnings
+    assert [len(one) <= review.LONGEST_WARNING for one in said if RULE in one] == [True] * restores
 
 
 DEFAULT = {"type": "RuntimeDefault"}
