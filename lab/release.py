@@ -9,6 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import yaml
+
 from lab.build import Say
 from lab.chart import CHART
 from lab.display import progress
@@ -20,6 +22,8 @@ from lab.images.tools import run
 DIST = ROOT / "dist"
 SUMS = "SHA256SUMS"
 OF_IMAGE = (f"{NAME}-{VERSION}.oci.tar", f"{NAME}-{VERSION}.cdx.json")
+# Helm finds a chart by its own version, which is one of SemVer.
+CHART_FILE = f"{NAME}-{yaml.safe_load((CHART / 'Chart.yaml').read_text())['version']}.tgz"
 WHEEL = f"mpijob_elastic-{VERSION}-py3-none-any.whl"
 
 
@@ -60,7 +64,7 @@ def main() -> None:
         say("the wheel and the chart")
         files = [
             write_wheel(DIST, say),
-            DIST / f"{NAME}-{VERSION}.tgz",
+            DIST / CHART_FILE,
             *(DIST / name for name in OF_IMAGE),
         ]
         write_chart(files[1])

@@ -93,7 +93,7 @@ def install(
 
     For example:
 
-    - `mpijob-elastic install --image REPOSITORY/mpijob-elastic:0.2.0`: for all namespaces
+    - `mpijob-elastic install --image REPOSITORY/mpijob-elastic:0.4.0.dev0`: for all namespaces
 
     - `mpijob-elastic install --overlay cert-manager --overlay prometheus --dry-run`: show what would change
 

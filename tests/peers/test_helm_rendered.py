@@ -58,7 +58,7 @@ def test_the_value_for_pods_without_labels_is_the_option(helm: Path, more: dict[
 def test_the_packed_chart_of_a_release_is_the_chart(helm: Path, tmp_path: Path) -> None:
     packed = tmp_path / "chart.tgz"
     release.write_chart(packed)
-    assert f"version: {__version__}" in run(helm, "show", "chart", str(packed)).stdout
+    assert f"appVersion: {__version__}" in run(helm, "show", "chart", str(packed)).stdout
     for values in ({}, *VALUES.values()):
         assert rendered(helm, values, chart=packed) == rendered(helm, values)
 

@@ -53,9 +53,12 @@ def test_every_package_of_the_wheel_gets_in(project: dict[str, Any]) -> None:
         assert f"!{package}" in IGNORED
 
 
-PAGES = ("README.md", "Dockerfile", "docs/install.md", "docs/commands.md")
-# As in mpijob-elastic:1.2.3, mpijob-elastic-1.2.3.tgz, tag=1.2.3, newTag: 1.2.3.
-SHOWN = re.compile(r"(?:mpijob[-_]elastic[:-]|tag=|newTag: |download/v|tag `v)(\d+\.\d+\.\d+)")
+PAGES = ("README.md", "Dockerfile", "docs/install.md", "docs/upgrade.md", "docs/commands.md")
+# As in mpijob-elastic:1.2.3, mpijob-elastic-1.2.3.tgz, tag=1.2.3, newTag: 1.2.3; 1.2.3.dev0 is before
+# the release.
+SHOWN = re.compile(
+    r"(?:mpijob[-_]elastic[:-]|tag=|newTag: |download/v|tag `v)(\d+\.\d+\.\d+(?:\.dev\d+)?)"
+)
 
 
 def test_program_package_and_manifests_agree() -> None:
@@ -63,16 +66,35 @@ def test_program_package_and_manifests_agree() -> None:
     kustomization = yaml.safe_load((ROOT / "config" / "base" / "kustomization.yaml").read_text())
     chart = yaml.safe_load((ROOT / "charts" / "mpijob-elastic" / "Chart.yaml").read_text())
     [image] = kustomization["images"]
-    assert {project["version"], image["newTag"], chart["version"], chart["appVersion"]} == {
-        __version__
-    }
+    assert {project["version"], image["newTag"], chart["appVersion"]} == {__version__}
+    assert chart["version"] == __version__.replace(".dev", "-dev.")
 
 
-def test_the_newest_release_of_the_changelog_is_this_one() -> None:
-    released = re.findall(
-        r"^## \[(\d\S*)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        # https://packaging.python.org/en/latest/specifications/version-specifiers/, normalized
+        pytest.param(r"\d+\.\d+\.\d+(\.dev\d+)?", id="PEP 440"),
+        # https://github.com/distribution/reference, the tag of an image
+        pytest.param(r"\w[\w.-]{0,127}", id="an image's tag"),
+    ],
+)
+def test_the_version_is_one_wherever_it_is_used(pattern: str) -> None:
+    assert re.fullmatch(pattern, __version__)
+
+
+def test_the_changelog_has_this_release_or_what_is_new_since_an_older_one() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    released = re.findall(r"^## \[(\d\S*)\] - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)
+    if ".dev" not in __version__:
+        assert released[0] == __version__
+        return
+    assert re.search(r"^## \[Unreleased\]$", changelog, re.MULTILINE)
+    newest, next_one = (
+        tuple(map(int, version.split(".")))
+        for version in (released[0], __version__.partition(".dev")[0])
     )
-    assert released[0] == __version__
+    assert newest < next_one
 
 
 @pytest.mark.parametrize("page", PAGES)
