@@ -8,6 +8,7 @@ from here.
 
 from collections.abc import Iterator
 
+from mpijob_elastic import names
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import (
     Action,
@@ -125,6 +126,7 @@ def publish(config: Config, action: WriteConfig) -> Config:
         script=action.script,
         hostfile=action.hostfile,
         memory=memory,
+        history=action.annotations.get(names.HISTORY, config.facts.history.decode()).encode(),
         writer="mpijob-elastic",
         kubexec=config.facts.kubexec if action.kubexec is None else action.kubexec,
     )

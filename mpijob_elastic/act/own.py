@@ -1,6 +1,6 @@
-"""Writers that capabilities bring for their actions, and their additions to writes of the core."""
+"""Writers that capabilities bring for their actions, and their additions to pods."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -8,7 +8,7 @@ import msgspec
 
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.decide.actions import Action, Operations, Ungate, WriteConfig
+from mpijob_elastic.decide.actions import Action, Operations, Ungate
 from mpijob_elastic.kube import errors, meta
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader
@@ -44,7 +44,7 @@ def check_size(body: object) -> None:
 
 
 class Own:
-    """Carries out the writes of some kinds of action; by default of no kind, and adds nothing."""
+    """Carries out the writes of some kinds of action; by default of no kind."""
 
     #: The kinds of action whose writes `perform` carries out.
     kinds: tuple[type, ...] = ()
@@ -73,10 +73,6 @@ class Own:
         A precondition comes first.
         """
         return []
-
-    async def beside(self, _view: JobView, _action: WriteConfig) -> Mapping[str, str]:
-        """Return annotations that the ConfigMap gets together with the host list and its memory."""
-        return {}
 
 
 @dataclass(kw_only=True, eq=False)

@@ -194,13 +194,10 @@ class Writer:
         data = {names.KEY_DISCOVER_HOSTS: action.script, names.KEY_HOSTFILE: action.hostfile}
         if action.kubexec is not None:
             data[names.KEY_KUBEXEC] = action.kubexec
-        annotations = {names.MEMORY: render_memory(action.memory)}
-        for one in self.own:
-            annotations |= await one.beside(view, action)
         metadata = {
             "uid": ref.uid,
             "resourceVersion": ref.resource_version,
-            "annotations": annotations,
+            "annotations": {names.MEMORY: render_memory(action.memory), **action.annotations},
         }
         patch = {"metadata": metadata, "data": data}
         answer = await self.gate.patch_object(

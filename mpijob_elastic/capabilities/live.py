@@ -10,7 +10,6 @@ from mpijob_elastic.act.own import LiveWrites, Own, Seen
 from mpijob_elastic.capabilities.autoscaling import live as autoscaling
 from mpijob_elastic.capabilities.et_operator import live as et_operator
 from mpijob_elastic.capabilities.gangs import live as gangs
-from mpijob_elastic.capabilities.history import live as history
 from mpijob_elastic.capabilities.kube_queue import live as kube_queue
 from mpijob_elastic.capabilities.kueue import live as kueue
 from mpijob_elastic.kube.reader import ApiReader
@@ -52,7 +51,4 @@ def writers(
     """Return the writers for those actions of capabilities that take more than one request."""
     chosen = (room.Requests for room in _COMPONENTS if room.OPTION in options)
     live: tuple[type[LiveWrites], ...] = (*chosen, kueue.Workloads, kube_queue.QueueUnits)
-    return (
-        history.Histories(client),
-        *(one(client=client, gate=gate, seen=seen, events=events, now=now) for one in live),
-    )
+    return tuple(one(client=client, gate=gate, seen=seen, events=events, now=now) for one in live)

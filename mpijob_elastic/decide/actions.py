@@ -247,6 +247,8 @@ class WriteConfig(Action):
     memory: Memory
     #: The new kubexec.sh; None if it stays as it is.
     kubexec: str | None = None
+    #: Annotations of capabilities that the write sets, with their texts.
+    annotations: Mapping[str, str] = field(default_factory=dict)
     #: The pods that the write adds to the list.
     added: tuple[str, ...] = ()
     #: The pods that the write removes from the list.

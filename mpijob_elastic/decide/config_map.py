@@ -51,8 +51,15 @@ def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | 
     )
     if same and not next_memory.is_due(state, config, memory):
         return None, step.wake_at
+    annotations: dict[str, str] = {}
+    # An annotation of a capability goes with what the capability remembers.
+    for one in state.wishes.capabilities if memory.own else ():
+        annotations.update(one.beside(config, memory))
     change = replace(
-        change, memory=memory, lost=_lost(state, change.removed) if change.removed else ()
+        change,
+        memory=memory,
+        annotations=annotations,
+        lost=_lost(state, change.removed) if change.removed else (),
     )
     return replace(change, notes=tuple(_notes(state, config, change))), step.wake_at
 

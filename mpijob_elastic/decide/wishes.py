@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.job_facts import JobFacts, Known
+from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import Launcher, Signs, Worker
 from mpijob_elastic.model.policy import Annotation, Policy, Problem
@@ -251,6 +252,14 @@ class Capability(Known):
         self, _state: JobState, _published: Collection[str]
     ) -> Iterable[tuple[str, bytes]]:
         """Yield records to store once these pods are published: name, and JSON of at most 1 KiB."""
+        return ()
+
+    def beside(self, _config: Config, _memory: Memory) -> Iterable[tuple[str, str]]:
+        """Yield annotations of the ConfigMap, with their texts, that this memory is written with.
+
+        `_config` is the ConfigMap before the write. Nothing is read for them: the write publishes
+        the host list.
+        """
         return ()
 
     def marks(self, _state: JobState) -> Iterable[tuple[str, str]]:

@@ -85,6 +85,9 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hostfile: str = ""
     #: The value of annotation `names.MEMORY`; None if absent.
     memory: str | None = None
+    #: The value of annotation `names.HISTORY`, in UTF-8; b"" if absent, or too long to be ours. It
+    #: is kept so that nothing has to be read before the host list is written.
+    history: bytes = b""
     #: kubexec.sh; None if absent.
     kubexec: str | None = None
     #: Field manager that last changed the script; "" if unknown.

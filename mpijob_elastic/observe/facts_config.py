@@ -12,7 +12,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.model import bounds
+from mpijob_elastic.model import bounds, history
 from mpijob_elastic.model.job import ConfigFacts, Role
 from mpijob_elastic.model.memory import expanded
 from mpijob_elastic.model.wire import Managed, Wire, owned
@@ -72,13 +72,16 @@ def read_config(raw: bytes) -> ConfigFacts:
     found = {names.MEMORY: config.metadata.annotations.get(names.MEMORY)}
     found |= {key: data.get(key) for key in (names.KEY_DISCOVER_HOSTS, names.KEY_HOSTFILE)}
     texts = {key: text for key, text in found.items() if text is not None}
-    cut = _too_long(metadata.job, texts)
+    told = config.metadata.annotations.get(names.HISTORY, "").encode()
+    told = told if len(told) <= history.LARGEST else b""
+    cut = _too_long(metadata.job, texts, beside=len(told))
     texts |= {key: bounds.cut(texts[key]) for key in cut}
     return ConfigFacts(
         metadata=metadata,
         script=texts.get(names.KEY_DISCOVER_HOSTS),
         hostfile=texts.get(names.KEY_HOSTFILE, ""),
         memory=texts.get(names.MEMORY),
+        history=told,
         kubexec=kubexec and kubexec[: bounds.LONGEST_KUBEXEC + 1],  # a longer script is not read
         writer=writer[: bounds.LONGEST_MANAGER],
         written_at=written_at,
@@ -86,18 +89,16 @@ def read_config(raw: bytes) -> ConfigFacts:
     )
 
 
-def _too_long(job: str, texts: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the keys of the texts that are too long to keep."""
+def _too_long(job: str, texts: Mapping[str, str], *, beside: int) -> tuple[str, ...]:
+    """Return the keys of the texts that are too long to keep; `beside`: bytes of the history."""
     # A character has at most four bytes.
     if sum(map(len, texts.values())) <= bounds.LARGEST_FACTS // 4:
         return ()
     named = names.worker(job, 0).removesuffix("0")
     plain = {key: _plain(text) if key == names.MEMORY else text for key, text in texts.items()}
-    # Beside these texts, kubexec.sh and the first lines of the cut texts are kept.
-    left = (
-        bounds.most_of_config(max(text.count(named) for text in plain.values()))
-        - 2 * bounds.LONGEST_KUBEXEC
-    )
+    # Beside these texts, the history, kubexec.sh and the first lines of the cut texts are kept.
+    most = bounds.most_of_config(max(text.count(named) for text in plain.values()))
+    left = most - 2 * bounds.LONGEST_KUBEXEC - beside
     cut = []
     for key, text in texts.items():
         if (size := packed_size(text)) > left:

@@ -12,8 +12,9 @@ from mpijob_elastic.capabilities.history.changes import Sized
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Capability, Wish
 from mpijob_elastic.model import history
-from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.job_facts import Known
+from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
 from mpijob_elastic.model.wire import shared
@@ -60,6 +61,15 @@ class History(Capability):
         sized = state.view.facts.of(Sized)
         record = changes.following(state, sized, published) if sized else None
         return [(changes.NAME, changes.rendered(record))] if record else []
+
+    def beside(self, config: Config, memory: Memory) -> Iterable[tuple[str, str]]:
+        """Yield the history with the changes of this memory, if it has any that are new."""
+        before = config.memory.own.get(changes.NAME) if config.memory else None
+        after = memory.own.get(changes.NAME)
+        record = changes.remembered(after)
+        if record is None or before == after or not record.changes:
+            return
+        yield names.HISTORY, history.merged(config.facts.history.decode(), record.changes)
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
         """Yield a wish to see the job again when a mark may be written."""

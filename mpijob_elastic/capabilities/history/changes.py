@@ -10,8 +10,9 @@ nor doubles a change:
   would overwrite the field manager that names who asked for the first.
 - A list that loses wanted workers is a change in the same write.
 
-The time at which ranks were seen in all workers, or were cut, takes a write of its own: the only
-additional write that a change costs.
+The time at which ranks were seen in all workers, or were cut after a drain, takes a write of its
+own: the only additional write that a change costs. Without a time to drain the ranks that are cut
+are counted in the write of the list.
 """
 
 from collections.abc import Collection
@@ -22,13 +23,14 @@ from msgspec.structs import replace
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import drain
-from mpijob_elastic.decide.state import JobState, honest
+from mpijob_elastic.decide.state import JobState, WorkerState, honest
 from mpijob_elastic.decide.wishes import Leave
 from mpijob_elastic.model import history
 from mpijob_elastic.model.history import Change
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import Known
 from mpijob_elastic.model.memory import LARGEST_OWN, Count
+from mpijob_elastic.model.pod import Worker
 
 NAME = "history"
 # The most changes that are followed: the size that is asked for, and the losses of the list
@@ -113,7 +115,9 @@ def following(state: JobState, sized: Sized, published: Collection[str]) -> Reco
         still = [
             replace(one, listed=_since(state, one)) if one.listed is None else one for one in still
         ]
-    if not (is_list_new or asked):
+    if is_list_new:
+        still[-1:] = [_cut_at_once(state, change, listed) for change in still[-1:]]
+    elif not asked:
         still = [_trained(state, change) for change in still]
         still[-1:] = [_cut(state, change) for change in still[-1:]]
     changes = (*over, *still)[-MOST:]
@@ -248,8 +252,36 @@ def _cut(state: JobState, change: Change) -> Change:
     )
     if not any(at <= state.now for at in over):
         return change
-    cut = (
-        sum(removal.outcome == "timeout" for removal in drain.leave(state).removals)
-        * state.view.facts.slots
-    )
+    ended = [one.worker for one in drain.leave(state).removals if one.outcome == "timeout"]
+    cut = sum(not _is_counted(state, worker) for worker in ended) * state.view.facts.slots
     return replace(change, cut=cut) if cut > change.cut else change
+
+
+def _is_counted(state: JobState, worker: Worker) -> bool:
+    """Tell whether the ranks of a worker were counted when the list lost it (`_cut_at_once`)."""
+    return state.view.policy.drain_timeout == 0 and worker.probe.asked_at == 0
+
+
+def _cut_at_once(state: JobState, change: Change, listed: Collection[str]) -> Change:
+    """Return the change with the ranks that end as soon as the launcher knows the list.
+
+    Without a time to drain nobody looks after the list has changed, so what earlier looks have seen
+    counts. Another write after this one would only hold up the deletion.
+    """
+    if state.view.policy.drain_timeout > 0:
+        return change
+    leaving = (
+        state.by_name[pod]
+        for pod in state.view.host_of
+        if pod not in listed and pod in state.by_name
+    )
+    cut = sum(map(_may_train, leaving)) * state.view.facts.slots
+    return replace(change, cut=change.cut + cut)
+
+
+def _may_train(worker: WorkerState) -> bool:
+    """Tell whether a rank was seen in a listed worker last, or nobody can look into the worker."""
+    pod = worker.pod
+    is_over = pod.terminated or pod.facts.deleting or pod.facts.node_gone_at or worker.rank_lost
+    was_seen = pod.probe.busy_seen and pod.probe.idle_at is None
+    return not is_over and (pod.opaque or was_seen)

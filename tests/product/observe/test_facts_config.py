@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.model import bounds, kubexec
+from mpijob_elastic.model import bounds, history, kubexec
 from mpijob_elastic.model.job import hostfile_slots, parse_script
 from mpijob_elastic.model.memory import Host, Left, Memory, Tries, parse_memory, render_memory
 from mpijob_elastic.observe.facts_config import (
@@ -49,9 +49,9 @@ def config_map(texts: dict[str, str], *, of: str = "train") -> bytes:
         "uid": "u",
         "controller": True,
     }
-    memory = {names.MEMORY: texts[names.MEMORY]} if names.MEMORY in texts else {}
-    metadata = {"name": names.config_map(of), "namespace": "n", "uid": "c", "annotations": memory}
-    data = {key: text for key, text in texts.items() if key != names.MEMORY}
+    noted = {key: texts[key] for key in (names.MEMORY, names.HISTORY) if key in texts}
+    metadata = {"name": names.config_map(of), "namespace": "n", "uid": "c", "annotations": noted}
+    data = {key: text for key, text in texts.items() if key not in noted}
     return msgspec.json.encode({"metadata": {**metadata, "ownerReferences": [owner]}, "data": data})
 
 
@@ -228,3 +228,29 @@ def test_a_text_that_is_cut_is_none_of_ours() -> None:
     hostfile = names.hostfile(["train-worker-0"] * 1_000, slots=4)
     assert hostfile_slots(bounds.cut(hostfile)) == 4
     assert bounds.cut(hostfile).splitlines()[-1] not in hostfile.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("size", "known"), [(history.LARGEST, True), (history.LARGEST + 1, False), (0, True)]
+)
+def test_the_history_is_kept_while_it_may_be_ours(size: int, *, known: bool) -> None:
+    told = "x" * size
+    facts = read_config(config_map({names.KEY_HOSTFILE: "h", names.HISTORY: told}))
+    assert facts.history == (told.encode() if known else b"")
+    assert (facts.hostfile, facts.cut) == ("h", ())
+
+
+def test_a_history_takes_no_more_than_its_bytes_whatever_its_letters_are() -> None:
+    told = "x" * (history.LARGEST - 4) + "\N{GRINNING FACE}"
+    raw = config_map({names.KEY_HOSTFILE: "h", names.HISTORY: told})
+    assert kept(lambda: packed(read_config(raw))) < history.LARGEST + 2**11
+
+
+def test_beside_a_history_all_that_we_write_is_kept() -> None:
+    texts = ours(LONG_NAME, 1_000) | {names.HISTORY: garbage(history.LARGEST - 100)}
+    raw = config_map(texts, of=LONG_NAME)
+    facts = read_config(raw)
+    assert not facts.cut
+    assert facts.history == texts[names.HISTORY].encode()
+    assert unpacked(packed(facts)) == facts
+    assert kept(lambda: packed(read_config(raw))) < 164 * 2**10

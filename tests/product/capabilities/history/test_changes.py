@@ -20,6 +20,7 @@ from mpijob_elastic.model.history import Change
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import LARGEST_OWN, Memory, Scale
 from mpijob_elastic.model.pod import Probe
+from mpijob_elastic.model.policy import Policy
 from tests.builders import LONG_AGO, NOW, but, config, job, pending, pods, role, worker
 from tests.queues import granted, preempted, queue
 from tests.simulated_writes import apply
@@ -32,10 +33,9 @@ EDITED = Sized(by="kubectl-edit", at=LONG_AGO)
 
 @dataclass
 class World:
-    """A job, its history as written, and the time; `dies` tells before which write the controller dies once."""
+    """A job and the time; `dies` tells before which write the controller dies once."""
 
     view: JobView
-    text: str = ""
     now: float = NOW
     writes: list[str] = field(default_factory=list)
 
@@ -66,11 +66,7 @@ class World:
     def _do(self, action: Any) -> None:
         self.writes.append(type(action).__name__)
         if isinstance(action, WriteConfig):
-            before, after = self.view.memory.own.get("history"), action.memory.own.get("history")
-            record = changes.remembered(after)
-            assert len(after or b"") <= LARGEST_OWN
-            if record and before != after:
-                self.text = history.merged(self.text, record.changes)
+            assert len(action.memory.own.get(changes.NAME, b"")) <= LARGEST_OWN
         self.view = apply(self.view, action, now=self.now)
 
     def edit(
@@ -107,6 +103,16 @@ class World:
 
     def later(self, seconds: float) -> None:
         self.now += seconds
+
+    @property
+    def last(self) -> Change:
+        """The newest change."""
+        return history.entries(self.text)[-1]
+
+    @property
+    def text(self) -> str:
+        """The history as written."""
+        return self.view.config.facts.history.decode() if self.view.config else ""
 
     @property
     def told(self) -> list[str]:
@@ -201,6 +207,53 @@ def test_a_worker_that_ended_by_itself_is_none_that_the_timeout_cut() -> None:
     world.rest()
     assert world.writes[3:] == ["WriteConfig", "DeleteWorkers", "TellUser"]
     assert world.told == ["user kubectl-edit 3→1 5 - cut 1"]
+
+
+AT_ONCE = Policy(drain_timeout=0.0)
+
+
+@pytest.mark.parametrize(
+    ("looks", "cut"),
+    [
+        pytest.param({"probe": BUSY}, " cut 2", id="ranks were seen"),
+        pytest.param({"probe": Probe()}, "", id="nobody has looked"),
+        pytest.param({"probe": replace(BUSY, idle_at=NOW, idle_since=NOW)}, "", id="none last"),
+        pytest.param({"probe": Probe(), "opaque": True}, " cut 2", id="nobody can look"),
+    ],
+)
+def test_ranks_that_have_no_time_to_leave_are_told_in_the_write_of_the_list(
+    looks: dict[str, Any], cut: str
+) -> None:
+    """Another write would hold up the deletion."""
+    world = trains(3, policy=AT_ONCE)
+    world.pods((1, 2), **looks)
+    world.edit(1)
+    world.rest()
+    assert world.told == [f"user kubectl-edit 3→1 5 -{cut}"]
+    assert world.writes == [
+        "WriteConfig",
+        "RefreshLauncher",
+        "TellUser",
+        "DeleteWorkers",
+        "TellUser",
+    ]
+
+
+def test_a_drain_that_somebody_cuts_short_is_told_as_after_its_time() -> None:
+    world = trains(3)
+    world.edit(1)
+    world.rest()
+    world.pods((1, 2), probe=replace(BUSY, asked_at=world.now))
+    world.view = but(world.view, policy=AT_ONCE)
+    world.rest()
+    assert world.told == ["user kubectl-edit 3→1 5 - cut 2"]
+
+
+def test_a_worker_that_moves_without_a_time_to_drain_has_its_ranks_cut() -> None:
+    world = trains(3, policy=AT_ONCE)
+    world.pods((2,), disruption="taint spot")
+    world.rest()
+    assert world.told == ["node - 3→2 - - cut 1"]
 
 
 def test_a_size_that_was_never_reached_is_in_the_history_too() -> None:
