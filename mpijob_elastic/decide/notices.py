@@ -32,7 +32,7 @@ from mpijob_elastic.model.pod import Launcher, Worker
 SUSPICIOUS_WITHIN = 60.0
 # Seconds for which the end of a job is news; a controller that was away for longer says nothing.
 NEWS_FOR = 900.0
-# A wanted worker that is not Ready so many seconds after its creation is worth a notice.
+# A wanted worker that is not Ready for so many seconds is worth a notice.
 PENDING_AFTER = 120.0
 # A pod that is missing for so many seconds is worth a notice: the operator creates pods within
 # milliseconds, or waits.
@@ -70,11 +70,14 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     if starts_anew and view.facts.notices and names.is_suspended(view.facts.notices):
         return None, None  # by this notice the webhook holds the next launcher back
     trains = view.elastic and view.driver_running
+    # A worker that is being deleted is not awaited: its successor is, from its own creation on.
     waiting = [
-        worker.pod for worker in state.workers if trains and worker.wanted and not worker.ready
+        worker.pod
+        for worker in state.workers
+        if trains and worker.wanted and not (worker.ready or worker.pod.facts.deleting)
     ]
     pending_from = [
-        pod.facts.created_at + PENDING_AFTER
+        pod.unready_since + PENDING_AFTER
         for pod in waiting
         if not (pod.facts.gates or pod.terminated)
     ]

@@ -120,6 +120,9 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     default_container: str = ""
     #: Since when it is Ready; None while it is not.
     ready_at: float | None = None
+    #: When it got its node or was Ready last, whichever is later; 0 if neither is known, and while
+    #: it is Ready.
+    unready_at: float = 0.0
     #: Its state or end, and its node, in words; "" for a pod that was never scheduled.
     last_state: str = ""
     #: True for a worker of mpi-operator v0.3.0.
@@ -283,6 +286,15 @@ class Worker:
             and self.facts.ready_at is not None
             and not self.facts.deleting
         )
+
+    @property
+    def unready_since(self) -> float:
+        """Since when it is not Ready, if it is not.
+
+        A pod that was never Ready counts from its creation, or from the time at which it got a
+        node: what held it back before, such as a queue, is over.
+        """
+        return max(self.facts.created_at, self.facts.unready_at)
 
     @cached_property
     def terminated(self) -> bool:

@@ -190,6 +190,7 @@ def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NON
         mounting=mounting,
         default_container=shared(default),
         ready_at=_ready_at(conditions, created_at),
+        unready_at=_unready_at(conditions),
         last_state=shared(_last_state(spec, status, ended)),
         foreign=names.LABEL_REPLICA_INDEX in labels,
         of_training_operator=any(label.startswith(_FOREIGN_PREFIX) for label in labels),
@@ -249,6 +250,17 @@ def _ready_at(conditions: Mapping[str, Condition], created_at: float) -> float |
     if ready is None or ready.status != "True":
         return None
     return seconds(ready.last_transition_time) or created_at
+
+
+def _unready_at(conditions: Mapping[str, Condition]) -> float:
+    ready, scheduled = conditions.get("Ready"), conditions.get("PodScheduled")
+    if ready is not None and ready.status == "True":
+        return 0.0
+    # A kubelet sets Ready to False when it takes the pod, a moment after PodScheduled is True.
+    times = [ready.last_transition_time] if ready is not None else []
+    if scheduled is not None and scheduled.status == "True":
+        times.append(scheduled.last_transition_time)
+    return max((seconds(at) or 0.0 for at in times), default=0.0)
 
 
 def _obstacle(conditions: Mapping[str, Condition]) -> str:

@@ -82,6 +82,12 @@ def told(view: JobView) -> TellUser:
         (job(workers=LATE), ["WorkersNotReady"]),
         (job(workers=LATE, launcher=None), []),
         (job(workers=LATE, elastic=False), []),
+        # It was Ready until a moment ago, or has just got its node, and is as old as the job.
+        (job().pod(2, running=True, ready_at=None, unready_at=NOW - 119), []),
+        (job().pod(2, running=True, ready_at=None, unready_at=NOW - 120), ["WorkersNotReady"]),
+        # Its node goes, or somebody deletes it: another comes in its place.
+        (job().pod(2, deleting=True, ends_at=NOW + 30), []),
+        (job().pod(2, running=False, ready_at=None, deleting=True, ends_at=NOW + 30), []),
         (job(workers=(worker(0), worker(1), failed(2))), []),
     ],
 )
@@ -112,6 +118,8 @@ def test_when_what_may_be_worth_a_word_wakes_us() -> None:
         workers=(worker(0), pending(1, created_at=NOW - 20), pending(2, created_at=NOW - 10))
     )
     assert notices.tell(derive(late, now=NOW)) == (None, NOW + 100)
+    flaps = job().pod(1, ready_at=None, unready_at=NOW - 20)
+    assert notices.tell(derive(flaps, now=NOW)) == (None, NOW + 100)
     going = job().pod(1, created_at=NOW, deleting=True, ends_at=NOW - 59)
     assert notices.tell(derive(going, now=NOW)) == (None, NOW + 1)
     # Nobody waits for a worker that is too many.

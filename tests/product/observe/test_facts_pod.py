@@ -84,6 +84,11 @@ STARTED = {"name": "main", "state": {"running": {"startedAt": "1970-01-01T00:03:
 BESIDE = {"containers": [{"name": "proxy"}, DRIVER]}
 WORKER = {**LAUNCHER, "mpi-job-role": "worker"}
 LIST = listed("discover_hosts.sh", "discover_hosts.sh")
+PLACED = {
+    "type": "PodScheduled",
+    "status": "True",
+    "lastTransitionTime": "1970-01-01T00:00:04Z",
+}
 READY = {"type": "Ready", "status": "True", "lastTransitionTime": "1970-01-01T00:00:09Z"}
 KILLED = {"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "Error"}}}
 NO_GPU = {
@@ -213,8 +218,13 @@ TRIES: list[tuple[dict[str, Any], bool]] = [
         ),
         # Since when it is ready, why it is not scheduled, and whether it is about to go.
         (conditions(READY), {"ready_at": 9.0}),
-        (conditions({**READY, "status": "False"}), {"ready_at": None}),
-        (conditions(), {"ready_at": None, "obstacle": "", "disruption": ""}),
+        (conditions({**READY, "status": "False"}), {"ready_at": None, "unready_at": 9.0}),
+        (conditions(READY, PLACED), {"ready_at": 9.0, "unready_at": 0.0}),
+        (conditions(PLACED), {"ready_at": None, "unready_at": 4.0}),
+        (conditions(PLACED, {**READY, "status": "Unknown"}), {"unready_at": 9.0}),
+        (conditions(NO_GPU), {"unready_at": 0.0}),
+        (conditions({"type": "Ready", "status": "False"}), {"unready_at": 0.0}),
+        (conditions(), {"unready_at": 0.0, "ready_at": None, "obstacle": "", "disruption": ""}),
         (conditions(NO_GPU), {"obstacle": "Unschedulable: 0/3 nodes", "disruption": ""}),
         (
             conditions(EVICTED),

@@ -68,26 +68,20 @@ def goes(**facts: Any) -> Story:
             id="released, and a taint",
         ),
         pytest.param(drains(RELEASED, probe=IDLE), "wake 50", id="released"),
-        pytest.param(goes(), "say WorkersNotReady; tell 2; wake 50", id="deleted by its eviction"),
-        pytest.param(
-            goes(probe=but(IDLE, told=True)), "say WorkersNotReady; wake 50", id="told before"
-        ),
+        pytest.param(goes(), "tell 2; wake 50", id="deleted by its eviction"),
+        pytest.param(goes(probe=but(IDLE, told=True)), "wake 50", id="told before"),
         pytest.param(
             goes(probe=but(IDLE, idle_at=None)),
-            "touch again 1; say WorkersNotReady; probe 2; wake 50",
+            "touch again 1; probe 2; wake 50",
             id="deleted before it drained",
         ),
-        pytest.param(
-            goes(mark=None), "say WorkersNotReady; wake 120", id="deleted by somebody else"
-        ),
+        pytest.param(goes(mark=None), "wake 120", id="deleted by somebody else"),
         pytest.param(goes(deleting=False), "wake 50", id="not deleted yet"),
         pytest.param(goes(terminated=True, running=False), "wake 50", id="it has ended"),
-        pytest.param(
-            goes(ends_at=NOW), "say WorkersNotReady; wake 50", id="its grace period is over"
-        ),
+        pytest.param(goes(ends_at=NOW), "wake 50", id="its grace period is over"),
         pytest.param(
             goes(probe=but(IDLE, asked_at=NOW - 0.2, failed=1)),
-            "say WorkersNotReady; wake 0.3",
+            "wake 0.3",
             id="told in vain",
         ),
         pytest.param(
