@@ -175,14 +175,13 @@ def history(
     contained all workers, and TRAINED the time until a rank was seen in each new worker. `-` means
     that this has not happened, or that nobody looked.
 
-    Exit codes: 0 done; 1 no such job, no changes yet, or no right to read them; 2 wrong usage; 4 no
+    Exit codes: 0 done; 1 no such job, or no right to read it; 2 wrong usage; 4 no
     answer from the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.jobs import history  # noqa: PLC0415 - --help need not load the client
 
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
-    found = asyncio.run(history.history(where, job=job, output=output))
-    raise typer.Exit(Exit.DONE if found else Exit.REFUSED)
+    asyncio.run(history.history(where, job=job, output=output))
 
 
 def logs(

@@ -14,6 +14,9 @@ from mpijob_elastic.model.memory import Count, Time
 
 # Changes that are kept, the latest, and bytes of their JSON.
 MOST, LARGEST = 50, 8 * 2**10
+# The manager of a size that somebody asked for, if no manager is known; a change that nobody asked
+# for has none.
+UNKNOWN = "unknown"
 # Bytes of the texts of a change: three changes fit into what a capability may remember.
 LONGEST_MANAGER, LONGEST_NOTE = 48, 100
 

@@ -308,15 +308,27 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
         return max(self._size_managers, key=lambda entry: entry.at, default=None)
 
     @property
-    def edited_by(self) -> str:
-        """The manager by which a user last set or removed any field; "" if nobody knows."""
+    def edited(self) -> Managed | None:
+        """The manager by which a user last edited the job; None if nobody knows.
+
+        A manager that has removed its only field leaves no trace, so this may be an earlier one.
+        """
         users = (
             entry
             for entry in self._managers
             if entry.manager != names.PROGRAM and not bytes(entry.fields_v1.status)
         )
-        last = max(users, key=lambda entry: entry.at, default=None)
-        return last.manager if last else ""
+        return max(users, key=lambda entry: entry.at, default=None)
+
+    def annotated(self, key: str) -> Managed | None:
+        """Return the manager that set an annotation; None if nobody knows.
+
+        Its `at` is later than that if it has set another field since.
+        """
+        holders = (
+            entry for entry in self._managers if f"f:{key}" in entry.fields_v1.metadata.annotations
+        )
+        return max(holders, key=lambda entry: entry.at, default=None)
 
     @property
     def resized_at(self) -> float:

@@ -79,7 +79,12 @@ class _OfSpec(msgspec.Struct, frozen=True):
     replicas: _OfReplicas = msgspec.field(name="f:mpiReplicaSpecs", default=_OfReplicas())
 
 
+class _OfMetadata(msgspec.Struct, frozen=True):
+    annotations: dict[str, msgspec.Raw] = msgspec.field(name="f:annotations", default_factory=dict)
+
+
 class _Fields(msgspec.Struct, frozen=True):
+    metadata: _OfMetadata = msgspec.field(name="f:metadata", default=_OfMetadata())
     spec: _OfSpec = msgspec.field(name="f:spec", default=_OfSpec())
     status: msgspec.Raw = msgspec.field(name="f:status", default=msgspec.Raw())
     data: dict[str, msgspec.Raw] = msgspec.field(name="f:data", default_factory=dict)
@@ -88,8 +93,8 @@ class _Fields(msgspec.Struct, frozen=True):
 class Managed(Wire, frozen=True):
     """An entry of `managedFields`.
 
-    Read are the size and the status of an MPIJob, and the texts of a ConfigMap; other fields are
-    skipped. https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
+    Read are the annotations, the size and the status of an MPIJob, and the texts of a ConfigMap;
+    other fields are skipped. https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
     """
 
     manager: str = ""

@@ -17,7 +17,7 @@ from mpijob_elastic.model.job_facts import Known
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
-from mpijob_elastic.model.wire import shared
+from mpijob_elastic.model.wire import Managed, shared
 
 # [operator] After each event of a pod, the operator writes the status. A write of ours in between
 # is a conflict for it, after which it may put the job off for minutes. So marks wait this many
@@ -39,10 +39,14 @@ class History(Capability):
         if found is None:
             return None, ()
         said = job.metadata.annotations
+        parks = names.PARKED in said
+        edited = job.annotated(names.PARKED) if parks else job.edited
         sized = Sized(
-            by=shared(history.short(found.manager, most=history.LONGEST_MANAGER)),
+            by=_manager(found),
             at=found.at,
-            edited_by=shared(history.short(job.edited_by, most=history.LONGEST_MANAGER)),
+            parks=parks,
+            edited_by=_manager(edited) if edited else "",
+            edited_at=edited.at if edited else 0.0,
             is_hpa=(found.manager, found.subresource) == _HPA_MANAGER,
             phase=shared(said.get(names.PHASE, "")[:_LONGEST_PHASE]),
             change=said.get(names.CHANGE, "")[:_LONGEST_CHANGE],
@@ -97,6 +101,10 @@ class History(Capability):
             names.CHANGE: (said.change, changes.rendered(change).decode() if change else ""),
         }
         yield from ((key, text) for key, (before, text) in due.items() if text != before)
+
+
+def _manager(found: Managed) -> str:
+    return shared(history.short(found.manager, most=history.LONGEST_MANAGER))
 
 
 def _quiet_at(view: JobView) -> float:

@@ -38,9 +38,10 @@ NAME = "history"
 MOST = 3
 # Causes; other capabilities name their own.
 _USER, _HPA, _NODE, _FAILURE = "user", "HPA", "node", "failure"
-# The manager of a size that somebody asked for, if no manager is known; a change that nobody asked
-# for has none. And the note on a change of the parked workers.
-_UNKNOWN, _SAME_SIZE = "unknown", "Worker.replicas stays, and the number of parked workers changed"
+# The notes on a change of the parked workers.
+_PARKED, _UNPARKED = "by parking", "parked workers came back"
+# Seconds after an edit in which the edit may be what has removed an annotation.
+_REMOVED_WITHIN = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +54,13 @@ class Sized(Known):
     at: float
     #: An HPA set the size.
     is_hpa: bool = False
-    #: The field manager that set or removed anything last.
+    #: The MPIJob parks workers.
+    parks: bool = False
+    #: The field manager that set the annotation by which the MPIJob parks workers; without that
+    #: annotation the manager by which a user last edited the job. "" if unknown.
     edited_by: str = ""
+    #: When this manager last wrote, in seconds since the epoch.
+    edited_at: float = 0.0
     #: Our annotation for the phase.
     phase: str = ""
     #: Our annotation for a change of size that the history does not have yet.
@@ -98,8 +104,10 @@ def following(state: JobState, sized: Sized, published: Collection[str]) -> Reco
     """
     view, kept = state.view, remembered(state.view.memory.own.get(NAME))
     base = _base(view, kept)
-    if base is None or not view.elastic or state.wishes.stop or state.stopped or state.edited:
+    if not view.elastic or state.wishes.stop or state.stopped or state.edited:
         return kept
+    if base is None:
+        return _first(view) if set(published) != set(view.host_of) else None
     wanted, listed = set(view.wanted_names), set(published)
     asked, is_list_new = _asked(state, base, sized), listed != set(view.host_of)
     if not (is_list_new or listed == wanted or len(asked) > 1):
@@ -125,8 +133,7 @@ def following(state: JobState, sized: Sized, published: Collection[str]) -> Reco
         return kept
     if asked:
         marked = history.read_change(sized.change)
-        key = marked.key if marked else base.marked
-        base = Record(size=view.replicas, replicas=view.facts.replicas, marked=key)
+        base = replace(_first(view), marked=marked.key if marked else base.marked)
     records = (replace(base, changes=changes[start:]) for start in range(MOST + 1))
     # An annotation written by somebody else may be longer than ours, and a record that is too long
     # to be read would be written for ever.
@@ -138,6 +145,11 @@ def unrecorded(state: JobState, sized: Sized) -> Change | None:
     base = _base(state.view, remembered(state.view.memory.own.get(NAME)))
     asked = _asked(state, base, sized) if base and state.view.elastic else []
     return asked[-1] if asked else None
+
+
+def _first(view: JobView) -> Record:
+    """Return the record of a job that has its size, and no changes."""
+    return Record(size=view.replicas, replicas=view.facts.replicas)
 
 
 def _base(view: JobView, kept: Record | None) -> Record | None:
@@ -157,19 +169,40 @@ def _asked(state: JobState, base: Record, sized: Sized) -> list[Change]:
     first = [marked] if marked else []
     if before == view.replicas:
         return first
-    if view.facts.replicas == base.replicas and not marked:  # by an annotation
-        at, cause, by, note = 0.0, _USER, sized.edited_by, _SAME_SIZE
+    if not marked and _is_same_size(view, base, sized):
+        at, by = _edit(state, base, sized)
+        cause, note = _USER, _PARKED if view.replicas < before else _UNPARKED
     else:
-        at, cause, by, note = honest(sized.at, now=state.now), _cause(view, sized), sized.by, ""
+        at, cause, by, note = sized.at, _cause(view, sized), sized.by, ""
     now = Change(
-        at=at or round(state.now, 1),
+        at=honest(at, now=state.now) or round(state.now, 1),
         cause=cause,
-        by=by or _UNKNOWN,
+        by=by or history.UNKNOWN,
         before=before,
         after=view.replicas,
         note=note,
     )
     return [*first, now]
+
+
+def _is_same_size(view: JobView, base: Record, sized: Sized) -> bool:
+    """Tell whether Worker.replicas is as it was, so that the parked workers made the change."""
+    if base.replicas >= 0:
+        return view.facts.replicas == base.replicas
+    # A job that has no record yet: nobody has set the size since the list got its hosts.
+    return view.memory.scale is not None and 0.0 < sized.at <= view.memory.scale.at
+
+
+def _edit(state: JobState, base: Record, sized: Sized) -> tuple[float, str]:
+    """Return when somebody changed the parked workers, and who; 0 and "" if nothing shows it.
+
+    The removal of an annotation may leave no trace. Then the last edit that does is an earlier one,
+    and names somebody else.
+    """
+    scale = state.view.memory.scale
+    before = base.changes[-1].at if base.changes else scale.at if scale else 0.0
+    is_recent = sized.edited_at > max(before, state.now - _REMOVED_WITHIN)
+    return (sized.edited_at, sized.edited_by) if sized.parks or is_recent else (0.0, "")
 
 
 def _cause(view: JobView, sized: Sized) -> str:

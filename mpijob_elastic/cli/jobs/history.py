@@ -13,7 +13,7 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS
 from mpijob_elastic.model import phrases
-from mpijob_elastic.model.history import Change, entries, read_change
+from mpijob_elastic.model.history import UNKNOWN, Change, entries, read_change
 from mpijob_elastic.telemetry.terminal import say
 
 _HEADER = ("WHEN", "CAUSE", "BY", "FROM→TO", "LISTED", "TRAINED", "CUT", "NOTE")
@@ -56,11 +56,8 @@ class HistoryReport(msgspec.Struct, frozen=True, kw_only=True):
     changes: list[ChangeReport]
 
 
-async def history(where: Where, *, job: str, output: str) -> bool:
-    """Print the changes of a job; return False if it has none.
-
-    Raises NoSuchJob and other `errors.KubeError`.
-    """
+async def history(where: Where, *, job: str, output: str) -> None:
+    """Print the changes of a job. Raises NoSuchJob and other `errors.KubeError`."""
     async with reached(where) as (client, namespace):
         report = await read(client, namespace or "", job)
     if lines := table.serialized(report, output):
@@ -70,10 +67,10 @@ async def history(where: Where, *, job: str, output: str) -> bool:
         say(*table.columns(_HEADER, (_row(change, now) for change in report.changes)))
     if not report.changes:
         say(
-            f"{report.namespace}/{job} has no changes yet: it still has its first size.",
+            f"no change of the size of {report.namespace}/{job} is recorded; mpijob-elastic "
+            "records the changes of elastic jobs since it is installed",
             err=True,
         )
-    return bool(report.changes)
 
 
 async def read(client: ApiReader, namespace: str, job: str) -> HistoryReport:
@@ -96,9 +93,10 @@ def _metadata(raw: bytes | None) -> ObjectMeta:
 
 
 def _report(change: Change) -> ChangeReport:
-    return ChangeReport(
-        **{**msgspec.structs.asdict(change), "at": datetime.fromtimestamp(change.at, UTC)}
-    )
+    found = msgspec.structs.asdict(change)
+    found["at"] = datetime.fromtimestamp(change.at, UTC)
+    found["by"] = "" if change.by == UNKNOWN else change.by
+    return ChangeReport(**found)
 
 
 def _row(change: ChangeReport, now: datetime | None) -> Sequence[str]:

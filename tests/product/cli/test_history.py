@@ -11,7 +11,7 @@ from aiohttp import web
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import history
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
-from mpijob_elastic.model.history import Change, merged
+from mpijob_elastic.model.history import UNKNOWN, Change, merged
 from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, serving, status
 
@@ -56,7 +56,7 @@ async def told(
     folder: Path, capsys: pytest.CaptureFixture[str], served: Answers, output: str = "wide"
 ) -> str:
     async with serving(folder, served) as (where, _):
-        assert await history.history(where, job="train", output=output)
+        await history.history(where, job="train", output=output)
     return capsys.readouterr().out
 
 
@@ -109,16 +109,27 @@ async def test_programs_get_all_of_it(
 @pytest.mark.parametrize(
     "served", [answers(), answers(*CHANGES, owner="of an earlier job"), answers(pending="{")]
 )
-async def test_without_changes_that_is_said(
+async def test_without_changes_that_is_said_and_is_no_failure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], served: Answers
 ) -> None:
     async with serving(tmp_path, served) as (where, _):
-        assert not await history.history(where, job="train", output="table")
+        await history.history(where, job="train", output="table")
     said = capsys.readouterr()
     assert (said.out, said.err) == (
         "",
-        "default/train has no changes yet: it still has its first size.\n",
+        "no change of the size of default/train is recorded; mpijob-elastic records the changes of "
+        "elastic jobs since it is installed\n",
     )
+
+
+async def test_a_change_of_which_nobody_knows_who_made_it_names_nobody(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change = Change(at=1_764_000_000.0, cause="user", by=UNKNOWN, before=2, after=3)
+    line = (await told(tmp_path, capsys, answers(change))).splitlines()[1]
+    assert line.split()[1:4] == ["user", "-", "2→3"]
+    found = json.loads(await told(tmp_path, capsys, answers(change), "json"))
+    assert found["changes"][0]["by"] == ""
 
 
 async def test_an_unknown_job_is_named_with_those_that_are_there(tmp_path: Path) -> None:

@@ -146,8 +146,25 @@ def test_who_edited_it_last_is_neither_the_controller_nor_who_sets_the_status(
         "kubectl-annotate", "2026-01-01T00:00:05Z", {"f:metadata": {"f:annotations": {}}}
     )
     created = managed("kubectl-create", "2026-01-01T00:00:01Z", {"f:spec": {}})
-    assert read(metadata={"managedFields": [created, annotated, *others]}).edited_by == last
-    assert read().edited_by == ""
+    edited = read(metadata={"managedFields": [created, annotated, *others]}).edited
+    assert edited is not None
+    assert edited.manager == last
+    assert read().edited is None
+
+
+def test_who_set_an_annotation_is_known_while_it_is_there() -> None:
+    parked: dict[str, Any] = {"f:metadata": {"f:annotations": {".": {}, "f:parked": {}}}}
+    entries = [
+        managed("kubectl-create", "2026-01-01T00:00:01Z", {"f:spec": {}}),
+        managed("kubectl-annotate", "2026-01-01T00:00:05Z", parked),
+        managed("argocd-controller", "2026-01-01T00:00:07Z", {"f:metadata": {"f:labels": {}}}),
+    ]
+    job = read(metadata={"managedFields": entries})
+    found = job.annotated("parked")
+    assert found is not None
+    assert (found.manager, found.at) == ("kubectl-annotate", seconds("2026-01-01T00:00:05Z"))
+    assert job.annotated("sizes") is None
+    assert read(metadata={"managedFields": None}).annotated("parked") is None
 
 
 def profiles(spec: Any) -> Any:

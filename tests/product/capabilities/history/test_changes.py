@@ -1,5 +1,6 @@
 """The changes of a job in its history: what each is, when it is written, and that none is lost or doubled."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -75,15 +76,10 @@ class World:
         """Somebody sets the size, the operator creates its pods, and has no more to do."""
         self.now += after
         sized = self.view.facts.of(Sized) or EDITED
-        new = [
-            pending(index, created_at=self.now)
-            for index in range(size)
-            if not self.view.worker(pods(index)[0])
-        ]
-        workers = tuple(sorted((*self.view.workers, *new), key=lambda one: one.index))
         sized = replace(sized, by=by, at=self.now, is_hpa=is_hpa)
         facts = msgspec.structs.replace(self.view.facts, replicas=size)
-        self.view = but(self.view, facts=facts, replicas=size, sized=sized, workers=workers)
+        self.view = but(self.view, facts=facts, replicas=size, sized=sized)
+        self._create(range(size))
         self.later(QUIET)
 
     def ready(self, *indices: int, after: float = 20.0) -> None:
@@ -100,6 +96,32 @@ class World:
                 but(one, **facts) if one.name in chosen else one for one in self.view.workers
             ),
         )
+
+    def park(self, *indices: int, by: str) -> None:
+        """Somebody sets the annotation that parks these workers."""
+        self._parks(indices, parks=True, edited_by=by, edited_at=self.now)
+
+    def unpark(self, *, edited: tuple[str, float] | None) -> None:
+        """Somebody removes the annotation; edited: which last edit shows yet, and how long ago."""
+        shown = {"edited_by": edited[0], "edited_at": self.now - edited[1]} if edited else {}
+        before = {"edited_by": "helm", "edited_at": LONG_AGO}
+        self._parks((), parks=False, **{**before, **shown})
+
+    def _parks(self, indices: tuple[int, ...], **sized: Any) -> None:
+        size = self.view.facts.replicas - len(indices)
+        known = replace(self.view.facts.of(Sized) or EDITED, **sized)
+        self.view = but(self.view, parked=indices, replicas=size, sized=known)
+        self._create(index for index in range(self.view.facts.replicas) if index not in indices)
+
+    def _create(self, indices: Iterable[int]) -> None:
+        """The operator creates the pods that are missing."""
+        new = [
+            pending(index, created_at=self.now)
+            for index in indices
+            if not self.view.worker(pods(index)[0])
+        ]
+        workers = tuple(sorted((*self.view.workers, *new), key=lambda one: one.index))
+        self.view = but(self.view, workers=workers)
 
     def later(self, seconds: float) -> None:
         self.now += seconds
@@ -137,7 +159,19 @@ def trains(size: int, **facts: Any) -> World:
         "sized": EDITED,
     }
     workers = tuple(worker(index, probe=BUSY) for index in range(size))
-    return World(job(size, **{"workers": workers, **known, **facts}))
+    return World(asking(job(size, **{"workers": workers, **known, **facts}), size))
+
+
+def starts(size: int) -> World:
+    """A job whose workers are Ready, and whose list names none yet."""
+    workers = tuple(worker(index, probe=BUSY) for index in range(size))
+    view = job(size, workers=workers, config=config([]), role=role(*range(9)), sized=EDITED)
+    return World(asking(view, size))
+
+
+def asking(view: JobView, replicas: int) -> JobView:
+    """The same job, of which Worker.replicas is so many."""
+    return but(view, facts=msgspec.structs.replace(view.facts, replicas=replicas))
 
 
 def mark(world: World, name: str = names.PHASE) -> str:
@@ -301,20 +335,62 @@ def test_the_cause_of_a_size_is_told_by_who_set_it(
     assert world.told == [f"{cause} {sized.by} 2→1 5 -"]
 
 
-@pytest.mark.parametrize(
-    ("edited_by", "told"), [("kubectl-annotate", "kubectl-annotate"), ("", "unknown")]
-)
-def test_workers_that_are_parked_are_a_change_of_the_last_who_edited(
-    edited_by: str, told: str
-) -> None:
-    world = trains(4, sized=replace(EDITED, edited_by=edited_by))
+def test_workers_that_are_parked_are_a_change_of_who_set_the_annotation() -> None:
+    world = trains(4)
     world.edit(3)
     world.rest()
     world.later(1000)
     world.rest()
-    world.view = but(world.view, parked=(1,), replicas=2)
+    world.park(1, by="kubectl-annotate")
     world.rest()
-    assert world.told == ["user kubectl-edit 4→3 5 - cut 1", f"user {told} 3→2 0 -"]
+    assert world.told == ["user kubectl-edit 4→3 5 - cut 1", "user kubectl-annotate 3→2 0 -"]
+    assert (world.last.at, world.last.note) == (world.now, "by parking")
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_first_change_that_is_a_parking_is_told_as_one(recorded: bool) -> None:
+    """A job whose list was there before the controller kept a record of its size has none yet."""
+    world = trains(4)
+    if recorded:
+        world = starts(4)
+        world.rest()
+        assert world.writes[0] == "WriteConfig"
+    world.later(118)
+    world.park(1, 3, by="kubectl-annotate")
+    world.rest()
+    assert world.told == ["user kubectl-annotate 4→2 0 -"]
+    assert (world.last.at, world.last.note) == (world.now, "by parking")
+
+
+def test_a_first_change_that_is_a_size_is_no_parking() -> None:
+    for world in (trains(4), starts(4)):
+        world.rest()
+        world.park(3, by="kubectl-annotate")
+        world.edit(3)
+        world.view = but(world.view, parked=(), replicas=3)
+        world.rest()
+        assert world.told == ["user kubectl-edit 4→3 5 -"]
+
+
+@pytest.mark.parametrize(
+    ("edited", "told", "ago"),
+    [
+        pytest.param(None, "unknown", 0, id="its only field went"),
+        pytest.param(("kubectl-edit", 1), "kubectl-edit", 1, id="it has others"),
+        pytest.param(("kubectl-label", 100), "unknown", 0, id="an earlier edit of something else"),
+    ],
+)
+def test_who_removes_the_annotation_is_told_only_if_a_trace_is_left(
+    edited: tuple[str, float] | None, told: str, ago: float
+) -> None:
+    world = trains(4, sized=replace(EDITED, edited_by="helm", edited_at=LONG_AGO))
+    world.park(1, by="kubectl-annotate")
+    world.rest()
+    world.later(200)
+    world.unpark(edited=edited)
+    world.rest()
+    assert world.told[1:] == [f"user {told} 3→4 {ago} -"]
+    assert (world.last.at, world.last.note) == (world.now - ago, "parked workers came back")
 
 
 def test_a_lost_worker_is_a_change_that_ends_when_all_train_again() -> None:
@@ -428,3 +504,34 @@ def test_whenever_the_controller_dies_no_size_that_it_saw_is_lost_or_doubled(
     found = history.entries(world.text, history.read_change(mark(world, names.CHANGE)))
     assert [(one.before, one.after) for one in found if one.by] == list(pairwise(sizes))
     assert len({one.key for one in found}) == len(found)
+
+
+PARKINGS = st.lists(
+    st.tuples(st.sets(st.integers(0, 3), max_size=3), st.booleans(), st.integers(0, 12)),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(steps=PARKINGS, is_new=st.booleans())
+def test_whenever_the_controller_dies_no_parking_that_it_saw_is_lost_or_doubled(
+    *, steps: list[tuple[set[int], bool, int]], is_new: bool
+) -> None:
+    world, sizes = starts(4) if is_new else trains(4), [4]
+    world.rest()
+    for parked, comes, dies in steps:
+        world.later(30)
+        if parked:
+            world.park(*sorted(parked), by="kubectl-annotate")
+        else:
+            world.unpark(edited=None)
+        world.rest(dies=dies)
+        sizes += [4 - len(parked)] if 4 - len(parked) != sizes[-1] else []
+        world.later(QUIET)
+        world.rest()
+        if comes:
+            world.ready(*range(4))
+            world.rest()
+    found = history.entries(world.text, history.read_change(mark(world, names.CHANGE)))
+    assert [(one.before, one.after) for one in found if one.by] == list(pairwise(sizes))
+    assert {one.by for one in found if one.by} <= {"kubectl-annotate", history.UNKNOWN}
