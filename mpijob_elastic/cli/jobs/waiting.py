@@ -37,6 +37,9 @@ THERE = frozenset({Level.FINE, Level.UNKNOWN})
 # Seconds between two looks, and the number of workers that lengthens this pause by a second.
 PAUSE, WORKERS_A_SECOND = 1.0, 200
 _BAR = 30
+# The colours of a bar: what is missing, what is done, and all of it done. They differ on a terminal
+# of 16 colours too, where rich's own colours draw a full bar as an empty one.
+_MISSING, _DONE, _ALL = "bright_black", "cyan", "green"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,7 +270,14 @@ class Bars:
         """Return the bars."""
         table = Table.grid(padding=(0, 2))
         for name, (done, of) in self._progress.stages.items():
-            bar = ProgressBar(total=of or 1, completed=done or 0, width=_BAR)
+            bar = ProgressBar(
+                total=of or 1,
+                completed=done or 0,
+                width=_BAR,
+                style=_MISSING,
+                complete_style=_DONE,
+                finished_style=_ALL,
+            )
             table.add_row(name, bar, f"{'?' if done is None else done} of {of}")
         since = phrases.duration(round(time.monotonic() - self._began))
         return Group(table, Text(f"{since}  {printable(self._progress.now)}"))

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from rich.console import Console
@@ -26,6 +26,7 @@ from tests.product.cli.worlds import config_map, launcher, mpi_job, worker, work
 PAGES = Path(__file__).parent / "pages" / "wait"
 SUSPENDED = {"mpijob-elastic/suspend": "true"}
 QUEUED = [{"name": "mpijob-elastic/queued"}]
+Colours = Literal["standard", "256", "truecolor"]
 BUSY = Look(processes=("python3",))
 
 
@@ -163,6 +164,23 @@ def test_it_shows(world: str) -> None:
         file.parent.mkdir(exist_ok=True, parents=True)
         file.write_text(text)
     assert text == file.read_text()
+
+
+def drawn(done: int, *, colours: Colours) -> str:
+    """A bar of three, as a terminal with so many colours gets it."""
+    bars = waiting.Bars()
+    bars.show(Progress(stages={"pods": (done, 3)}, done=False))
+    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=colours)
+    console.print(bars.render())
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()[0].partition(f"{done} of 3")[0]
+
+
+@pytest.mark.parametrize("colours", ["standard", "256", "truecolor"])
+def test_a_bar_that_is_full_differs_from_one_that_is_empty(colours: Colours) -> None:
+    """With rich's own colours both are grey on a terminal of 16 colours, as TERM=xterm says."""
+    bars = [drawn(done, colours=colours) for done in range(4)]
+    assert len(set(bars)) == 4
 
 
 def test_a_step_is_a_line_once(capsys: pytest.CaptureFixture[str]) -> None:
