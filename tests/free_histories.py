@@ -3,6 +3,7 @@
 A job in a queue parks no workers, so these jobs begin without a queue. They may join one.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from mpijob_elastic.capabilities.parking import PARKED
@@ -16,7 +17,7 @@ class FreeHistory(History):
     """A history as it goes on."""
 
     LABELS: ClassVar = {}
-    KINDS = (
+    KINDS: ClassVar[Sequence[str]] = (
         *("park",) * 6,
         *("size", "sizes") * 3,
         *(

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from lab.operator import objects
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.act.deletions import Deletions
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.launcher_execs import Execs
@@ -46,6 +47,7 @@ from tests.doubles.direct import DirectClient, Sent
 from webhook.rules import handlers
 from webhook.rules.optional import ReviewContext
 from webhook.rules.review import CREATE, UPDATE, GroupVersionKind, Request
+from webhook.rules.size import SCALES
 
 T = TypeVar("T")
 
@@ -111,6 +113,25 @@ class Cluster(TinyApi):
         )
         if handlers.answer(request, self._validating).verdict.allowed:
             self.put(MPI_JOBS.path(NAMESPACE, job["metadata"]["name"]), after)
+
+    def scale(self, job: Object, replicas: int) -> None:
+        """Set the size of a job as `kubectl scale` does: unless the webhook refuses it."""
+        name, uid = job["metadata"]["name"], job["metadata"]["uid"]
+
+        def scale_of(size: int) -> Object:
+            metadata = {"name": name, "namespace": NAMESPACE, "uid": uid}
+            return {"metadata": metadata, "spec": {"replicas": size}}
+
+        request = self._request(
+            SCALES,
+            UPDATE,
+            scale_of(replicas),
+            name=name,
+            sub_resource="scale",
+            old_object=msgspec.Raw(msgspec.json.encode(scale_of(size_of(job)))),
+        )
+        if handlers.answer(request, self._validating).verdict.allowed:
+            self.change(MPI_JOBS, job, spec={"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}})
 
     def end(self, pod: Object) -> None:
         """Delete a pod as a user does."""
@@ -386,6 +407,7 @@ class Leader:
                 events=events,
                 metrics=metrics,
                 own=live.writers(client, gate, self.caches, events, now),
+                deletions=Deletions(clock=now),
             ),
             prober=self.prober,
             scales=ScaleTimes(metrics, clock=now),
@@ -411,6 +433,7 @@ class Leader:
             self.drains._first,
             self.drains._lists,
             reconciler.scales._scales,
+            reconciler.writer.deletions._found,
         )
         return {(key[0], key[1]) for found in kept for key in found}
 

@@ -18,6 +18,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.act import launcher_execs
+from mpijob_elastic.act.deletions import Deletions
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Altered, Gate, NotLeader, for_each
 from mpijob_elastic.act.launcher_execs import Execs
@@ -96,14 +97,17 @@ class Writer:
     events: Events
     metrics: Metrics
     own: Sequence[Own] = ()
+    deletions: Deletions = field(default_factory=Deletions)
     # Refused touches by job. In memory alone: after a restart the touch is tried again at once.
     _refused: dict[Job, Refusal] = field(default_factory=dict, init=False)
 
     def informed(self, view: JobView) -> JobView:
-        """Return the view with the refusal of the launcher's last touch.
+        """Return the view with our deletions, and the refusal of the launcher's last touch.
 
         A refusal for another change than the present one is left out.
         """
+        if deleted := self.deletions.seen(view):
+            view = replace(view, deleted=deleted)
         found, launcher, config = (
             self._refused.get((view.namespace, view.name)),
             view.launcher,
@@ -119,6 +123,7 @@ class Writer:
     def forget(self, job: Job) -> None:
         """Forget a job that is gone."""
         self._refused.pop(job, None)
+        self.deletions.forget(job)
         for one in self.own:
             one.forget(*job)
 
@@ -332,10 +337,19 @@ class Writer:
             )
         except errors.NotFound:
             answer = b"{}"  # as for an object that went at once
+        except errors.Unreachable:
+            # The pod may be gone.
+            self._paced(view, resource, ref)
+            raise
+        self._paced(view, resource, ref)
         if at_version and _is_there(resource, answer):
             self.seen.see(resource, answer)
         else:
             self.seen.see_gone(resource, view.namespace, ref)
+
+    def _paced(self, view: JobView, resource: resources.Resource, ref: Identity) -> None:
+        if resource == resources.PODS:
+            self.deletions.add(view, ref.name)
 
 
 def _holds(found: Any, kept: Object | Operations) -> bool:

@@ -27,6 +27,7 @@ from mpijob_elastic.decide import (
     lost_ranks,
     moves,
     notices,
+    pace,
     stop,
 )
 from mpijob_elastic.decide.actions import (
@@ -73,6 +74,10 @@ def plan(state: JobState) -> Plan:
         own += [*(one.prepare(state) for one in state.wishes.capabilities), *freed]
     own += [action for one in state.wishes.capabilities for action in one.due(state)]
     new = [action for action in own if action and action not in found.actions]
+    if new and view.deleted:
+        paced = [pace.paced(state, action, None) for action in new]
+        new = [what for what, _ in paced if isinstance(what, Action)]
+        found = replace(found, wake_at=_first([found.wake_at, *(at for _, at in paced)]))
     if state.wishes.until is not None and not view.facts.deleting:
         found = replace(found, wake_at=_first([found.wake_at, state.wishes.until]))
     return _marked(state, replace(found, actions=(*found.actions, *new)) if new else found)
@@ -202,7 +207,8 @@ def _finish(state: JobState) -> Plan:
     return _plan(state, [(removals, gone.wake_at), (told, wake)])
 
 
-def _plan(state: JobState, due: list[Due]) -> Plan:
+def _plan(state: JobState, asked: list[Due]) -> Plan:
+    due = [pace.paced(state, what, at) for what, at in asked] if state.view.deleted else asked
     actions = tuple(what for what, _ in due if isinstance(what, Action))
     seldom: list[Due] = []
     # These looks change nothing, so they wait until no write is due.

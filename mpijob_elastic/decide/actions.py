@@ -7,7 +7,7 @@ upgrade, the webhook's certificates and the lease do their own writes.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -90,6 +90,14 @@ class Action:
         """Return what is written, and to which objects: a write equal in both is a retry."""
         return ()
 
+    def deletes(self) -> tuple[str, ...]:
+        """Return the names of the pods that the write deletes."""
+        return ()
+
+    def without(self, pods: Collection[str]) -> "Action | None":
+        """Return the write without the deletion of these pods; None if nothing of it is left."""
+        return None if any(pod in pods for pod in self.deletes()) else self
+
 
 @dataclass(frozen=True, kw_only=True)
 class Noted(Action):
@@ -142,6 +150,9 @@ class _OfObject(Action):
 
 class Delete(_OfObject):
     """Delete an object."""
+
+    def deletes(self) -> tuple[str, ...]:
+        return (self.ref.name,) if self.resource == PODS else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -373,7 +384,14 @@ class DeleteWorkers(Action):
         return "\n".join(removal.note.message for removal in self.removals)
 
     def about(self) -> tuple[object, ...]:
+        return self.deletes()
+
+    def deletes(self) -> tuple[str, ...]:
         return tuple(removal.worker.name for removal in self.removals)
+
+    def without(self, pods: Collection[str]) -> "DeleteWorkers | None":
+        left = tuple(removal for removal in self.removals if removal.worker.name not in pods)
+        return DeleteWorkers(removals=left) if left else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -400,6 +418,9 @@ class DeleteLauncher(Noted):
     suspends: bool = False
     #: The next launcher waits for quota anyway.
     waits: bool = False
+
+    def deletes(self) -> tuple[str, ...]:
+        return (self.launcher.ref.name,)
 
 
 @dataclass(frozen=True, kw_only=True)

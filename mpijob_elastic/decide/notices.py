@@ -7,7 +7,7 @@ keeps a restart from repeating an Event, and tells at a glance what the job wait
 from collections.abc import Iterable, Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import frozen_execs, handover, moves
+from mpijob_elastic.decide import frozen_execs, handover, moves, pace
 from mpijob_elastic.decide.actions import Note, TellUser, normal, warning
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.state import (
@@ -246,6 +246,8 @@ def of_job(state: JobState) -> Iterator[Note]:
     if view.launcher and (view.launcher.held.frozen or view.launcher.held.hidden):
         yield from frozen_execs.notes(state)
     yield from _size(view)
+    if view.deleted:
+        yield from pace.notes(state)
     if state.wishes.leaves:
         yield from moves.notes(state)
 

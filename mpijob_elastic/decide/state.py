@@ -75,6 +75,11 @@ TOUCHED = Delays(delays=(1.0, 2.0, 5.0, 10.0, 30.0, 60.0))
 # A touch that is refused so often in a row is worth a notice: short trouble of the API server does
 # not refuse so many.
 REFUSED_OFTEN = 2
+# Pods that come back after our deletion although the MPIJob asks for nothing else: two programs
+# that work against one another come to one deletion in five minutes for each pod.
+DELETED = Delays(delays=(0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0))
+# A pod that was deleted so often in a row is worth a notice: each of these deletions was in vain.
+DELETED_OFTEN = 4
 # Scripts of another writer, replaced by ours: five edits by hand are put right within seconds, and
 # two programs that write against one another come to one write in five minutes.
 MENDED = Delays(delays=(0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0))

@@ -178,6 +178,16 @@ class Config:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Deleted:
+    """Our deletions of pods of one name, while the MPIJob asks for the same."""
+
+    #: The number of deletions, at least 1.
+    count: int
+    #: Seconds since the last deletion, by a clock that never steps.
+    ago: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobView:
     """A job and its objects."""
 
@@ -210,6 +220,9 @@ class JobView:
     #: list and the touch that shows it. None if that is longer than anything waits for it, or if
     #: nobody measures.
     list_seen: float | None = None
+    #: The pods that this process has deleted since the MPIJob asks for what it asks for now, by
+    #: name; the pace of further deletions (decide.pace) counts from them.
+    deleted: Mapping[str, Deleted] = field(default_factory=dict)
     launcher: Launcher | None = None
     config: Config | None = None
     role: Role | None = None

@@ -121,6 +121,8 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     seccomp_profiles: Mapping[str, Mapping[str, Profile]]
     #: A text that is equal for jobs whose workers need the same kind of node.
     place: str
+    #: True if the workers' template names their node (nodeName), past the scheduler.
+    names_node: bool
     #: What each worker counts for in a ResourceQuota, by the quota's keys (`requests.Amounts`).
     worker_counts: Mapping[str, int]
     #: What the MPIJob asks of each optional capability.
@@ -302,6 +304,7 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
         pod_labels={role: job.pod_labels(role) for role in _ROLES},
         seccomp_profiles={role: job.pod(role).seccomp_profiles for role in _ROLES},
         place=job.place,
+        names_node=bool(job.pod(names.ROLE_WORKER).node_name),
         worker_counts=job.worker_counts,
         asked=tuple(known for known, _ in asked if known is not None),
     )

@@ -28,6 +28,10 @@ from webhook.rules.optional import Admission, Lookup
 from webhook.rules.review import Refusal
 
 _FIELD = f"metadata.annotations[{PARKED}]"
+_NAMES_A_NODE = (
+    "workers whose template names a node (nodeName) cannot be parked: no gate holds them; use "
+    "nodeSelector, or unpark all workers first"
+)
 # Every placeholder names these resources: a ResourceQuota refuses pods that do not, and a
 # LimitRange fills in its own values where they are absent.
 _USUAL = ("cpu", "memory")
@@ -90,11 +94,8 @@ class ParkingAdmission(Admission):
     def placeholder(self, pod: Pod, job: JobFacts) -> Patch:
         """Return the patch that lets a parked worker hold nothing; none for any other pod."""
         index = names.worker_index(pod.metadata.name, job=job.metadata.name)
-        if (
-            index not in job.skips
-            or mutate.role_of(pod, job) != names.ROLE_WORKER
-            or pod.spec.node_name
-        ):
+        is_parked = index in job.skips and mutate.role_of(pod, job) == names.ROLE_WORKER
+        if not is_parked or pod.spec.node_name or _is_of_another_operator(pod, job):
             return ()
         there = [gate.name for gate in pod.spec.scheduling_gates or ()]
         gates = [{"name": gate} for gate in dict.fromkeys((*there, names.GATE_PARKED))]
@@ -109,7 +110,7 @@ class ParkingAdmission(Admission):
         )
 
     def refusals(
-        self, job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup
+        self, _job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup
     ) -> Iterator[Refusal]:
         """Yield the first reason why these workers cannot be parked.
 
@@ -120,12 +121,15 @@ class ParkingAdmission(Admission):
             or old.skips != new.skips
             or names.GATE_QUEUED in {*new.gates}.difference(old.gates)
         )
+        # The operator makes the next pod of a parked worker from the new template.
+        is_placed = parks or not (old and old.names_node)
         before = {*_reasons_of_size(old)} if old and not parks else set()
         limits = _refusing(new, lookup) if _parks_more(new, old) else ()
         # A queue may stop a job with parked workers: that write is not refused.
         reasons = (
             *_reasons_of_size(new),
-            *(_reasons(job, new) if parks else ()),
+            *(_reasons_of_queue(new) if parks else ()),
+            *([_NAMES_A_NODE] if is_placed and new.names_node else ()),
             *(
                 f"LimitRange {limit.metadata.name} sets {limit.refuses}, and refuses placeholders "
                 "of parked workers, which ask for 0; lower replicas instead, or remove that limit"
@@ -158,6 +162,11 @@ class ParkingAdmission(Admission):
             )
 
 
+def _is_of_another_operator(pod: Pod, job: JobFacts) -> bool:
+    """Tell whether another operator manages the job: the controller deletes its placeholders."""
+    return names.is_handed_over(job.notices) or names.LABEL_REPLICA_INDEX in pod.metadata.labels
+
+
 def _reasons_of_size(new: JobFacts) -> Iterator[str]:
     least = new.policy.min_replicas or 1
     if new.workers < least and new.workers < new.replicas:
@@ -174,14 +183,12 @@ def _reasons_of_size(new: JobFacts) -> Iterator[str]:
         yield "autoscaling counts parked workers, too; remove mpijob-elastic/autoscale first"
 
 
-def _reasons(job: MPIJob, new: JobFacts) -> Iterator[str]:
+def _reasons_of_queue(new: JobFacts) -> Iterator[str]:
     if new.queued:
         yield (
             "workers of a queued job cannot be parked, because their quota is "
             "asked for together; lower replicas"
         )
-    if job.pod(names.ROLE_WORKER).node_name:
-        yield "workers whose template names a node (nodeName) cannot be parked: no gate holds them"
 
 
 def _parks_more(new: JobFacts, old: JobFacts | None) -> bool:

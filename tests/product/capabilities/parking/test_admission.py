@@ -86,6 +86,42 @@ def test_others_are_as_they_were(pod: Object, job: dict[str, Any]) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("notices", "labels"),
+    [
+        pytest.param("HandedOver: it is theirs", {}, id="the job was handed over"),
+        pytest.param("", {names.LABEL_REPLICA_INDEX: "1"}, id="v0.3.0 makes the pod"),
+    ],
+)
+def test_a_job_of_another_operator_gets_no_placeholder(
+    notices: str, labels: dict[str, str]
+) -> None:
+    """The controller would delete it, and that operator make it again, for ever."""
+    told = {names.STATUS: notices} if notices else {}
+    pod = with_gpu(1)
+    pod["metadata"]["labels"] |= labels
+    stored = made(pod, running(annotations={**THREE, **told}, replicas=3))
+    assert "schedulingGates" not in stored["spec"]
+    assert stored["spec"]["containers"][0]["resources"] == pod["spec"]["containers"][0]["resources"]
+
+
+def on_node(job: Object, node: str) -> Object:
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["nodeName"] = node
+    return job
+
+
+def test_a_template_gets_no_node_while_workers_are_parked() -> None:
+    """A gate cannot hold such a pod, so it would start, and be deleted and made again for ever."""
+
+    def job(**more: Any) -> Object:
+        return running(**{"annotations": THREE, "replicas": 3, **more})
+
+    [refusal] = verdict(on_node(job(), "n"), job()).refusals
+    assert "use nodeSelector, or unpark all workers first" in refusal.message
+    assert verdict(on_node(job(), "m"), on_node(job(), "n")).allowed
+    assert verdict(on_node(job(annotations={}), "n"), job(annotations={})).allowed
+
+
 def test_the_launcher_does_not_wait_for_it() -> None:
     job = running(annotations={PARKED: "1,5"}, replicas=3)
     hostfile = made(config_map(replicas=3), job)["data"]["hostfile"]

@@ -1,0 +1,62 @@
+"""Pace: no deletion of a pod repeats without a back-off, whatever step or capability asks for it.
+
+[operator] The operator makes each pod again at once that it deems missing. So a deletion that does
+not bring about what it is for would repeat for ever: another operator manages the job, webhook and
+controller see different versions of the MPIJob, or the webhook was away when the pod was made. Such
+a loop costs the operator's few requests a second, which all jobs share.
+
+The count belongs to the name of the pod, and begins anew once the MPIJob asks for something else
+(act.deletions): a user who changes the size again and again waits for nothing. Failed workers,
+moves and launchers have slower back-offs of their own (state.REPLACED and others), which survive a
+restart.
+"""
+
+from mpijob_elastic.decide.actions import Action, Look, Note, warning
+from mpijob_elastic.decide.state import DELETED, DELETED_OFTEN, FORGIVEN_AFTER, JobState
+from mpijob_elastic.model import phrases
+from mpijob_elastic.model.job import Deleted
+from mpijob_elastic.model.phrases import listed
+
+
+def paced(
+    state: JobState, what: Action | Look | None, at: float | None
+) -> tuple[Action | Look | None, float | None]:
+    """Return what is due now of a write, and when to look again; a look passes unchanged.
+
+    `at` is the time at which to look again anyway.
+    """
+    if not isinstance(what, Action):
+        return what, at
+    wait_of = {pod: _wait(state.view.deleted.get(pod)) for pod in what.deletes()}
+    waiting = {pod: wait for pod, wait in wait_of.items() if wait > 0.0}
+    if not waiting:
+        return what, at
+    due_at = state.now + min(waiting.values())
+    return what.without(waiting), due_at if at is None else min(at, due_at)
+
+
+def notes(state: JobState) -> list[Note]:
+    """Return a notice on pods that come back after each deletion, if there are any."""
+    view = state.view
+    there = {pod.ref.name for pod in (*view.pods, *view.placeholders)}
+    again = [pod for pod, last in view.deleted.items() if last.count >= DELETED_OFTEN]
+    back = sorted(pod for pod in again if pod in there)
+    if not back:
+        return []
+    longest = phrases.duration(DELETED.delays[-1])
+    return [
+        warning(
+            "DeletedInVain",
+            f"{listed(back)} came back after each deletion, so further deletions wait for up to "
+            f"{longest}: check that one operator alone manages {view.name}, and that the webhook "
+            "is reachable. The Events on the MPIJob say why each pod is deleted",
+            next_step=f"kubectl -n {view.namespace} describe mpijob {view.name}",
+        )
+    ]
+
+
+def _wait(last: Deleted | None) -> float:
+    """Return the seconds until a pod of this name may be deleted; 0 or less if it may be now."""
+    if last is None or last.ago >= FORGIVEN_AFTER:
+        return 0.0
+    return DELETED.delays[min(last.count, len(DELETED.delays) - 1)] - last.ago

@@ -1,0 +1,102 @@
+"""The controller counts its deletions of pods: each that it sends, while the MPIJob asks for the same."""
+
+import pytest
+
+from mpijob_elastic.act.deletions import Deletions
+from mpijob_elastic.act.writer import Writer
+from mpijob_elastic.capabilities.parking import DeletePlaceholder
+from mpijob_elastic.capabilities.run_policy import DeleteJob
+from mpijob_elastic.decide.actions import Action, DeleteLauncher, DeleteWorkers, Removal
+from mpijob_elastic.decide.state import FORGIVEN_AFTER
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.resources import MPI_JOBS, PODS
+from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.job import Deleted
+from tests.builders import but, job, launcher, ref, worker
+from tests.doubles.api import TinyApi
+from tests.faults.faults import Answer, writes
+from tests.faults.proxy import FaultProxy
+from tests.product.act.writes import NOTE, Everything, Taken, is_there, writer_of
+
+VIEW = job(2)
+LEAVES = DeleteWorkers(removals=(Removal(worker=worker(1), outcome="drained", note=NOTE),))
+
+
+def counted(writer: Writer) -> dict[str, int]:
+    return {pod: last.count for pod, last in writer.informed(VIEW).deleted.items()}
+
+
+@pytest.mark.parametrize(
+    ("action", "pod"),
+    [
+        pytest.param(LEAVES, "j-worker-1", id="a worker"),
+        pytest.param(
+            DeletePlaceholder(ref=ref("j-worker-1"), note=NOTE), "j-worker-1", id="a placeholder"
+        ),
+        pytest.param(DeleteLauncher(launcher=launcher(), note=NOTE), "j-launcher", id="a launcher"),
+    ],
+)
+async def test_each_deletion_of_a_pod_is_counted(
+    api: TinyApi, client: ApiWriter, taken: Taken, action: Action, pod: str
+) -> None:
+    writer = writer_of(client, taken, Everything())
+    for times in (1, 2):
+        is_there(api, PODS.path("default", pod))
+        await writer.perform(VIEW, action)
+        assert counted(writer) == {pod: times}
+    writer.forget(("default", "j"))
+    assert counted(writer) == {}
+
+
+async def test_the_deletion_of_another_object_is_not(
+    api: TinyApi, client: ApiWriter, taken: Taken
+) -> None:
+    writer = writer_of(client, taken, Everything())
+    is_there(api, MPI_JOBS.path("default", "j"))
+    await writer.perform(VIEW, DeleteJob(ref=VIEW.ref, note=NOTE))
+    assert counted(writer) == {}
+
+
+async def test_a_refused_deletion_is_not(proxy: FaultProxy, writer: Writer) -> None:
+    action = DeletePlaceholder(ref=ref("j-worker-1"), note=NOTE)
+    with proxy.inject(Answer(status=403), on=writes), pytest.raises(errors.KubeError):
+        await writer.perform(VIEW, action)
+    assert counted(writer) == {}
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(but(VIEW, facts=but(VIEW.facts, replicas=5)), id="another size"),
+        pytest.param(but(VIEW, parked=(1,)), id="another worker is parked"),
+        pytest.param(but(VIEW, spec_elastic=False), id="not elastic"),
+        pytest.param(but(VIEW, ref=ref("j", uid="new")), id="another job of that name"),
+    ],
+)
+def test_the_count_begins_anew_once_the_job_asks_for_something_else(changed: object) -> None:
+    clock = Clock()
+    deletions = Deletions(clock=clock)
+    deletions.add(VIEW, "j-worker-1")
+    clock.now += 2.0
+    assert deletions.seen(but(VIEW, notices="Parked: it is")) == {
+        "j-worker-1": Deleted(count=1, ago=2.0)
+    }
+    assert deletions.seen(changed) == {}  # type: ignore[arg-type]
+    assert deletions.seen(VIEW) == {}
+
+
+def test_a_deletion_of_long_ago_is_forgotten() -> None:
+    clock = Clock()
+    deletions = Deletions(clock=clock)
+    deletions.add(VIEW, "j-worker-1")
+    clock.now += FORGIVEN_AFTER
+    assert deletions.seen(VIEW) == {}
+    deletions.add(VIEW, "j-worker-1")
+    assert deletions.seen(VIEW)["j-worker-1"].count == 1
