@@ -17,7 +17,7 @@ from mpijob_elastic.kube.resources import MPI_JOBS, RESOURCE_QUOTAS, Resource
 from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache, Watches, watches
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules import size
+from webhook.rules import budgets, size
 from webhook.rules.optional import Lookup
 from webhook.rules.size import QuotaFacts
 
@@ -38,10 +38,11 @@ class Watched(Lookup):
 
         self._jobs = watching(MPI_JOBS, capabilities.read)
         self._quotas = watching(RESOURCE_QUOTAS, size.read_quota)
+        of_rooms = (one.watches_within for one in admission.ALL)
         self._within = {
             resource: watching(resource, read)
-            for one in admission.ALL
-            for resource, read in one.watches_within.items()
+            for watched in (budgets.WATCHES, *of_rooms)
+            for resource, read in watched.items()
         }
         self._named = {
             resource: WhileServed(

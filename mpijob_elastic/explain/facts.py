@@ -23,6 +23,7 @@ from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.decide.host_list import Next
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.explain.logged_ranks import Spawned, Stall
+from mpijob_elastic.model.budgets import BudgetFacts
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Launcher, Worker
@@ -179,6 +180,8 @@ class Facts:
     #: The rule of the job's templates that selects the pod only by labels that the webhook put back
     #: on it, in words, by the name of a pod that finds no node for such a rule.
     new_rules: Mapping[str, str] = field(default_factory=dict)
+    #: The PodDisruptionBudgets of the namespace, if pods of the job only hold their place.
+    budgets: tuple[BudgetFacts, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from mpijob_elastic.explain import workers
 from mpijob_elastic.explain.facts import Case, Finding, fine, waiting, wrong
 from mpijob_elastic.explain.logged_ranks import Spawned, Stall
 from mpijob_elastic.explain.workers import OPERATOR
-from mpijob_elastic.model import phrases
+from mpijob_elastic.model import budgets, phrases
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, LauncherPhase
 
@@ -98,6 +98,25 @@ def findings(job: Case) -> Iterator[Finding]:
         )
     if facts.stall:
         yield _missing_ranks(job, facts.stall)
+    yield from _budgets(job)
+
+
+def _budgets(job: Case) -> Iterator[Finding]:
+    """Yield a finding for each budget that refuses evictions because of pods that only wait."""
+    view = job.view
+    waits = budgets.waiting(view)
+    ready = sum(worker.ready for worker in view.workers)
+    for budget in job.facts.budgets:
+        if budget.allowed > 0 or not budgets.blocks(budget, view.facts, ready=ready):
+            continue
+        name = budget.metadata.name
+        said = (
+            f"PodDisruptionBudget {name} ({budget.form}) allows no eviction, so `kubectl drain` "
+            f"waits for ever: it counts {listed(waits)} as unavailable. Set minAvailable to a "
+            f"number of at most {max(0, ready - 1)}"
+        )
+        step = job.kubectl("edit poddisruptionbudget", name)
+        yield wrong("drain-refused", said, next_step=step)
 
 
 def _former_size(job: Case) -> Iterator[Finding]:

@@ -54,6 +54,7 @@ ANYWHERE: dict[str, Rights] = {
         ("mpijobs.kubeflow.org", ""): "get list watch",
         ("resourcequotas", ""): "list watch",
         ("limitranges", ""): "list watch",
+        ("poddisruptionbudgets.policy", ""): "list watch",
         ("pods", ""): "get patch",
         ("pods/eviction", ""): "create",
         (

@@ -77,11 +77,11 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
         pod = pods.decode(request.object)
         owner = pod.metadata.controller
         job = context.job(request.namespace, owner.name) if owner else None
-        placeholders = (
-            (one.placeholder(pod, job) for one in context.rooms) if job and job.skips else ()
-        )
-        if emptied := next(filter(None, placeholders), ()):
-            return Verdict(patch=(*pod_templates.restored_security(pod, job), *emptied))
+        if job and job.skips:
+            quotas = context.quotas(request.namespace)
+            placeholders = (one.placeholder(pod, job, quotas) for one in context.rooms)
+            if emptied := next(filter(None, placeholders), ()):
+                return Verdict(patch=(*pod_templates.restored_security(pod, job), *emptied))
         changes = (
             mutate.launcher(pod, job),
             mutate.edl_mount(pod),

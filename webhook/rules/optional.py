@@ -49,10 +49,10 @@ class Admission:
         """Return the patch for a new launcher or worker; `_job`: the MPIJob as last seen."""
         return ()
 
-    def placeholder(self, _pod: Pod, _job: JobFacts) -> Patch:
+    def placeholder(self, _pod: Pod, _job: JobFacts, _quotas: Iterable[QuotaFacts]) -> Patch:
         """Return the patch that lets a worker that nobody wants hold its place and nothing else.
 
-        A pod with such a patch gets no other patch.
+        A pod with such a patch gets no other patch. `_quotas`: those of the namespace.
         """
         return ()
 
@@ -62,8 +62,12 @@ class Admission:
         """Yield the mistakes that a new or changed MPIJob brings in; `_old`: None if it is new."""
         return ()
 
-    def scale_refusals(self, _job: JobFacts, _replicas: int) -> Iterable[Refusal]:
-        """Yield refusals of another size, asked for at the scale subresource."""
+    def scale_refusals(self, _new: JobFacts, _old: JobFacts, _lookup: Lookup) -> Iterable[Refusal]:
+        """Yield refusals of another size, asked for at the scale subresource.
+
+        The facts differ in the size alone. What an edit of that size is refused for is refused
+        here, too.
+        """
         return ()
 
     def scaled(self, _job: JobFacts, replicas: int, *, user: str) -> int:  # noqa: ARG002 - asked for by name

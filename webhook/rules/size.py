@@ -127,9 +127,26 @@ class Scale(Wire, frozen=True):
     spec: ScaleSpec = ScaleSpec()
 
 
+class _ScopedBy(Wire, frozen=True):
+    scope_name: str = ""
+
+
+class _ScopeSelector(Wire, frozen=True):
+    match_expressions: list[_ScopedBy] | None = None
+
+
+class _QuotaSpec(Wire, frozen=True):
+    scopes: list[str] | None = None
+    scope_selector: _ScopeSelector | None = None
+
+    def scope_names(self) -> frozenset[str]:
+        selected = (self.scope_selector and self.scope_selector.match_expressions) or ()
+        return frozenset((*(self.scopes or ()), *(one.scope_name for one in selected)))
+
+
 class _Quota(Wire, frozen=True):
     metadata: Identity
-    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+    spec: _QuotaSpec = _QuotaSpec()
     status: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
@@ -140,9 +157,12 @@ class QuotaFacts(Wire, frozen=True):
     #: What the quota has left, by its keys; none if the quota has scopes, because only some pods
     #: count there.
     left: Mapping[str, int]
+    #: True if only pods without requests and limits count there (scope BestEffort).
+    best_effort: bool = False
 
 
 _quotas = msgspec.json.Decoder(_Quota)
+_BEST_EFFORT = "BestEffort"
 
 
 def read_quota(raw: bytes) -> QuotaFacts:
@@ -152,9 +172,10 @@ def read_quota(raw: bytes) -> QuotaFacts:
     """
     quota = _quotas.decode(raw)
     hard, used = (requests.readable(quota.status.get(part)) for part in ("hard", "used"))
-    has_scopes = quota.spec.get("scopes") or quota.spec.get("scopeSelector")
+    has_scopes = quota.spec.scopes or quota.spec.scope_selector
     left = {} if has_scopes else {name: amount - used[name] for name, amount in hard.items()}
-    return QuotaFacts(metadata=quota.metadata, left=left)
+    best_effort = _BEST_EFFORT in quota.spec.scope_names()
+    return QuotaFacts(metadata=quota.metadata, left=left, best_effort=best_effort)
 
 
 def shortages(job: JobFacts, quotas: Iterable[QuotaFacts], *, more: int) -> Iterator[str]:

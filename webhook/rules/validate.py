@@ -23,7 +23,7 @@ from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import Metadata, MPIJob
 from mpijob_elastic.model.operator_types import Dropped, Fault
 from mpijob_elastic.model.wire import Wire
-from webhook.rules import lint, misplaced, size
+from webhook.rules import budgets, lint, misplaced, size
 from webhook.rules.optional import ReviewContext
 from webhook.rules.review import MOST, Refusal, Request, Verdict
 from webhook.rules.size import Scale
@@ -85,6 +85,7 @@ def judged(
         if dry_run and (shown := size.change(new, before=old.replicas, after=new.replicas)):
             warnings.append(shown)
     warnings += (said for one in rooms for said in one.warnings(job, new, old, lookup))
+    warnings += budgets.warnings(new, old, lookup)
     return Verdict(refusals=refusals, warnings=tuple(warnings))
 
 
@@ -139,15 +140,18 @@ def scaled(
         return Verdict()
     if refused := _scale_refusal(job, asked, before=had):
         return Verdict(refusals=(refused,))
+    rooms, lookup = context.rooms, context.lookup
+    new, old = (msgspec.structs.replace(job, replicas=size_) for size_ in (asked, had))
     shown = size.change(job, before=had, after=asked) if dry_run else None
     if not shown and asked < had and job.reported and not job.elastic:
         shown = "this job is not elastic, so its surplus workers keep running"
-    workers = job.workers_of(asked)
     return Verdict(
-        refusals=tuple(
-            fault for one in context.rooms for fault in one.scale_refusals(job, workers)
+        refusals=tuple(fault for one in rooms for fault in one.scale_refusals(new, old, lookup)),
+        warnings=(
+            *((shown,) if shown else ()),
+            *size.doubts(new, new.workers),
+            *budgets.warnings(new, old, lookup),
         ),
-        warnings=(*((shown,) if shown else ()), *size.doubts(job, workers)),
     )
 
 

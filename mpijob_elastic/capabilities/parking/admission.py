@@ -7,9 +7,9 @@ makes it 0.
 https://github.com/kubernetes/kubernetes/blob/v1.34.1/plugin/pkg/admission/limitranger/admission.go
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -21,11 +21,12 @@ from mpijob_elastic.model import requests
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob, Resources
 from mpijob_elastic.model.wire import Wire
-from webhook.rules import json_patch, mutate
+from webhook.rules import json_patch, mutate, size
 from webhook.rules.json_patch import Patch
 from webhook.rules.mutate import Pod
 from webhook.rules.optional import Admission, Lookup
 from webhook.rules.review import Refusal
+from webhook.rules.size import QuotaFacts
 
 _FIELD = f"metadata.annotations[{PARKED}]"
 _NAMES_A_NODE = (
@@ -35,6 +36,10 @@ _NAMES_A_NODE = (
 # Every placeholder names these resources: a ResourceQuota refuses pods that do not, and a
 # LimitRange fills in its own values where they are absent.
 _USUAL = ("cpu", "memory")
+# A pod that asks for 0 is BestEffort. Where a ResourceQuota with that scope takes no such pod, the
+# operator would make nothing of the job, so the placeholder asks for this much memory.
+# https://kubernetes.io/docs/concepts/policy/resource-quotas/#quota-scopes
+_ONE_BYTE = "1"
 
 # The types of limits that concern pods; others are for volume claims and images.
 _LIMITED = ("Container", "Pod")
@@ -91,7 +96,7 @@ class ParkingAdmission(Admission):
 
     watches_within: ClassVar = {LIMIT_RANGES: limit_range}
 
-    def placeholder(self, pod: Pod, job: JobFacts) -> Patch:
+    def placeholder(self, pod: Pod, job: JobFacts, quotas: Iterable[QuotaFacts]) -> Patch:
         """Return the patch that lets a parked worker hold nothing; none for any other pod."""
         index = names.worker_index(pod.metadata.name, job=job.metadata.name)
         is_parked = index in job.skips and mutate.role_of(pod, job) == names.ROLE_WORKER
@@ -100,13 +105,18 @@ class ParkingAdmission(Admission):
         there = [gate.name for gate in pod.spec.scheduling_gates or ()]
         gates = [{"name": gate} for gate in dict.fromkeys((*there, names.GATE_PARKED))]
         containers = {"containers": pod.spec.containers, "initContainers": pod.spec.init_containers}
-        return json_patch.adding(at="/spec/schedulingGates", value=gates) + tuple(
-            operation
+        emptied = {
+            f"/spec/{field}/{at}/resources": _nothing(container.resources)
             for field, found in containers.items()
             for at, container in enumerate(found or ())
-            for operation in json_patch.adding(
-                at=f"/spec/{field}/{at}/resources", value=_nothing(container.resources)
-            )
+        }
+        if any(quota.best_effort for quota in quotas):
+            for amounts in emptied.get("/spec/containers/0/resources", {}).values():
+                amounts["memory"] = _ONE_BYTE
+        return json_patch.adding(at="/spec/schedulingGates", value=gates) + tuple(
+            operation
+            for at, asked in emptied.items()
+            for operation in json_patch.adding(at=at, value=asked)
         )
 
     def refusals(
@@ -124,20 +134,22 @@ class ParkingAdmission(Admission):
         # The operator makes the next pod of a parked worker from the new template.
         is_placed = parks or not (old and old.names_node)
         before = {*_reasons_of_size(old)} if old and not parks else set()
-        limits = _refusing(new, lookup) if _parks_more(new, old) else ()
         # A queue may stop a job with parked workers: that write is not refused.
         reasons = (
-            *_reasons_of_size(new),
+            *_reasons_of_size(new, old),
             *(_reasons_of_queue(new) if parks else ()),
             *([_NAMES_A_NODE] if is_placed and new.names_node else ()),
-            *(
-                f"LimitRange {limit.metadata.name} sets {limit.refuses}, and refuses placeholders "
-                "of parked workers, which ask for 0; lower replicas instead, or remove that limit"
-                for limit in limits or ()
-            ),
+            *_reasons_of_limits(new, old, lookup),
         )
         if new.skips and (why := next((why for why in reasons if why not in before), "")):
             yield Refusal(field=_FIELD, message=why)
+
+    def scale_refusals(self, new: JobFacts, old: JobFacts, lookup: Lookup) -> Iterator[Refusal]:
+        """Yield the first reason why the size is impossible beside the parked workers."""
+        before = {*_reasons_of_size(old)}
+        reasons = (*_reasons_of_size(new, old), *_reasons_of_limits(new, old, lookup))
+        if new.skips and (why := next((why for why in reasons if why not in before), "")):
+            yield Refusal(field=size.SCALE_FIELD, message=why)
 
     def warnings(
         self, _job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup
@@ -167,9 +179,11 @@ def _is_of_another_operator(pod: Pod, job: JobFacts) -> bool:
     return names.is_handed_over(job.notices) or names.LABEL_REPLICA_INDEX in pod.metadata.labels
 
 
-def _reasons_of_size(new: JobFacts) -> Iterator[str]:
-    least = new.policy.min_replicas or 1
-    if new.workers < least and new.workers < new.replicas:
+def _reasons_of_size(new: JobFacts, old: JobFacts | None = None) -> Iterator[str]:
+    """Yield why so many workers cannot be parked; `old`: too few that become no fewer may be."""
+    least = _least(new)
+    is_as_before = old is not None and _is_too_few(old) and new.workers >= old.workers
+    if _is_too_few(new) and not is_as_before:
         source = (
             f"{names.MIN_REPLICAS} ({least})"
             if new.policy.min_replicas
@@ -183,6 +197,15 @@ def _reasons_of_size(new: JobFacts) -> Iterator[str]:
         yield "autoscaling counts parked workers, too; remove mpijob-elastic/autoscale first"
 
 
+def _least(job: JobFacts) -> int:
+    return job.policy.min_replicas or 1
+
+
+def _is_too_few(job: JobFacts) -> bool:
+    """Tell whether fewer workers stay than must; a job without parked workers has other bounds."""
+    return job.workers < min(_least(job), job.replicas)
+
+
 def _reasons_of_queue(new: JobFacts) -> Iterator[str]:
     if new.queued:
         yield (
@@ -191,8 +214,24 @@ def _reasons_of_queue(new: JobFacts) -> Iterator[str]:
         )
 
 
+def _reasons_of_limits(new: JobFacts, old: JobFacts | None, lookup: Lookup) -> Iterator[str]:
+    for limit in (_refusing(new, lookup) if _parks_more(new, old) else None) or ():
+        yield (
+            f"LimitRange {limit.metadata.name} sets {limit.refuses}, and refuses placeholders "
+            "of parked workers, which ask for 0; lower replicas instead, or remove that limit"
+        )
+
+
 def _parks_more(new: JobFacts, old: JobFacts | None) -> bool:
-    return bool({*new.skips}.difference(old.skips if old else ()))
+    """Tell whether more workers are named as parked, or the size now reaches more of them."""
+    if old is None:
+        return bool(new.skips)
+    return bool({*new.skips}.difference(old.skips) or _held(new).difference(_held(old)))
+
+
+def _held(job: JobFacts) -> frozenset[int]:
+    """Return the indices of the placeholders."""
+    return frozenset(index for index in job.skips if index < job.replicas)
 
 
 def _refusing(job: JobFacts, lookup: Lookup) -> Sequence[LimitFacts] | None:
@@ -203,7 +242,8 @@ def _refusing(job: JobFacts, lookup: Lookup) -> Sequence[LimitFacts] | None:
     return None
 
 
-def _nothing(asked: Resources | None) -> Mapping[str, Any]:
+def _nothing(asked: Resources | None) -> Mapping[str, dict[str, str]]:
     named = {*(asked.limits or ()), *(asked.requests or ())} if asked else set()
-    zeros = dict.fromkeys(sorted(named.union(_USUAL)), "0")
-    return {"requests": zeros, "limits": zeros}
+    return {
+        part: dict.fromkeys(sorted(named.union(_USUAL)), "0") for part in ("requests", "limits")
+    }

@@ -29,28 +29,30 @@ class SizesAdmission(Admission):
     def refusals(
         self, _job: MPIJob, new: JobFacts, old: JobFacts | None, _lookup: Lookup
     ) -> Iterator[Refusal]:
-        """Yield a refusal if an edit asks for a size that is not allowed.
+        """Yield a refusal if an edit asks for a size that is not allowed."""
+        yield from _refusals(new, old, field=size.REPLICAS_FIELD)
 
-        A size that was there before may stay.
-        """
-        if old is None or (old.workers, old.sizes) != (new.workers, new.sizes):
-            yield from self.scale_refusals(new, new.workers, field=size.REPLICAS_FIELD)
-
-    def scale_refusals(
-        self, job: JobFacts, replicas: int, *, field: str = size.SCALE_FIELD
-    ) -> Iterator[Refusal]:
-        """Yield a refusal of a size that is not allowed, with its neighbours."""
-        asked = job.of(Allowed)
-        if not asked or not job.sizes or replicas in job.sizes or size.excess(replicas, job):
-            return
-        message = (
-            f"{replicas} is not a size of metadata.annotations[{SIZES}] "
-            f"({asked.text}); use {near(job, replicas)}"
-        )
-        yield Refusal(field=field, message=message)
+    def scale_refusals(self, new: JobFacts, old: JobFacts, _lookup: Lookup) -> Iterator[Refusal]:
+        """Yield a refusal of a size that is not allowed."""
+        yield from _refusals(new, old, field=size.SCALE_FIELD)
 
     def scaled(self, job: JobFacts, replicas: int, *, user: str) -> int:
         """Return the next larger size for an HPA, the largest if none is larger."""
         if user not in SCALERS:
             return replicas
         return job.size_at_least(replicas) or job.size_at_most(replicas)
+
+
+def _refusals(new: JobFacts, old: JobFacts | None, *, field: str) -> Iterator[Refusal]:
+    """Yield a refusal with the neighbours of the size; a size that was there before may stay."""
+    asked, workers = new.of(Allowed), new.workers
+    is_as_before = old is not None and (old.workers, old.sizes) == (workers, new.sizes)
+    if is_as_before or not asked or not new.sizes or workers in new.sizes:
+        return
+    if size.excess(workers, new):
+        return
+    message = (
+        f"{workers} is not a size of metadata.annotations[{SIZES}] "
+        f"({asked.text}); use {near(new, workers)}"
+    )
+    yield Refusal(field=field, message=message)

@@ -15,8 +15,9 @@ from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.lease import LeaseObject
 from mpijob_elastic.kube.meta import Identity, ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader, list_objects
-from mpijob_elastic.kube.resources import EVENTS, LEASES, MPI_JOBS, NODES, PODS
-from mpijob_elastic.model import phrases, pod_labels
+from mpijob_elastic.kube.resources import BUDGETS, EVENTS, LEASES, MPI_JOBS, NODES, PODS
+from mpijob_elastic.model import budgets, phrases, pod_labels
+from mpijob_elastic.model.budgets import BudgetFacts
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import seconds
@@ -146,6 +147,18 @@ async def new_rules(
         *(_read(client, PODS.path(view.namespace, name), facts_pod.decode) for name in apart)
     )
     return {pod.metadata.name: rules[0] for pod in found if pod and job.is_restored(pod.metadata)}
+
+
+async def refusing_budgets(client: ApiReader, view: JobView) -> tuple[BudgetFacts, ...]:
+    """Return the PodDisruptionBudgets that may count pods which only hold their place.
+
+    Empty if no pod of the job does, or if this user may not list budgets.
+    """
+    if not budgets.waiting(view):
+        return ()
+    with suppress(errors.KubeError):
+        return tuple(await list_objects(client, BUDGETS.path(view.namespace), budgets.read))
+    return ()
 
 
 async def surplus(client: ApiReader, view: JobView) -> dict[str, float]:

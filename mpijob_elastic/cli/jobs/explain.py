@@ -145,7 +145,7 @@ async def ask(
         webhook,
         events,
         threats,
-        surplus,
+        (surplus, refusing),
         ((stall, spawned), (looks, frozen), new_rules),
     ) = await asyncio.gather(
         dependencies.controller_trouble(
@@ -154,7 +154,9 @@ async def ask(
         _webhook(client, view, registered),
         dependencies.warnings(client, view.namespace, dict(_troubled(view, pod))),
         dependencies.threats(client, _threatened(snapshot)),
-        dependencies.surplus(client, view),
+        asyncio.gather(
+            dependencies.surplus(client, view), dependencies.refusing_budgets(client, view)
+        ),
         asyncio.gather(
             _stall(client, view, look=look and _can_look(view)),
             looking,
@@ -170,6 +172,7 @@ async def ask(
         events=events,
         surplus=surplus,
         new_rules=new_rules,
+        budgets=refusing,
         looks=looks,
         stall=stall,
         spawned=spawned,

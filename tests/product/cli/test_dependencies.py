@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from mpijob_elastic.kube.lease import LeaseObject, LeaseSpec, micro_time
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.builders import job
+from tests.builders import job as elastic_job
+from tests.builders import pending
 from tests.doubles.api import TinyApi
 from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, forbidden, reaching
@@ -123,7 +125,7 @@ async def test_a_rule_that_matches_by_labels_that_were_put_back_is_told_of_the_p
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     template = {"metadata": {"labels": BENCH}, "spec": {"affinity": apart}}
     spec = {"mpiReplicaSpecs": {"Worker": {"replicas": 2, "template": template}}}
-    view = job(2)
+    view = elastic_job(2)
     await api.create(MPI_JOBS.path(view.namespace), view.name, spec=spec)
     pod = names.worker(view.name, 1)
     of_operator = {
@@ -135,3 +137,18 @@ async def test_a_rule_that_matches_by_labels_that_were_put_back_is_told_of_the_p
     found = await dependencies.new_rules(client, view, {pod: why, "other": ""})
     rule = "Worker.template: the required anti-affinity to app=bench (by node)"
     assert found == ({pod: rule} if told else {})
+
+
+async def test_budgets_are_read_where_a_pod_only_holds_its_place(tmp_path: Path) -> None:
+    made = {"metadata": {"name": "team", "namespace": "default"}, "spec": {"maxUnavailable": 1}}
+    served: Answers = {"poddisruptionbudgets": web.json_response({"metadata": {}, "items": [made]})}
+    view = elastic_job(2)
+    held = replace(view, placeholders=(pending(1, gates=(names.GATE_PARKED,)),))
+    async with reaching(tmp_path, served) as (client, asked):
+        assert await dependencies.refusing_budgets(client, view) == ()
+        assert asked == []
+        [found] = await dependencies.refusing_budgets(client, held)
+    assert (found.metadata.name, found.form) == ("team", "maxUnavailable 1")
+    refused: Answers = {"poddisruptionbudgets": forbidden("poddisruptionbudgets")}
+    async with reaching(tmp_path, refused) as (client, _):
+        assert await dependencies.refusing_budgets(client, held) == ()

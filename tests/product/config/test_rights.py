@@ -76,6 +76,7 @@ def test_with_cert_manager_the_webhook_only_reads(more: tuple[Overlay, ...]) -> 
         "queues",
         "resourcequotas",
         "limitranges",
+        "poddisruptionbudgets",
     }
     assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
 

@@ -1,17 +1,22 @@
 """Findings on a job as a whole."""
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.explain import explain
 from mpijob_elastic.explain.facts import Facts, Pod, Stuck
+from mpijob_elastic.model import budgets
+from mpijob_elastic.model.budgets import BudgetFacts
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec, Held
 from mpijob_elastic.model.memory import Memory, Mended, Scale
 from mpijob_elastic.model.pod import LauncherPhase
-from tests.builders import LONG_AGO, NOW, but, config, job, launcher, pending, pods, worker
+from tests.builders import JOB, LONG_AGO, NOW, but, config, job, launcher, pending, pods, worker
 from tests.product.explain.said import BUSY, of_job, of_worker
 
 LATELY = Mended(count=3, at=NOW - 5.0, writer="kubectl-edit")
@@ -199,6 +204,48 @@ def test_what_holds_for_all_workers(view: JobView, facts: dict[str, Any], told: 
     assert words in found.says
     assert found.level.value == level
     assert found.next_step or cause == "not-elastic"
+
+
+def budget(*, allowed: int = 0, **spec: object) -> BudgetFacts:
+    """A PodDisruptionBudget of the job's workers."""
+    selector = {"matchLabels": {names.LABEL_JOB_NAME: JOB}}
+    made = {
+        "metadata": {"name": "team", "namespace": "default"},
+        "spec": {"selector": selector, **spec},
+        "status": {"disruptionsAllowed": allowed},
+    }
+    return budgets.read(json.dumps(made).encode())
+
+
+def waiting_beside_three(gate: str) -> JobView:
+    """A job of four workers, of which one only holds its place."""
+    held = pending(3, gates=(gate,))
+    view = but(job(3), facts=but(job(3).facts, replicas=4))
+    if gate == names.GATE_PARKED:
+        return replace(view, placeholders=(held,))
+    return but(view, workers=(*view.workers, held), replicas=4)
+
+
+@pytest.mark.parametrize("gate", [names.GATE_PARKED, names.GATE_QUEUED])
+def test_a_budget_that_blocks_every_drain_is_named(gate: str) -> None:
+    view = waiting_beside_three(gate)
+    found = of_job(view, budgets=(budget(maxUnavailable="25%"), budget(minAvailable=2)))
+    assert "drain-refused" not in found  # the launcher counts beside the workers
+    of_workers = {"matchLabels": {names.LABEL_JOB_ROLE: names.ROLE_WORKER}}
+    found = of_job(view, budgets=(budget(maxUnavailable=1, selector=of_workers),))
+    assert found["drain-refused"].level.value == "wrong"
+    assert "PodDisruptionBudget team (maxUnavailable 1) allows no eviction" in (
+        said := found["drain-refused"].says
+    )
+    assert "counts j-worker-3 as unavailable. Set minAvailable to a number of at most 2" in said
+    assert found["drain-refused"].next_step.endswith("edit poddisruptionbudget team")
+
+
+def test_a_budget_that_lets_a_pod_go_is_not() -> None:
+    view = waiting_beside_three(names.GATE_PARKED)
+    of_workers = {"matchLabels": {names.LABEL_JOB_ROLE: names.ROLE_WORKER}}
+    assert not of_job(view, budgets=(budget(maxUnavailable=1, selector=of_workers, allowed=1),))
+    assert not of_job(view, budgets=(budget(minAvailable=2, selector=of_workers),))
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,11 @@
 """Parked workers beside LimitRanges: an edit is refused exactly where the API server refuses a placeholder."""
 
-from collections.abc import Awaitable
-
 import pytest
 
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import EVENTS, LIMIT_RANGES, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from tests.lab.capabilities.parking.test_parking import SOON, asking, gates, trains
+from tests.lab.capabilities.parking.test_parking import SOON, asking, gates, refusal, trains
 from tests.lab.job import Job, Object
 from tests.lab.launchers import plain_pod, tried
 from tests.lab.waiting import seen
@@ -49,15 +47,6 @@ LIMITS: list[tuple[Object, str]] = [
         "minimum cpu usage per Container is 10m, but request is 0",
     ),
 ]
-
-
-async def refusal(request: Awaitable[object]) -> str:
-    """The API server's words, "" if it does as asked."""
-    try:
-        await request
-    except errors.ApiError as error:
-        return error.message
-    return ""
 
 
 async def limit(client: ApiWriter, namespace: str, limits: Object) -> None:

@@ -1,6 +1,6 @@
 """Parked workers on a real API server: they leave, a placeholder keeps their place, and they come back."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -9,10 +9,11 @@ from lab.install import Installed
 from lab.replicas import Controller
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.resources import RESOURCE_QUOTAS
+from mpijob_elastic.kube.resources import PODS, RESOURCE_QUOTAS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import HOROVODRUN, Job, Object, State
-from tests.lab.launchers import UNMUTATED, label
+from tests.lab.launchers import UNMUTATED, label, plain_pod, tried
+from tests.lab.waiting import seen
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
 
@@ -50,6 +51,15 @@ def trains(job: Job, *indices: int, parked: tuple[int, ...] = ()) -> Callable[[S
         )
 
     return holds
+
+
+async def refusal(request: Awaitable[object]) -> str:
+    """The API server's words, "" if it does as asked."""
+    try:
+        await request
+    except errors.ApiError as error:
+        return error.message
+    return ""
 
 
 async def test_exactly_these_workers_leave_and_come_back(job: Job) -> None:
@@ -117,6 +127,31 @@ async def test_a_webhook_that_was_away_and_a_killed_controller_change_nothing(
     await label(client, job.namespace, {"mpijob-elastic/injection": None})
     with Controller.start(cluster, installed):
         await job.until(trains(job, 0, 2, parked=(1,)), "one parked")
+
+
+async def test_a_quota_of_pods_that_ask_for_nothing_stops_no_job(
+    job: Job, client: ApiWriter
+) -> None:
+    """Placeholders were such pods: the quota refused them, and the operator made nothing of the job."""
+    quota = {
+        "metadata": {"name": "none"},
+        "spec": {"hard": {"pods": "0"}, "scopes": ["BestEffort"]},
+    }
+    await client.create_object(RESOURCE_QUOTAS.path(job.namespace), body=quota)
+
+    async def refused() -> str:
+        return await refusal(tried(client, PODS, job.namespace, plain_pod(9)))
+
+    await seen(refused, lambda words: "exceeded quota: none" in words, "the quota at work")
+    await job.create(
+        replicas=3,
+        annotations={**SOON, "mpijob-elastic/parked": "1"},
+        worker_spec={"containers": [asking("worker", "1")]},
+        launcher_spec={"containers": [{**asking("launcher", "100m"), "command": HOROVODRUN}]},
+    )
+    state = await job.until(trains(job, 0, 2, parked=(1,)), "its start")
+    [container] = state.workers["train-worker-1"]["spec"]["containers"]
+    assert container["resources"]["requests"] == {"cpu": "0", "memory": "1"}
 
 
 async def test_too_few_are_refused_with_the_bound(job: Job) -> None:

@@ -1,5 +1,7 @@
 """Parking at admission: what a placeholder is, and what cannot be parked."""
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import jsonpatch
@@ -12,15 +14,16 @@ from mpijob_elastic.capabilities.parking import PARKED
 from tests.product.webhook.answers import NOTHING, facts, knowing, running, verdict
 from tests.product.webhook.objects import PLAIN, body, config_map, launcher_pod, worker_pod
 from webhook.rules import handlers, review
+from webhook.rules.size import QuotaFacts, read_quota
 
 THREE = {PARKED: "1"}
 FILL = {"mpijob-elastic/autoscale": "fill", names.MIN_REPLICAS: "1", names.MAX_REPLICAS: "4"}
 NOTHING_AT_ALL = {"cpu": "0", "memory": "0", "nvidia.com/gpu": "0"}
 
 
-def made(sent: Object, job: Object | None) -> Object:
+def made(sent: Object, job: Object | None, *, quotas: Sequence[QuotaFacts] = ()) -> Object:
     """What the API server stores of an object that the operator creates."""
-    context = knowing(job) if job else NOTHING
+    context = knowing(job, quotas=quotas) if job else NOTHING
     stored: Object = sent
     for _ in range(2):  # another webhook's change has the API server ask again
         found = handlers.answer(review.parse(body(stored)), handlers.mutating(context)).verdict
@@ -60,6 +63,39 @@ def test_a_parked_worker_asks_for_nothing_and_waits_for_ever() -> None:
         "requests": NOTHING_AT_ALL,
         "limits": NOTHING_AT_ALL,
     }
+
+
+def quota(**spec: Any) -> QuotaFacts:
+    return read_quota(
+        json.dumps({"metadata": {"name": "q", "namespace": "default"}, "spec": spec}).encode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "memory"),
+    [
+        pytest.param({"scopes": ["BestEffort"]}, "1", id="only pods that ask for nothing count"),
+        pytest.param(
+            {"scopeSelector": {"matchExpressions": [{"scopeName": "BestEffort"}]}},
+            "1",
+            id="the same by a selector",
+        ),
+        pytest.param({"scopes": ["NotBestEffort"]}, "0", id="only others count"),
+        pytest.param({}, "0", id="every pod counts"),
+    ],
+)
+def test_where_pods_that_ask_for_nothing_are_limited_it_asks_for_a_byte(
+    spec: Object, memory: str
+) -> None:
+    """Such a quota refused the placeholder, and the operator made nothing of the job."""
+    pod = with_gpu(1)
+    pod["spec"]["containers"].append({"name": "sidecar"})
+    stored = made(
+        pod, running(annotations=THREE, replicas=3), quotas=[quota(hard={"pods": "0"}, **spec)]
+    )
+    first, second = (one["resources"] for one in stored["spec"]["containers"])
+    assert first["limits"] == first["requests"] == {**NOTHING_AT_ALL, "memory": memory}
+    assert second["requests"] == {"cpu": "0", "memory": "0"}
 
 
 def test_no_other_gate_and_no_mark_of_a_gang_is_on_it() -> None:

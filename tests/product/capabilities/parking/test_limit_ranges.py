@@ -1,8 +1,6 @@
 """LimitRanges that refuse placeholders: nothing is parked where one holds."""
 
-import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,39 +10,18 @@ from hypothesis import strategies as st
 from lab.operator.objects import Object
 from mpijob_elastic.capabilities.parking import PARKED, admission
 from mpijob_elastic.kube import meta
-from mpijob_elastic.kube.meta import KubeObject
-from mpijob_elastic.kube.resources import LIMIT_RANGES, Resource
+from mpijob_elastic.kube.resources import BUDGETS, LIMIT_RANGES
+from tests.product.capabilities.parking.limits import MINIMUM, Seen, limit_range
 from tests.product.webhook.answers import NOTHING, running, verdict
 from tests.product.webhook.objects import PLAIN
 from webhook.rules import review
-from webhook.rules.optional import Lookup
 from webhook.rules.review import Verdict
 
 QUANTITIES = {"0": False, "0m": False, "1n": True, "10m": True, "1": True, "2Gi": True, "1e3": True}
 
 
-def limit_range(*limits: Object) -> bytes:
-    return json.dumps(
-        {"metadata": {"name": "team", "namespace": "default"}, "spec": {"limits": limits}}
-    ).encode()
-
-
 def refuses(*limits: Object) -> str:
     return admission.limit_range(limit_range(*limits)).refuses
-
-
-@dataclass
-class Seen(Lookup):
-    """A webhook that has seen these LimitRanges, and what it was asked for."""
-
-    found: Iterable[KubeObject] | None
-    asked: list[tuple[Resource, str]] = field(default_factory=list)
-
-    def within(self, resource: Resource, namespace: str) -> Iterable[KubeObject]:
-        self.asked.append((resource, namespace))
-        if self.found is None:
-            raise LookupError
-        return self.found
 
 
 def parked(which: str | None, **job: Any) -> Object:
@@ -53,9 +30,6 @@ def parked(which: str | None, **job: Any) -> Object:
 
 def reviewed(seen: Seen, after: Object, before: Object | None = None, **request: Any) -> Verdict:
     return verdict(after, before, context=replace(NOTHING, lookup=seen), **request)
-
-
-MINIMUM = Seen([admission.limit_range(limit_range({"type": "Container", "min": {"cpu": "10m"}}))])
 
 
 @pytest.mark.parametrize(
@@ -150,7 +124,7 @@ def test_without_such_a_limit_workers_are_parked() -> None:
         seen = Seen(found)
         said = reviewed(seen, parked("1"), parked(None))
         assert (said.allowed, said.warnings) == (True, ())
-        assert {*seen.asked} == {(LIMIT_RANGES, "default")}
+        assert {*seen.asked} == {(LIMIT_RANGES, "default"), (BUDGETS, "default")}
 
 
 @pytest.mark.parametrize("before", [None, parked(None)])
