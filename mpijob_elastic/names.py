@@ -83,6 +83,8 @@ STATUS = f"{PREFIX}status"
 REASON_HANDED_OVER = "HandedOver"
 # The same while the job is suspended, and until its next launcher exists.
 REASON_SUSPENDED = "Suspended"
+# The same while the launcher is elastic, and the MPIJob is not any more.
+REASON_STILL_ELASTIC = "StillElastic"
 # On an MPIJob, written by the controller: the job's phase in a word, and the change of size that
 # the history does not have yet.
 PHASE = f"{PREFIX}phase"
@@ -210,6 +212,14 @@ def is_suspended(notices: str) -> bool:
     The annotation says so until the job's next launcher exists.
     """
     return _says(notices, REASON_SUSPENDED)
+
+
+def is_still_elastic(notices: str) -> bool:
+    """Return True if our annotation on an MPIJob says that its launcher is elastic all the same.
+
+    The webhook reads it: from the MPIJob alone it would take the job for a plain one.
+    """
+    return _says(notices, REASON_STILL_ELASTIC)
 
 
 def _says(notices: str, reason: str) -> bool:

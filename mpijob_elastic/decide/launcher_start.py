@@ -110,7 +110,9 @@ def end(state: JobState) -> EndLauncher | None:
 def _missed_admission(state: JobState, launcher: Launcher) -> bool:
     if not state.view.elastic or launcher.phase not in NOT_STARTED:
         return False
-    return not launcher.facts.mounts_discovery or state.wishes.relaunch is not None
+    # An edit to a plain command is for this launcher, which has yet to start.
+    lacks_list = state.view.facts.elastic and not launcher.facts.mounts_discovery
+    return lacks_list or state.wishes.relaunch is not None
 
 
 def _stuck_at(state: JobState, config: Config, launcher: Launcher) -> float | None:

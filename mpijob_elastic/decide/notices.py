@@ -236,6 +236,8 @@ def of_job(state: JobState) -> Iterator[Note]:
             else ""
         )
         yield normal(names.REASON_SUSPENDED, said, next_step=step)
+    if not view.facts.elastic and view.facts.acts_elastic:
+        yield _still_elastic(view)
     yield from _of_capabilities(state)
     if view.unread:
         yield _unread(view)
@@ -250,6 +252,16 @@ def of_job(state: JobState) -> Iterator[Note]:
         yield from pace.notes(state)
     if state.wishes.leaves:
         yield from moves.notes(state)
+
+
+def _still_elastic(view: JobView) -> Note:
+    """Return the notice by which the webhook knows, too, that the launcher decides."""
+    return normal(
+        names.REASON_STILL_ELASTIC,
+        f"{view.name} was edited not to be elastic, which takes effect once a launcher that was "
+        "made after that starts. Until then its size, and annotations such as parked, suspend and "
+        f'sizes, keep their effect. {names.ENABLED}="false" takes effect at once',
+    )
 
 
 def _unread(view: JobView) -> Note:

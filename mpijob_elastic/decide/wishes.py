@@ -361,7 +361,7 @@ def gather(view: JobView, *, now: float) -> Wishes:
     for one in capabilities:
         for wish in one.wishes(view, now=now):
             if isinstance(wish, Stop):
-                if not view.facts.elastic:
+                if not view.facts.acts_elastic:
                     continue
                 stopped_by = stopped_by or one
             found[type(wish)].append(wish)

@@ -259,13 +259,14 @@ class JobView:
     def elastic(self) -> bool:
         """True if the job can change its size now.
 
-        The MPIJob decides until a driver has started, and then the launcher: it names
-        discover_hosts.sh, or got it at its creation, so an edit of the template or of `enabled`
-        takes effect with the next launcher. Only `enabled: "false"` takes effect at once.
+        Once a driver has started, its launcher decides: it names discover_hosts.sh, or got it at
+        its creation. An edit of the template or of `enabled` takes effect with the next launcher,
+        and only `enabled: "false"` at once. A launcher that has not started can still be made again
+        to be elastic, so until then it is enough that the MPIJob or the launcher is.
         """
         launcher = self.launcher
         if launcher is None or launcher.phase in NOT_STARTED:
-            return self.facts.elastic
+            return self.facts.acts_elastic
         return self.policy.enabled is not False and (
             launcher.facts.mounts_discovery or launcher.facts.names_discovery
         )

@@ -71,8 +71,12 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
     #: `spec.mainContainer`; "" if absent.
     main_container: str
-    #: True if the annotation or, without it, the launcher's template makes the job elastic.
+    #: True if the annotation or, without it, the launcher's template makes the job elastic. The
+    #: template is that of the next launcher.
     elastic: bool
+    #: True if the launcher that exists is elastic; without a launcher, as our notices say. Only an
+    #: elastic job is said to be suspended.
+    launcher_elastic: bool
     policy: Policy
     #: Annotations that cannot be used.
     problems: tuple[Problem, ...]
@@ -129,9 +133,18 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     asked: tuple[Known, ...] = ()
 
     @property
+    def acts_elastic(self) -> bool:
+        """True if the job obeys what only elastic jobs obey.
+
+        An edit that makes the job plain is for the next launcher: until then the launcher that
+        exists decides. Only `enabled: "false"` takes effect at once.
+        """
+        return self.elastic or (self.launcher_elastic and self.policy.enabled is not False)
+
+    @property
     def suspended(self) -> bool:
         """True if the MPIJob itself asks the job to stop; only an elastic job obeys."""
-        return self.elastic and any(known.gate == names.GATE_SUSPENDED for known in self.asked)
+        return self.acts_elastic and any(known.gate == names.GATE_SUSPENDED for known in self.asked)
 
     @property
     def queued(self) -> bool:
@@ -140,7 +153,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         A queue that holds them by suspending the job counts only if the job is elastic.
         """
         return any(
-            known.queued and (self.elastic or known.gate != names.GATE_SUSPENDED)
+            known.queued and (self.acts_elastic or known.gate != names.GATE_SUSPENDED)
             for known in self.asked
         )
 
@@ -151,7 +164,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         A job that is resumed before its next launcher exists still gets the gate of a suspended
         job: ranks of the last launcher may run.
         """
-        is_suspended = self.suspended or (self.elastic and names.is_suspended(self.notices))
+        is_suspended = self.suspended or (self.acts_elastic and names.is_suspended(self.notices))
         asked = {known.gate for known in self.asked} - {names.GATE_SUSPENDED, ""}
         return (*([names.GATE_SUSPENDED] if is_suspended else []), *sorted(asked))
 
@@ -192,13 +205,15 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     def sizes(self) -> Sequence[int]:
         """The sizes that the job may have, in order; empty if it may have any size."""
         return (
-            next((known.sizes for known in self.asked if known.sizes), ()) if self.elastic else ()
+            next((known.sizes for known in self.asked if known.sizes), ())
+            if self.acts_elastic
+            else ()
         )
 
     @property
     def skips(self) -> Collection[int]:
         """The indices of workers that the job skips; none if the size is a typing error."""
-        may_skip = self.elastic and self.replicas <= bounds.MOST_WORKERS
+        may_skip = self.acts_elastic and self.replicas <= bounds.MOST_WORKERS
         return next((known.skips for known in self.asked if known.skips), ()) if may_skip else ()
 
     @property
@@ -272,6 +287,7 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
     launch = horovodrun.parse(first.words(), first.variables())
     said = launch or Launch(program="")
     elastic = policy.names_discovery(texts) if policy_.enabled is None else policy_.enabled
+    notices = bounds.notices(job.metadata.annotations.get(names.STATUS, ""))
     return JobFacts(
         metadata=owned(job.metadata),
         created_at=seconds(job.metadata.creation_timestamp) or 0.0,
@@ -280,6 +296,7 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
         slots=job.slots,
         main_container=spec.main_container or "",
         elastic=elastic,
+        launcher_elastic=names.is_still_elastic(notices) or names.is_suspended(notices),
         policy=policy_,
         problems=(*problems, *(fault for _, faults in asked for fault in faults)),
         launch=launch,
@@ -298,7 +315,7 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
         retries=job.condition(names.CONDITION_FAILED) is not None and not job.finished,
         ended_at=ended_at,
         succeeded_at=ended_at if succeeded else None,
-        notices=bounds.notices(job.metadata.annotations.get(names.STATUS, "")),
+        notices=notices,
         lacks_selector=job.lacks_selector,
         size_manager=job.size_manager,
         pod_labels={role: job.pod_labels(role) for role in _ROLES},

@@ -345,6 +345,11 @@ class Launcher:
         """The pod at this version: the precondition of every write."""
         return self.facts.metadata
 
+    @property
+    def elastic(self) -> bool:
+        """True if its driver reads the host list, or got it at the creation of the pod."""
+        return self.facts.mounts_discovery or self.facts.names_discovery
+
     @cached_property
     def phase(self) -> LauncherPhase:
         """Its progress."""

@@ -130,15 +130,20 @@ def with_job(view: JobView, job: JobFacts) -> JobView:
 
 
 def _honest(job: JobFacts, launcher: Launcher | None) -> JobFacts:
-    """Return the job, unfinished while its launcher runs.
+    """Return the job as its launcher shows it: unfinished while that runs, and elastic if it is.
 
-    Its status alone proves no end, because anybody with the right to edit may write a status.
+    Its status alone proves no end, because anybody with the right to edit may write a status. A
+    launcher that waits for the end of a suspension has yet to start, so the suspension holds for it
+    whatever its template was edited to.
     """
-    return (
-        structs.replace(job, finished=False)
-        if job.finished and launcher and not _is_over(launcher)
-        else job
-    )
+    if launcher is None:
+        return job
+    if job.finished and not _is_over(launcher):
+        job = structs.replace(job, finished=False)
+    is_elastic = launcher.elastic or names.GATE_SUSPENDED in launcher.facts.gates
+    if job.launcher_elastic is is_elastic:
+        return job
+    return structs.replace(job, launcher_elastic=is_elastic)
 
 
 def _replicas(job: JobFacts, workers: Iterable[Worker]) -> int:

@@ -138,6 +138,7 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         if before and job.metadata.deleting:
             return review.UNCHANGED
         new, old = capabilities.of(job), capabilities.of(before) if before else None
+        new = validate.edited(new, old) if old else new
         if new.queued and (old is None or request.user_info.username != names.CONTROLLER_USER):
             # Raises `TooLarge` if we could not keep the job's facts, and write to the job.
             job_facts.kept_later(new, before=old)

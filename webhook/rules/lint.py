@@ -63,7 +63,7 @@ def _findings(job: MPIJob, about: JobFacts, rooms: Sequence[Admission]) -> Itera
         yield f"this job is not elastic: {_reason(about.launch)}"
     yield from _name(about)
     for known in about.asked:
-        if known.elastic_only and not about.elastic:
+        if known.elastic_only and not about.acts_elastic:
             yield f"{known.elastic_only} has no effect: this job is not elastic"
         yield from known.findings(about)
     for one in rooms:

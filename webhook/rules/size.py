@@ -105,7 +105,7 @@ def change(job: JobFacts, *, before: int, after: int) -> str | None:
     if count > _NAMED:
         workers += f" and {count - _NAMED} more"
     ending, verb = ("s", "is") if count == 1 else ("", "are")
-    if not job.elastic:
+    if not job.acts_elastic:
         does = f"start{ending} unused" if grows else f"keep{ending} running"
         return f"{scale}: {workers} {does}, because the job is not elastic"
     if grows:

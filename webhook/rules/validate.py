@@ -89,6 +89,17 @@ def judged(
     return Verdict(refusals=refusals, warnings=tuple(warnings))
 
 
+def edited(new: JobFacts, old: JobFacts) -> JobFacts:
+    """Return the facts of an edited job, which is still elastic if its launcher is.
+
+    Only the controller sees the launcher, and says so afterwards (names.is_still_elastic). A job
+    that the operator has reported mostly has one.
+    """
+    if new.elastic or not (old.reported and old.acts_elastic):
+        return new
+    return msgspec.structs.replace(new, launcher_elastic=True)
+
+
 def stops_the_operator(faults: Sequence[Fault], before: Sequence[Fault]) -> Verdict:
     """Return the verdict on an MPIJob that the operator cannot work with.
 
@@ -143,7 +154,7 @@ def scaled(
     rooms, lookup = context.rooms, context.lookup
     new, old = (msgspec.structs.replace(job, replicas=size_) for size_ in (asked, had))
     shown = size.change(job, before=had, after=asked) if dry_run else None
-    if not shown and asked < had and job.reported and not job.elastic:
+    if not shown and asked < had and job.reported and not job.acts_elastic:
         shown = "this job is not elastic, so its surplus workers keep running"
     return Verdict(
         refusals=tuple(fault for one in rooms for fault in one.scale_refusals(new, old, lookup)),
@@ -289,7 +300,12 @@ def _unknown_annotations(new: Mapping[str, str], old: Mapping[str, str]) -> Iter
 
 
 def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
-    if new.replicas < old.replicas and not new.elastic:
+    if old.elastic and new.acts_elastic and not new.elastic:
+        yield (
+            "this job is not elastic any more with a new launcher; the launcher that exists stays "
+            "elastic, and parked workers, a suspension and sizes keep their effect until then"
+        )
+    if new.replicas < old.replicas and not new.acts_elastic:
         yield (
             f"{size.REPLICAS_FIELD} {old.replicas} to {new.replicas}: this job is not elastic, so "
             "its surplus workers stay. Run horovodrun with --host-discovery-script "

@@ -73,7 +73,7 @@ def fitting(pod: Pod, job: JobFacts | None) -> Patch:
     """
     if (
         job is None
-        or not job.elastic
+        or not job.acts_elastic
         or job.own_grace is not None
         or role_of(pod, job) != names.ROLE_WORKER
     ):

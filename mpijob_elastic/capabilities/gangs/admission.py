@@ -64,7 +64,7 @@ class GangAdmission(Admission):
         if asked is None or not role or names.LABEL_REPLICA_INDEX in metadata.labels:
             return ()
         name = job.metadata.name
-        least = policy.least_workers(job.policy, job.replicas, elastic=job.elastic)
+        least = policy.least_workers(job.policy, job.replicas, elastic=job.acts_elastic)
         marks = gang.marks(
             asked, name, role, index=names.worker_index(metadata.name, job=name), least=least
         )

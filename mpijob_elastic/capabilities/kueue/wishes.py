@@ -335,7 +335,7 @@ def _given_back(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]
     They are for extras whose worker has gone or waits, and for a base of which nothing runs.
     """
     if (
-        base.preempted and not view.facts.elastic and demand.nothing_runs(view)
+        base.preempted and not view.facts.acts_elastic and demand.nothing_runs(view)
     ):  # else it is suspended
         yield ClearWorkload(workload=base)
     for name, found in queue.workloads.items():

@@ -107,7 +107,7 @@ def _unchanged(state: JobState, queue: Queue, base: Workload) -> Iterator[Note]:
     """
     view = state.view
     least = wishes.asked(view) if view.policy.min_replicas else min(view.replicas, base.workers)
-    is_kept = base.granted and view.facts.elastic and not (state.wishes.stop or queue.prebuilt)
+    is_kept = base.granted and view.facts.acts_elastic and not (state.wishes.stop or queue.prebuilt)
     if is_kept and least != base.workers:
         risk = ": Kueue may take back the quota above that" if least > base.workers else ""
         kept = (

@@ -101,7 +101,7 @@ def sized(asked: Asked, *, waits: bool) -> Decide:
 async def suspending(client: ApiWriter, snapshot: Snapshot) -> Change:
     """Return the change that suspends a job. Raises Refused with the reason if it is impossible."""
     view, key = snapshot.view, capabilities.SUSPEND
-    refuse_unless_ours(snapshot, elastic=view.facts.elastic)
+    refuse_unless_ours(snapshot, elastic=view.facts.acts_elastic)
     await refuse_unknown(client, view, key, then=f"{view.name} would start again at once")
     says = (
         f"{view.name} is being suspended: its workers drain, and training ends until it is resumed"
@@ -112,7 +112,7 @@ async def suspending(client: ApiWriter, snapshot: Snapshot) -> Change:
 async def resuming(_: ApiWriter, snapshot: Snapshot) -> Change:
     """Return the change that resumes a job. Raises Refused with the reason if it is impossible."""
     view = snapshot.view
-    state = refuse_unless_ours(snapshot, elastic=view.facts.elastic)
+    state = refuse_unless_ours(snapshot, elastic=view.facts.acts_elastic)
     return Change(
         patch=annotated(capabilities.SUSPEND, None) if state.wishes.stop else None,
         says=f"{view.name} is being resumed"

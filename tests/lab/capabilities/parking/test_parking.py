@@ -11,7 +11,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import PODS, RESOURCE_QUOTAS
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.lab.job import HOROVODRUN, Job, Object, State
+from tests.lab.job import HOROVODRUN, MPIRUN, Job, Object, State
 from tests.lab.launchers import UNMUTATED, label, plain_pod, tried
 from tests.lab.waiting import seen
 
@@ -152,6 +152,29 @@ async def test_a_quota_of_pods_that_ask_for_nothing_stops_no_job(
     state = await job.until(trains(job, 0, 2, parked=(1,)), "its start")
     [container] = state.workers["train-worker-1"]["spec"]["containers"]
     assert container["resources"]["requests"] == {"cpu": "0", "memory": "1"}
+
+
+async def test_an_edit_to_a_plain_command_waits_for_the_next_launcher(
+    job: Job, client: ApiWriter
+) -> None:
+    await job.create(replicas=3, annotations={**SOON, "mpijob-elastic/parked": "1"})
+    await job.until(trains(job, 0, 2, parked=(1,)), "its start")
+    plain = {"name": "launcher", "image": "horovod:test", "command": MPIRUN}
+    template = {"spec": {"containers": [plain]}}
+    await job.patch({"spec": {"mpiReplicaSpecs": {"Launcher": {"template": template}}}})
+    state = await job.until(lambda found: "StillElastic: " in found.notices, "the notice")
+    assert trains(job, 0, 2, parked=(1,))(state)
+    before = state.workers["train-worker-1"]["metadata"]["uid"]
+    await client.delete_object(PODS.path(job.namespace, "train-worker-1"))
+    state = await job.until(
+        lambda found: (
+            trains(job, 0, 2, parked=(1,))(found)
+            and found.workers["train-worker-1"]["metadata"]["uid"] != before
+        ),
+        "another placeholder",
+    )
+    await job.annotate(enabled="false")
+    await job.until(lambda found: not gates(found, "train-worker-1"), "a worker in its place")
 
 
 async def test_too_few_are_refused_with_the_bound(job: Job) -> None:

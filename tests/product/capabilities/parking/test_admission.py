@@ -18,6 +18,7 @@ from webhook.rules.size import QuotaFacts, read_quota
 
 THREE = {PARKED: "1"}
 FILL = {"mpijob-elastic/autoscale": "fill", names.MIN_REPLICAS: "1", names.MAX_REPLICAS: "4"}
+PLAINLY = {"command": PLAIN}
 NOTHING_AT_ALL = {"cpu": "0", "memory": "0", "nvidia.com/gpu": "0"}
 
 
@@ -235,3 +236,29 @@ def test_bounds_and_sizes_count_those_that_are_not_parked() -> None:
 def test_a_job_that_is_not_elastic_is_warned() -> None:
     told = verdict(running(annotations=THREE, replicas=3, command=PLAIN)).warnings
     assert f"{PARKED} has no effect: this job is not elastic" in told
+
+
+STILL = {names.STATUS: f"{names.REASON_STILL_ELASTIC}: until its next launcher"}
+
+
+def test_a_job_whose_launcher_is_still_elastic_keeps_its_placeholders() -> None:
+    job = running(annotations={**THREE, **STILL}, replicas=3, command=PLAIN)
+    assert made(with_gpu(1), job)["spec"]["schedulingGates"] == [{"name": names.GATE_PARKED}]
+    forbidden = {**THREE, **STILL, names.ENABLED: "false"}
+    job = running(annotations=forbidden, replicas=3, command=PLAIN)
+    assert "schedulingGates" not in made(with_gpu(1), job)["spec"]
+
+
+def test_an_edit_to_a_plain_command_says_when_it_takes_effect() -> None:
+    before, after = (running(annotations=THREE, replicas=3, **more) for more in ({}, PLAINLY))
+    said = verdict(after, before).warnings
+    assert any("is not elastic any more with a new launcher" in one for one in said)
+    assert not any("has no effect" in one for one in said)
+    both = running(annotations={**THREE, **STILL}, replicas=3, **PLAINLY)
+    assert not any("elastic" in one for one in verdict(both, after).warnings)
+
+
+def test_the_rules_of_parking_hold_until_then() -> None:
+    before = running(annotations={**THREE, **STILL}, replicas=3, **PLAINLY)
+    after = running(annotations={PARKED: "0,1,2", **STILL}, replicas=3, **PLAINLY)
+    assert "leaves 0 of 3 workers" in str(verdict(after, before).refusals)

@@ -58,8 +58,8 @@ PLAINLY, SUSPENDING = mpi_job(), mpi_job(annotations=ASKING)
         pytest.param(
             launcher_pod(),
             mpi_job(annotations=RESUMED, command=PLAIN),
-            None,
-            id="a plain job that was",
+            [SUSPENDED],
+            id="edited to a plain job meanwhile: ranks of the last launcher may run",
         ),
         pytest.param(worker_pod(), PLAINLY, None, id="not suspended"),
         pytest.param(
