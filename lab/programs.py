@@ -102,3 +102,6 @@ KUSTOMIZES = (
     Program("kustomize-v5.0.4", "kustomize-v5.0.4", _KUSTOMIZE, 25),
     Program("kustomize-v5.5.0", "kustomize-v5.5.0", _KUSTOMIZE, 15),
 )
+
+# Reads texts by the modules that kubectl reads files with; the test that needs it builds it.
+KUBECTL_YAML = Program("kubectl-yaml", "kubectl-yaml", ".", 10)

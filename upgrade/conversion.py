@@ -11,11 +11,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import yaml
-
 from mpijob_elastic import names
 from mpijob_elastic.install import Refused
 from mpijob_elastic.install.objects import own_metadata
+from mpijob_elastic.kube import kubectl_yaml
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import horovodrun, policy
 from mpijob_elastic.model.bounds import MOST_WORKERS
@@ -99,8 +98,8 @@ def convert_text(text: str, *, where: str) -> list[Converted]:
     Raises `Refused` if it is neither.
     """
     try:
-        documents = [document for document in yaml.safe_load_all(text) if document is not None]
-    except yaml.YAMLError as error:
+        documents = kubectl_yaml.read_all(text)
+    except kubectl_yaml.NotYaml as error:
         raise Refused(f"{where} is not YAML: {error}") from error
     return [convert(one) for document in documents for one in _objects(document, where=where)]
 
@@ -136,7 +135,7 @@ def render(converted: Iterable[Converted]) -> str:
 def _render(one: Converted) -> str:
     # The author of the object chose the names of its fields.
     comments = "".join(printable(f"# {one.subject}: {note}") + "\n" for note in one.notes)
-    return comments + yaml.safe_dump(dict(one.manifest), sort_keys=False, width=120)
+    return comments + kubectl_yaml.dump(dict(one.manifest))
 
 
 def _objects(document: Any, *, where: str) -> Iterator[Source]:

@@ -5,12 +5,10 @@ Nothing is written; a question that cannot be answered is reported as open.
 
 from typing import Any
 
-import yaml
-
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.install import Refused, installer, objects, server
 from mpijob_elastic.install.installer import Plan
-from mpijob_elastic.kube import errors, wire
+from mpijob_elastic.kube import errors, kubectl_yaml, wire
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import (
     BUDGETS,
@@ -178,8 +176,9 @@ async def _integration(client: ApiReader) -> tuple[Advice, str]:
     advice = f"add {_FRAMEWORK} to its integrations.externalFrameworks"
     try:
         raw = await client.find(_CONFIGURATION)
-        config: Any = yaml.safe_load(objects.read(raw).get("data", {}).get(_KEY, "") if raw else "")
-    except (errors.Forbidden, yaml.YAMLError):
+        text = objects.read(raw).get("data", {}).get(_KEY, "") if raw else ""
+        config: Any = next(iter(kubectl_yaml.read_all(text)), None)
+    except (errors.Forbidden, kubectl_yaml.NotYaml):
         return (
             Advice.CARE,
             f"this account cannot read its configuration: if its integration `pod` is on, {advice}",

@@ -121,9 +121,9 @@ def install(
                 "--print contacts no API server to learn the image: name an image",
                 param_hint="--image",
             )
-        import yaml  # noqa: PLC0415 - --help need not load it
+        from mpijob_elastic.kube import kubectl_yaml  # noqa: PLC0415 - --help need not load it
 
-        say(*yaml.safe_dump_all(wanted.manifests(), sort_keys=False).splitlines())
+        say(*kubectl_yaml.dump_all(wanted.manifests()).splitlines())
         return
     options = installer.Options(
         dry_run=dry_run, force=force_conflicts, uncover=uncover, wait=wait, timeout=timeout

@@ -7,7 +7,8 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
-import yaml
+
+from mpijob_elastic.kube import kubectl_yaml
 
 Manifest = Mapping[str, Any]
 
@@ -106,4 +107,4 @@ def _compared(live: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lines(content: Mapping[str, Any]) -> list[str]:
-    return yaml.safe_dump(content, sort_keys=True).splitlines()
+    return kubectl_yaml.dump(content, sort_keys=True).splitlines()

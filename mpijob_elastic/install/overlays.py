@@ -13,10 +13,9 @@ from enum import StrEnum
 from importlib import resources
 from typing import Any
 
-import yaml
-
 from mpijob_elastic import names
 from mpijob_elastic.install.objects import Manifest, by_identity, identity
+from mpijob_elastic.kube import kubectl_yaml
 
 DEFAULT = "default"
 # The namespace of the jobs in manifests/single-namespace.yaml.
@@ -73,8 +72,7 @@ def _read(name: str) -> list[Manifest]:
     text = (
         resources.files("mpijob_elastic.install").joinpath("manifests", f"{name}.yaml").read_text()
     )
-    # libyaml's loader is ten times as fast; some builds of PyYAML lack it.
-    return list(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    return kubectl_yaml.read_all(text)
 
 
 def with_image(manifests: Iterable[Manifest], image: str) -> list[Manifest]:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import msgspec
-import yaml
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs.report import (
@@ -14,6 +13,7 @@ from mpijob_elastic.cli.jobs.report import (
     QueueReport,
     WorkerReport,
 )
+from mpijob_elastic.kube import kubectl_yaml
 from mpijob_elastic.model import phrases
 
 NONE = "-"
@@ -75,7 +75,7 @@ def serialized(value: object, output: str) -> list[str]:
         text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     elif output == "yaml":
         # In ASCII: `say` escapes what does not print, and YAML knows escapes only in double quotes.
-        text = yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False).rstrip()
+        text = kubectl_yaml.dump(msgspec.to_builtins(value)).rstrip()
     else:
         return []
     return text.split("\n")

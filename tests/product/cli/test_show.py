@@ -14,7 +14,7 @@ from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import show, snapshot, table
 from mpijob_elastic.cli.target import Where
-from mpijob_elastic.kube import errors
+from mpijob_elastic.kube import errors, kubectl_yaml
 from mpijob_elastic.telemetry.terminal import printable
 from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, Commands, forbidden, serving, status
@@ -52,6 +52,12 @@ async def test_programs_get_an_object_for_one_job_and_items_for_all(
     everything = read(await command.get(two_jobs(), job=None, output=output))
     assert [item["name"] for item in everything["items"]] == ["other", "train"]
     assert read(await command.get({}, job=None, output=output)) == {"items": []}
+
+
+def test_a_name_that_looks_like_a_number_is_printed_as_a_name() -> None:
+    value = {"name": "1e4", "namespace": "0899", "notices": ["y", "22:22"]}
+    lines = table.serialized(value, "yaml")
+    assert kubectl_yaml.read_all("\n".join(lines)) == [value]
 
 
 async def test_no_job_at_all_is_said_and_is_no_error(
