@@ -47,6 +47,9 @@ DISCOVER_HOSTS_PATH = f"{MOUNT_PATH}/{KEY_DISCOVER_HOSTS}"
 # The folder of these files with et-operator, https://github.com/AliyunContainerService/et-operator
 EDL_PATH = "/etc/edl"
 EDL_DISCOVER_HOSTS_PATH = f"{EDL_PATH}/{KEY_DISCOVER_HOSTS}"
+# The script of Arena's image, which prints et-operator's list: Arena v0.15.5,
+# docs/training/etjob/elastictraining-tensorflow2-mnist.md
+ARENA_DISCOVER_HOSTS_PATH = f"/usr/local/bin/{KEY_DISCOVER_HOSTS}"
 MODE_EXECUTABLE = 0o555
 SCRIPT_HEADER = "#!/bin/sh\n"
 

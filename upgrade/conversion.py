@@ -1,52 +1,27 @@
 """Convert jobs of other kinds to elastic MPIJobs v1; pure, from text to text.
 
 Objects of other kinds stay as they are. Each field without a counterpart is reported, on standard
-error and as a comment.
-
-mpi-operator v0.2.3, pkg/apis/kubeflow/v1alpha2/types.go and v1/types.go; et-operator,
-api/v1alpha1/trainingjob_types.go
+error and as a comment, and so is all that stops an MPIJob v1 from doing what it says.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.install import Refused
-from mpijob_elastic.install.objects import own_metadata
 from mpijob_elastic.kube import kubectl_yaml
 from mpijob_elastic.kube.resources import MPI_JOBS
-from mpijob_elastic.model import horovodrun, policy
-from mpijob_elastic.model.bounds import MOST_WORKERS
+from mpijob_elastic.model import operator_types, policy
 from mpijob_elastic.telemetry.terminal import printable
-from upgrade import crd
+from upgrade import crd, old_names
+from upgrade.converters import CONVERTERS, ET, RUN_POLICY
+from upgrade.notes import Note, Notes
+from upgrade.old_names import Source
 
-Object = dict[str, Any]
-Source = Mapping[str, Any]
-
-ET = "kai.alibabacloud.com/v1alpha1"
-# The paths of et-operator.
-_PATHS = {
-    f"{names.EDL_PATH}/{key}": f"{names.MOUNT_PATH}/{key}"
-    for key in (names.KEY_DISCOVER_HOSTS, names.KEY_HOSTFILE)
-}
-_KEPT = ("slotsPerWorker", "cleanPodPolicy", "mainContainer")
-_MOVED = ("backoffLimit", "activeDeadlineSeconds")
-_TRAINING_JOB = frozenset(
-    {
-        "cleanPodPolicy",
-        "etReplicaSpecs",
-        "launcherAttachMode",
-        "slotsPerWorker",
-        "restartPolicy",
-        "backoffLimit",
-    }
-)
-_REPLICA = ("replicas", "restartPolicy", "template")
-_GPU = "nvidia.com/gpu"
-# Annotations of et-operator's closed supervisor, and of Arena.
-_ANNOTATIONS = ("job-supervisor.kube-ai.io/", "arena.kubeflow.org/ssh-secret")
-_LEFT_OUT = "has no counterpart; left out"
 _SCALERS = frozenset({(ET, "ScaleIn"), (ET, "ScaleOut")})
 _SCALER_ADVICE = (
     f"edit the job's replicas instead, within {names.MIN_REPLICAS} and {names.MAX_REPLICAS}; "
@@ -56,29 +31,18 @@ _OLD_DEFINITION = ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")
 _DEFINITION_ADVICE = (
     f"no API server takes this version since Kubernetes 1.22; apply {crd.IN_V1} instead"
 )
-
-
-class Note(NamedTuple):
-    """A remark on a field, such as `spec.backoffLimit`."""
-
-    field: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.text}"
-
-
-class Notes(list[Note]):
-    """Collects notes while an object is converted."""
-
-    def add(self, name: str, text: str) -> None:
-        """Add a note on a field."""
-        self.append(Note(name, text))
-
-    def unknown(self, source: Source, known: Collection[str], at: str) -> None:
-        """Add a note on every unknown field of `source`, at the path `at`."""
-        for name in source.keys() - known:
-            self.add(f"{at}.{name}", _LEFT_OUT)
+# What a value of another type raises.
+_UNLIKE_ITS_TYPE = (AttributeError, KeyError, TypeError, ValueError)
+# A job that cannot be read may stand in a text like this.
+_NAMES_A_JOB = re.compile(r"kind[\"']?:\s*[\"']?(MPIJob|TrainingJob)\b")
+# Fields of a run policy on which the annotation makes us act.
+_ACTED_ON = frozenset(
+    {"activeDeadlineSeconds", "ttlSecondsAfterFinished", "backoffLimit", "suspend"}
+)
+# Annotations of KubeQueue and koord-queue.
+_SUSPENDED = "scheduling.x-k8s.io/suspend"
+_PRIORITY = "scheduling.x-k8s.io/priority"
+_LAUNCHER = "spec.mpiReplicaSpecs.Launcher.template"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,32 +62,50 @@ def convert_text(text: str, *, where: str) -> list[Converted]:
     Raises `Refused` if it is neither.
     """
     try:
-        documents = kubectl_yaml.read_all(text)
+        documents = kubectl_yaml.documents(text)
     except kubectl_yaml.NotYaml as error:
         raise Refused(f"{where} is not YAML: {error}") from error
-    return [convert(one) for document in documents for one in _objects(document, where=where)]
+    return [
+        convert(one, twice=document.twice)
+        for document in documents
+        for one in _objects(document.value, where=where)
+    ]
 
 
-def convert(source: Source) -> Converted:
-    """Convert an object; objects of other kinds stay as they are. Raises `Refused`."""
-    kind = source.get("apiVersion", ""), source.get("kind", "")
-    converter = _CONVERTERS.get(kind)
+def names_a_job(text: str) -> bool:
+    """Return True if a text, which may be no YAML, seems to hold a job."""
+    return _NAMES_A_JOB.search(text) is not None
+
+
+def convert(source: Source, *, twice: Iterable[str] = ()) -> Converted:
+    """Convert an object; objects of other kinds stay as they are. Raises `Refused`.
+
+    twice: keys that stand twice in an object of its document.
+    """
+    kind = str(source.get("apiVersion", "")), str(source.get("kind", ""))
+    converter = CONVERTERS.get(kind)
     source = _without_nulls(source) if converter else source
     metadata = source.get("metadata", {})
-    name = "/".join(part for part in (metadata.get("namespace"), metadata.get("name", "?")) if part)
+    name = "/".join(
+        str(part) for part in (metadata.get("namespace"), metadata.get("name", "?")) if part
+    )
     subject = f"{source.get('kind', '?')} {name}"
     notes, manifest = Notes(), source
+    for key in sorted(set(twice)):
+        notes.to_do(key, "stands twice in an object; the last one counts, as for kubectl")
     if kind in _SCALERS:
         notes.add("kind", _SCALER_ADVICE)
     if kind == _OLD_DEFINITION and metadata.get("name") == crd.NAME:
         notes.add("apiVersion", _DEFINITION_ADVICE)
-    if converter:
-        try:
+    try:
+        if converter:
             manifest = converter(source, notes)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise Refused(
-                f"{subject} is not a valid {source['apiVersion']} object: {error!r}"
-            ) from error
+        if manifest.get("kind") == MPI_JOBS.kind:
+            _about_mpi_job(manifest, notes, is_new=converter is not None)
+    except (*_UNLIKE_ITS_TYPE, msgspec.MsgspecError) as error:
+        raise Refused(
+            f"{subject} is not a valid {source['apiVersion']} object: {error!r}"
+        ) from error
     return Converted(subject=subject, manifest=manifest, notes=tuple(sorted(notes)))
 
 
@@ -165,183 +147,105 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(part) for part in value] if isinstance(value, list) else value
 
 
-def _from_mpi_job(source: Source, notes: Notes) -> Object:
-    """Return the MPIJob v1alpha2 as the same job in v1; its bounds are those for horovodrun."""
-    spec = source.get("spec", {})
-    notes.unknown(spec, (*_KEPT, *_MOVED, "mpiReplicaSpecs", "runPolicy"), "spec")
-    replicas = spec.get("mpiReplicaSpecs", {})
-    notes.unknown(replicas, ("Launcher", "Worker"), "spec.mpiReplicaSpecs")
-    specs = {
-        name: _replica(replicas[name], notes, f"spec.mpiReplicaSpecs.{name}")
-        for name in ("Launcher", "Worker")
-        if name in replicas
-    }
-    result = {key: spec[key] for key in _KEPT if key in spec} | {"mpiReplicaSpecs": specs}
-    if run_policy := {key: spec[key] for key in _MOVED if key in spec} | spec.get("runPolicy", {}):
-        result["runPolicy"] = run_policy
-        kept = f"{', '.join(sorted(run_policy))} kept, but mpi-operator v0.2.3 does not act on it"
-        notes.add("spec.runPolicy", f'{kept}: annotate the job {names.PREFIX}run-policy: "true"')
-    bounds = _sizes(
-        specs.get("Launcher", {}).get("template", {}), slots=int(spec.get("slotsPerWorker", 1))
-    )
-    return _mpi_job(source, result, bounds, notes)
+def _about_mpi_job(job: Source, notes: Notes, *, is_new: bool) -> None:
+    """Say what of an MPIJob does not do what it says; `is_new` if it was converted.
 
-
-def _from_training_job(source: Source, notes: Notes) -> Object:
-    """Return the TrainingJob as an MPIJob v1 with minReplicas and maxReplicas as bounds."""
-    spec = source.get("spec", {})
-    notes.unknown(spec, _TRAINING_JOB, "spec")
-    if spec.get("launcherAttachMode", "ssh") == "ssh":
-        notes.add(
-            "spec.launcherAttachMode",
-            "ssh is replaced by kubexec: images need no sshd, and no keys are created",
-        )
-    if spec.get("restartPolicy", "Never") != "Never":
-        notes.add(
-            "spec.restartPolicy", "the job is not restarted as a whole; failed workers are replaced"
-        )
-    if "backoffLimit" in spec:
-        notes.add("spec.backoffLimit", _LEFT_OUT)
-    at, replicas = "spec.etReplicaSpecs", spec.get("etReplicaSpecs", {})
-    worker = replicas.get("worker", {})
-    notes.unknown(replicas, ("launcher", "worker"), at)
-    launcher = _replica(replicas.get("launcher", {}), notes, f"{at}.launcher")
-    launcher["template"] = _moved_template(
-        launcher.get("template", {}), notes, f"{at}.launcher.template"
-    )
-    workers = _replica(worker, notes, f"{at}.worker", bounds=("minReplicas", "maxReplicas"))
-    # As et-operator counts: as given, else the GPUs of a worker's first container, else 1.
-    containers = _containers(worker.get("template", {}))
-    gpus = containers[0].get("resources", {}).get("limits", {}).get(_GPU, 1) if containers else 1
-    result = {
-        "slotsPerWorker": int(spec.get("slotsPerWorker") or gpus),
-        # et-operator's default, not mpi-operator's.
-        "cleanPodPolicy": spec.get("cleanPodPolicy") or "Running",
-        "mpiReplicaSpecs": {"Launcher": launcher, "Worker": workers},
-    }
-    annotations = dict(source["metadata"].get("annotations", {}))
-    for key in [key for key in annotations if key.startswith(_ANNOTATIONS)]:
-        notes.add(f"metadata.annotations[{key}]", _LEFT_OUT)
-        del annotations[key]
-    kept = {**source, "metadata": {**source["metadata"], "annotations": annotations}}
-    # As in et-operator's types: the least defaults to `replicas`, the most is unlimited.
-    bounds = (worker.get("minReplicas", workers["replicas"]), worker.get("maxReplicas"))
-    return _mpi_job(kept, result, bounds, notes)
-
-
-_CONVERTERS: Mapping[tuple[str, str], Callable[[Source, Notes], Object]] = {
-    ("kubeflow.org/v1alpha2", "MPIJob"): _from_mpi_job,
-    (ET, "TrainingJob"): _from_training_job,
-}
-
-
-def _mpi_job(
-    source: Source, spec: Object, bounds: tuple[int | None, int | None], notes: Notes
-) -> Object:
-    """Return the MPIJob v1 with this spec, and the source's name, labels and annotations.
-
-    bounds: the least and the most workers.
+    Raises ValueError and its kind for a job that is not as its type says.
     """
-    metadata = own_metadata(source)
-    annotations = {
-        key: value
-        for key, value in metadata.get("annotations", {}).items()
-        if key != crd.LAST_APPLIED
-    }
-    for key, bound in zip((names.MIN_REPLICAS, names.MAX_REPLICAS), bounds, strict=True):
-        if bound is not None and key not in annotations:
-            annotations[key] = str(min(bound, MOST_WORKERS))
-    rest = {
-        key: value
-        for key, value in metadata.items()
-        if key not in ("annotations", "ownerReferences")
-    }
-    if not policy.names_discovery(
-        _texts(spec["mpiReplicaSpecs"].get("Launcher", {}).get("template", {}))
-    ):
+    version = str(job.get("apiVersion", ""))
+    if version != MPI_JOBS.api_version:
+        if version.partition("/")[0] == MPI_JOBS.group:
+            notes.to_do(
+                "apiVersion",
+                f"{version} is not converted, and mpi-operator v0.2.3 does not know it; write the "
+                f"job as {MPI_JOBS.api_version}",
+            )
+        return
+    metadata = job.get("metadata", {})
+    _about_metadata(metadata, notes)
+    if not _is_readable(job, notes) and not is_new:
+        return
+    spec = job.get("spec") or {}
+    if not is_new:
+        _about_run_policy(spec.get("runPolicy") or {}, metadata.get("annotations") or {}, notes)
+    launcher = (spec.get("mpiReplicaSpecs") or {}).get("Launcher") or {}
+    _about_launcher(launcher.get("template") or {}, notes, is_new=is_new)
+
+
+def _is_readable(job: Source, notes: Notes) -> bool:
+    """Return True if mpi-operator v0.2.3 can read the job.
+
+    Adds a note for each field that it cannot read, or drops.
+    """
+    faults, dropped = operator_types.judge(msgspec.json.encode(job))
+    for fault in faults:
+        notes.to_do(fault.field, fault.message)
+    for one in dropped:
+        # The run policy has notes of its own.
+        if one.field.startswith("spec.runPolicy.") or not one.field.startswith("spec."):
+            continue
+        if one.known_as not in operator_types.PUT_BACK:
+            notes.to_do(one.field, "mpi-operator v0.2.3 drops this field; the job does without it")
+    return not faults
+
+
+def _about_metadata(metadata: Source, notes: Notes) -> None:
+    """Add a note for each name, label and annotation that the API server does not take."""
+    named = {f"metadata.{key}": metadata.get(key) for key in ("name", "namespace")}
+    for field in ("labels", "annotations"):
+        values = metadata.get(field)
+        if isinstance(values, dict):
+            named |= {f"metadata.{field}[{key}]": value for key, value in values.items()}
+    for place, value in named.items():
+        if value is not None and not isinstance(value, str):
+            shown = msgspec.json.encode(value).decode()[:64]
+            notes.to_do(place, f"{shown} is not a string; put it in quotes")
+    annotations = metadata.get("annotations")
+    if not isinstance(annotations, dict):
+        return
+    if annotations.get(_SUSPENDED) == "true":
+        notes.to_do(
+            f"metadata.annotations[{_SUSPENDED}]",
+            "the job waits until KubeQueue or koord-queue takes it away; without one of them, "
+            "remove it",
+        )
+    if _PRIORITY in annotations:
+        notes.to_do(
+            f"metadata.annotations[{_PRIORITY}]",
+            "has no effect; the priority of the pods counts: write priorityClassName in both "
+            "templates",
+        )
+
+
+def _about_run_policy(run_policy: Source, annotations: Source, notes: Notes) -> None:
+    """Add a note for each field of the run policy of a job in v1 that has no effect."""
+    given = {key for key, value in run_policy.items() if value is not None}
+    acts = annotations.get(RUN_POLICY) == "true"
+    for key in sorted(given - _ACTED_ON):
+        advice = "has no effect"
+        if key == "cleanPodPolicy":
+            advice += "; write it below spec, where mpi-operator v0.2.3 reads it"
+        notes.to_do(f"spec.runPolicy.{key}", advice)
+    for key in sorted(given & _ACTED_ON):
+        if not acts:
+            notes.to_do(
+                f"spec.runPolicy.{key}",
+                f'mpi-operator v0.2.3 does not act on it; annotate the job {RUN_POLICY}: "true"',
+            )
+
+
+def _about_launcher(template: Source, notes: Notes, *, is_new: bool) -> None:
+    """Say whether the launcher reads the host list."""
+    script = old_names.other_script(template)
+    if script:
+        notes.to_do(
+            _LAUNCHER,
+            f"--host-discovery-script is {script}, which the image must have; the list of the "
+            f"workers is {names.DISCOVER_HOSTS_PATH}",
+        )
+    elif is_new and not policy.names_discovery(old_names.texts(template)):
         notes.add(
-            "spec.mpiReplicaSpecs.Launcher.template",
+            _LAUNCHER,
             "reads no host list, so the job keeps its size unless horovodrun runs with "
             f"--host-discovery-script {names.DISCOVER_HOSTS_PATH}",
         )
-    return {
-        "apiVersion": MPI_JOBS.api_version,
-        "kind": MPI_JOBS.kind,
-        "metadata": rest | ({"annotations": annotations} if annotations else {}),
-        "spec": spec,
-    }
-
-
-def _replica(source: Source, notes: Notes, at: str, *, bounds: tuple[str, ...] = ()) -> Object:
-    """Convert a replica spec; the caller handles the fields `bounds`."""
-    notes.unknown(source, (*_REPLICA, *bounds), at)
-    result = {key: source[key] for key in _REPLICA if key in source}
-    if result.get("restartPolicy") == "ExitCode":  # [operator] treats it as Never
-        result["restartPolicy"] = "Never"
-        text = (
-            "ExitCode becomes Never; failed workers are replaced, see "
-            f"{names.REPLACE_FAILED_WORKERS}"
-        )
-        notes.add(f"{at}.restartPolicy", text)
-    # [operator] v0.2.3 ends silently on a replica spec without replicas.
-    return {"replicas": 1, **result}
-
-
-def _containers(template: Source) -> list[Object]:
-    found: list[Object] = template.get("spec", {}).get("containers", [])
-    return found
-
-
-def _texts(template: Source) -> Iterator[str]:
-    """Yield commands, arguments and environment values of a pod template."""
-    for container in _containers(template):
-        yield from map(str, container.get("command", []))
-        yield from map(str, container.get("args", []))
-        yield from (
-            str(variable["value"]) for variable in container.get("env", []) if "value" in variable
-        )
-
-
-def _sizes(template: Source, *, slots: int) -> tuple[int | None, int | None]:
-    """Return the least and most workers, of `slots` each, for horovodrun; None for no bound."""
-    for container in _containers(template):
-        words = [str(word) for word in (*container.get("command", []), *container.get("args", []))]
-        if launch := horovodrun.parse(words, _variables(container)):
-            least = None if launch.min_np is None else max(1, -(-launch.min_np // slots))
-            most = None if launch.max_np is None else max(1, launch.max_np // slots)
-            return least, most
-    return None, None
-
-
-def _variables(container: Source) -> Iterator[tuple[str, str | None]]:
-    """Yield the environment variables in their order; None for a value by reference."""
-    for variable in container.get("env", []):
-        value = variable.get("value")
-        yield str(variable.get("name")), None if value is None else str(value)
-
-
-def _moved_template(template: Source, notes: Notes, at: str) -> Object:
-    """Return the template with et-operator's paths replaced by mpi-operator's."""
-    for old, new in _PATHS.items():
-        if any(old in text for text in _texts(template)):
-            notes.add(at, f"{old} becomes {new}")
-    found = [
-        container
-        | {key: _moved(container[key]) for key in ("command", "args", "env") if key in container}
-        for container in _containers(template)
-    ]
-    return (
-        {**template, "spec": {**template.get("spec", {}), "containers": found}}
-        if found
-        else {**template}
-    )
-
-
-def _moved(part: Any) -> Any:
-    if isinstance(part, list):
-        return [_moved(one) for one in part]
-    if isinstance(part, dict):  # a variable of the environment
-        return part | {"value": _moved(part["value"])} if "value" in part else part
-    for old, new in _PATHS.items():
-        part = part.replace(old, new) if isinstance(part, str) else part
-    return part

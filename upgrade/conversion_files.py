@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -22,16 +23,30 @@ _KINDS = {
     ),
 }
 
-# A name, relative to the given path, and its objects.
-File = tuple[Path, list[Converted]]
+
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """A file and its objects."""
+
+    #: Relative to the path that the user gave.
+    name: Path
+    objects: tuple[Converted, ...] = ()
+    #: Why the file was skipped; "" if it was not.
+    skipped: str = ""
+    #: The file was skipped, although it seems to hold a job.
+    to_do: bool = False
 
 
 def convert(source: Path) -> list[File]:
-    """Convert everything before anything is written. Raises `Refused` and OSError."""
+    """Convert everything before anything is written.
+
+    A folder may hold templates, values and patches: a file there that is not YAML, or has no
+    objects, is skipped. Raises `Refused` and OSError.
+    """
     if source == STANDARD_INPUT:
-        return [_converted(sys.stdin.read(), Path("stdin.yaml"))]
+        return [_converted(_decoded(sys.stdin.buffer.read(), "stdin.yaml"), Path("stdin.yaml"))]
     if not source.is_dir():
-        return [_converted(source.read_text(), Path(source.name))]
+        return [_converted(_decoded(source.read_bytes(), source.name), Path(source.name))]
     found = sorted(
         path for path in source.rglob("*") if path.suffix in _SUFFIXES and path.is_file()
     )
@@ -39,7 +54,7 @@ def convert(source: Path) -> list[File]:
         raise Refused(
             f"{source} holds no {', '.join(_SUFFIXES)} files; name a folder with manifests"
         )
-    return [_converted(path.read_text(), path.relative_to(source)) for path in found]
+    return [_converted_or_skipped(path, path.relative_to(source)) for path in found]
 
 
 async def convert_live(client: ApiReader, wanted: str, namespace: str) -> File:
@@ -54,35 +69,66 @@ async def convert_live(client: ApiReader, wanted: str, namespace: str) -> File:
         raise Refused(
             f"--live {wanted}: {error.message} in namespace {namespace} ({resource.api_version})"
         ) from error
-    return Path(f"{name}.yaml"), [conversion.convert(msgspec.json.decode(raw))]
+    return File(name=Path(f"{name}.yaml"), objects=(conversion.convert(msgspec.json.decode(raw)),))
 
 
-def write(files: Iterable[File], folder: Path | None, *, say: Callable[[str], None]) -> None:
+def write(files: Iterable[File], folder: Path | None, *, say: Callable[[str], None]) -> bool:
     """Write YAML to standard output, or to files of the same names below `folder`.
 
-    Notes go to `say`. Raises `Refused` if a file already exists, or two would become one, before
-    anything is written, and OSError.
+    Notes go to `say`. Returns True if there is nothing to do by hand. Raises `Refused` if a file
+    already exists, or two would become one, before anything is written, and OSError.
     """
     files = list(files)
-    for name, objects in files:
-        for one in objects:
-            for note in one.notes:
-                say(f"{name}: {one.subject}: {note}")
+    for file in files:
+        for line in _told(file):
+            say(line)
+    kept = [file for file in files if not file.skipped]
     if folder is None:
-        sys.stdout.write(conversion.render(one for _, objects in files for one in objects))
-        return
+        sys.stdout.write(conversion.render(one for file in kept for one in file.objects))
+    else:
+        _write_into(folder, kept)
+    notes = (note for file in kept for one in file.objects for note in one.notes)
+    return not any(file.to_do for file in files) and not any(note.to_do for note in notes)
+
+
+def _write_into(folder: Path, files: Iterable[File]) -> None:
     targets: dict[Path, File] = {}
     for file in files:
-        name = file[0]
-        path = folder / name.with_suffix(".yaml")
+        path = folder / file.name.with_suffix(".yaml")
         if (other := targets.setdefault(path, file)) is not file:
-            raise Refused(f"{other[0]} and {name} would both become {path}; rename one of them")
+            raise Refused(
+                f"{other.name} and {file.name} would both become {path}; rename one of them"
+            )
     if there := [str(path) for path in targets if path.exists()]:
         raise Refused(f"{', '.join(there)}: already exists; choose an empty folder for --output")
-    for path, (_, objects) in targets.items():
+    for path, file in targets.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(conversion.render(objects))
+        path.write_text(conversion.render(file.objects))
+
+
+def _told(file: File) -> list[str]:
+    """Return the lines about a file."""
+    if file.skipped:
+        return [f"{file.name}: {'to do: ' if file.to_do else ''}skipped: {file.skipped}"]
+    return [f"{file.name}: {one.subject}: {note}" for one in file.objects for note in one.notes]
+
+
+def _converted_or_skipped(path: Path, name: Path) -> File:
+    content = path.read_bytes()
+    try:
+        return _converted(_decoded(content, str(name)), name)
+    except Refused as refused:
+        to_do = conversion.names_a_job(content.decode(errors="replace"))
+        advice = "; it seems to hold a job: render it first, or convert it by hand"
+        return File(name=name, skipped=f"{refused}{advice if to_do else ''}", to_do=to_do)
+
+
+def _decoded(content: bytes, name: str) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise Refused(f"{name} is not UTF-8: {error}") from error
 
 
 def _converted(text: str, name: Path) -> File:
-    return name, conversion.convert_text(text, where=str(name))
+    return File(name=name, objects=tuple(conversion.convert_text(text, where=str(name))))

@@ -205,8 +205,8 @@ def convert(
 ) -> None:
     """Turn MPIJobs v1alpha2 and et-operator's TrainingJobs into elastic MPIJobs v1, as YAML.
 
-    Objects of other kinds stay as they are. Each field without a counterpart becomes a line
-    on standard error and a comment.
+    Objects of other kinds stay as they are. What became of a field, and what is left to do, is a
+    line on standard error and a comment. In a folder, a file without objects is skipped.
 
     For example:
 
@@ -216,8 +216,8 @@ def convert(
 
     - `mpijob-elastic upgrade convert --live trainingjob/mnist -n ml`: convert a job in the cluster
 
-    Exit codes: 0 done; 1 refused (no YAML, not readable, no such job); 2 wrong usage; 4 no answer
-    from the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused (no YAML, not readable, no such job); 2 wrong usage; 3 done, but
+    the lines with `to do` need you; 4 no answer from the API server; 130 Ctrl-C.
     """
     from upgrade import conversion_files as files  # noqa: PLC0415 - --help need not load the client
 
@@ -228,11 +228,14 @@ def convert(
         )
     if live is None:
         assert source is not None
-        files.write(files.convert(source), output, say=complain)
+        if not files.write(files.convert(source), output, say=complain):
+            raise typer.Exit(Exit.OTHERWISE)
         return
 
     async def work(client: ApiWriter) -> None:
-        files.write([await files.convert_live(client, live, where)], output, say=complain)
+        found = await files.convert_live(client, live, where)
+        if not files.write([found], output, say=complain):
+            raise typer.Exit(Exit.OTHERWISE)
 
     where = namespace or default_namespace(kubeconfig_file(kubeconfig), context)
     run(work, kubeconfig, context)

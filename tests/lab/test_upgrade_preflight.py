@@ -119,6 +119,7 @@ def test_live_objects_are_converted(lab: CommandLine) -> None:
     }
     lab.cluster.kubectl("create", "-f", "-", stdin=json.dumps(crd))
     established(lab.cluster, f"crd/trainingjobs.{GROUP}")
+    launcher = {"spec": {"containers": [{"name": "l", "image": "horovod"}]}}
     worker = {"replicas": 2, "minReplicas": 1, "maxReplicas": 5, "template": {}}
     job = {
         "apiVersion": f"{GROUP}/v1alpha1",
@@ -126,7 +127,7 @@ def test_live_objects_are_converted(lab: CommandLine) -> None:
         "metadata": {"name": "mnist", "namespace": "default"},
         "spec": {
             "backoffLimit": 2,
-            "etReplicaSpecs": {"launcher": {"template": {}}, "worker": worker},
+            "etReplicaSpecs": {"launcher": {"template": launcher}, "worker": worker},
         },
     }
     lab.cluster.kubectl("create", "-f", "-", stdin=json.dumps(job))
@@ -134,7 +135,7 @@ def test_live_objects_are_converted(lab: CommandLine) -> None:
         "upgrade", "convert", "--live", "trainingjob/mnist", "-n", "default"
     )
     assert code == 0
-    assert "spec.backoffLimit: has no counterpart" in complaint
+    assert "spec.backoffLimit: had no effect" in complaint
     converted = yaml.safe_load(output)
     assert converted["metadata"]["annotations"] == {
         names.MIN_REPLICAS: "1",

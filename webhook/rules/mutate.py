@@ -107,8 +107,8 @@ def launcher(pod: Pod, job: JobFacts | None) -> Patch:
 def edl_mount(pod: Pod) -> Patch:
     """Return a patch that mounts the operator's files at /etc/edl, too.
 
-    It is for containers of a launcher that name that path. So what was written for et-operator runs
-    as it is: it has discover_hosts.sh and the hostfile there.
+    It is for containers of a launcher that name that path. discover_hosts.sh prints what
+    et-operator's prints; the hostfile has lines `NAME slots=N` instead of `NAME:N`.
     """
     if _owner_of_launcher(pod.metadata) is None:
         return ()

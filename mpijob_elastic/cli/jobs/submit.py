@@ -114,11 +114,8 @@ async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> E
                     f"there is an MPIJob {namespace}/{words.name}: choose another --name, or "
                     f"`mpijob-elastic delete {here}`"
                 ) from None
-    if not policy.names_discovery(command(words)):
-        without = f"the command names no {names.KEY_DISCOVER_HOSTS}, so the job keeps its size"
-        say(
-            f"Warning: {without}; with --np, horovodrun starts the command in each worker", err=True
-        )
+    if warning := _warning(command(words)):
+        say(f"Warning: {warning}", err=True)
     if output == "name":
         say(f"mpijob.{MPI_JOBS.group}/{words.name}")
     elif lines := table.serialized(body, "yaml" if dry_run and output == "text" else output):
@@ -127,6 +124,21 @@ async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> E
         say(f"MPIJob {words.name} created. Follow it, and see what its workers wait for:")
         say(f"  mpijob-elastic watch {here}", f"  mpijob-elastic explain {here}")
     return Exit.DONE
+
+
+def _warning(line: Sequence[str]) -> str:
+    """Return what is wrong with the command's host list; "" if nothing is."""
+    if not policy.names_discovery(line):
+        return (
+            f"the command names no {names.KEY_DISCOVER_HOSTS}, so the job keeps its size; "
+            "with --np, horovodrun starts the command in each worker"
+        )
+    if any(names.ARENA_DISCOVER_HOSTS_PATH in text for text in line):
+        return (
+            f"{names.ARENA_DISCOVER_HOSTS_PATH} of Arena's image prints et-operator's list, which "
+            f"is not there; write {names.DISCOVER_HOSTS_PATH}"
+        )
+    return ""
 
 
 def _slots(words: Words) -> int:

@@ -15,10 +15,12 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from lab.ports import free_ports
+from mpijob_elastic import names
 from mpijob_elastic.cli import app, exit_codes, main
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.upgrade import app as upgrade
 from mpijob_elastic.install import NotInTime, Refused
+from mpijob_elastic.kube import kubectl_yaml
 from mpijob_elastic.kube.errors import Unconfigured, Unreachable
 from tests.faults.kubeconfig import write_plain
 
@@ -154,7 +156,8 @@ def test_a_former_command_names_its_replacement_in_one_line(former: str, replace
 
 def test_convert_reads_standard_input_and_complains_on_standard_error(tmp_path: Path) -> None:
     done = typed("upgrade", "convert", "-", input=OLD)
-    assert done.exit_code == 0
+    assert done.exit_code == Exit.OTHERWISE
+    assert "to do: spec.mpiReplicaSpecs.Launcher: is missing" in done.stderr
     assert yaml.safe_load(done.stdout)["apiVersion"] == "kubeflow.org/v1"
     assert "# MPIJob old: spec.gpus: has no counterpart; left out" in done.stdout
     assert "stdin.yaml: MPIJob old: spec.gpus: has no counterpart; left out" in done.stderr
@@ -162,6 +165,21 @@ def test_convert_reads_standard_input_and_complains_on_standard_error(tmp_path: 
     refused = typed("upgrade", "convert", str(tmp_path / "job.yaml")).exception
     assert isinstance(refused, Refused)
     assert "job.yaml is not YAML" in str(refused)
+
+
+def test_convert_ends_with_0_if_nothing_is_left_to_do() -> None:
+    roles = "{Launcher: {template: {spec: {containers: [{command: [train]}]}}}}"
+    done = typed(
+        "upgrade", "convert", "-", input=OLD.replace("gpus: 4", f"mpiReplicaSpecs: {roles}")
+    )
+    assert done.exit_code == 0, done.stderr
+
+
+def test_a_namespace_that_looks_like_a_number_is_printed_as_a_name() -> None:
+    done = typed("install", "--print", "--image=x", "--jobs-namespace=0899", "--jobs-namespace=1e3")
+    printed = kubectl_yaml.read_all(done.stdout)
+    namespaces = {found["metadata"].get("namespace") for found in printed}
+    assert namespaces >= {"0899", "1e3", names.NAMESPACE}
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")

@@ -14,7 +14,8 @@ import yaml
 
 from mpijob_elastic import capabilities
 from mpijob_elastic.install import Refused
-from mpijob_elastic.model import mpijob
+from mpijob_elastic.kube import kubectl_yaml
+from mpijob_elastic.model import mpijob, operator_types
 from tests.product.cli.test_commands import typed
 
 PAGES = Path(__file__).parent / "pages" / "submit"
@@ -97,6 +98,23 @@ def test_the_four_variables_of_arena_are_what_its_commands_count_with() -> None:
     shell, option, line = container["command"]
     printed = subprocess.check_output([shell, option, f"echo {line}"], env=environment, text=True)
     assert printed.startswith("horovodrun -np 3 --min-np 1 --max-np 9 --host-discovery-script")
+
+
+def test_what_looks_like_a_number_is_printed_as_a_text() -> None:
+    words = ("-e", "ACCEPT_EULA=Y", "-e", "LR=1e-4", "-e", "SHA=1234e56", "-e", "PORTS=22:22")
+    done = typed(*TRAIN, *words, "--np=1", "--", "python", "t.py", "--lr", "1e-4", "--flag", "y")
+    [made] = kubectl_yaml.read_all(done.stdout)
+    assert operator_types.judge(json.dumps(made).encode())[0] == []
+    [container] = made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+    values = [one["value"] for one in container["env"]]
+    assert values[:4] == ["Y", "1e-4", "1234e56", "22:22"]
+    assert container["command"][-4:] == ["--lr", "1e-4", "--flag", "y"]
+
+
+def test_the_script_of_arenas_image_is_named() -> None:
+    line = ARENA.replace("/etc/edl/", "/usr/local/bin/")
+    said = typed(*TRAIN, "--workers=2", line).stderr
+    assert "write /etc/mpi/discover_hosts.sh" in said
 
 
 def test_with_np_a_single_worker_trains() -> None:

@@ -103,7 +103,11 @@ def test_defaults_of_a_training_job() -> None:
     job, notes = converted(yaml.safe_dump(source))
     assert job["metadata"]["annotations"] == {names.MIN_REPLICAS: "3"}
     assert (job["spec"]["slotsPerWorker"], job["spec"]["cleanPodPolicy"]) == (1, "Running")
-    assert notes.keys() == {"spec.mpiReplicaSpecs.Launcher.template"}
+    assert notes.keys() == {
+        "spec.mpiReplicaSpecs.Launcher.template",
+        "spec.mpiReplicaSpecs.Launcher.template.spec.containers",
+        "spec.etReplicaSpecs.worker.minReplicas",
+    }
 
 
 def test_an_old_mpi_job() -> None:
@@ -111,12 +115,20 @@ def test_an_old_mpi_job() -> None:
     # 3 to 9 processes are 2 to 4 workers of 2 slots.
     assert job["metadata"] == {
         "name": "bench",
-        "annotations": {names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "4"},
+        "annotations": {
+            names.MIN_REPLICAS: "2",
+            names.MAX_REPLICAS: "4",
+            "mpijob-elastic/run-policy": "true",
+        },
     }
     assert (job["spec"]["runPolicy"], job["spec"]["mainContainer"]) == ({"backoffLimit": 6}, "main")
     assert job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 1
-    assert notes.keys() == {"spec.gpus", "spec.runPolicy"}
-    assert notes["spec.runPolicy"].endswith('annotate the job mpijob-elastic/run-policy: "true"')
+    assert notes.keys() == {
+        "spec.gpus",
+        "spec.runPolicy",
+        "spec.mpiReplicaSpecs.Worker.restartPolicy",
+    }
+    assert notes["spec.runPolicy"].endswith('annotated mpijob-elastic/run-policy: "true"')
     assert "gpus" not in job["spec"]
 
 
@@ -126,7 +138,7 @@ def test_a_job_that_reads_no_host_list_is_told_so() -> None:
         "command"
     ] = ["mpirun", "x"]
     job, notes = converted(yaml.safe_dump(source))
-    assert "annotations" not in job["metadata"]
+    assert job["metadata"]["annotations"] == {"mpijob-elastic/run-policy": "true"}
     assert "--host-discovery-script" in notes["spec.mpiReplicaSpecs.Launcher.template"]
 
 
@@ -178,10 +190,61 @@ def test_a_folder_is_converted_file_by_file(tmp_path: Path) -> None:
     assert [one["metadata"]["name"] for one in first] == ["mnist", "bench"]
     assert (tmp_path / "new" / "deep" / "b.yaml").exists()
     assert any(line.startswith("a.yaml: TrainingJob ml/mnist: spec.backoffLimit:") for line in said)
+    assert any(
+        line.startswith("a.yaml: TrainingJob ml/mnist: to do: spec.restartPolicy:") for line in said
+    )
     with pytest.raises(Refused, match="already exists"):
         conversion_files.write(
             conversion_files.convert(tmp_path / "old"), tmp_path / "new", say=said.append
         )
+
+
+TEMPLATE = """apiVersion: kubeflow.org/v1alpha2
+kind: MPIJob
+metadata: {name: {{ .Release.Name }}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [
+        (
+            "values.yaml",
+            b"image: x\n",
+            "skipped: values.yaml holds a document that is no Kubernetes object",
+        ),
+        (
+            "kustomization.yaml",
+            b"resources: [job.yaml]\n",
+            "skipped: kustomization.yaml holds a document",
+        ),
+        ("list.json", b'["a"]', "skipped: list.json holds a document"),
+        ("notes.yaml", b"caf\xe9: 1\n", "skipped: notes.yaml is not UTF-8"),
+        (
+            "templates/_helpers.yaml",
+            b"{{ define }}\n",
+            "skipped: templates/_helpers.yaml is not YAML",
+        ),
+        ("templates/job.yaml", TEMPLATE.encode(), "to do: skipped: templates/job.yaml is not YAML"),
+    ],
+)
+def test_a_folder_skips_what_has_no_objects_with_a_line(
+    tmp_path: Path, name: str, content: bytes, line: str
+) -> None:
+    (tmp_path / "old" / "templates").mkdir(parents=True)
+    (tmp_path / "old" / name).write_bytes(content)
+    (tmp_path / "old" / "service.yaml").write_text(
+        "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
+    )
+    said: list[str] = []
+    done = conversion_files.write(
+        conversion_files.convert(tmp_path / "old"), tmp_path / "new", say=said.append
+    )
+    assert [found.startswith(f"{name}: {line}") for found in said] == [True]
+    assert done is not line.startswith("to do")
+    assert [path.name for path in (tmp_path / "new").rglob("*.*")] == ["service.yaml"]
+    with pytest.raises(Refused):
+        conversion_files.convert(tmp_path / "old" / name)
 
 
 def test_two_files_that_would_become_one_are_refused(tmp_path: Path) -> None:
