@@ -69,6 +69,8 @@ OPTIONS: Mapping[str, Option] = {
 
 
 _IN_ORDER = sorted(OPTIONS)
+# Unknown options after which no more are read.
+_MOST_UNKNOWN = 16
 
 
 @dataclass(kw_only=True)
@@ -79,6 +81,8 @@ class Options:
     values: dict[str, Sequence[str]] = field(default_factory=dict)
     #: True if there may be more options than these.
     unread: bool = False
+    #: The number of options that argparse does not know.
+    unknown: int = 0
     #: True if horovodrun only prints something and ends.
     only_tells: bool = False
 
@@ -91,7 +95,7 @@ def expands(word: str) -> bool:
 def read(words: Sequence[str]) -> Options:
     """Return the options up to the command that the ranks run; words: those after horovodrun."""
     found, at = Options(), 0
-    while at < len(words):
+    while at < len(words) and found.unknown <= _MOST_UNKNOWN:
         word = words[at]
         at += 1
         if _is_option(word) and word != "--":
@@ -110,6 +114,7 @@ def _option(word: str, words: Sequence[str], at: int, found: Options) -> int:
     if option is None:
         # An option of another version, of which nobody knows whether a value follows.
         found.unread = True
+        found.unknown += 1
         return at + 1 if value is None and at < len(words) and not words[at].startswith("-") else at
     values: Sequence[str]
     if value is None:

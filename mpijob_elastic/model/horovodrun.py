@@ -5,7 +5,7 @@ other programs. Several commands may start something: the last horovodrun with a
 counts, because it is the one that follows the job's size. Without one, a horovodrun whose options
 cannot be read counts, then one with -np, then mpirun. What is known only when the command runs is
 unknown, and no caller may take it for absent. The command may be hostile, and is read at every
-change of its job: limits keep any command below 15 ms.
+change of its job: limits keep any command below 5 ms.
 """
 
 import re
@@ -28,8 +28,8 @@ _PYTHON = re.compile(r"python[0-9.]{0,8}")
 _PYTHON_LETTERS = ("W", "X")
 _MODULES = frozenset({"horovod.runner.launch", "horovod.run.runner"})
 _MENTION = re.compile("|".join(map(re.escape, sorted({"horovod", *MPIRUN}))))
-# Levels of scripts within scripts, and of commands within wrappers.
-_DEEPEST, _MOST_WRAPPERS = 3, 8
+# Levels of scripts within scripts, of commands within wrappers, and programs that start ranks.
+_DEEPEST, _MOST_WRAPPERS, _MOST_STARTS = 3, 8, 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +102,12 @@ def parse(command: Sequence[str], environment: Iterable[Variable] = ()) -> Launc
     if not any(_MENTION.search(word, 0, LONGEST_SCRIPT) for word in words):
         return None
     found: _Start | None = None
-    for start in _starts(words, depth=0):
+    for number, start in enumerate(_starts(words, depth=0)):
         if found is None or start.rank >= found.rank:
             found = start
+        if number >= _MOST_STARTS:
+            found.options.unread = True
+            break
     return _launch(found) if found else None
 
 
@@ -153,6 +156,8 @@ def _within(script: str, *, depth: int) -> Iterator[_Start]:
         return
     commands, is_whole = shell.commands(script)
     for command in commands:
+        if not _MENTION.search("\n".join((*command.words, command.stdin))):
+            continue
         for start in _starts(command.words, depth=depth + 1, stdin=command.stdin):
             start.options.unread = start.options.unread or not is_whole
             yield start

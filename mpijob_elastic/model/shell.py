@@ -16,9 +16,11 @@ from dataclasses import dataclass
 # Levels of substitutions within substitutions.
 _DEEPEST = 8
 # What is open at a time on one of these levels; words, operators and substitutions of a script.
-_MOST_OPEN, _MOST_TOKENS = 64, 2000
+_MOST_OPEN, _MOST_TOKENS = 64, 800
 _BLANKS = re.compile(r"(?:[ \t\r]|\\\n)+")
-_COMMENT = re.compile(r"#[^\n]*")
+_BLANK = {**dict.fromkeys(" \t\r\\", _BLANKS), "#": re.compile(r"#[^\n]*")}
+# A word in which nothing is special, with the blanks after it: most words are so.
+_SIMPLE = re.compile(r"""([^ \t\r\n;&|()<>'"\\$`#]+)(?:[ \t\r]+|(?=[;&|\n)])|\Z)""")
 _PLAIN = re.compile(r"""[^ \t\r\n;&|()<>'"\\$`]+""")
 _PLAIN_IN_QUOTES = re.compile(r'[^"\\$`]+')
 _REDIRECTION = re.compile(r"&>>?|<<<|<<-?|<>|<&|>>|>&|>\||<|>")
@@ -39,7 +41,7 @@ class Unreadable(Exception):
     """The script ends within a quotation, or is deeper or of more words than we read."""
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Command:
     """A simple command."""
 
@@ -111,27 +113,39 @@ class _Reader:
     def read(self, *, inner: bool) -> None:
         """Read to the end; inner: to the parenthesis that ends a substitution."""
         while self._at < len(self._text):
-            character = self._text[self._at]
-            if self._skip(_BLANKS) or (character == "#" and self._skip(_COMMENT)):
+            if self._blank():
                 continue
             self._budget.spend()
-            if character in "<>" or self._text.startswith("&>", self._at):
-                self._redirection()
-            elif character in _CONTROL:
-                self._at += 1
-                self._finish()
-                if character == "\n":
-                    self._read_documents()
-            elif character == "(":
-                self._parenthesis()
-            elif character == ")":
+            if simple := _SIMPLE.match(self._text, self._at):
+                self._command.words.append(simple[1])
+                self._at = simple.end()
+            elif self._text[self._at] == ")":
                 if self._closes_all() and inner:
                     return
             else:
-                self._argument()
+                self._token(self._text[self._at])
         self._finish()
         if inner:
             raise Unreadable
+
+    def _blank(self) -> bool:
+        """Read blanks or a comment, if one begins here."""
+        pattern = _BLANK.get(self._text[self._at])
+        return pattern is not None and self._skip(pattern)
+
+    def _token(self, character: str) -> None:
+        """Read an operator or a word that begins with this character."""
+        if character in "<>" or self._text.startswith("&>", self._at):
+            self._redirection()
+        elif character in _CONTROL:
+            self._at += 1
+            self._finish()
+            if character == "\n":
+                self._read_documents()
+        elif character == "(":
+            self._parenthesis()
+        else:
+            self._argument()
 
     def _skip(self, pattern: re.Pattern[str]) -> bool:
         found = pattern.match(self._text, self._at)

@@ -17,7 +17,7 @@ Variable = tuple[str, str | None]
 _REFERENCE = re.compile(r"\$(?:(?P<dollar>\$)|\((?P<name>[^()$]{0,255})\))")
 # Characters that are expanded, and that come of it, in a container's values and in its words: a
 # hostile environment can double at each variable.
-_MOST_EXPANDED = 4 * LONGEST_SCRIPT
+_MOST_EXPANDED = 2 * LONGEST_SCRIPT
 
 
 def replaced(words: Iterable[str], environment: Iterable[Variable]) -> list[str]:
