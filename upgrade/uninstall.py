@@ -127,16 +127,18 @@ class Uninstallation:
             left += await traces.sweep(client, say=say)
         if self.takes_scale:
             left += await _take_scale(client, say=say)
-        rest = [one for one in self.found if one.resource.kind not in _FIRST]
-        refused = await removal.delete_each(client, rest, say)
+        homes = [one for one in self.found if one.resource.kind == NAMESPACES.kind]
+        rest = [one for one in self.found if one.resource.kind not in _FIRST and one not in homes]
+        left += await removal.delete_each(client, rest, say)
+        kept = await removal.delete_each(client, homes, say)
 
         async def namespace() -> str:
             there = await client.find(NAMESPACES.path(name=names.NAMESPACE))
             return f"namespace {names.NAMESPACE} is still ending" if there else ""
 
-        if _holds_namespace(self.found) and not refused:
+        if homes and not kept:
             await rollout.wait(namespace, seconds=seconds, say=say, advice=_AGAIN)
-        return left + refused
+        return left + kept
 
 
 async def _take_scale(client: ApiWriter, *, say: Say) -> list[str]:

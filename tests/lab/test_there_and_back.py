@@ -1,7 +1,10 @@
 """There and back by `install` and `uninstall`, also with `--traces`, and by `upgrade scale`, on a lab of their own."""
 
 import asyncio
+import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,8 +12,12 @@ from pathlib import Path
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.cli.exit_codes import Exit
 from tests.lab.command_line import INSTALL, UNINSTALL, CommandLine
 from tests.lab.deaths import killed_and_run_again
+from tests.lab.scalable import told
+from tests.lab.versions import needs
+from tests.lab.waiting import until
 
 pytestmark = [pytest.mark.lab, pytest.mark.thorough]
 WORKERS = {"Launcher": {"replicas": 1, "template": {}}, "Worker": {"replicas": 2}}
@@ -163,3 +170,67 @@ def test_killed_at_any_write_and_run_again_it_comes_to_the_same_end(
         asyncio.run(killed_and_run_again(lab.cluster, partial(typed, command)))
         assert lab.is_scalable() == leads_to
     assert lab.world() == before
+
+
+@needs("ValidatingAdmissionPolicy")
+def test_what_a_policy_keeps_is_named_and_holds_up_nothing_else(lab: CommandLine) -> None:
+    lab.fresh("administrator")
+    for name in ("kept", "train"):
+        lab.create_job(name, mpiReplicaSpecs=WORKERS)
+    before = lab.world()
+    lab.done(*INSTALL)
+    marks = (f"{names.STATUS}=waiting", f"{names.SCALED_BY}=u")
+    lab.cluster.kubectl("annotate", "-n", "jobs", "mpijob/kept", "mpijob/train", *marks)
+    with keeping(lab, "kept", ROLE):
+        code, said = lab.run(*WITH_TRACES.take)
+    assert (code, "Uninstalled." in said) == (Exit.OTHERWISE, True), said
+    lines = " ".join(said.split())
+    gone = f"{names.STATUS}, {names.SCALED_BY}"
+    assert f"removed from MPIJob jobs/train: {gone}" in lines
+    assert f"Not removed from MPIJob jobs/kept: {gone}: 422 Invalid: " in lines
+    assert f"Not deleted: ClusterRole {ROLE}: 422 Invalid: " in lines
+    assert lines.count(WHY) == 2
+    assert lab.world().keys() - before.keys() == {f"ClusterRole /{ROLE}"}
+    lab.done(*WITH_TRACES.take)
+    assert lab.world() == before
+
+
+ROLE, WHY = "mpijob-elastic-nodes", "the platform team forbids it"
+
+
+@contextmanager
+def keeping(lab: CommandLine, *kept: str) -> Iterator[None]:
+    """Have a policy keep MPIJobs and ClusterRoles of these names as they are, as long as the block lasts."""
+    rules = [
+        {"apiGroups": [group], "apiVersions": ["*"], "resources": [resource], "operations": [does]}
+        for group, resource, does in (
+            ("kubeflow.org", "mpijobs", "UPDATE"),
+            ("rbac.authorization.k8s.io", "clusterroles", "DELETE"),
+        )
+    ]
+    policy = {
+        "kind": "ValidatingAdmissionPolicy",
+        "spec": {
+            "matchConstraints": {"resourceRules": rules},
+            "matchConditions": [{"name": "kept", "expression": f"request.name in {[*kept]}"}],
+            "validations": [{"expression": "false", "message": WHY}],
+        },
+    }
+    binding = {
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "spec": {"policyName": "keeping", "validationActions": ["Deny"]},
+    }
+    head = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "metadata": {"name": "keeping"},
+    }
+    items = [{**head, **one} for one in (policy, binding)]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    attempt = ("annotate", "-n", "jobs", "mpijob/kept", "a=b", "--dry-run=server")
+    lab.cluster.kubectl("apply", "-f", "-", stdin=text)
+    try:
+        until(lambda: WHY in told(lab.cluster, *attempt)[1])
+        yield
+    finally:
+        lab.cluster.kubectl("delete", "-f", "-", stdin=text)
+    until(lambda: told(lab.cluster, *attempt)[0] == 0)

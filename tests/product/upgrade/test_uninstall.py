@@ -69,7 +69,7 @@ async def planned_for(
     """A removal of an object of each of these kinds, one of which a policy keeps."""
 
     def keeping(sent: Sent) -> None:
-        if sent.method == "DELETE" and f"/{keeps.plural}/" in sent.path:
+        if sent.method == "DELETE" and sent.path.endswith(f"/{keeps.plural}/{names.CONTROLLER}"):
             raise refused(403, "Forbidden", WHY)
 
     found = []
@@ -97,6 +97,14 @@ async def test_a_refusal_after_the_controller_has_gone_holds_up_nothing_and_is_t
     name = names.CONTROLLER
     assert left == [f"Not deleted: ClusterRole {name}: 403 Forbidden: {WHY}"]
     assert [*api.objects] == [CLUSTER_ROLES.path(name=name)]
+
+
+async def test_a_namespace_that_a_policy_keeps_is_not_waited_for(
+    api: TinyApi, client: ApiWriter
+) -> None:
+    planned = await planned_for(api, client, DEPLOYMENTS, NAMESPACES, keeps=NAMESPACES)
+    [left] = await planned.run(seconds=1, say=print)
+    assert left == f"Not deleted: Namespace {names.CONTROLLER}: 403 Forbidden: {WHY}"
 
 
 async def test_a_refusal_while_the_controller_is_there_ends_it(
