@@ -16,7 +16,7 @@ AGENT = "mpijob-elastic-bench"
 JOB = "train"
 AT_ONCE = "0s"
 
-_HOST = re.compile(r"^echo (\S+):\d+$", re.MULTILINE)
+_HOST = re.compile(r"^echo (\S+):[1-9]\d*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)

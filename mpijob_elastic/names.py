@@ -132,6 +132,8 @@ _WORKER = re.compile(r"(?P<job>.+)-worker-(?P<index>0|[1-9][0-9]{0,9})")
 # read a host name back.
 _HOST = re.compile(r"(?P<pod>.+-worker-(?:0|[1-9][0-9]{0,9}))\.r(?P<incarnation>[1-9][0-9]{0,8})")
 
+_REMINDER = re.compile(r".+-worker-(?:0|[1-9][0-9]{0,9})\.r0(?P<number>[1-9])")
+
 
 def config_map(job: str) -> str:
     """Return the name of a job's ConfigMap [operator]."""
@@ -196,12 +198,29 @@ def _numbered(host: str) -> re.Match[str] | None:
     return _HOST.fullmatch(host) if ".r" in host else None
 
 
-def discover_hosts(hosts: list[str], *, slots: int) -> str:
+def reminder(pod: str, number: int) -> str:
+    """Return the name in a line without slots (decide/reminders) [ours]: `POD.r01` to `POD.r09`.
+
+    No worker gets such a host name, because the number of a host name begins with another digit.
+    """
+    return f"{pod}.r0{number}"
+
+
+def reminder_number(name: str) -> int:
+    """Return the number in a reminder's name; 0 if it is no reminder's name."""
+    match = _REMINDER.fullmatch(name)
+    return int(match["number"]) if match else 0
+
+
+def discover_hosts(hosts: list[str], *, slots: int, reminder: str = "") -> str:
     """Return discover_hosts.sh: an `echo NAME:SLOTS` line for each host, in this order.
 
-    [v0.3.0] [horovod]
+    A line without slots follows if there is a reminder. [v0.3.0] [horovod]
     """
-    return SCRIPT_HEADER + "".join(f"echo {host}:{slots}\n" for host in hosts)
+    lines = [f"echo {host}:{slots}\n" for host in hosts]
+    if reminder:
+        lines.append(f"echo {reminder}:0\n")
+    return SCRIPT_HEADER + "".join(lines)
 
 
 def is_handed_over(notices: str) -> bool:

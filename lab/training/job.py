@@ -84,10 +84,9 @@ class TrainingJob:
         return parse(self._kubectl("logs", launcher))
 
     def hosts(self) -> list[str]:
-        """Return the output of discover_hosts.sh in the launcher."""
-        return self._kubectl(
-            "exec", names.launcher(self.name), "--", names.DISCOVER_HOSTS_PATH
-        ).splitlines()
+        """Return the hosts with slots that discover_hosts.sh prints in the launcher."""
+        printed = self._kubectl("exec", names.launcher(self.name), "--", names.DISCOVER_HOSTS_PATH)
+        return [line for line in printed.splitlines() if not line.endswith(":0")]
 
     def pods(self) -> dict[str, str]:
         """The phase of each pod of the job, by name."""

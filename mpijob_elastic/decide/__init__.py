@@ -156,7 +156,7 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
     due.append((None, moves.wake_at(state)))
     if state.resume_at > state.now and any(map(lost_ranks.is_node_lost, state.workers)):
         due.append((None, state.resume_at))
-    if change and WriteConfig not in view.refused:
+    if change and not change.reminds and WriteConfig not in view.refused:
         return _plan(state, due)  # every step below relies on the list that is published now
     due.append(config_map.refresh(state, config))
     if not (view.driver_running or state.wishes.stop):

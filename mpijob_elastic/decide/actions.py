@@ -269,8 +269,12 @@ class WriteConfig(Action):
     notes: tuple[Note, ...] = ()
     #: The write takes the job back from another operator.
     takes_back: bool = False
+    #: The pods about which the write reminds Horovod's driver; () unless it does nothing else.
+    reminds: tuple[str, ...] = ()
 
     def says(self) -> str:
+        if self.reminds:
+            return f"remind Horovod's driver of the host list, because of {listed(self.reminds)}"
         changes = {
             f"publish {listed(self.added)} in {names.KEY_DISCOVER_HOSTS}": self.added,
             f"remove {listed(self.removed)} from {names.KEY_DISCOVER_HOSTS}": self.removed,

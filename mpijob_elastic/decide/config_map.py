@@ -5,9 +5,10 @@ All three are in a single write, so a crash leaves either the old state or the n
 After the write the launcher is touched: a kubelet syncs a pod at once when the pod's annotations
 change, and mounts the ConfigMap in the version that the kubelet knows. If its watch of the
 ConfigMap lags behind its watch of the pod, it mounts the old list, and looks again only after 60 to
-90 s, perhaps after the drain-timeout. A rank may stay in a leaving worker because of that, so the
-touch is repeated. Drains and pauses count from the first touch, so a repetition makes no drain or
-pause longer.
+90 s, perhaps after the drain-timeout. A rank may stay in a leaving worker because of that, or
+because rank 0 did not hear of the list. So the list gets a reminder (see reminders), with a touch
+of its own. If the driver cannot be reminded, the touch alone is repeated. Drains count from the
+first touch, so a repetition makes no drain longer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,12 +16,14 @@ from dataclasses import replace
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import (
+    drain,
     handover,
     host_list,
     launcher_start,
     lost_ranks,
     moves,
     next_memory,
+    reminders,
 )
 from mpijob_elastic.decide.actions import Note, RefreshLauncher, WriteConfig, normal, warning
 from mpijob_elastic.decide.state import TOUCHED, JobState, WorkerState
@@ -42,15 +45,22 @@ def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | 
     step = host_list.following(state)
     if state.reads_nothing and not step.hosts:
         return None, step.wake_at  # a list that the driver cannot read is better than an empty list
-    change = _change(state, config, step.hosts)
+    change, wake_at = _change(state, config, step.hosts), step.wake_at
+    before = (config.facts.script, config.facts.hostfile, None)
+    is_same = (change.script, change.hostfile, change.kubexec) == before
+    # Nearly always neither holds, so nothing else is looked at.
+    looked = [one.pod for one in state.leaving if one.pod.opaque or one.pod.probe.asked_at > 0.0]
+    busy = [pod for pod in looked if pod.probe.idle_at is None]
+    probes = [one.pod.probe for one in state.workers if one.published]
+    unused = [probe for probe in probes if probe.idle_at is not None and not probe.busy_seen]
+    if is_same and (busy or unused):
+        about, again_at = reminders.due(state, changes_at=step.wake_at)
+        wake_at = min((at for at in (wake_at, again_at) if at is not None), default=None)
+        if about:
+            change = _reminding(state, config, change, about)
     memory = next_memory.memory(state, config, change)
-    same = (change.script, change.hostfile, change.kubexec) == (
-        config.facts.script,
-        config.facts.hostfile,
-        None,
-    )
-    if same and not next_memory.is_due(state, config, memory):
-        return None, step.wake_at
+    if is_same and not change.reminds and not next_memory.is_due(state, config, memory):
+        return None, wake_at
     annotations: dict[str, str] = {}
     # An annotation of a capability goes with what the capability remembers.
     for one in state.wishes.capabilities if memory.own else ():
@@ -61,7 +71,22 @@ def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | 
         annotations=annotations,
         lost=_lost(state, change.removed) if change.removed else (),
     )
-    return replace(change, notes=tuple(_notes(state, config, change))), step.wake_at
+    return replace(change, notes=tuple(_notes(state, config, change))), wake_at
+
+
+def _reminding(
+    state: JobState, config: Config, change: WriteConfig, about: tuple[str, ...]
+) -> WriteConfig:
+    """Return the write of the same list with the next reminder."""
+    published = state.view.published_pods
+    line = reminders.following(state, published)
+    hosts = [_host(state, pod) for pod in published]
+    return replace(
+        change,
+        script=names.discover_hosts(hosts, slots=_slots(state, config), reminder=line),
+        kubexec=_kubexec(config),
+        reminds=about,
+    )
 
 
 def mark(config: Config, *, at: float, again: int = 0) -> str:
@@ -83,8 +108,10 @@ def refresh(state: JobState, config: Config) -> tuple[RefreshLauncher | None, fl
         return None, again_at
     again = 0
     if known.shown_at is not None:
-        if not any(_may_be_busy(worker) for worker in state.leaving):
+        if not any(drain.may_be_busy(worker) for worker in state.leaving):
             return None, None
+        if reminders.may_remind(state):
+            return None, None  # a reminder brings a touch of its own
         times = [known.shown_at + after for after in TOUCH_AGAIN_AFTER]
         again = sum(at <= now for at in times)
         if again <= known.again:
@@ -94,31 +121,39 @@ def refresh(state: JobState, config: Config) -> tuple[RefreshLauncher | None, fl
     return RefreshLauncher(ref=launcher.ref, text=digest, tries=tries, again=again), None
 
 
-def _may_be_busy(worker: WorkerState) -> bool:
-    if worker.drain is None or worker.drain.began is None or not worker.pod.running:
-        return False
-    probe = worker.pod.probe
-    return worker.pod.opaque or (probe.asked_at > 0.0 and probe.idle_at is None)
-
-
 def _change(state: JobState, config: Config, published: tuple[str, ...]) -> WriteConfig:
     """Return the write that publishes these pods, with the old memory."""
     view = state.view
     slots = _slots(state, config)
     hosts = [_host(state, pod) for pod in published]
     staying = set(published)
-    is_renamed = view.elastic and hosts != list(published)
-    # kubexec.sh stays as it is once it finds every pod.
-    mapped = kubexec.mapped(config.facts.kubexec) if is_renamed else None
+    added = tuple(pod for pod in published if pod not in view.host_of)
+    removed = tuple(pod for pod in view.host_of if pod not in staying)
+    is_new = state.now - view.memory.added_at < reminders.NEW_FOR
+    probes = [state.by_name[pod].pod.probe for pod in published if pod in state.by_name]
+    unseen = [probe for probe in probes if not probe.busy_seen]
+    unheard = unseen if is_new else [probe for probe in unseen if probe.idle_at is not None]
+    line = ""  # an addition says the same as a reminder
+    if removed and unheard:
+        line = reminders.beside_removal(state, published)
+    elif config.published and config.published.reminder and not (added or removed):
+        line = reminders.present(state)
+    is_numbered = view.elastic and (hosts != list(published) or line != "")
     return WriteConfig(
         ref=config.ref,
         memory=view.memory,
-        script=names.discover_hosts(hosts, slots=slots),
-        kubexec=None if mapped == config.facts.kubexec else mapped,
+        script=names.discover_hosts(hosts, slots=slots, reminder=line),
+        kubexec=_kubexec(config) if is_numbered else None,
         hostfile=_hostfile(state, config, published, slots),
-        added=tuple(pod for pod in published if pod not in view.host_of),
-        removed=tuple(pod for pod in view.host_of if pod not in staying),
+        added=added,
+        removed=removed,
     )
+
+
+def _kubexec(config: Config) -> str | None:
+    """Return the kubexec.sh that finds every pod; None if it does so already, or is not ours."""
+    mapped = kubexec.mapped(config.facts.kubexec)
+    return None if mapped == config.facts.kubexec else mapped
 
 
 def _host(state: JobState, pod: str) -> str:
@@ -165,6 +200,20 @@ def _notes(state: JobState, config: Config, change: WriteConfig) -> Iterable[Not
         yield from _removed(state, change, sizes)
     if change.added:
         yield from _renamed(state, change.added)
+    if change.reminds and change.memory.reminded and change.memory.reminded.count == 1:
+        yield normal("HostListRepeated", _reminder_words(state, change.reminds))
+
+
+def _reminder_words(state: JobState, about: Sequence[str]) -> str:
+    unused = [pod for pod in about if pod in state.view.host_of]
+    busy = [pod for pod in about if pod not in state.view.host_of]
+    seen = [f"{listed(unused)} listed without a rank"] if unused else []
+    seen += [f"a rank may still run in {listed(busy)}"] if busy else []
+    return (
+        f"{', '.join(seen)}: Horovod's driver is reminded of {names.KEY_DISCOVER_HOSTS}, by a line "
+        "without slots. The driver speaks of a change once, and rank 0 does not hear it while "
+        "ranks start"
+    )
 
 
 def _removed(state: JobState, change: WriteConfig, sizes: str) -> Iterable[Note]:
@@ -230,8 +279,9 @@ def _without_rank(workers: Sequence[WorkerState]) -> Iterable[Note]:
     if unused:
         wait = phrases.duration(lost_ranks.NEVER_TRAINED_AFTER)
         message = (
-            f"{listed(unused)}: no rank seen for {wait} while other workers train. Horovod may "
-            "have blacklisted the host name, so the worker gets a new host name, once"
+            f"{listed(unused)}: no rank seen for {wait} while other workers train, although "
+            "Horovod's driver was reminded of the host list. Horovod may have blacklisted the host "
+            "name, so the worker gets a new host name, once"
         )
         yield normal("HostUnused", message)
 

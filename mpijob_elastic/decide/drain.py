@@ -151,6 +151,14 @@ def of(moment: Moment, pod: str, found: Left, probe: Probe) -> Drain:
     )
 
 
+def may_be_busy(worker: WorkerState) -> bool:
+    """Tell whether a rank may still run in a leaving worker."""
+    if worker.drain is None or worker.drain.began is None or not worker.pod.running:
+        return False
+    probe = worker.pod.probe
+    return worker.pod.opaque or (probe.asked_at > 0.0 and probe.idle_at is None)
+
+
 def leave(state: JobState) -> Leaving:
     """Return the workers to delete or probe now.
 

@@ -122,7 +122,7 @@ def following(state: JobState) -> Next:
             list(hosts) if joining else [next((pod for pod in hosts if pod in alive), hosts[0])]
         )
         if sized:
-            rest = sum(not _is_dead(state, state.by_name.get(pod)) for pod in hosts)
+            rest = sum(not is_dead(state, state.by_name.get(pod)) for pod in hosts)
             joining = joining[: max(1, state.view.facts.size_at_most(rest + len(joining)) - rest)]
     if len(staying) < len(hosts):
         return _remove(state, staying)
@@ -158,11 +158,11 @@ def _should_be_published(state: JobState, worker: WorkerState) -> bool:
     return (
         worker.ready
         and belongs
-        and not (worker.stopped or worker.leaves or is_nowhere or _is_dead(state, worker))
+        and not (worker.stopped or worker.leaves or is_nowhere or is_dead(state, worker))
     )
 
 
-def _is_dead(state: JobState, worker: WorkerState | None) -> bool:
+def is_dead(state: JobState, worker: WorkerState | None) -> bool:
     """Tell whether no rank can run in a worker under the host name that is published for it."""
     if worker is None or worker.pod.terminated or worker.pod.facts.deleting or worker.rank_lost:
         return True
@@ -173,7 +173,7 @@ def _is_dead(state: JobState, worker: WorkerState | None) -> bool:
 
 def _remove(state: JobState, staying: list[str]) -> Next:
     hosts = state.view.published_pods
-    dead = {pod for pod in {*hosts}.difference(staying) if _is_dead(state, state.by_name.get(pod))}
+    dead = {pod for pod in {*hosts}.difference(staying) if is_dead(state, state.by_name.get(pod))}
     if dead:
         # Dead hosts leave at once and alone: whether other workers leave is better judged without
         # them, and at its own time.

@@ -6,10 +6,11 @@ other workers train. Such a worker leaves the list and comes back under a new ho
 host_list), a few times, later and later; then the worker is given up for a while.
 
 A worker in which no rank was ever seen may wait for the next commit of the others, or may wait in
-vain (--max-np), or may have lost its rank before we looked. It gets one new name, after a long
-wait; but none where --max-np cannot be read: the name would cost all ranks a reset for nothing. If
-fewer than half of the workers train, the training may be ending or beginning, so more time
-must pass; but Horovod may also have lost several ranks at once.
+vain (--max-np), or rank 0 may not have heard of it (see reminders), or it may have lost its rank
+before we looked. It gets one new name, after the last reminder; but none where --max-np cannot be
+read: the name would cost all ranks a reset for nothing. If fewer than half of the workers train,
+the training may be ending or beginning, so more time must pass; but Horovod may also have lost
+several ranks at once.
 
 In a pod whose Node is gone no process runs any more, so the pod is deleted as soon as it is not
 listed (see drain). The garbage collector of pods would take a minute or more, and until then no pod
@@ -105,7 +106,7 @@ def idle(moment: Moment) -> frozenset[str]:
     if all(worker.probe.idle_at is None for worker in moment.view.workers):
         return frozenset()
     watched = _watched(moment)
-    training = [worker for worker in watched if _trains(worker)]
+    training = [worker for worker in watched if trains(worker)]
     if 0 < moment.view.facts.max_np_workers <= len(training):
         return frozenset()  # horovodrun's own options let no more workers train
     last = max((worker.probe.busy_at for worker in training), default=0.0)
@@ -156,7 +157,8 @@ def _watched(moment: Moment) -> tuple[Worker, ...]:
     )
 
 
-def _trains(worker: Worker) -> bool:
+def trains(worker: Worker) -> bool:
+    """Tell whether the last look has shown a rank in a listed worker."""
     return worker.probe.busy_seen and worker.probe.idle_at is None
 
 
@@ -193,7 +195,7 @@ def _suspicious(state: JobState, watched: tuple[Worker, ...]) -> frozenset[str]:
         if worker.probe.busy_seen and worker.probe.idle_at is not None
     ]
     doubtful = [pod for pod in idle if not RENAMED.is_given_up(state.losses.get(pod))]
-    witness = [worker.ref.name for worker in watched if doubtful and _trains(worker)][:1]
+    witness = [worker.ref.name for worker in watched if doubtful and trains(worker)][:1]
     return frozenset([*new, *doubtful, *witness])
 
 

@@ -10,12 +10,12 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import handover, host_list, launcher_start, lost_ranks
+from mpijob_elastic.decide import handover, host_list, launcher_start, lost_ranks, reminders
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.decide.state import FORGIVEN_AFTER, SKEW, JobState, honest
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import Config, script_fingerprint
-from mpijob_elastic.model.memory import Left, Memory, Scale, Tries
+from mpijob_elastic.model.memory import Left, Memory, Reminded, Scale, Tries
 from mpijob_elastic.model.pod import Worker
 
 # Seconds for which the memory keeps the leaving of a pod that is gone: much longer than a launcher
@@ -56,10 +56,16 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
         if is_change
         else old.elders,
         mended=handover.mended(state) if state.edited or view.foreign or old.mended else None,
+        reminded=_reminded(state, change) if change.reminds or old.reminded else None,
     )
     if change.script == config.facts.script:
         return msgspec.structs.replace(new, script=config.fingerprint)
     return signed(new, script=change.script)
+
+
+def _reminded(state: JobState, change: WriteConfig) -> Reminded | None:
+    is_change = bool(change.added or change.removed)
+    return reminders.remembered(state, is_change=is_change, reminds=bool(change.reminds))
 
 
 def elders(state: JobState, *, added: Collection[str], removed: Collection[str]) -> tuple[str, ...]:

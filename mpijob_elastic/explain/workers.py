@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from mpijob_elastic import names
+from mpijob_elastic.decide import reminders
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.lost_ranks import LOST_AFTER
 from mpijob_elastic.decide.notices import AGAIN, given_up
@@ -304,13 +305,15 @@ def _lost(case: Case, training: int) -> Finding:
         if cooldown
         else "for as long as the job runs"
     )
-    said = (
-        f"is published, but only its main process runs in it while {training} others train: most "
-        f"likely its rank died, and Horovod does not use a host of this name {how_long}; "
-        "the controller"
-    )
+    said = f"is published, but only its main process runs in it while {training} others train"
+    unused = f"Horovod does not use a host of this name {how_long}; the controller"
+    is_helpless = bool(case.facts.controller) or not case.state.may_number
+    if reminders.is_new(case.state, case.name):
+        said = f"{said}: {_unheard(case, is_helpless=is_helpless)}. Or its rank died; then {unused}"
+    else:
+        said = f"{said}: most likely its rank died, and {unused}"
     logs = case.kubectl("logs", case.launcher, "| grep -i blacklist")
-    if case.facts.controller or not case.state.may_number:
+    if is_helpless:
         return wrong("lost-rank", f"{said} cannot give it a new host name", next_step=logs)
     after = phrases.duration(LOST_AFTER)
     return waiting(
@@ -318,6 +321,17 @@ def _lost(case: Case, training: int) -> Finding:
         f"{said} gives it a new host name after {after} or more without a rank",
         next_step=logs,
     )
+
+
+def _unheard(case: Case, *, is_helpless: bool) -> str:
+    said = (
+        "rank 0 may not have heard of it yet, because ranks were starting when it was added, or "
+        "because no rank has committed since"
+    )
+    if is_helpless:
+        return f"{said}; the controller cannot remind Horovod's driver of the host list"
+    times = f"{reminders.count(case.state)} times so far"
+    return f"{said}; the controller reminds Horovod's driver of the host list ({times})"
 
 
 def _surplus(case: Case, worker: WorkerState) -> Finding:

@@ -35,6 +35,8 @@ K = TypeVar("K", bound=Known)
 
 # A pod's name and an int32.
 _LINE = re.compile(r"echo (?P<host>[a-z0-9][a-z0-9.-]{0,252}):(?P<slots>[1-9][0-9]{0,9})\n")
+# The last line of a script with a reminder (decide/reminders).
+_REMINDER = re.compile(r"^echo (?P<name>[a-z0-9][a-z0-9.-]{0,255}):0\n\Z", re.MULTILINE)
 _SLOTS = re.compile(r" slots=([1-9][0-9]{0,9})$", re.MULTILINE)
 
 
@@ -46,6 +48,8 @@ class Published:
     hosts: tuple[str, ...] = ()
     #: Slots of each host.
     slots: int = 1
+    #: The name in the line without slots that reminds Horovod's driver of the list; "" without one.
+    reminder: str = ""
 
 
 def hostfile_slots(hostfile: str) -> int | None:
@@ -59,15 +63,21 @@ def parse_script(script: str) -> Published | None:
 
     None for any other script, so that an edit by hand is noticed.
     """
-    if script.count("\n") > MOST_WORKERS + 1:
+    if script.count("\n") > MOST_WORKERS + 2:
         return None
     found = [(match["host"], int(match["slots"])) for match in _LINE.finditer(script)]
     hosts = tuple(host for host, _ in found)
     slots = found[0][1] if found else 1
     pods = {names.pod_of(host) for host in hosts}
+    last = _REMINDER.search(script)
+    reminder = last["name"] if last and names.reminder_number(last["name"]) else ""
     # Writing the list again shows any difference that reading missed.
-    is_ours = len(pods) == len(hosts) and names.discover_hosts(list(hosts), slots=slots) == script
-    return Published(hosts=hosts, slots=slots) if is_ours else None
+    written = names.discover_hosts(list(hosts), slots=slots, reminder=reminder)
+    if not len(hosts) == len(pods) <= MOST_WORKERS or written != script:
+        return None
+    if reminder and not hosts:
+        return None
+    return Published(hosts=hosts, slots=slots, reminder=reminder)
 
 
 def script_fingerprint(script: str) -> str:

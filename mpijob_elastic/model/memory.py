@@ -83,6 +83,15 @@ class Tries(msgspec.Struct, frozen=True, kw_only=True):
     uid: str
 
 
+class Reminded(msgspec.Struct, frozen=True, kw_only=True):
+    """The reminders that Horovod's driver got since hosts were last added or removed."""
+
+    #: Number of reminders. A reminder that is part of the change itself does not count.
+    count: Count
+    #: Time of the last reminder.
+    at: Time
+
+
 class Mended(msgspec.Struct, frozen=True, kw_only=True):
     """Replacements of a foreign discover_hosts.sh."""
 
@@ -123,6 +132,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     elders: tuple[str, ...] = ()
     #: Replacements of a foreign discover_hosts.sh.
     mended: Mended | None = None
+    #: Reminders of the list; None if there was none since the last change.
+    reminded: Reminded | None = None
     #: Fingerprint of the discover_hosts.sh together with which this was written.
     script: str = ""
     #: What capabilities remember, as JSON that only they read, by name. In the annotation each

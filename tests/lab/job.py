@@ -191,7 +191,8 @@ class Job:
         owned = [pod for pod in pods if pod["metadata"].get("ownerReferences")]
         specs = job.get("spec", {}).get("mpiReplicaSpecs", {})
         return State(
-            hosts=[line.removeprefix("echo ") for line in script],
+            # A line without slots only reminds a driver of the list.
+            hosts=[line.removeprefix("echo ") for line in script if not line.endswith(":0")],
             hostfile=data.get("hostfile", "").splitlines(),
             exec_names=[
                 name for rule in role.get("rules", []) for name in rule.get("resourceNames", [])

@@ -96,6 +96,12 @@ NO_SCRIPTS = (
     f"#!/bin/sh\necho {WORKER}:$(id)\n",
     f"#!/bin/sh\necho {WORKER}:0\n",
     f"#!/bin/sh\necho {WORKER}.r0:1\n",
+    # A name without slots is the last line, and has a number that no host has.
+    f"#!/bin/sh\necho {WORKER}:1\necho {WORKER}.r1:0\n",
+    f"#!/bin/sh\necho {WORKER}:1\necho {WORKER}.r01:1\n",
+    f"#!/bin/sh\necho {WORKER}:1\necho {WORKER}.r010:0\n",
+    f"#!/bin/sh\necho {WORKER}.r01:0\necho {WORKER}:1\n",
+    f"#!/bin/sh\necho {WORKER}:1\necho other-{WORKER}.r01:0\n",
     f"#!/bin/sh\necho {WORKER}.x:1\n",
     f"#!/bin/sh\necho {LAUNCHER}:1\n",
     f"#!/bin/sh\necho other-{WORKER}:1\n",
@@ -188,8 +194,12 @@ LONG_HOSTS = [names.host(pod, 999_999_999) for pod in EVERY_WORKER]
 CONFIG_MAPS_SENT = [
     *(
         sent
-        for hosts, slots in ((HOSTS, 8), ([], 1))
-        for body in (data(script=names.discover_hosts(hosts, slots=slots), hostfile=HOSTFILE),)
+        for script in (
+            names.discover_hosts(HOSTS, slots=8),
+            names.discover_hosts([], slots=1),
+            names.discover_hosts(HOSTS, slots=8, reminder=names.reminder(WORKER, 9)),
+        )
+        for body in (data(script=script, hostfile=HOSTFILE),)
         for sent in patched(
             True,
             CONFIG_MAPS,
@@ -233,7 +243,9 @@ CONFIG_MAPS_SENT = [
         CONFIG_MAPS,
         CONFIG,
         data(
-            script=names.discover_hosts(LONG_HOSTS, slots=2**31 - 1),
+            script=names.discover_hosts(
+                LONG_HOSTS, slots=2**31 - 1, reminder=names.reminder(EVERY_WORKER[-1], 9)
+            ),
             hostfile=names.hostfile(EVERY_WORKER, slots=2**31 - 1),
         ),
     ),

@@ -14,6 +14,7 @@ from mpijob_elastic.decide import config_map, derive, frozen_execs, lost_ranks, 
 from mpijob_elastic.model import job as model
 from mpijob_elastic.model import kubexec, memory
 from mpijob_elastic.model import pod as pod_facts
+from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import ConfigFacts, parse_script
 from mpijob_elastic.model.kubexec import Held
 from mpijob_elastic.model.pod import PodFacts
@@ -103,6 +104,8 @@ def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
             *((Parked(skips=seen.job.skips),) if seen.job.skips else ()),
         ),
         notices="Suspended: by a field" if seen.job.told else "",
+        # No driver of this world loses a word, so none is reminded (decide/reminders).
+        launch=Launch(program="mpirun"),
     )
     found = model.JobView(
         facts=facts,

@@ -1,5 +1,6 @@
 """Everything that the documentation names exists, and everything for users is documented."""
 
+import itertools
 import re
 from itertools import takewhile
 from pathlib import Path
@@ -28,6 +29,7 @@ from mpijob_elastic.decide import (
     lost_ranks,
     moves,
     notices,
+    reminders,
     state,
 )
 from mpijob_elastic.decide.state import SETTLE
@@ -363,6 +365,13 @@ def test_a_page_makes_a_plain_job_elastic_without_mistakes() -> None:
 def test_numbers_of_the_architecture_are_those_of_the_code(words: str, value: float) -> None:
     page = " ".join((DOCS / "architecture.md").read_text().split())
     assert words.format(f"{value:g}") in page
+
+
+def test_the_times_of_reminders_are_those_of_the_code() -> None:
+    times = [f"{at:g}" for at in itertools.accumulate(reminders.PAUSES)]
+    words = f"{', '.join(times[:-1])} and {times[-1]} s after the touch for the change"
+    for page in ("architecture.md", "decisions/0042-a-lost-word-is-repeated.md"):
+        assert words in " ".join((DOCS / page).read_text().split())
 
 
 def test_signs_and_numbers_of_the_page_on_spot_nodes_are_those_of_the_code() -> None:

@@ -1,10 +1,13 @@
 """Names that must be read back exactly, however unlucky the job's own name is."""
 
+import subprocess
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
+from mpijob_elastic.model import kubexec
 from tests.builders import NASTY_JOBS
 
 
@@ -68,6 +71,30 @@ def test_a_host_name_gives_pod_and_incarnation_back(job: str, index: int, incarn
 )
 def test_what_is_no_host_name_of_ours_stands_for_itself(host: str) -> None:
     assert (names.pod_of(host), names.incarnation_of(host)) == (host, 0)
+
+
+@pytest.mark.parametrize("number", [1, 2, 9])
+def test_the_name_of_a_reminder_is_no_hosts_and_kubexec_takes_its_number_off(number: int) -> None:
+    name = names.reminder("j-worker-3", number)
+    assert (names.pod_of(name), names.incarnation_of(name)) == (name, 0)
+    assert names.reminder_number(name) == number
+    pod = subprocess.run(
+        ["/bin/sh", "-c", f'POD_NAME=$1; {kubexec.MAPPING} echo "$POD_NAME"', "sh", name],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert pod.stdout == "j-worker-3\n"
+
+
+@pytest.mark.parametrize("host", ["j-worker-3", "j-worker-3.r1", "j-worker-3.r00", "j.r01", ""])
+def test_any_other_name_is_no_reminders(host: str) -> None:
+    assert names.reminder_number(host) == 0
+
+
+def test_a_reminder_is_the_last_line_of_the_script() -> None:
+    script = names.discover_hosts(["j-worker-0"], slots=2, reminder="j-worker-0.r01")
+    assert script == "#!/bin/sh\necho j-worker-0:2\necho j-worker-0.r01:0\n"
 
 
 def test_the_script_and_the_hostfile_are_what_the_operators_write() -> None:

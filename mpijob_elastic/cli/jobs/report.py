@@ -264,11 +264,12 @@ def _created(pod: SeenPod) -> datetime | None:
 
 
 def _hosts(view: JobView) -> list[str]:
+    """Return what discover_hosts.sh prints, with the line of a reminder."""
     published = view.config.published if view.config else None
-    return [
-        f"{host}:{published.slots if published else view.facts.slots}"
-        for host in view.host_of.values()
-    ]
+    if published is None:
+        return []
+    lines = [f"{host}:{published.slots}" for host in published.hosts]
+    return [*lines, f"{published.reminder}:0"] if published.reminder else lines
 
 
 def _last_scale(view: JobView) -> Scale | None:

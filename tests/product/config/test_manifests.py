@@ -155,6 +155,9 @@ def test_host_lists_are_as_the_policy_lets_through() -> None:
             "echo j.x-worker-1-worker-", "W"
         )
         assert re.fullmatch(script, text)
+        reminded = names.discover_hosts(listed, slots=1, reminder=names.reminder(pods[0], 9))
+        assert re.fullmatch(script, reminded.replace("echo j.x-worker-1-worker-", "W"))
+        assert not re.fullmatch(script, text + "W0:0\n")
         text = names.hostfile(pods[: len(listed)], slots=16).replace("j.x-worker-1-worker-", "W")
         assert re.fullmatch(hostfile, text)
 

@@ -11,7 +11,7 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.decide import actions, config_map, decide, derive, next_memory
 from mpijob_elastic.decide.state import JobState, Standing, WorkerState
-from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job import JobView, parse_script
 from mpijob_elastic.model.memory import Memory
 from tests.builders import NOW
 from tests.room_words import rooms, short
@@ -127,17 +127,21 @@ def _reasons(action: actions.WriteConfig) -> str:
 
 def _list(view: JobView, action: actions.WriteConfig) -> str:
     """Tell the list that is published; where it stays, what else changes."""
-    hosts = [
-        line.split()[1].partition(":")[0]
-        for line in action.script.splitlines()
-        if line.startswith("echo ")
-    ]
+    published = parse_script(action.script)
+    assert published is not None
+    hosts = published.hosts
+    if action.reminds:
+        assert (action.added, action.removed) == ((), ())
+        assert list(hosts) == list(view.host_of.values())
+        return f"remind of {_pods(action.reminds)} by {short(published.reminder)}"
     listed = dict.fromkeys(map(names.pod_of, hosts))
     assert action.added == tuple(pod for pod in listed if pod not in view.host_of)
     assert action.removed == tuple(pod for pod in view.host_of if pod not in listed)
     assert set(action.lost) <= set(action.removed)
     if action.script != view.config.facts.script:
-        return f"publish {_pods(hosts)}" + (f", lost {_pods(action.lost)}" if action.lost else "")
+        lost = f", lost {_pods(action.lost)}" if action.lost else ""
+        reminder = f", reminder {short(published.reminder)}" if published.reminder else ""
+        return f"publish {_pods(hosts)}{reminder}{lost}"
     if action.hostfile != view.config.facts.hostfile:
         return f"hostfile {_pods(line.split()[0] for line in action.hostfile.splitlines())}"
     fields = (

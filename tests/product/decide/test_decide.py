@@ -88,7 +88,7 @@ def unsized(size: int = 2, **facts: Any) -> Story:
         pytest.param(SHRUNK.unshown(), "touch", id="a list without a worker"),
         pytest.param(
             SHRUNK.pod(2, probe=Probe(asked_at=NOW - 3)),
-            "touch again 1; probe 2; wake 51",
+            "remind of 2 by 0.r01 (HostListRepeated); probe 2; wake 51",
             id="it drains",
         ),
         pytest.param(SHRUNK.drained(2, after=8), "delete 2:drained", id="it has drained"),

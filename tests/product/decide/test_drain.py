@@ -219,19 +219,22 @@ def test_when_a_failed_worker_is_replaced(view: JobView, plan: str) -> None:
     assert does(view) == plan
 
 
+REMIND = "remind of 2 by 0.r01 (HostListRepeated)"
+
+
 @pytest.mark.parametrize(
     ("probe", "plan"),
     [
         (Probe(), "probe 2; wake 40"),
-        (Probe(asked_at=NOW - 0.5), "touch again 2; wake 1.5"),
-        (Probe(asked_at=NOW - 2), "touch again 2; probe 2; wake 40"),
+        (Probe(asked_at=NOW - 0.5), f"{REMIND}; wake 1.5"),
+        (Probe(asked_at=NOW - 2), f"{REMIND}; probe 2; wake 40"),
         # Asked before the clock was set back.
-        (Probe(asked_at=NOW + 3600), "touch again 2; probe 2; wake 40"),
+        (Probe(asked_at=NOW + 3600), f"{REMIND}; probe 2; wake 40"),
         # A look that hangs or is refused: again as usual, then later and later.
-        (Probe(asked_at=NOW - 0.5, failed=1), "touch again 2; wake 1.5"),
-        (Probe(asked_at=NOW - 2, failed=2), "touch again 2; wake 2"),
-        (Probe(asked_at=NOW - 7, failed=3), "touch again 2; wake 1"),
-        (Probe(asked_at=NOW - 20, failed=2000), "touch again 2; wake 10"),
+        (Probe(asked_at=NOW - 0.5, failed=1), f"{REMIND}; wake 1.5"),
+        (Probe(asked_at=NOW - 2, failed=2), f"{REMIND}; wake 2"),
+        (Probe(asked_at=NOW - 7, failed=3), f"{REMIND}; wake 1"),
+        (Probe(asked_at=NOW - 20, failed=2000), f"{REMIND}; wake 10"),
     ],
 )
 def test_a_leaving_worker_is_looked_at_now_and_then(probe: Probe, plan: str) -> None:
@@ -240,7 +243,7 @@ def test_a_leaving_worker_is_looked_at_now_and_then(probe: Probe, plan: str) -> 
 
 def test_when_it_is_looked_at() -> None:
     at_first = SHRUNK.pod(2, probe=Probe(asked_at=LEFT_AT + 9))
-    assert does(at_first, now=LEFT_AT + 9, but="touch") == "wake 0.5"
+    assert does(at_first, now=LEFT_AT + 9, but="touch remind") == "wake 0.5"
     assert does(SHRUNK.unshown()) == "touch", "its launcher was not shown the list"
     unreadable = SHRUNK.configured(script="#!/bin/sh\n", published=None)
     assert drain.leave(derive(unreadable, now=NOW)) == drain.Leaving(), (
@@ -292,8 +295,8 @@ def test_the_user_reads_why(view: JobView, reason: str, words: str) -> None:
 
 def test_where_processes_cannot_be_told_apart_the_drain_timeout_decides() -> None:
     opaque = SHRUNK.pod(2, opaque=True)
-    assert does(opaque, but="touch") == "wake 40"
-    assert does(opaque, now=LEFT_AT + 60, but="touch") == "delete 2:timeout"
+    assert does(opaque, but="touch remind") == "wake 40"
+    assert does(opaque, now=LEFT_AT + 60, but="touch remind") == "delete 2:timeout"
 
 
 @pytest.mark.parametrize(
@@ -343,7 +346,7 @@ DRAIN = (POD, LEFT_AT)
 )
 def test_a_drain_timeout_must_have_been_seen_to_pass(seen: Any, now: float, plan: str) -> None:
     view = timed(60.0).pod(2, opaque=True).but(drains_seen=seen)
-    assert does(view, now=now, but="touch") == plan
+    assert does(view, now=now, but="touch remind") == plan
 
 
 def test_no_timeout_at_all_needs_no_time() -> None:
@@ -409,4 +412,4 @@ def test_a_pod_that_somebody_else_deletes_is_only_probed_until_it_has_drained(
 
 def test_a_pod_that_somebody_else_deletes_is_probed_and_waited_for() -> None:
     assert does(EVICTED) == "probe 2; wake 40"
-    assert does(EVICTED.pod(2, probe=BUSY), but="touch") == "wake 2"
+    assert does(EVICTED.pod(2, probe=BUSY), but="touch remind") == "wake 2"

@@ -113,7 +113,8 @@ def test_a_running_job_sees_hosts_if_its_launcher_mounts_the_list(
 
 BUSY = Probe(busy_seen=True, asked_at=NOW, busy_at=NOW)
 UNKNOWN = Probe(asked_at=NOW)
-LEAVES = job(2).shrunk(from_=3, ago=0)
+# Its driver cannot be reminded, because the launcher finds no pod of another name.
+LEAVES = job(2).shrunk(from_=3, ago=0).configured(kubexec="mine")
 BUSY_LEAVES = LEAVES.pod(2, probe=BUSY)
 
 

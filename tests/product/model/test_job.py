@@ -145,7 +145,46 @@ def test_a_script_with_any_other_line_is_not_ours(host: str) -> None:
 def test_any_text_is_read_without_an_error_and_only_our_own_is_accepted(script: str) -> None:
     published = parse_script(script)
     if published is not None:
-        assert names.discover_hosts(list(published.hosts), slots=published.slots) == script
+        assert rendered(published) == script
+
+
+def rendered(published: Published) -> str:
+    return names.discover_hosts(
+        list(published.hosts), slots=published.slots, reminder=published.reminder
+    )
+
+
+@given(
+    hosts=HOSTS.filter(bool),
+    slots=st.integers(1, 2**31 - 1),
+    pod=st.sampled_from(["j-worker-0", "a.b-worker-12", "x-worker-3-worker-0"]),
+    number=st.integers(1, 9),
+)
+def test_a_line_without_slots_is_no_host(
+    hosts: list[str], slots: int, pod: str, number: int
+) -> None:
+    name = names.reminder(pod, number)
+    published = parse_script(names.discover_hosts(hosts, slots=slots, reminder=name))
+    assert published == Published(hosts=tuple(hosts), slots=slots, reminder=name)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param(["j-worker-0.r01:0"], id="alone"),
+        pytest.param(["j-worker-0.r01:0", "j-worker-0:1"], id="not the last line"),
+        pytest.param(["j-worker-0:1", "j-worker-0.r01:0", "j-worker-0.r02:0"], id="two"),
+        pytest.param(["j-worker-0:1", "j-worker-0.r01:00"], id="two zeros"),
+        pytest.param(["j-worker-0:1", "j-worker-0.r00:0"], id="a number too low"),
+        pytest.param(["j-worker-0:1", "j-worker-0.r010:0"], id="a number too high"),
+        pytest.param(["j-worker-0:1", "j-worker-0.r1:0"], id="the name of a host"),
+        pytest.param(["j-worker-0:1", "j-worker-1:0"], id="the name of a pod"),
+        pytest.param(["j-worker-0:1", "j-launcher.r01:0"], id="no worker"),
+    ],
+)
+def test_any_other_line_without_slots_is_not_ours(lines: list[str]) -> None:
+    script = names.SCRIPT_HEADER + "".join(f"echo {line}\n" for line in lines)
+    assert parse_script(script) is None
 
 
 @pytest.mark.parametrize(("size", "is_read"), [(MOST_WORKERS, True), (MOST_WORKERS + 1, False)])

@@ -168,7 +168,22 @@ def the_script_is_valid_and_says_what_the_change_says(view: JobView, plan: Plan)
     for change in of(WriteConfig, plan):
         first, *lines = change.script.splitlines()
         assert first == "#!/bin/sh"
+        if lines and lines[-1].endswith(":0"):
+            a_reminder_is_another_name_of_a_listed_pod(view, change, lines.pop())
         assert all(LINE.fullmatch(line) for line in lines)
+
+
+def a_reminder_is_another_name_of_a_listed_pod(
+    view: JobView, change: WriteConfig, line: str
+) -> None:
+    name, _, _ = line.removeprefix("echo ").rpartition(":")
+    assert names.reminder_number(name)
+    assert name.rpartition(".")[0] in published_by(change)
+    assert is_known_to_a_driver(view)
+    assert not change.added
+    if change.reminds:
+        assert line not in (view.config.facts.script or "" if view.config else "")
+        assert set(published_by(change)) == set(view.host_of)
 
 
 def a_host_that_stays_keeps_its_name(view: JobView, plan: Plan) -> None:
@@ -209,6 +224,7 @@ def only_the_operators_kubexec_is_edited_and_only_for_a_numbered_name(
 ) -> None:
     for change in of(WriteConfig, plan):
         numbered = any(names.incarnation_of(host) for host in published_by(change).values())
+        numbered = numbered or change.script.endswith(":0\n")
         if change.kubexec is not None:
             assert view.elastic
             assert numbered

@@ -72,7 +72,7 @@ def goes(**facts: Any) -> Story:
         pytest.param(goes(probe=but(IDLE, told=True)), "wake 50", id="told before"),
         pytest.param(
             goes(probe=but(IDLE, idle_at=None)),
-            "touch again 1; probe 2; wake 50",
+            "remind of 2 by 0.r01 (HostListRepeated); probe 2; wake 50",
             id="deleted before it drained",
         ),
         pytest.param(goes(mark=None), "wake 120", id="deleted by somebody else"),
