@@ -151,9 +151,12 @@ def _change(state: JobState, config: Config, published: tuple[str, ...]) -> Writ
 
 
 def _kubexec(config: Config) -> str | None:
-    """Return the kubexec.sh that finds every pod; None if it does so already, or is not ours."""
-    mapped = kubexec.mapped(config.facts.kubexec)
-    return None if mapped == config.facts.kubexec else mapped
+    """Return kubexec.sh with our edit, which finds every pod.
+
+    None if it does so already, also by the edit of an earlier version, or is not the operator's.
+    """
+    before = config.facts.kubexec
+    return None if kubexec.is_mapped(before) else kubexec.mapped(before)
 
 
 def _host(state: JobState, pod: str) -> str:

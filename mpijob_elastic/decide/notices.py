@@ -155,7 +155,7 @@ def refused(state: JobState) -> tuple[Note | None, float | None]:
 def suspicious_success(view: JobView) -> Note | None:
     """Return the notice on a job that succeeded soon after a change of its host list, or None.
 
-    Elastic Horovod stops the whole job as a success as soon as any rank exits with 0
+    Elastic Horovod stops all ranks, as after a success, as soon as any rank exits with 0
     (runner/elastic/registration.py). A rank may exit with 0 when its neighbour goes: TensorFlow
     1.15 was seen to do so (horovod#1994, #3852). `kubectl exec` was seen to exit with 0 when its
     connection breaks (kubernetes#73056). No program can tell such an exit from a training that has

@@ -22,7 +22,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.decide.host_list import Next
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.explain.logged_ranks import Spawned, Stall
+from mpijob_elastic.explain.logged_ranks import Spawned, Stall, Stopped
 from mpijob_elastic.model.budgets import BudgetFacts
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
@@ -175,6 +175,8 @@ class Facts:
     looks: Mapping[str, Look] = field(default_factory=dict)
     #: The missing ranks that the launcher's log names.
     stall: Stall | None = None
+    #: The words of the launcher's log with which horovodrun has stopped.
+    stopped: Stopped | None = None
     #: The processes that may hold the missing ranks.
     spawned: Spawned | None = None
     #: The rule of the job's templates that selects the pod only by labels that the webhook put back

@@ -8,7 +8,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide import config_map, handover, notices
 from mpijob_elastic.explain import workers
 from mpijob_elastic.explain.facts import Case, Finding, fine, waiting, wrong
-from mpijob_elastic.explain.logged_ranks import Spawned, Stall
+from mpijob_elastic.explain.logged_ranks import Spawned, Stall, Stopped
 from mpijob_elastic.explain.workers import OPERATOR
 from mpijob_elastic.model import budgets, phrases
 from mpijob_elastic.model.phrases import listed
@@ -16,6 +16,8 @@ from mpijob_elastic.model.pod import Launcher, LauncherPhase
 
 # The operator writes a job's status within a second (seconds).
 SLOW = 30.0
+# horovodrun gives its children 5 s to end, and each of their children (seconds).
+STOPPING = 30.0
 # Seconds after a change of size in which the operator may still make a worker of the former size,
 # which it began before the change.
 UNDER_WAY = 5.0
@@ -98,6 +100,8 @@ def findings(job: Case) -> Iterator[Finding]:
         )
     if facts.stall:
         yield _missing_ranks(job, facts.stall)
+    if facts.stopped and job.state.now - facts.stopped.at > STOPPING:
+        yield _stopped(job, facts.stopped)
     yield from _budgets(job)
 
 
@@ -200,6 +204,21 @@ def _delivering(job: Case, launcher: Launcher) -> Finding:
     return waiting(
         "launcher-init", said, next_step=job.of(waits[0] if waits else job.launcher).describe
     )
+
+
+def _stopped(job: Case, stopped: Stopped) -> Finding:
+    """Return a finding for a horovodrun that has stopped, and whose launcher runs on.
+
+    Where /bin/sh is dash, the operator's kubexec.sh leaves its kubectl running (model/kubexec).
+    """
+    age = phrases.duration(round(job.state.now - stopped.at))
+    said = (
+        f"{job.launcher} trains no more, and holds the job's workers: horovodrun stopped {age} ago "
+        f"({stopped.says}), and the `kubectl exec`s of its ranks have not ended. To free the "
+        "workers, delete the job, or suspend it. A job that is resumed starts from its last "
+        "checkpoint"
+    )
+    return wrong("driver-stopped", said, next_step=job.kubectl("logs", job.launcher, "--tail=50"))
 
 
 def _missing_ranks(job: Case, stall: Stall) -> Finding:

@@ -12,6 +12,7 @@ now; they equal the ranks of the start if no rank was dealt again since.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 # Seconds. The time of a start is known in whole seconds, so a start looks too early by as much.
 TOGETHER = 5.0
@@ -24,6 +25,12 @@ _PREFIX = re.compile(
 )
 _BEGINS = re.compile(rb"are waiting for remainder of ranks for more than (\d{1,9}) seconds")
 _MISSING = re.compile(rb"(\d{1,9})!?: \[(.*)\]")
+# A line of the log with its time, as the API server writes it with `timestamps`.
+_TIMED = re.compile(rb"(?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)[.\d]{0,11}Z (?P<text>.*)")
+# [horovod] horovodrun's last words, after a success too (runner/elastic/registration.py).
+_STOPS = b"-> stop running"
+# The lines of the log in which these words are looked for, and the most characters of a line.
+LAST_LINES, LONGEST_LINE = 100, 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +74,15 @@ class Stall:
     seconds: int
     #: The tensors that each rank has not submitted.
     missing: Mapping[int, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stopped:
+    """The words with which horovodrun stopped."""
+
+    #: Seconds since the epoch.
+    at: float
+    says: str
 
 
 @dataclass
@@ -114,3 +130,25 @@ def stall(lines: Iterable[bytes]) -> Stall | None:
                 missing[int(found[1])] = found[2].decode(errors="replace")
             goes_on = found is not None or text == b"Missing ranks:"
     return Stall(seconds=seconds, missing=missing) if missing else None
+
+
+def stopped(lines: Iterable[bytes]) -> Stopped | None:
+    """Return the last words of horovodrun in timed lines of a launcher's log, or None."""
+    found = None
+    for line in lines:
+        timed = _TIMED.fullmatch(line)
+        if timed is None or printed_rank(timed["text"]) is not None:
+            continue
+        at = _seconds(timed["at"])
+        if at is not None and timed["text"].rstrip().endswith(_STOPS):
+            says = timed["text"].rstrip()[:LONGEST_LINE].decode(errors="replace")
+            found = Stopped(at=at, says=says)
+    return found
+
+
+def _seconds(time: bytes) -> float | None:
+    """Return a time of the log in seconds since the epoch; None if no calendar holds it."""
+    try:
+        return datetime.fromisoformat(f"{time.decode()}+00:00").timestamp()
+    except ValueError:
+        return None

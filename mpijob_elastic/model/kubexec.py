@@ -1,7 +1,12 @@
-"""kubexec.sh, which mpirun or horovodrun runs instead of ssh, and our line that finds a host's pod.
+"""kubexec.sh, which mpirun or horovodrun runs instead of ssh, and our edit of the script.
 
-[operator] writes the script once, with or without `--container`. We edit only that exact text, by a
-line that takes `.rN` off a host name: a script that a user changed may rely on the name it gets.
+[operator] writes the script once, with or without `--container`. We edit only that exact text,
+because a script that a user changed may rely on the name it gets:
+- A line takes `.rN` off a host name, so that the launcher finds the host's pod.
+- `exec` comes before kubectl. [horovod] When horovodrun gives up, it ends only the children of the
+  shell that it has started (runner/common/util/safe_shell_exec.py). Where /bin/sh is dash, that
+  child is the script. kubectl would live on with horovodrun's pipes, and horovodrun waits for it.
+
 The `kubectl exec`s of the script hold the ranks, one process in the launcher for each rank.
 """
 
@@ -24,6 +29,8 @@ _NAME = "POD_NAME=$1\n"
 # Only builtins of a POSIX shell, because the launcher's image may have nothing else. Only our host
 # names have a number after the last `.r`: pod names end in `-worker-N`.
 MAPPING = 'n=${POD_NAME##*.r}; case "$n" in ""|*[!0-9]*) ;; *) POD_NAME=${POD_NAME%.r*} ;; esac\n'
+KUBECTL = "\n/opt/kube/kubectl exec "
+EXEC = "\nexec /opt/kube/kubectl exec "
 # Attempts to end an exec, each after another look (decide/frozen_execs).
 MOST_TRIES = 6
 
@@ -46,21 +53,26 @@ def container(script: str | None) -> str | None:
 
 
 def mapped(script: str | None) -> str | None:
-    """Return the script with our line.
+    """Return the script with our edit.
 
-    None if `script` is not the operator's script, with our line or without.
+    None if `script` is not the operator's script, with our edit or without.
     """
     own = _own(script)
-    return None if own is None else own.replace(_NAME, _NAME + MAPPING, 1)
+    if own is None:
+        return None
+    return own.replace(_NAME, _NAME + MAPPING, 1).replace(KUBECTL, EXEC, 1)
 
 
 def is_mapped(script: str | None) -> bool:
-    """Return True if the script finds the pod of a numbered host name."""
-    return script is not None and mapped(script) == script
+    """Return True if the script finds the pod of a numbered host name.
+
+    So does a script that we edited before 0.4.0, which runs kubectl without `exec`.
+    """
+    return _own(script) is not None and _NAME + MAPPING in _readable(script)
 
 
 def unmapped(script: str) -> str:
-    """Return the script without our line; any other script is returned unchanged."""
+    """Return the script without our edit; any other script is returned unchanged."""
     return _own(script) or script
 
 
@@ -69,7 +81,9 @@ def _readable(script: str | None) -> str:
 
 
 def _own(script: str | None) -> str | None:
-    before = _readable(script).replace(_NAME + MAPPING, _NAME, 1)
+    before = _readable(script)
+    if _NAME + MAPPING in before:
+        before = before.replace(_NAME + MAPPING, _NAME, 1).replace(EXEC, KUBECTL, 1)
     return before if OPERATORS.fullmatch(before) else None
 
 

@@ -17,7 +17,14 @@ from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.explain import explain as find
 from mpijob_elastic.explain import logged_ranks
 from mpijob_elastic.explain.facts import Explanation, Facts, Finding, Level, Look
-from mpijob_elastic.explain.logged_ranks import LATELY, MOST_LINES, Spawned, Stall
+from mpijob_elastic.explain.logged_ranks import (
+    LAST_LINES,
+    LATELY,
+    MOST_LINES,
+    Spawned,
+    Stall,
+    Stopped,
+)
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import PODS
@@ -146,7 +153,7 @@ async def ask(
         events,
         threats,
         (surplus, refusing),
-        ((stall, spawned), (looks, frozen), new_rules),
+        ((stall, spawned), stopped, (looks, frozen), new_rules),
     ) = await asyncio.gather(
         dependencies.controller_trouble(
             lambda: dependencies.lease(client, home), namespace=home, now=now
@@ -159,6 +166,7 @@ async def ask(
         ),
         asyncio.gather(
             _stall(client, view, look=look and _can_look(view)),
+            _stopped(client, view),
             looking,
             dependencies.new_rules(
                 client, view, {name: one.state.unscheduled for name, one in snapshot.pods.items()}
@@ -176,6 +184,7 @@ async def ask(
         looks=looks,
         stall=stall,
         spawned=spawned,
+        stopped=stopped,
     )
     return Asked(facts=facts, threats=threats, frozen=frozen)
 
@@ -272,6 +281,25 @@ async def _stall(
                 return stall, await exec_probes.ranks(client, view.namespace, launcher)
         return stall, None
     return None, None
+
+
+async def _stopped(client: ApiReader, view: JobView) -> Stopped | None:
+    """Return the words with which horovodrun stopped while its launcher runs on.
+
+    None without such words, and if the log cannot be read.
+    """
+    launcher = view.launcher
+    if launcher is None or not view.driver_running:
+        return None
+    query = {
+        "container": launcher.container,
+        "tailLines": str(LAST_LINES),
+        "timestamps": "true",
+    }
+    with suppress(errors.KubeError):
+        log = await client.get(PODS.path(view.namespace, launcher.ref.name, "log"), query=query)
+        return logged_ranks.stopped(log.split(b"\n"))
+    return None
 
 
 def text(report: Explanation) -> list[str]:

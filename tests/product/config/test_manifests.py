@@ -131,6 +131,8 @@ def test_kubexec_may_be_edited_as_the_policy_lets_through() -> None:
     expressions = "".join(validations("mpijob-elastic-config-maps"))
     assert f"matches(r'^{kubexec.OPERATORS.pattern}$')" in expressions
     assert kubexec.MAPPING.replace("\n", r"\n") in expressions
+    before, after = (line.replace("\n", r"\n") for line in (kubexec.KUBECTL, kubexec.EXEC))
+    assert f".replace('{before}', '{after}', 1)" in expressions
 
 
 def test_host_lists_are_as_the_policy_lets_through() -> None:

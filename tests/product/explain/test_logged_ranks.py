@@ -3,7 +3,15 @@
 import pytest
 
 from mpijob_elastic.explain.facts import Finding, Level
-from mpijob_elastic.explain.logged_ranks import Lives, Spawn, Spawned, Stall, printed_rank
+from mpijob_elastic.explain.logged_ranks import (
+    Lives,
+    Spawn,
+    Spawned,
+    Stall,
+    Stopped,
+    printed_rank,
+    stopped,
+)
 from mpijob_elastic.explain.logged_ranks import stall as read
 from tests.builders import NOW, but, job, worker
 from tests.product.explain.said import STALLED, of_job
@@ -125,3 +133,47 @@ def test_what_cannot_be_told_of_it_is_said() -> None:
         found = missing(known)
         assert "for rank 1 (its worker is not known)," in found.says
         assert found.next_step == "mpijob-elastic logs j -n default --tail 20"
+
+
+STOP = (
+    b"2026-11-26T13:07:30.123456789Z ERROR:root:reset count 3 has exceeded limit 2 -> stop running"
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        pytest.param(
+            [STOP, b"2026-11-26T13:07:31Z Process 0 exit with status code 143."],
+            "ERROR:root:reset count 3 has exceeded limit 2 -> stop running",
+            id="a reset limit",
+        ),
+        pytest.param(
+            [b"2026-11-26T13:07:30.5Z INFO:root:success count == 1 -> stop running\r"],
+            "INFO:root:success count == 1 -> stop running",
+            id="a rank that ended with 0",
+        ),
+        pytest.param([], "", id="no line"),
+        pytest.param([STOP.partition(b" ")[2]], "", id="no time"),
+        pytest.param(
+            [b"2026-11-26T13:07:30Z [0]<stdout>:x -> stop running"], "", id="printed by a rank"
+        ),
+        pytest.param([b"2026-99-26T13:07:30Z x -> stop running"], "", id="a time of no calendar"),
+        pytest.param([b"2026-11-26T13:07:30Z x -> stop running later"], "", id="other words"),
+    ],
+)
+def test_the_last_words_of_horovodrun_are_read(lines: list[bytes], says: str) -> None:
+    found = stopped(lines)
+    assert (found.says if found else "") == says
+    assert found is None or found.at == 1795698450.0
+
+
+@pytest.mark.parametrize(("ago", "is_told"), [(20.0, False), (40.0, True)])
+def test_a_launcher_that_runs_on_after_horovodrun_is_a_finding(ago: float, is_told: bool) -> None:
+    found = of_job(job(), stopped=Stopped(at=NOW - ago, says="reset count -> stop running"))
+    assert ("driver-stopped" in found) is is_told
+    if is_told:
+        assert found["driver-stopped"].level is Level.WRONG
+        assert "horovodrun stopped 40s ago (reset count -> stop running)" in (
+            found["driver-stopped"].says
+        )

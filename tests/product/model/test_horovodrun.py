@@ -1,8 +1,12 @@
 """A launcher's command is read as far as it is certain; kubexec.sh is run here as a launcher runs it."""
 
+import os
+import signal
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 import pytest
 from hypothesis import given
@@ -15,6 +19,7 @@ from mpijob_elastic.model.bounds import LONGEST_KUBEXEC
 from mpijob_elastic.model.horovodrun import Launch
 from tests.builders import NASTY_JOBS
 
+T = TypeVar("T")
 SCRIPT = "/etc/mpi/discover_hosts.sh"
 WHOLE = Launch(program="horovodrun", np=2, min_np=1, max_np=4, discovery_script=SCRIPT)
 LINE = f"horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script {SCRIPT} python train.py"
@@ -193,6 +198,7 @@ def test_a_script_that_the_operator_wrote_is_edited_once(script: str) -> None:
         OPERATORS.replace("shift\n", "shift\necho $POD_NAME\n"),
         OPERATORS.replace("POD_NAME=$1\n", "POD_NAME=$1\n" + 2 * kubexec.MAPPING),
         OPERATORS.replace("shift\n", "shift\n" + kubexec.MAPPING),
+        OPERATORS.replace("/opt/kube", "exec /opt/kube"),
     ],
 )
 def test_what_somebody_else_wrote_is_left_alone(script: str | None) -> None:
@@ -231,6 +237,73 @@ def test_every_host_name_leads_to_its_pod(job: str, program: str, tmp_path: Path
             "echo a b $HOME",
         ]
         assert names.pod_of(host) == pod
+
+
+def given_up(script: str, *, program: str, tmp_path: Path) -> bool:
+    """Tell whether kubectl ends when horovodrun gives up.
+
+    [horovod] horovodrun starts the script by a shell, and ends the children of that shell, and then the
+    shell (runner/common/util/safe_shell_exec.py, terminate_executor_shell_and_children).
+    """
+    pid, kubectl, file = tmp_path / "pid", tmp_path / "kubectl", tmp_path / "kubexec.sh"
+    kubectl.write_text(f"#!/bin/sh\necho $$ > {pid}.new\nmv {pid}.new {pid}\nexec sleep 60\n")
+    words = [program, "sh"] if program.endswith("busybox") else [program]
+    text = script.replace("#!/bin/sh", f"#!{' '.join(words)}")
+    file.write_text(text.replace("/opt/kube/kubectl", str(kubectl)))
+    kubectl.chmod(0o755)
+    file.chmod(0o755)
+    command = [*words, "-c", f"{file} j-worker-0 true"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as shell:
+        holds = _soon(lambda: int(pid.read_text()) if pid.exists() else None)
+        for child in _children(shell.pid):
+            os.kill(child, signal.SIGTERM)
+        _soon(lambda: not _children(shell.pid) or None, patience=0.5)
+        shell.kill()
+    is_over = _soon(lambda: not _runs(holds) or None, patience=1.0)
+    if _runs(holds):
+        os.kill(holds, signal.SIGKILL)
+    return bool(is_over)
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def _runs(pid: int | None) -> TypeGuard[int]:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def _soon(look: Callable[[], T | None], *, patience: float = 5.0) -> T | None:
+    deadline = time.monotonic() + patience
+    while (found := look()) is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return found
+
+
+@pytest.mark.parametrize("program", SHELLS)
+def test_kubectl_ends_when_horovodrun_gives_up(program: str, tmp_path: Path) -> None:
+    assert given_up(kubexec.mapped(OPERATORS) or "", program=program, tmp_path=tmp_path)
+
+
+@pytest.mark.skipif("/bin/dash" not in SHELLS, reason="dash is not there")
+def test_where_the_shell_is_dash_the_operators_script_leaves_kubectl_running(
+    tmp_path: Path,
+) -> None:
+    assert not given_up(OPERATORS, program="/bin/dash", tmp_path=tmp_path)
+
+
+def test_an_edit_of_an_earlier_version_is_completed() -> None:
+    earlier = OPERATORS.replace("POD_NAME=$1\n", "POD_NAME=$1\n" + kubexec.MAPPING)
+    assert kubexec.is_mapped(earlier)
+    assert kubexec.mapped(earlier) == kubexec.mapped(OPERATORS)
+    assert kubexec.unmapped(earlier) == OPERATORS
 
 
 def test_without_the_edit_a_numbered_name_would_reach_nobody(tmp_path: Path) -> None:
