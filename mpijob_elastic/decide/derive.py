@@ -21,6 +21,7 @@ from mpijob_elastic.decide.state import (
     of_this_pod,
 )
 from mpijob_elastic.decide.wishes import NOTHING, How, Leave, Wishes, gather
+from mpijob_elastic.model.bounds import LATEST, MOST_INT32
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Worker
 
@@ -117,14 +118,15 @@ def _launcher(view: JobView, *, now: float) -> LauncherState:
 def _touch(text: str, *, now: float) -> tuple[float | None, int]:
     """Return the time of the first touch and the number of the repetition (config_map.mark).
 
-    The time is None if it cannot be believed.
+    The time is None if it cannot be believed: users can write this annotation.
     """
-    at, _, again = text.partition("+")
+    first, _, repetition = text.partition("+")
     try:
-        touch = float(at), int(again or 0)
+        at, again = float(first), int(repetition or 0)
     except ValueError:
         return None, 0
-    return touch if touch[0] == honest(touch[0], now=now) else (None, 0)
+    is_bounded = 0.0 <= at <= LATEST and 0 <= again <= MOST_INT32
+    return (at, again) if is_bounded and at == honest(at, now=now) else (None, 0)
 
 
 def _worker(

@@ -25,6 +25,9 @@ T = TypeVar("T")
 MOST_WORKERS = 10_000
 # The largest int32, the type of numbers in Kubernetes and in the operator.
 MOST_INT32 = 2**31 - 1
+# The latest time that is believed, in seconds since the epoch: the year 5138. A deadline after it
+# still has a date, because calendars end with the year 9999.
+LATEST = 1e11
 # Characters of kubexec.sh; the operator's script has 200.
 LONGEST_KUBEXEC = 4 * 2**10
 # Bytes of JSON in the memory's annotation, expanded: 10,000 leaving workers with the longest names

@@ -14,7 +14,13 @@ from typing import Annotated
 
 import msgspec
 
-from mpijob_elastic.model.bounds import LARGEST_MEMORY, LONGEST_MANAGER, MOST_INT32, MOST_WORKERS
+from mpijob_elastic.model.bounds import (
+    LARGEST_MEMORY,
+    LATEST,
+    LONGEST_MANAGER,
+    MOST_INT32,
+    MOST_WORKERS,
+)
 
 # The memory is JSON that people can read, and is compressed when it is long: all annotations of an
 # object together hold 256 KiB (TotalAnnotationSizeLimitB in Kubernetes'
@@ -29,7 +35,7 @@ MOST_OWN, LARGEST_OWN = 8, 1024
 
 # Anybody who may edit the ConfigMap may write anything here; a value out of these bounds is not
 # ours.
-Time = Annotated[float, msgspec.Meta(ge=0.0, le=1e11)]
+Time = Annotated[float, msgspec.Meta(ge=0.0, le=LATEST)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_INT32)]
 Try = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
 Manager = Annotated[str, msgspec.Meta(max_length=LONGEST_MANAGER)]

@@ -8,6 +8,7 @@ import msgspec
 
 from mpijob_elastic.kube.meta import Identity, ObjectMeta, OwnedIdentity
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS, Resource
+from mpijob_elastic.model.bounds import LATEST
 
 
 class Wire(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
@@ -109,13 +110,18 @@ class Managed(Wire, frozen=True):
 
 
 def seconds(text: str | None) -> float | None:
-    """Return an RFC 3339 time as seconds since the epoch; None if it is absent or unreadable."""
+    """Return an RFC 3339 time as seconds since the epoch; None if it is absent or unreadable.
+
+    A time before the epoch or after `LATEST` counts as unreadable: users can write such a time, and
+    no calendar may hold it in UTC.
+    """
     if not text:
         return None
     try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
+        at = datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
         return None
+    return at if 0.0 <= at <= LATEST else None
 
 
 def timestamp(at: float) -> str:

@@ -2,7 +2,8 @@
 
 A review must get an answer, without a fault of ours, and a patch only where it is due. A watch line
 or a page must cost at most its own object: it is read or counted as unreadable, its neighbours
-stay, and the plan for its job is made. What is kept of an object or an output is bounded. Each case
+stay, and the plan for its job is made. The commands and the page show every other job as before
+(`hostile_shown`). What is kept of an object or an output is bounded. Each case
 may take 5 ms of the event loop's thread for each 100 KiB, 10,000 values or 2,000 execs, measured as
 CPU time of that thread, best of three.
 """
@@ -40,6 +41,7 @@ from mpijob_elastic.observe import views
 from mpijob_elastic.observe.caches import Caches
 from mpijob_elastic.observe.watching import JobKey
 from tests.campaign import hostile_texts as texts
+from tests.campaign.hostile_shown import Shown
 from tests.campaign.part import Options, Outcome, say
 from tests.doubles.direct import DirectClient, Sent
 from tests.json_places import places
@@ -58,6 +60,8 @@ SIZES = (100 * 2**10, 400 * 2**10, 1_500 * 2**10)
 # CPU milliseconds for each 100 KiB of a case or each 10,000 values in it, or less.
 BUDGET = 5.0
 A_PART, VALUES_A_PART = 100 * 2**10, 10_000
+# Two jobs are put together twice and shown in five ways, which takes as long as so many parts.
+SHOWN_PARTS = 12.0
 # Execs of a launcher that may take as long: a job of 1,000 workers has as many.
 EXECS_A_PART = 2_000
 # What a patch may touch: of launchers, of workers (main process and grace), of ConfigMaps, of a
@@ -96,7 +100,7 @@ class Tally:
 
 
 async def _run(options: Options) -> Outcome:
-    tally = Tally()
+    tally, shown = Tally(), Shown()
     for number in options.runs(RUNS):
         random = Random(f"{options.seed} {number}")
         stage, reviewed = Stage(tally), list(_reviews(random))
@@ -104,8 +108,10 @@ async def _run(options: Options) -> Outcome:
         tally.runs += BATCH
         for _ in range(BATCH):
             kind = random.random()
-            if kind < 0.5:
+            if kind < 0.45:
                 await _review(random, reviewed, tally)
+            elif kind < 0.5:
+                await _show(random, shown, tally)
             elif kind < 0.52:
                 await _output(random, tally)
             else:
@@ -262,6 +268,28 @@ def _foreign(sent: bytes, answered: bytes, *, check_whole: bool) -> str:
         if not all(OURS & set(change["path"].split("/")) for change in changed):
             return f"a patch changes more than it says: {changed}"
     return ""
+
+
+# ---- What the commands and the page show
+
+
+async def _show(random: Random, shown: Shown, tally: Tally) -> None:
+    number, sent = shown.spoiled(random, _spoiled)
+    problems: list[str] = []
+
+    async def case() -> None:
+        problems.append(shown.show(number, sent))
+
+    try:
+        fast = await _timed(case, sent, tally, SHOWN_PARTS)
+    except Exception as error:  # noqa: BLE001 - what is looked for
+        tally.blame(f"an object cannot be shown: {error!r}", sent)
+        return
+    tally.cases["shown"] += 1
+    if not fast:
+        tally.blame("an object is slow to show", sent)
+    if any(problems):
+        tally.blame(problems[0], sent)
 
 
 # ---- What a launcher prints

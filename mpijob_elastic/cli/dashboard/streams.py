@@ -15,11 +15,10 @@ from typing import NoReturn
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import explain, history
+from mpijob_elastic.cli.jobs import explain, history, report
 from mpijob_elastic.cli.jobs.dependencies import Event, read_event
 from mpijob_elastic.cli.jobs.explain import Asked, Looks
 from mpijob_elastic.cli.jobs.live import Key, Live
-from mpijob_elastic.cli.jobs.report import build
 from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot, fetch_job, jobs
 from mpijob_elastic.explain.facts import Finding, Level, Look
 from mpijob_elastic.kube import errors
@@ -113,20 +112,19 @@ async def of_all(client: ApiReader, selection: Selection, channel: Channel) -> N
             channel.put("listed", value=True)
         while True:
             for number, key in enumerate(await live.changes(), 1):
-                channel.put("/".join(key), _row(live.snapshot(key)))
+                found = live.snapshot(key)
+                channel.put("/".join(key), row(found, now=time.time()) if found else None)
                 if number % TOGETHER == 0:
                     await asyncio.sleep(0)
             channel.put("listed", value=True)
             await asyncio.sleep(BATCH)
 
 
-def _row(snapshot: Snapshot | None) -> object:
-    if snapshot is None:
-        return None
-    now = time.time()
+def row(snapshot: Snapshot, *, now: float) -> dict[str, object]:
+    """Return the report on a job, and the findings that keep its workers from training."""
     found = explain.conclude(snapshot, Asked(), now=now)
     findings = (*found.job, *(worker.cause for worker in found.workers))
-    return {"report": build(snapshot, now=now), "says": list(_troubles(findings))}
+    return {"report": report.shown(snapshot, now=now), "says": list(_troubles(findings))}
 
 
 def _troubles(findings: tuple[Finding, ...]) -> Iterator[Finding]:
@@ -191,7 +189,7 @@ class _Job:
 
     def _show(self) -> None:
         snapshot, now = self._live.snapshot(self._key), time.time()
-        self._channel.put("report", build(snapshot, now=now) if snapshot else None)
+        self._channel.put("report", report.shown(snapshot, now=now) if snapshot else None)
         if snapshot and self._asked:
             found = explain.conclude(snapshot, self._asked, now=now)
             self._channel.put("headline", explain.headline(found))

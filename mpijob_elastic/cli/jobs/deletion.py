@@ -62,6 +62,7 @@ def _is_over(found: Snapshot) -> bool:
     return (
         facts.finished
         and not facts.deleting
+        and not found.fault
         and not derive(found.view, now=time.time()).wishes.keeps
     )
 

@@ -12,11 +12,12 @@ import msgspec
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.cli.jobs import dependencies, exec_probes, table
-from mpijob_elastic.cli.jobs.snapshot import Snapshot, fetch_job
+from mpijob_elastic.cli.jobs.report import UNREADABLE
+from mpijob_elastic.cli.jobs.snapshot import Snapshot, cannot_show, fetch_job
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.explain import explain as find
 from mpijob_elastic.explain import logged_ranks
-from mpijob_elastic.explain.facts import Explanation, Facts, Finding, Level, Look
+from mpijob_elastic.explain.facts import Explanation, Facts, Finding, Level, Look, wrong
 from mpijob_elastic.explain.logged_ranks import (
     LAST_LINES,
     LATELY,
@@ -90,13 +91,34 @@ async def explained(
 def conclude(snapshot: Snapshot, asked: Asked, *, now: float, pod: str = "") -> Explanation:
     """Return the findings at time `now`, in seconds since the epoch.
 
-    pod: the only worker to explain, "" for all workers.
+    pod: the only worker to explain, "" for all workers. A job that cannot be explained gets a
+    finding that says why, because one job must not end the list for all others.
     """
-    return find(
-        _marked(snapshot.view, asked.threats, asked.frozen),
-        known(snapshot, asked.facts),
-        now=now,
-        worker=pod,
+    if snapshot.fault:
+        return _unreadable(snapshot, snapshot.fault)
+    try:
+        return find(
+            _marked(snapshot.view, asked.threats, asked.frozen),
+            known(snapshot, asked.facts),
+            now=now,
+            worker=pod,
+        )
+    except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this job alone
+        return _unreadable(snapshot, cannot_show(error))
+
+
+def _unreadable(snapshot: Snapshot, fault: str) -> Explanation:
+    return Explanation(
+        namespace=snapshot.job.metadata.namespace,
+        name=snapshot.job.metadata.name,
+        state=UNREADABLE,
+        desired=None,
+        training=None,
+        all_train=False,
+        not_known=fault,
+        job=(wrong("unreadable", fault),),
+        workers=(),
+        notices=[],
     )
 
 

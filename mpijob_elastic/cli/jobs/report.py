@@ -10,7 +10,7 @@ from itertools import islice
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs.snapshot import SeenPod, Snapshot
+from mpijob_elastic.cli.jobs.snapshot import SeenPod, Snapshot, cannot_show
 from mpijob_elastic.decide import derive, in_words, plan
 from mpijob_elastic.decide.state import Drain, JobState
 from mpijob_elastic.model.job import JobView
@@ -18,6 +18,8 @@ from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
 
 # The phase of a wanted worker without a pod.
 MISSING = "Missing"
+# The state of a job whose objects cannot be shown.
+UNREADABLE = "Unreadable"
 _NO_RIGHTS = (
     "unknown: you lack the right to read the launcher's Role "
     "(list, watch roles.rbac.authorization.k8s.io)"
@@ -148,6 +150,48 @@ class JobReport(_Part, frozen=True):
     ended: datetime | None = None
     #: The context of the kubeconfig, "" where the user names no context.
     context: str = ""
+
+
+def shown(snapshot: Snapshot, *, now: float) -> JobReport:
+    """Return the report on a job; if there can be none, a report that says why.
+
+    One job must not end the list for all others, whatever its objects hold.
+    """
+    if snapshot.fault:
+        return _faulty(snapshot, snapshot.fault)
+    try:
+        return build(snapshot, now=now)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this job alone
+        return _faulty(snapshot, cannot_show(error))
+
+
+def _faulty(snapshot: Snapshot, fault: str) -> JobReport:
+    metadata = snapshot.job.metadata
+    return JobReport(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        state=UNREADABLE,
+        phase="",
+        desired=None,
+        ready=0,
+        published=0,
+        draining=0,
+        elastic=False,
+        foreign="",
+        slots=0,
+        min_replicas=None,
+        max_replicas=None,
+        drain_timeout=0.0,
+        created=_time(snapshot.job.facts.created_at),
+        last_scale=None,
+        hosts=[],
+        exec_names=None,
+        launcher=None,
+        workers=[],
+        notices=[f"{UNREADABLE}: {fault}"],
+        next=[],
+        next_look=None,
+    )
 
 
 def build(snapshot: Snapshot, *, now: float) -> JobReport:

@@ -17,7 +17,7 @@ from mpijob_elastic.cli import exit_codes
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import snapshot, table
 from mpijob_elastic.cli.jobs.live import follow
-from mpijob_elastic.cli.jobs.report import MISSING, JobReport, build
+from mpijob_elastic.cli.jobs.report import MISSING, JobReport, shown
 from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.kube import errors
@@ -90,7 +90,7 @@ async def until_end(snapshots: AsyncIterator[Snapshot | None], show: Show, *, jo
         if found is None or uid not in (None, found.view.ref.uid):
             break
         uid = found.view.ref.uid
-        report = build(found, now=time.time())
+        report = shown(found, now=time.time())
         show(report, changes_between(last, report))
         last = report
         if found.view.facts.finished:
@@ -111,7 +111,7 @@ async def _read(where: Where, job: str | None, *, now: float) -> list[JobReport]
             f"No MPIJobs found{here}{f' of context {where.context}' if where.context else ''}.",
             err=True,
         )
-    return [replace(build(one, now=now), context=where.context or "") for one in found]
+    return [replace(shown(one, now=now), context=where.context or "") for one in found]
 
 
 @contextmanager

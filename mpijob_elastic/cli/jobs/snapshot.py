@@ -7,6 +7,7 @@ are exceptions: few users may read them, and not much depends on them.
 """
 
 import difflib
+import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -21,7 +22,7 @@ from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.wishes import See
 from mpijob_elastic.explain.facts import Pod, Stuck
 from mpijob_elastic.kube import errors, resources
-from mpijob_elastic.kube.meta import KubeObject
+from mpijob_elastic.kube.meta import KubeObject, check_cost
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model import mpijob, phrases
@@ -32,6 +33,8 @@ from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import Fact, Owned
 from mpijob_elastic.observe import facts_config, facts_pod, views
 from mpijob_elastic.observe.facts_pod import ContainerStatus, PodStatus, decode, ends
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=KubeObject)
 F = TypeVar("F", bound=Fact)
@@ -142,6 +145,8 @@ class Snapshot:
     pods: Mapping[str, SeenPod]
     #: This user may read Roles.
     role_readable: bool
+    #: Why the job cannot be shown, "" if it can.
+    fault: str = ""
 
 
 async def fetch_job(client: ApiReader, namespace: str | None, job: str) -> Snapshot:
@@ -200,19 +205,54 @@ def snapshots(
     be read.
     """
     ordered = sorted(jobs, key=lambda job: (job.metadata.namespace, job.metadata.name))
-    facts = [pod.facts for pod in pods]
-    found = views.each(
-        [job.facts for job in ordered], pods=facts, configs=configs, roles=roles or ()
-    )
-    pods_of, result = grouped(pods), []
-    for job, plain in zip(ordered, found, strict=True):
-        key = (plain.namespace, plain.name)
-        view = capabilities.told(plain, seen=(see(plain, of_job[key]) for see, of_job in seeing))
-        mine = {pod.metadata.name: pod for pod in pods_of[key]}
-        result.append(
-            Snapshot(view=view, job=_named(job, view), pods=mine, role_readable=roles is not None)
+    pods_of, configs_of, roles_of = grouped(pods), grouped(configs), grouped(roles or ())
+    result = []
+    for job in ordered:
+        key = (job.metadata.namespace, job.metadata.name)
+        parts = Parts(
+            pods={pod.metadata.name: pod for pod in pods_of[key]},
+            configs=configs_of[key],
+            roles=roles_of[key],
         )
+        try:
+            result.append(_put_together(job, parts, seeing, role_readable=roles is not None))
+        except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this job alone
+            result.append(_faulty(job, error, role_readable=roles is not None))
     return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """The objects of one job beside its MPIJob."""
+
+    #: By name.
+    pods: Mapping[str, SeenPod]
+    configs: Collection[ConfigFacts]
+    roles: Collection[Role]
+
+
+def _put_together(
+    job: SeenJob, parts: Parts, seeing: Collection[Seeing], *, role_readable: bool
+) -> Snapshot:
+    facts = [pod.facts for pod in parts.pods.values()]
+    [plain] = views.each([job.facts], pods=facts, configs=parts.configs, roles=parts.roles)
+    key = (plain.namespace, plain.name)
+    view = capabilities.told(plain, seen=(see(plain, of_job[key]) for see, of_job in seeing))
+    return Snapshot(view=view, job=_named(job, view), pods=parts.pods, role_readable=role_readable)
+
+
+def _faulty(job: SeenJob, error: Exception, *, role_readable: bool) -> Snapshot:
+    """Return a job whose objects cannot be put together: only its MPIJob, and what is wrong."""
+    [plain] = views.each([job.facts], pods=(), configs=())
+    return Snapshot(
+        view=plain, job=job, pods={}, role_readable=role_readable, fault=cannot_show(error)
+    )
+
+
+def cannot_show(error: Exception) -> str:
+    """Return in words why a job cannot be shown; anybody who may edit the job can be the cause."""
+    log.warning("a job cannot be shown", exc_info=error)
+    return f"the objects of this job cannot be shown ({type(error).__name__}: {error})"
 
 
 def grouped(found: Iterable[F]) -> Mapping[tuple[str, str], list[F]]:
@@ -232,8 +272,18 @@ def _named(job: SeenJob, view: JobView) -> SeenJob:
 
 async def _list(client: ApiReader, namespace: str | None, source: Source[T]) -> list[T]:
     return await list_objects(
-        client, source.resource.path(namespace), source.read, query=source.query()
+        client, source.resource.path(namespace), checked(source.read), query=source.query()
     )
+
+
+def checked(read: Callable[[bytes], T]) -> Callable[[bytes], T]:
+    """Return a reader that refuses an object that would take long to read, as watches do."""
+
+    def bounded(raw: bytes) -> T:
+        check_cost(raw)
+        return read(raw)
+
+    return bounded
 
 
 async def no_such(client: ApiReader, namespace: str | None, job: str) -> NoSuchJob:

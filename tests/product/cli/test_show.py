@@ -12,7 +12,7 @@ from aiohttp import web
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import show, snapshot, table
+from mpijob_elastic.cli.jobs import explain, report, show, snapshot, table
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube import errors, kubectl_yaml
 from mpijob_elastic.telemetry.terminal import printable
@@ -58,6 +58,70 @@ def test_a_name_that_looks_like_a_number_is_printed_as_a_name() -> None:
     value = {"name": "1e4", "namespace": "0899", "notices": ["y", "22:22"]}
     lines = table.serialized(value, "yaml")
     assert kubectl_yaml.read_all("\n".join(lines)) == [value]
+
+
+FAR = "9999-12-31T23:59:59-23:59"
+
+
+@pytest.mark.parametrize(
+    ("kind", "spoil"),
+    [
+        pytest.param(
+            "mpijobs", lambda job: job["metadata"].update(creationTimestamp=FAR), id="created"
+        ),
+        pytest.param("mpijobs", lambda job: job["status"].update(completionTime=FAR), id="ended"),
+        pytest.param(
+            "pods", lambda pod: pod["metadata"].update(creationTimestamp=FAR), id="pod created"
+        ),
+        pytest.param(
+            "pods",
+            lambda pod: pod["status"].update(
+                conditions=[{"type": "Ready", "status": "True", "lastTransitionTime": FAR}]
+            ),
+            id="pod ready",
+        ),
+    ],
+)
+async def test_a_time_that_no_calendar_holds_is_a_line_like_any_other(
+    command: Commands, kind: str, spoil: Callable[[dict[str, Any]], None]
+) -> None:
+    answers = two_jobs()
+    for found in answers[kind]:  # type: ignore[union-attr]
+        if "other" not in found["metadata"]["name"]:
+            spoil(found)
+    if kind == "mpijobs":
+        answers[kind][0]["status"]["conditions"].append({"type": "Succeeded", "status": "True"})  # type: ignore[index]
+    lines = (await command.get(answers, job=None)).splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["other", "train"]
+    assert json.loads(await command.get(answers, job=None, output="json"))["items"]
+    assert (await command.explain(answers))[1]
+
+
+@pytest.mark.parametrize("broken", ["derive", "build", "find"])
+async def test_what_is_wrong_with_one_job_is_the_line_of_that_job(
+    command: Commands, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    module = {"derive": snapshot, "build": report, "find": explain}[broken]
+    real = getattr(module, broken)
+
+    def failing(found: Any, *more: Any, **options: Any) -> Any:
+        view = getattr(found, "view", found)
+        if view.name == "train":
+            raise OverflowError("no such number")
+        return real(found, *more, **options)
+
+    monkeypatch.setattr(module, broken, failing)
+    printed = await command.get(two_jobs(), job=None, output="wide")
+    other, train = printed.splitlines()[1:]
+    assert other.split()[:2] == ["other", "Running"]
+    assert train.split()[0] == "train"
+    all_train, words = await command.explain(two_jobs())
+    if broken == "build":
+        assert train.split()[1] == report.UNREADABLE
+    else:
+        assert not all_train
+        assert "default/train: Unreadable" in words
+        assert "no such number" in words
 
 
 async def test_no_job_at_all_is_said_and_is_no_error(

@@ -89,6 +89,13 @@ def test_an_annotation_that_we_did_not_write_is_written_anew(value: str) -> None
     assert refresh(view) is not None
 
 
+@pytest.mark.parametrize("touch", ["-1", "-1e308", "-inf", "nan", "0+-1", f"0+{'9' * 400}"])
+def test_a_touch_of_which_no_time_can_be_made_counts_as_none(touch: str) -> None:
+    view = job(3)
+    digest = config_map.mark(view.config or EMPTY, at=0.0).partition("@")[0]
+    assert shown_at(view.launched(refreshed=f"{digest}@{touch}")) is None
+
+
 @pytest.mark.parametrize(
     ("at", "believed"), [(NOW + 5, True), (NOW + 6, False), (float("inf"), False)]
 )
