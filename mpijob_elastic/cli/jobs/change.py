@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from mpijob_elastic import capabilities
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import dependencies, explain
+from mpijob_elastic.cli.jobs import at_work, dependencies, explain
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, fetch_job
 from mpijob_elastic.cli.jobs.waiting import THERE, Goal, Seen, Show, wait
 from mpijob_elastic.cli.target import Where, reached
@@ -81,10 +81,21 @@ async def change(where: Where, job: str, decide: Decide, patience: Patience) -> 
 async def made(
     client: ApiWriter, namespace: str | None, job: str, decide: Decide, patience: Patience
 ) -> Exit:
-    """Do the same as `change`, with a connected client. Raises `errors.KubeError`."""
+    """Do the same as `change`, with a connected client.
+
+    Nothing is written where mpijob-elastic is not installed, and nothing is waited for where no
+    controller is at work. Raises `errors.KubeError`.
+    """
+    working = await at_work.check(client, now=time.time())
+    if not working.installed:
+        raise Refused(f"{working.trouble}; an administrator runs `mpijob-elastic install`")
     snapshot, asked = await written(client, namespace, job, decide)
     view = snapshot.view
     say(asked.says)
+    if working.trouble:
+        trouble = working.trouble[:1].upper() + working.trouble[1:]
+        say(f"{trouble}. `{command('explain', view)}` says whether one runs.", err=True)
+        return Exit.NOT_KNOWN if patience.wait else Exit.DONE
     if not patience.wait:
         say(f"`{command('watch', view)}` shows what follows.")
         return Exit.DONE

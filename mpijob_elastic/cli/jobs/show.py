@@ -15,7 +15,8 @@ from rich.text import Text
 from mpijob_elastic import names
 from mpijob_elastic.cli import exit_codes
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import snapshot, table
+from mpijob_elastic.cli.jobs import at_work, snapshot, table
+from mpijob_elastic.cli.jobs.at_work import AtWork
 from mpijob_elastic.cli.jobs.live import follow
 from mpijob_elastic.cli.jobs.report import MISSING, JobReport, shown
 from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot
@@ -105,13 +106,25 @@ async def _read(where: Where, job: str | None, *, now: float) -> list[JobReport]
             found = [await snapshot.fetch_job(client, namespace, job)]
         else:
             found = await snapshot.fetch(client, Selection(namespace=namespace))
+        working = await at_work.check(client, now=now) if found else AtWork()
+    if working.trouble:
+        of = f" (context {where.context})" if where.context else ""
+        say(f"Warning: {working.trouble}{of}", err=True)
     if not found:
         here = snapshot.in_words(namespace)
         say(
             f"No MPIJobs found{here}{f' of context {where.context}' if where.context else ''}.",
             err=True,
         )
-    return [replace(shown(one, now=now), context=where.context or "") for one in found]
+    reports = (shown(one, now=now) for one in found)
+    return [
+        replace(
+            report,
+            context=where.context or "",
+            elastic=report.elastic and working.installed,
+        )
+        for report in reports
+    ]
 
 
 @contextmanager

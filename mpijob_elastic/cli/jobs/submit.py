@@ -1,12 +1,13 @@
 """`submit`: make an MPIJob v1 from options named as those of `arena submit etjob`."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import table
+from mpijob_elastic.cli.jobs import at_work, table
 from mpijob_elastic.cli.jobs.change import MANAGER
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.install import Refused
@@ -106,6 +107,9 @@ async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> E
     body, here = manifest(words), ""
     if not dry_run:
         async with reached(where) as (client, namespace):
+            working = await at_work.check(client, now=time.time())
+            if working.trouble:
+                say(f"Warning: {working.trouble}", err=True)
             here = f"{words.name} -n {namespace}"
             try:
                 await client.create_object(MPI_JOBS.path(namespace), body=body, query=MANAGER)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import explain, show
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube.client import connect
@@ -68,7 +69,8 @@ async def serving(directory: Path, answers: Answers) -> AsyncIterator[tuple[Wher
             return web.json_response({})
         parts = request.path.split("/")
         version, plural = parts[3], parts[-1]
-        content = answers.get(f"{version}/{plural}", answers.get(plural, []))
+        usual = lease if plural == names.LEASE else []
+        content = answers.get(f"{version}/{plural}", answers.get(plural, usual))
         if isinstance(content, list):
             return web.json_response(page(content, request))
         if callable(content):

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -22,7 +24,8 @@ from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES
+from mpijob_elastic.kube.lease import micro_time
+from mpijob_elastic.kube.resources import CONFIG_MAPS, LEASES, MPI_JOBS, PODS, ROLES
 from tests.doubles.api import TinyApi, merged, refused
 from tests.doubles.direct import Sent
 from tests.doubles.shells import Shells, prints
@@ -31,6 +34,13 @@ from tests.product.cli import worlds
 JOB = MPI_JOBS.path("default", "train")
 NO_WAIT = Patience(wait=False, seconds=0.1, look=False)
 A_LOOK = Patience(wait=True, seconds=0.1, look=False)
+
+
+def at_work_lease(*, ago: float = 1.0) -> worlds.Object:
+    """A controller's Lease, renewed so many seconds ago."""
+    at = micro_time(datetime.fromtimestamp(time.time() - ago, UTC))
+    metadata = {"name": names.LEASE, "namespace": names.NAMESPACE}
+    return {"metadata": metadata, "spec": {"holderIdentity": "a", "renewTime": at}}
 
 
 class Server(TinyApi):
@@ -42,6 +52,7 @@ class Server(TinyApi):
         self.hook = self._asked
         config = worlds.config_map(worlds.workers(0, 1))
         leader = worlds.launcher(refreshed=worlds.shown(config, at=worlds.CREATED))
+        self.put(LEASES.path(names.NAMESPACE, names.LEASE), at_work_lease())
         self.put(JOB, worlds.mpi_job())
         self.put(CONFIG_MAPS.path("default", "train-config"), config)
         self.put(ROLES.path("default", "train-launcher"), worlds.role(worlds.workers(0, 1)))

@@ -34,7 +34,9 @@ def two_jobs() -> Answers:
 
 async def test_all_jobs_are_read_by_four_lists_however_many_they_are(command: Commands) -> None:
     lines = (await command.get(two_jobs(), job=None)).splitlines()
-    assert len([request for request in command.asked if "continue" not in request]) == 4
+    *lists, lease = [request for request in command.asked if "continue" not in request]
+    assert len(lists) == 4
+    assert lease.endswith(f"/leases/{names.LEASE}")
     assert [line.split()[:5] for line in lines[1:]] == [
         ["other", "Running", "-", "1", "1"],
         ["train", "Running", "-", "2", "2"],

@@ -1,0 +1,105 @@
+"""Whether a command can rely on mpijob-elastic: what one read tells, and what the commands say."""
+
+import re
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.jobs import at_work, show, submit
+from mpijob_elastic.cli.jobs.at_work import AtWork
+from mpijob_elastic.cli.target import Where
+from mpijob_elastic.install import Refused
+from mpijob_elastic.kube.lease import micro_time
+from mpijob_elastic.kube.resources import LEASES, MPI_JOBS
+from tests.product.cli.cluster import Answers, forbidden, lease, reaching, serving, status, world
+from tests.product.cli.test_change import A_LOOK, Server, at_work_lease, scaled
+
+LEASE, HOOKS = "mpijob-elastic-controller", "mpijob-elastic"
+NOT_FOUND = status(404, "NotFound")
+ABSENT: Answers = {LEASE: NOT_FOUND, HOOKS: NOT_FOUND}
+
+
+def renewed(ago: float, holder: str = "a") -> web.Response:
+    at = micro_time(datetime.fromtimestamp(time.time() - ago, UTC))
+    spec = {"holderIdentity": holder, "renewTime": at}
+    return web.json_response({"metadata": {"name": "lease", "resourceVersion": "1"}, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("answers", "installed", "words", "reads"),
+    [
+        pytest.param({LEASE: lease}, True, "", 1, id="at work"),
+        pytest.param({LEASE: renewed(-3600)}, True, "", 1, id="our clock is behind"),
+        pytest.param({LEASE: renewed(90)}, True, "no controller .* is running", 1, id="silent"),
+        pytest.param({LEASE: renewed(0, "")}, True, "is the leader", 1, id="nobody leads"),
+        pytest.param({LEASE: forbidden("leases")}, True, "", 1, id="no right to know"),
+        pytest.param(ABSENT, False, "mpijob-elastic is not installed", 2, id="not installed"),
+        pytest.param(
+            {LEASE: NOT_FOUND, HOOKS: forbidden("hooks")}, True, "", 2, id="perhaps elsewhere"
+        ),
+    ],
+)
+async def test_one_read_tells_where_all_is_well(
+    tmp_path: Path, answers: Answers, installed: bool, words: str, reads: int
+) -> None:
+    async with reaching(tmp_path, answers) as (client, asked):
+        found = await at_work.check(client, now=time.time())
+    assert found.installed is installed
+    assert len(asked) == reads
+    if words:
+        assert re.search(words, found.trouble)
+    else:
+        assert found == AtWork()
+
+
+async def test_get_says_that_nobody_works_and_no_job_counts_as_elastic(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with serving(tmp_path, world(**ABSENT)) as (where, _):
+        assert await show.get([where], job=None, output="table") == Exit.DONE
+        printed = capsys.readouterr()
+        header, line = printed.out.splitlines()
+        elastic = header.split().index("ELASTIC")
+        assert line.split()[elastic] == "no"
+        assert printed.err.startswith("Warning: mpijob-elastic is not installed in this cluster")
+    async with serving(tmp_path, world(**{LEASE: renewed(90)})) as (where, _):
+        await show.get([where], job=None, output="table")
+        printed = capsys.readouterr()
+        assert printed.out.splitlines()[1].split()[elastic] == "yes"
+        assert printed.err.startswith("Warning: no controller of mpijob-elastic is running")
+
+
+async def test_a_size_is_not_changed_where_nobody_carries_it_out() -> None:
+    async with Server() as server:
+        server.objects.pop(LEASES.path("mpijob-elastic", LEASE))
+        with pytest.raises(Refused, match="mpijob-elastic is not installed in this cluster"):
+            await scaled(server, A_LOOK)
+        assert server.writes == []
+
+
+async def test_a_change_that_waits_for_a_controller_ends_at_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with Server() as server:
+        server.put(LEASES.path("mpijob-elastic", LEASE), at_work_lease(ago=90.0))
+        assert await scaled(server, A_LOOK) == Exit.NOT_KNOWN
+    assert server.size == 4
+    printed = capsys.readouterr()
+    assert printed.err.startswith("No controller of mpijob-elastic is running")
+    assert "the change goes on" not in printed.err
+
+
+async def test_submit_warns_that_nobody_works_and_creates_the_job(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = submit.Words(name="fresh", image="i", command=["horovodrun", "x"], env={}, data={})
+    async with Server() as server:
+        server.objects.pop(LEASES.path("mpijob-elastic", LEASE))
+        where = Where(kubeconfig=server.kubeconfig, namespace="default")
+        assert await submit.submit(where, words, dry_run=False, output="text") == Exit.DONE
+        assert MPI_JOBS.path("default", "fresh") in server.objects
+    assert "Warning: mpijob-elastic is not installed in this cluster" in capsys.readouterr().err
