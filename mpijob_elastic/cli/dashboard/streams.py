@@ -23,10 +23,11 @@ from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot, fetch_job, job
 from mpijob_elastic.explain.facts import Finding, Level, Look
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader, Timeouts
-from mpijob_elastic.kube.resources import EVENTS, PODS
+from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS, PODS
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec
+from mpijob_elastic.model.wire import seconds
 
 # Seconds after which an empty line shows that a stream lives.
 HEARTBEAT = 2.0
@@ -266,8 +267,9 @@ class _Job:
             await cache.synced.wait()
             while True:
                 changed.clear()
+                snapshot = self._live.snapshot(self._key)
                 mine = sorted(
-                    filter(self._is_mine, cache.store.values()),
+                    (one for one in cache.store.values() if snapshot and is_of(one, snapshot)),
                     key=lambda event: event.at,
                     reverse=True,
                 )
@@ -275,9 +277,24 @@ class _Job:
                 await changed.wait()
                 await asyncio.sleep(BATCH)
 
-    def _is_mine(self, event: Event) -> bool:
-        about, job = event.involved_object.name, self._key[1]
-        return about in {job, names.launcher(job)} or names.worker_index(about, job=job) is not None
+
+def is_of(event: Event, snapshot: Snapshot) -> bool:
+    """Tell whether an Event is about the job or one of its pods, and not about another object.
+
+    Another kind of object may have the same name, and so may the objects of a deleted job.
+    """
+    about, job = event.involved_object, snapshot.view.name
+    if about.kind == MPI_JOBS.kind:
+        return about.uid == snapshot.view.ref.uid
+    is_launcher = about.name == names.launcher(job)
+    is_worker = names.worker_index(about.name, job=job) is not None
+    if about.kind != PODS.kind or not (is_launcher or is_worker):
+        return False
+    pod = snapshot.pods.get(about.name)
+    if pod is not None and pod.metadata.uid == about.uid:
+        return True
+    # Nothing tells the uid of a pod that has gone. Pods of a deleted job went before this job came.
+    return (seconds(event.at) or 0.0) >= snapshot.job.facts.created_at
 
 
 def _event(event: Event) -> dict[str, object]:

@@ -40,6 +40,8 @@ class _Source(msgspec.Struct, frozen=True):
 
 class _About(msgspec.Struct, frozen=True):
     name: str = ""
+    kind: str = ""
+    uid: str = ""
 
 
 class Event(msgspec.Struct, rename="camel", frozen=True):

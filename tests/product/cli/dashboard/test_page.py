@@ -86,7 +86,11 @@ async def test_markup_of_others_is_text(api: TinyApi, page: Page) -> None:
     ready["spec"]["nodeName"] = HOSTILE
     api.put(PODS.path("ml", "train-worker-0"), ready)
     about = {
-        "involvedObject": {"name": "train"},
+        "involvedObject": {
+            "kind": "MPIJob",
+            "name": "train",
+            "uid": api.objects[MPI_JOBS.path("ml", "train")]["metadata"]["uid"],
+        },
         "reason": HOSTILE,
         "type": "Warning",
         "message": HOSTILE,
