@@ -148,6 +148,9 @@ class JobReport(_Part, frozen=True):
     priority: str = ""
     #: None unless the job has ended.
     ended: datetime | None = None
+    #: The job can change its size only after a restart (`upgrade adopt`), because its running
+    #: launcher has no discover_hosts.sh.
+    needs_restart: bool = False
     #: The context of the kubeconfig, "" where the user names no context.
     context: str = ""
 
@@ -238,7 +241,15 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         * sum(bool(pod.facts.node) and not pod.terminated for pod in view.workers),
         priority=snapshot.job.priority,
         ended=None if view.facts.ended_at is None else _time(view.facts.ended_at),
+        needs_restart=_needs_restart(view) and not state.foreign,
     )
+
+
+def _needs_restart(view: JobView) -> bool:
+    """Tell whether a job is elastic for its next launcher, and not for the running one."""
+    wants = view.elastic or view.facts.elastic
+    has_list = view.launcher is not None and view.launcher.facts.mounts_discovery
+    return wants and view.driver_running and not (has_list or view.facts.finished)
 
 
 def _worker(snapshot: Snapshot, state: JobState, index: int) -> WorkerReport:

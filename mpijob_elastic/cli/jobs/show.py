@@ -122,6 +122,7 @@ async def _read(where: Where, job: str | None, *, now: float) -> list[JobReport]
             report,
             context=where.context or "",
             elastic=report.elastic and working.installed,
+            needs_restart=report.needs_restart and working.installed,
         )
         for report in reports
     ]

@@ -105,7 +105,7 @@ def _row(
         "PUBLISHED": str(report.published),
         "DRAINING": str(report.draining),
         "GPUS": str(report.gpus or ""),
-        "ELASTIC": "" if report.foreign else _yes(report.elastic),
+        "ELASTIC": "" if report.foreign else _elastic(report),
         "AGE": age(report.created, now=now),
         "LAST-SCALE": _last_scale(report, now),
     }
@@ -128,6 +128,11 @@ def _more(report: JobReport, now: datetime) -> dict[str, str]:
     }
 
 
+def _elastic(report: JobReport) -> str:
+    """Return whether the size can change: now, only after a restart of the job, or not at all."""
+    return "restart" if report.needs_restart else _yes(report.elastic)
+
+
 def _last_scale(report: JobReport, now: datetime) -> str:
     scale = report.last_scale
     return f"{scale.before}→{scale.after} {age(scale.at, now=now)} ago" if scale else NONE
@@ -138,7 +143,7 @@ def _facts(report: JobReport, now: datetime) -> list[str]:
     facts = {
         "Job": f"{report.namespace}/{report.name}",
         "State": f"{report.state}, {age(report.created, now=now)} old",
-        "Elastic": f"no: {report.foreign}" if report.foreign else _yes(report.elastic),
+        "Elastic": f"no: {report.foreign}" if report.foreign else _elastic(report),
         "Workers": f"desired {_desired(report)}, {counts}{_bounds(report)}",
         "Slots": f"{report.slots} per worker",
         "Drain timeout": phrases.duration(report.drain_timeout),

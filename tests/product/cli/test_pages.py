@@ -100,6 +100,9 @@ REPORTS = {
     "of another operator": foreign(),
     "a worker was evicted": at_rest(2, workers=[worker(0), evicted()]),
     "a launcher without the list": at_rest(2, launcher=launcher(mounts=False)),
+    "a launcher that names the list and lacks it": at_rest(
+        2, launcher=launcher(mounts=False, command=worlds.ELASTIC)
+    ),
     "a launcher that has not started": at_rest(2, launcher=launcher(phase="Pending")),
     "a launcher that has failed": at_rest(2, launcher=launcher(phase="Failed")),
     "another host name": at_rest(config=config_map(["train-worker-0", "train-worker-1.r2"])),

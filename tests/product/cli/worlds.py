@@ -84,6 +84,7 @@ def launcher(
     *,
     phase: str = "Running",
     mounts: bool = True,
+    command: Iterable[str] = (),
     refreshed: str | None = None,
     job: str = "train",
     namespace: str = "default",
@@ -98,6 +99,7 @@ def launcher(
         "metadata": metadata,
         "spec": {
             "nodeName": "node-0",
+            "containers": [{"name": "launcher", "command": list(command)}] if command else [],
             "volumes": [{"name": names.CONFIG_VOLUME, "configMap": {"items": items}}],
         },
         "status": {"phase": phase},

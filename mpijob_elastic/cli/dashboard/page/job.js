@@ -194,9 +194,11 @@ export class JobView {
       [
         "Elastic",
         report.foreign ||
-          (report.elastic
-            ? `yes, ${report.slots} ${report.slots === 1 ? "slot" : "slots"} per worker`
-            : "no"),
+          (report.needsRestart
+            ? "after a restart: mpijob-elastic upgrade adopt"
+            : report.elastic
+              ? `yes, ${report.slots} ${report.slots === 1 ? "slot" : "slots"} per worker`
+              : "no"),
       ],
       [
         "Last change",
