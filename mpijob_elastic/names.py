@@ -13,6 +13,8 @@ import re
 GROUP = "kubeflow.org"
 LABEL_GROUP_NAME = "group-name"
 LABEL_JOB_NAME = "mpi-job-name"
+# Characters of a label's value: a job with a longer name gets no pod.
+LONGEST_LABEL = 63
 LABEL_JOB_ROLE = "mpi-job-role"
 ROLE_LAUNCHER = "launcher"
 ROLE_WORKER = "worker"

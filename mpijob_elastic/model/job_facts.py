@@ -3,6 +3,7 @@
 Controller, webhook, upgrade and command line read only these facts.
 """
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, count, islice
@@ -18,6 +19,9 @@ from mpijob_elastic.model.policy import Policy, Problem
 from mpijob_elastic.model.wire import Owned, owned, seconds
 
 _ROLES = (names.ROLE_LAUNCHER, names.ROLE_WORKER)
+# The resources that count as GPUs, as the vendors' device plugins name them: nvidia.com/gpu,
+# amd.com/gpu, a share or a MIG slice of an NVIDIA GPU, habana.ai/gaudi, gpu.intel.com/i915 or xe.
+_GPU = re.compile(r"/(gpu|gpu\.shared|mig-[0-9a-z.+-]+|gaudi)$|\.gpu\.intel\.com/(i915|xe)$")
 GLOO_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
 # The options that say how many ranks there may be, by their fields of `Launch`.
 LIMITS: Mapping[str, str] = {"np": "-np", "min_np": "--min-np", "max_np": "--max-np"}
@@ -196,10 +200,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         limits = (
             (key, amount) for key, amount in self.worker_counts.items() if key.startswith("limits.")
         )
-        return (
-            sum(amount for key, amount in limits if key.endswith(("/gpu", "/gpu.shared")))
-            // requests.UNIT
-        )
+        return sum(amount for key, amount in limits if _GPU.search(key)) // requests.UNIT
 
     @property
     def sizes(self) -> Sequence[int]:

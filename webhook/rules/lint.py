@@ -22,7 +22,7 @@ _ENOUGH_RESETS = 100
 _LEAST_GLOO_TIMEOUT = 10
 # Seconds that Horovod allows for --blacklist-cooldown-range (discovery.py).
 _COOLDOWN = (1, 3600)
-_LONGEST_NAME = 63
+_LONGEST_NAME = names.LONGEST_LABEL
 _ASKING = (
     names.MIN_REPLICAS,
     names.MAX_REPLICAS,

@@ -104,6 +104,11 @@ def command(words: Words) -> list[str]:
 
 async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> Exit:
     """Create the job, or only print it if `dry_run`. Raises `errors.KubeError`."""
+    if len(words.name) > names.LONGEST_LABEL:
+        raise Refused(
+            f"--name has {len(words.name)} characters, and the operator makes no pod for a name "
+            f"with more than {names.LONGEST_LABEL}; choose a shorter name"
+        )
     body, here = manifest(words), ""
     if not dry_run:
         async with reached(where) as (client, namespace):

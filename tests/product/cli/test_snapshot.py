@@ -113,3 +113,32 @@ def test_jobs_of_one_name_in_two_namespaces_keep_to_their_own() -> None:
     )
     assert b.view.role is None
     assert list(b.pods) == ["train-worker-0"]
+
+
+@pytest.mark.parametrize(("length", "selects"), [(63, True), (64, False)])
+def test_a_name_that_is_too_long_for_a_label_is_in_no_selector(length: int, selects: bool) -> None:
+    chosen = snapshot.Selection(namespace="default", job="a" * length)
+    assert ("mpi-job-name=a" in chosen.pods.query()["labelSelector"]) is selects
+
+
+@pytest.mark.parametrize(
+    ("resource", "gpus"),
+    [
+        ("nvidia.com/gpu", 4),
+        ("amd.com/gpu", 4),
+        ("nvidia.com/gpu.shared", 4),
+        ("nvidia.com/mig-1g.5gb", 4),
+        ("nvidia.com/mig-1g.10gb", 4),
+        ("habana.ai/gaudi", 4),
+        ("gpu.intel.com/i915", 4),
+        ("gpu.intel.com/xe", 4),
+        ("gpu.intel.com/i915_monitoring", 0),
+        ("rdma/hca", 0),
+        ("example.com/gpu-memory", 0),
+    ],
+)
+def test_gpus_of_every_vendor_count(resource: str, gpus: int) -> None:
+    job = worlds.mpi_job()
+    [container] = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    container["resources"] = {"limits": {resource: "4"}}
+    assert snapshot.read_job(json.dumps(job).encode()).facts.gpus == gpus

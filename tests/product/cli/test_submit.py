@@ -132,6 +132,11 @@ def test_with_np_a_single_worker_trains() -> None:
             1,
             "give --np, or horovodrun and its options",
         ),
+        (
+            (f"--name={'a' * 64}", "--np=2", "--", "python"),
+            1,
+            "--name has 64 characters, and the operator makes no pod for a name with more than 63",
+        ),
         (("--env", "SEED", "--", "true"), 2, "SEED: each needs a = between its two parts"),
         (("--data", ":/data", "--", "true"), 2, ":/data: each needs a : between its two parts"),
         (("--workers=0", "--", "true"), 2, "greater than or equal to 1"),
