@@ -300,6 +300,14 @@ def _unknown_annotations(new: Mapping[str, str], old: Mapping[str, str]) -> Iter
 
 
 def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
+    # `resume` and `kubectl annotate` keep our notices. A write without them replaces the whole job.
+    is_replaced = names.is_suspended(old.notices) and not new.notices
+    if old.suspended and not new.suspended and is_replaced:
+        ref = new.metadata
+        yield (
+            "this write also removes what suspended the job, so the job starts again; to keep it "
+            f"suspended, type `mpijob-elastic suspend {ref.name} -n {ref.namespace}`"
+        )
     if old.elastic and new.acts_elastic and not new.elastic:
         yield (
             "this job is not elastic any more with a new launcher; the launcher that exists stays "

@@ -1,4 +1,4 @@
-"""Verdicts on a MPIJob name the field, its value and the allowed values."""
+"""Verdicts on an MPIJob name the field, its value and the allowed values."""
 
 from typing import Any
 
@@ -293,6 +293,11 @@ QUEUE = f"metadata.labels[{LABEL_QUEUE}]: "
 MOVED = f"{QUEUE}an admitted job keeps its quota of team; to move it, suspend and resume it"
 LEFT = f"{QUEUE}the job leaves its queue: others get its quota at once, and its pods go on"
 JOINED = f"{QUEUE}pods that run go on outside the quota until Kueue admits the job"
+STARTS = (
+    "this write also removes what suspended the job, so the job starts again; to keep it suspended, type "
+    "`mpijob-elastic suspend train -n default`"
+)
+HELD = {SUSPEND: "true", names.STATUS: "Suspended: annotation mpijob-elastic/suspend"}
 LEAST = f"{MIN}: an admitted job keeps the quota of its least size at the start; to ask again, suspend and resume it"
 
 
@@ -322,6 +327,14 @@ LEAST = f"{MIN}: an admitted job keeps the quota of its least size at the start;
             queued("team", "2"), queued("team", "3"), LEAST, id="another least size in a queue"
         ),
         pytest.param(queued("", "2"), queued("", "3"), "", id="another least size in no queue"),
+        pytest.param(sized(annotations=HELD), sized(), STARTS, id="suspended and replaced"),
+        pytest.param(
+            sized(annotations=HELD),
+            sized(annotations={names.STATUS: HELD[names.STATUS]}),
+            "",
+            id="resumed",
+        ),
+        pytest.param(sized(annotations=HELD), sized(annotations=HELD), "", id="still suspended"),
     ],
 )
 def test_an_edit_of_a_started_job_is_told_what_it_does_not_do(
