@@ -52,7 +52,7 @@ def mpi_job(
     annotations: Mapping[str, str] | None = None,
     conditions: Iterable[str] | None = None,
 ) -> Object:
-    """Return a MPIJob; `conditions` are the types that are True, so a job that the operator has seen has Created."""
+    """Return an MPIJob; `conditions` are the types that are True, so a job that the operator has seen has Created."""
     roles = {"Launcher": (1, {"command": [*command]}), "Worker": (replicas, {})}
     job: Object = {
         "apiVersion": "kubeflow.org/v1",
@@ -85,7 +85,7 @@ def mpi_job(
 
 
 def config_map(job: Object) -> Object:
-    """Return the ConfigMap of a MPIJob."""
+    """Return the ConfigMap of an MPIJob."""
     slots = job["spec"].get("slotsPerWorker") or 1
     made = _like("ConfigMap/scale-config", job)
     made["data"]["hostfile"] = "".join(f"{worker} slots={slots}\n" for worker in workers(job))
@@ -152,7 +152,7 @@ def mounted(launcher_pod: Object) -> list[Object]:
 
 
 def workers(job: Object, count: int | None = None) -> list[str]:
-    """Return the names of a MPIJob's workers, by index: of all that it asks for, or of `count`."""
+    """Return the names of an MPIJob's workers, by index: of all that it asks for, or of `count`."""
     size = job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] if count is None else count
     return [f"{job['metadata']['name']}-worker-{index}" for index in range(size)]
 

@@ -1,7 +1,7 @@
 """The MPIJob (kubeflow.org/v1) as its JSON: the fields that we read, and the operator's defaults.
 
 `job_facts` derives from it what controller, webhook, upgrade and command line need; nothing else
-reads a MPIJob. [operator] declares no types for most fields in its definition, so each of them may
+reads an MPIJob. [operator] declares no types for most fields in its definition, so each of them may
 be null; it writes `status.conditions: null` itself. Fields and defaults:
 pkg/apis/kubeflow/v1/types.go and default.go.
 """

@@ -1,4 +1,4 @@
-"""Karmada understands a MPIJob by the scripts of docs/examples/karmada, and keeps the size that its cluster gave it."""
+"""Karmada understands an MPIJob by the scripts of docs/examples/karmada, and keeps the size that its cluster gave it."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A MPIJob whose launcher and workers are real pods and which needs no Horovod: it runs a command in each worker."""
+"""An MPIJob whose launcher and workers are real pods and which needs no Horovod: it runs a command in each worker."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""A MPIJob of real pods, through the operator's own kubexec.sh, with controller and webhook beside the cluster."""
+"""An MPIJob of real pods, through the operator's own kubexec.sh, with controller and webhook beside the cluster."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The fields of a MPIJob that we read, and the operator's defaults for those that are missing."""
+"""The fields of an MPIJob that we read, and the operator's defaults for those that are missing."""
 
 import json
 from typing import Any

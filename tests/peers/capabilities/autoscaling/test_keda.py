@@ -1,4 +1,4 @@
-"""KEDA scales a MPIJob by the length of its queue, with the ScaledObject of docs/examples/hpa."""
+"""KEDA scales an MPIJob by the length of its queue, with the ScaledObject of docs/examples/hpa."""
 
 import asyncio
 from collections.abc import Iterator

@@ -133,7 +133,7 @@ def test_a_plain_launcher_gets_nothing_unless_its_job_says_so(job: Object | None
 
 
 def limited(*, asked: str = "true", policy: Object | None = None, **job: Any) -> Object:
-    """A MPIJob whose run policy gives it a minute."""
+    """An MPIJob whose run policy gives it a minute."""
     made = mpi_job(**{"command": PLAIN, "annotations": {"mpijob-elastic/run-policy": asked}, **job})
     made["spec"]["runPolicy"] = {"activeDeadlineSeconds": 60} if policy is None else policy
     return made

@@ -142,7 +142,7 @@ def test_other_requests_are_left_unchanged(sent: bytes) -> None:
 
 
 def counted(**worker: object) -> Object:
-    """A MPIJob whose workers the operator has counted."""
+    """An MPIJob whose workers the operator has counted."""
     job = mpi_job(conditions=["Created"])
     return {
         **job,
