@@ -185,7 +185,7 @@ class Events:
             except errors.AlreadyExists:
                 return
             except errors.KubeError as error:
-                if attempt == ATTEMPTS or not errors.may_pass(error):
+                if attempt == ATTEMPTS or not _may_pass(error):
                     raise
                 await asyncio.sleep(BACKOFF.delay(attempt, self.random))
             else:
@@ -222,3 +222,11 @@ class Events:
             "lastTimestamp": at,
             "count": 1,
         }
+
+
+def _may_pass(error: errors.KubeError) -> bool:
+    """Tell whether an Event is sent again.
+
+    An Event that admission takes too long for would keep all other Events waiting each time.
+    """
+    return errors.may_pass(error) and not isinstance(error, errors.TooSlow)

@@ -18,8 +18,14 @@ from mpijob_elastic.telemetry.metrics import Metrics
 
 T = TypeVar("T")
 
-# Seconds. A write takes milliseconds; after a longer wait a retry from a fresh look is better.
-WRITE_TIMEOUT = 5.0
+# Seconds that the API server may spend on a write. Mostly it takes milliseconds. But a foreign
+# admission webhook that hangs and is to be ignored takes 10 s, the default of its timeoutSeconds,
+# and only then the write takes place.
+LONGEST_WRITE = 12.0
+# Seconds that we wait longer, so that the API server itself says that it has given up.
+ON_THE_WAY = 1.0
+# Seconds. No admission webhook takes part in an exec as a rule, and the command may hang.
+LONGEST_EXEC = 5.0
 # The name under which the API server remembers our fields
 # (https://kubernetes.io/docs/reference/using-api/server-side-apply/#managers).
 MANAGED = {"fieldManager": "mpijob-elastic"}
@@ -31,6 +37,18 @@ class NotLeader(Exception):
 
 class Altered(errors.KubeError):
     """Another admission plugin changes our writes."""
+
+
+def limits_of(left: float) -> Timeouts:
+    """Return the limits of a write while no other process may lead for `left` seconds.
+
+    The API server gives up before we do, and before another process may lead, so no write takes
+    place after that. A write never waits after a 429, because that could outlast the lease; the
+    queue tries again instead.
+    """
+    attempt = min(LONGEST_WRITE + ON_THE_WAY, left)
+    server = max(attempt - ON_THE_WAY, attempt / 2)
+    return Timeouts(attempt=attempt, throttled=0.0, server=server)
 
 
 async def for_each(
@@ -140,20 +158,21 @@ class Gate:
                 pod,
                 container=container,
                 command=command,
-                timeout=limits.attempt,
+                timeout=min(LONGEST_EXEC, limits.attempt),
             )
 
     @contextmanager
     def _sending(self, verb: str, kind: str, name: str) -> Iterator[Timeouts]:
-        """Yield the limits of a write, and count its outcome."""
+        """Yield the limits of a write, and count its outcome. Raises NotLeader."""
         left = self.time_left()
         if left <= 0:
             raise NotLeader(f"{verb} {kind} {name} not sent: the lease is not held")
-        outcome = "ok"
+        outcome, limits = "ok", limits_of(left)
         try:
-            # Waiting after a 429 could outlast the lease, so a write never waits; the queue tries
-            # again instead.
-            yield Timeouts(attempt=min(WRITE_TIMEOUT, left), throttled=0)
+            yield limits
+        except errors.TooSlow as error:
+            outcome = type(error).__name__
+            raise _explained(error, kind, limits) from error
         except errors.ApiError as error:
             # The status and not the reason: an admission webhook may give any text as its reason,
             # and each text would make a metric series for ever.
@@ -164,3 +183,17 @@ class Gate:
             raise
         finally:
             self.metrics.writes.labels(verb, kind, outcome).inc()
+
+
+def _explained(error: errors.TooSlow, kind: str, limits: Timeouts) -> errors.TooSlow:
+    """Return the error with a text that says what to look at."""
+    return errors.TooSlow(
+        status=error.status,
+        reason=error.reason,
+        message=(
+            f"the API server did not finish this write within {limits.server:.0f} s. Most likely "
+            f"an admission webhook of another program, which is called for writes of {kind}, does "
+            "not answer. `kubectl get mutatingwebhookconfigurations,"
+            "validatingwebhookconfigurations` lists the webhooks"
+        ),
+    )

@@ -311,7 +311,7 @@ class Writer:
     async def _delete_worker(self, view: JobView, removal: Removal) -> None:
         try:
             await self._delete(view, resources.PODS, removal.worker.ref, grace=removal.grace)
-        except errors.Unreachable:
+        except (errors.Unreachable, errors.TooSlow):
             # The pod may be gone: two Events are better than none.
             self.events.emit(view, removal.note)
             raise

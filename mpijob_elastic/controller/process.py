@@ -288,8 +288,14 @@ class Controller:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._caches.follow_definition())
-                for _ in range(self._settings.workers):
-                    group.create_task(work(self._queue, self._handle, on_failure=self._failed))
+                group.create_task(
+                    work(
+                        self._queue,
+                        self._handle,
+                        on_failure=self._failed,
+                        at_once=self._settings.workers,
+                    )
+                )
         finally:
             self._leading = False
             self._reconciler.scales.clear()

@@ -2,7 +2,7 @@
 
 - see the whole job in the caches;
 - decide what is due;
-- carry out the writes in order, and begin the looks;
+- begin the looks, and carry out the writes in order;
 - repeat until no write is due; then sleep until something changes, or until the time in the plan.
 """
 
@@ -109,6 +109,12 @@ class Reconciler:
         """
         self.scales.watch(key, state, due)
         self.refusals.keep(key, due.actions)
+        # The looks do not rely on the writes, and a write may take as long as admission takes.
+        for look in due.looks:
+            if isinstance(look, ProbeWorkers):
+                self.prober.begin(state.view, look)
+            else:
+                self.writer.execs.begin(state.view, look)
         written, told = False, True
         outdated: errors.Conflict | Outdated | None = None
         for action in due.actions:
@@ -121,11 +127,6 @@ class Reconciler:
                 outdated = outdated or error
             written = written or taken
             told = told and (taken or not isinstance(action, TellUser))
-        for look in due.looks:
-            if isinstance(look, ProbeWorkers):
-                self.prober.begin(state.view, look)
-            else:
-                self.writer.execs.begin(state.view, look)
         if outdated:
             raise outdated
         return written

@@ -316,7 +316,7 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
             f"{pod} cannot learn of the new host list, so nothing drains and no further change is "
             f"published: the API server refuses to change its annotation {names.REFRESHED} "
             f"({launcher.refused.reason[:LONGEST_REASON]}). Exempt the user "
-            f"{names.CONTROLLER_USER} from the policy that does",
+            f"{names.CONTROLLER_USER} from the policy or the webhook that does",
         )
 
 

@@ -69,6 +69,13 @@ class Throttled(ApiError):
     """429: try again after `retry_after` seconds; nothing was done."""
 
 
+class TooSlow(ApiError):
+    """504 with reason Timeout: the API server gave up at the time that the request allowed.
+
+    The server is alive, and this request took too long: mostly an admission webhook did not answer.
+    """
+
+
 _BY_STATUS: dict[int, type[ApiError]] = {
     400: Invalid,
     403: Forbidden,
@@ -97,9 +104,11 @@ def may_pass(error: KubeError) -> bool:
 def is_away(error: KubeError) -> bool:
     """Return True if another request would most likely fail too.
 
-    There was no answer, or the server had no time for one. A 500 does not count: if an admission
-    webhook is in trouble, the API server answers with a 500 for that kind of object alone.
+    There was no answer, or the server had no time for one. A 500 and `TooSlow` do not count: if an
+    admission webhook is in trouble, the API server answers so for that kind of object alone.
     """
+    if isinstance(error, TooSlow):
+        return False
     if isinstance(error, ApiError):
         return error.status in (429, 502, 503, 504)
     return isinstance(error, Unreachable | Unconfigured)
@@ -117,7 +126,11 @@ def from_response(status: int, body: bytes, retry_after: str | None) -> ApiError
         parsed = msgspec.json.decode(body, type=_Status)
     except msgspec.DecodeError:
         parsed = _Status(message=body[:200].decode(errors="replace"))
-    kind = AlreadyExists if parsed.reason == "AlreadyExists" else _BY_STATUS.get(status, ApiError)
+    kind = _BY_STATUS.get(status, ApiError)
+    if parsed.reason == "AlreadyExists":
+        kind = AlreadyExists
+    elif (status, parsed.reason) == (504, "Timeout"):
+        kind = TooSlow
     # An HTTP date is allowed too; the API server sends whole seconds only.
     seconds = float(retry_after) if retry_after and retry_after.isdigit() else None
     return kind(status=status, reason=parsed.reason, message=parsed.message, retry_after=seconds)

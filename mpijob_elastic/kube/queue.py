@@ -12,6 +12,8 @@ Guarantees (each has a test of the same words):
 - a key whose work is cancelled is not lost;
 - keys are taken in the order in which they became ready;
 - however many keys wait, everything else has its turn between two of them;
+- a key that takes long gives its place to the next key, so that no key waits for a slow answer to
+  another key's request;
 - a finished key leaves nothing behind.
 
 Only for one event loop; nothing here may be called from another thread.
@@ -20,11 +22,18 @@ Only for one event loop; nothing here may be called from another thread.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
-from typing import Generic, Never, TypeVar
+from typing import Generic, TypeVar
 
 from mpijob_elastic.kube import errors
+
+# Seconds after which a key that is worked on gives its place away. A healthy API server answers in
+# milliseconds; an admission webhook that hangs makes each write of some jobs take 10 s or more.
+SLOW_AFTER = 0.5
+# Keys that may have given their place away at the same time: each may have a connection, with its
+# buffers.
+MOST_SLOW = 240
 
 # Every sensible bound is reached below this exponent; far above it floats overflow.
 _LARGEST_EXPONENT = 64
@@ -143,22 +152,67 @@ async def work(
     handle: Callable[[K], Awaitable[None]],
     *,
     on_failure: Callable[[K, Exception, float], None],
-) -> Never:
-    """Handle key after key, as one worker; cancel to stop.
+    at_once: int = 1,
+) -> None:
+    """Handle key after key, `at_once` keys at a time and slow keys besides; cancel to stop.
 
-    Run as many of these as keys may be handled at once. Any error that `handle` raises is passed to
-    `on_failure` with the delay in seconds until the next try, and stops nothing. A Retry-After of
-    the API server is obeyed.
+    Any error that `handle` raises is passed to `on_failure` with the delay in seconds until the
+    next try, and stops nothing. A Retry-After of the API server is obeyed.
     """
-    while True:
-        # While keys wait and their jobs are at rest, nothing below lets go of the event loop.
-        await asyncio.sleep(0)
-        key = await queue.get()
+    async with asyncio.TaskGroup() as group:
+        crew = _Crew(queue=queue, handle=handle, on_failure=on_failure, group=group)
+        for _ in range(at_once):
+            crew.hire()
+
+
+@dataclass(eq=False, kw_only=True)
+class _Crew(Generic[K]):
+    """The workers of a queue: so many at each moment, besides those whose key is slow."""
+
+    queue: WorkQueue[K]
+    handle: Callable[[K], Awaitable[None]]
+    on_failure: Callable[[K, Exception, float], None]
+    group: asyncio.TaskGroup
+    # The keys that have given their place away, and when the others do.
+    _slow: set[K] = field(default_factory=set, init=False)
+    _timers: dict[K, asyncio.TimerHandle] = field(default_factory=dict, init=False)
+
+    def hire(self) -> None:
+        """Add a worker."""
+        self.group.create_task(self._work())
+
+    async def _work(self) -> None:
+        """Handle key after key, until a key was slow and another worker took the place."""
+        is_in_place = True
+        while is_in_place:
+            # While keys wait and their jobs are at rest, nothing below lets go of the event loop.
+            await asyncio.sleep(0)
+            key = await self.queue.get()
+            self._watch(key)
+            try:
+                await self._work_on(key)
+            finally:
+                self._timers.pop(key).cancel()
+                is_in_place = key not in self._slow
+                self._slow.discard(key)
+
+    def _watch(self, key: K) -> None:
+        loop = asyncio.get_running_loop()
+        self._timers[key] = loop.call_later(SLOW_AFTER, self._give_place_away, key)
+
+    def _give_place_away(self, key: K) -> None:
+        if len(self._slow) >= MOST_SLOW:
+            return self._watch(key)
+        self._slow.add(key)
+        return self.hire()
+
+    async def _work_on(self, key: K) -> None:
+        queue = self.queue
         try:
-            await handle(key)
+            await self.handle(key)
         except Exception as error:  # noqa: BLE001 - one key's failure, of any kind, must not stop the others
             asked = error.retry_after if isinstance(error, errors.ApiError) else None
-            on_failure(key, error, queue.retry(key, at_least=asked or 0.0))
+            self.on_failure(key, error, queue.retry(key, at_least=asked or 0.0))
         except asyncio.CancelledError:
             queue.put(key)
             queue.done(key)

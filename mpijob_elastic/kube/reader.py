@@ -53,6 +53,9 @@ class Timeouts:
     attempt: float = 10.0
     #: For all waits after 429s together; 0 to raise a 429 at once.
     throttled: float = 20.0
+    #: After so many seconds the API server itself gives the request up, with `errors.TooSlow`; None
+    #: for its own limits: 34 s for a write, 60 s for anything else.
+    server: float | None = None
 
 
 USUAL = Timeouts()
@@ -135,6 +138,10 @@ class ApiReader:
         limits: Timeouts = USUAL,
     ) -> bytes:
         patience = limits.throttled
+        if limits.server is not None:
+            # Where the API server reads it (pkg/endpoints/filters/request_deadline.go), 0 means no
+            # limit.
+            query = {**(query or {}), "timeout": f"{max(1, round(limits.server * 1000))}ms"}
         data = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
         warn = (lambda _: None) if "dryRun" in (query or ()) else self.warn
         content = {} if data is None else {"Content-Type": content_type}

@@ -6,7 +6,7 @@ all writes, with the rights and the preconditions of each; a test compares that 
 
 from collections.abc import Mapping
 
-from mpijob_elastic.kube.reader import USUAL, ApiReader, Timeouts
+from mpijob_elastic.kube.reader import ApiReader, Timeouts
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -14,6 +14,10 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 Query = Mapping[str, str] | None
+
+# A write takes as long as admission takes: each webhook may take 10 s, or up to 30 s. The API
+# server gives up after 34 s, so its answer always comes.
+PATIENT = Timeouts(attempt=40.0)
 
 
 class ApiWriter(ApiReader):
@@ -23,7 +27,7 @@ class ApiWriter(ApiReader):
     """
 
     async def create_object(
-        self, path: str, *, body: object, query: Query = None, limits: Timeouts = USUAL
+        self, path: str, *, body: object, query: Query = None, limits: Timeouts = PATIENT
     ) -> bytes:
         """Create an object and return it; `path` is the path of its list."""
         return await self._call_api("POST", path, query=query, body=body, limits=limits)
@@ -35,7 +39,7 @@ class ApiWriter(ApiReader):
         body: object,
         content_type: str,
         query: Query = None,
-        limits: Timeouts = USUAL,
+        limits: Timeouts = PATIENT,
     ) -> bytes:
         """Change an object and return it; `content_type` is one of the patch types above."""
         return await self._call_api(
@@ -44,7 +48,9 @@ class ApiWriter(ApiReader):
 
     async def apply_object(self, path: str, *, body: object, query: Query) -> bytes:
         """Apply an object on the server's side and return it; `query` names the field manager."""
-        return await self._call_api("PATCH", path, query=query, body=body, content_type=APPLY_PATCH)
+        return await self._call_api(
+            "PATCH", path, query=query, body=body, content_type=APPLY_PATCH, limits=PATIENT
+        )
 
     async def delete_object(
         self,
@@ -54,7 +60,7 @@ class ApiWriter(ApiReader):
         resource_version: str | None = None,
         options: Mapping[str, object] | None = None,
         query: Query = None,
-        limits: Timeouts = USUAL,
+        limits: Timeouts = PATIENT,
     ) -> bytes:
         """Delete an object if it still has `uid` and `resource_version`, as far as they are given.
 

@@ -7,7 +7,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,15 +27,33 @@ _CRD_RULES = (("kubeflow.org", "v1", ["mpijobs"]),)
 
 @dataclass
 class Engine:
-    """denies: why our writes to objects of these kinds, and to launchers, are refused; "" while they are not."""
+    """denies: why our writes to objects of these kinds, and to launchers, are refused; "" while they are not.
+
+    hangs: it answers none of these writes, until `ended` is set.
+    """
 
     denies: str = ""
     kinds: tuple[str, ...] = ("Pod",)
+    hangs: bool = False
+    #: How often it was asked.
+    asked: int = 0
+    #: Ends the wait of the requests that are not answered.
+    ended: threading.Event = field(default_factory=threading.Event)
 
 
 @contextmanager
-def policy_engine(cluster: Cluster, directory: Path, *, namespace: str) -> Iterator[Engine]:
-    """Have the API server ask the engine as long as the block lasts; `directory` takes the certificate."""
+def policy_engine(
+    cluster: Cluster,
+    directory: Path,
+    *,
+    namespace: str,
+    failure_policy: str = "Fail",
+    times: int = 1,
+) -> Iterator[Engine]:
+    """Have the API server ask the engine as long as the block lasts; `directory` takes the certificate.
+
+    times: it is asked so often about each object, by as many webhooks.
+    """
     engine = Engine()
     authority = Authority(directory, "policy-ca", now=dt.datetime.now(dt.UTC))
     pair = authority.issue("policy", user=NAME, hosts=(cluster.machine,))
@@ -48,18 +66,22 @@ def policy_engine(cluster: Cluster, directory: Path, *, namespace: str) -> Itera
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     url = f"https://{cluster.machine}:{server.server_port}/"
-    text = json.dumps(_configuration(url, authority.certificate.read_bytes(), namespace))
+    hook = _hook(url, authority.certificate.read_bytes(), namespace, failure_policy)
+    text = json.dumps(
+        _configuration([hook | {"name": f"{n}.{hook['name']}"} for n in range(times)])
+    )
     try:
         cluster.kubectl("apply", "-f", "-", stdin=text)
         yield engine
     finally:
         cluster.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=text)
+        engine.ended.set()
         server.shutdown()
         server.server_close()
         thread.join()
 
 
-def _configuration(url: str, ca: bytes, namespace: str) -> Object:
+def _hook(url: str, ca: bytes, namespace: str, failure_policy: str) -> Object:
     rules = [
         {
             "apiGroups": [group],
@@ -69,8 +91,9 @@ def _configuration(url: str, ca: bytes, namespace: str) -> Object:
         }
         for group, version, resources in (*_RULES, *_CRD_RULES)
     ]
-    hook = {
+    return {
         "name": f"{NAME}.example.com",
+        "failurePolicy": failure_policy,
         "admissionReviewVersions": ["v1"],
         "clientConfig": {"url": url, "caBundle": base64.b64encode(ca).decode()},
         "rules": rules,
@@ -78,18 +101,21 @@ def _configuration(url: str, ca: bytes, namespace: str) -> Object:
         "sideEffects": "None",
         "timeoutSeconds": 10,
     }
+
+
+def _configuration(hooks: list[Object]) -> Object:
     kind = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration"}
-    return {**kind, "metadata": {"name": NAME}, "webhooks": [hook]}
+    return {**kind, "metadata": {"name": NAME}, "webhooks": hooks}
 
 
 def _patch(found: Object) -> list[Object]:
     """Mark the object, unless it is marked."""
     changes: list[Object] = []
-    for field in ("annotations", "labels"):
-        values = found["metadata"].get(field, {})
+    for part in ("annotations", "labels"):
+        values = found["metadata"].get(part, {})
         if MARK not in values:
             changes.append(
-                {"op": "add", "path": f"/metadata/{field}", "value": {**values, MARK: "yes"}}
+                {"op": "add", "path": f"/metadata/{part}", "value": {**values, MARK: "yes"}}
             )
     return changes
 
@@ -105,12 +131,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["request"]
+        self._engine.asked += 1
         response: Object = {"uid": request["uid"], "allowed": True}
         is_ours = (
             names.CONTROLLER in request["userInfo"]["username"]
             and "-worker-" not in request["name"]
         )
-        if self._engine.denies and is_ours and request["kind"]["kind"] in self._engine.kinds:
+        is_chosen = is_ours and request["kind"]["kind"] in self._engine.kinds
+        if self._engine.hangs and is_chosen:
+            self._engine.ended.wait()
+        if self._engine.denies and is_chosen:
             response |= {"allowed": False, "status": {"code": 403, "message": self._engine.denies}}
         elif request["operation"] == "UPDATE" and (changes := _patch(request["object"])):
             patch = base64.b64encode(json.dumps(changes).encode()).decode()

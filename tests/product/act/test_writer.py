@@ -387,13 +387,14 @@ def touch(view: JobView, *, at: float = NOW) -> RefreshLauncher:
     return found
 
 
-@pytest.mark.parametrize("status", [400, 403, 422, 500])
+@pytest.mark.parametrize("status", [400, 403, 422, 500, 504])
 async def test_refused_touches_in_a_row_are_counted_and_forgotten_with_the_first_success(
     proxy: FaultProxy, writer: Writer, status: int
 ) -> None:
     view: JobView = VIEW
     for count in (1, 2):
-        with proxy.inject(Answer(status=status, reason="a policy says no"), on=writes):
+        reason = "Timeout" if status == 504 else "a policy says no"
+        with proxy.inject(Answer(status=status, reason=reason), on=writes):
             await writer.perform(view, touch(view, at=NOW + LATER * count))
         view = writer.informed(VIEW)
         assert view.launcher.refused.tries.count == count

@@ -1,6 +1,6 @@
 """What one look at a job does when a write is refused."""
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from random import Random
 from types import SimpleNamespace
@@ -20,10 +20,12 @@ from mpijob_elastic.controller.remembered import Refusals
 from mpijob_elastic.decide.actions import (
     DeleteLauncher,
     DeleteWorkers,
+    ProbeWorkers,
     TellUser,
     WriteConfig,
     WriteRole,
 )
+from mpijob_elastic.decide.state import REFUSED_OFTEN
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.model.job import JobView
@@ -39,6 +41,7 @@ EXISTS = errors.AlreadyExists(status=409, reason="AlreadyExists", message="someb
 CONFLICT = errors.Conflict(status=409, reason="Conflict", message="it has changed")
 OUTDATED = Outdated("it has changed")
 TROUBLE = errors.ApiError(status=500, reason="InternalError", message="failed calling webhook")
+TOO_SLOW = errors.TooSlow(status=504, reason="Timeout", message="a webhook does not answer")
 
 
 @dataclass
@@ -158,7 +161,7 @@ QUOTA_WANTED = training(
 
 
 @pytest.mark.parametrize(
-    "error", [FORBIDDEN, EXISTS, Altered("a plugin"), CONFLICT, OUTDATED, TROUBLE]
+    "error", [FORBIDDEN, EXISTS, Altered("a plugin"), CONFLICT, OUTDATED, TROUBLE, TOO_SLOW]
 )
 async def test_quota_is_given_back_even_if_something_else_is_refused(error: Exception) -> None:
     """Others wait for it. What has changed is seen again, after all that is due."""
@@ -166,6 +169,30 @@ async def test_quota_is_given_back_even_if_something_else_is_refused(error: Exce
     with pytest.raises(type(error)) if error in (CONFLICT, OUTDATED) else nullcontext():
         await api.look()
     assert api.tried[-2:] == [CreateWorkload, ClearWorkload]
+
+
+async def test_what_admission_is_too_slow_for_is_told_while_it_lasts() -> None:
+    api = Api(waiting(2), {CreateWorkload: TOO_SLOW})
+    for _ in range(REFUSED_OFTEN):
+        await api.look()
+        api.clock += api.reconciler.refusals.again_in(KEY) or 0.0
+    [said] = api.said
+    assert "a webhook does not answer" in said
+    assert "a webhook does not answer" in api.reconciler.refusals.seen(KEY)[CreateWorkload]
+    api.refuses.clear()
+    await api.look()
+    assert api.reconciler.refusals.seen(KEY) == {}
+
+
+@pytest.mark.parametrize("error", [FORBIDDEN, TOO_SLOW, errors.Unreachable("no answer")])
+async def test_the_looks_of_a_round_wait_for_no_write(error: Exception) -> None:
+    """A write may take twelve seconds; ranks leave in three, and are cut after the drain-timeout."""
+    drains = shown(job(3, replicas=2, config=config(pods(0, 1), memory=LEFT)), at=NOW - 1)
+    api = Api(drains.but(problems=("odd",)), {TellUser: error})
+    with suppress(errors.Unreachable):
+        await api.look()
+    assert api.tried == [TellUser]
+    assert [type(look) for look in api.looks] == [ProbeWorkers]
 
 
 async def test_where_nobody_answers_nothing_further_is_tried() -> None:

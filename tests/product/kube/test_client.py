@@ -14,7 +14,7 @@ from lab.pki import Authority
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import Timeouts, _lines
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from tests.doubles.api import TinyApi
+from tests.doubles.api import TinyApi, refused
 from tests.faults.faults import Answer, Freeze, Reset, everything, writes
 from tests.faults.proxy import FaultProxy
 
@@ -54,6 +54,9 @@ async def test_patience_with_429s_is_limited(proxy: FaultProxy, client: ApiWrite
         (410, "Expired", errors.Gone),
         (422, "Invalid", errors.Invalid),
         (503, "", errors.ApiError),
+        (504, "Timeout", errors.TooSlow),
+        (504, "", errors.ApiError),
+        (500, "Timeout", errors.ApiError),
     ],
 )
 async def test_an_error_status_is_typed(
@@ -63,6 +66,37 @@ async def test_an_error_status_is_typed(
         await client.get(PODS)
     assert type(caught.value) is kind
     assert (caught.value.status, caught.value.reason) == (status, reason)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "sent"), [(12.0, "12000ms"), (4.0004, "4000ms"), (0.0001, "1ms"), (None, None)]
+)
+async def test_the_server_is_told_when_to_give_up(
+    proxy: FaultProxy, client: ApiWriter, seconds: float | None, sent: str | None
+) -> None:
+    """A timeout of 0 would mean none."""
+    limits = Timeouts(server=seconds)
+    await client.create_object(PODS, body={"metadata": {"name": "a"}}, limits=limits)
+    await client.delete_object(f"{PODS}/a", query={"x": "y"}, limits=limits)
+    assert [request.query.get("timeout") for request in proxy.requests] == [sent, sent]
+    assert proxy.requests[1].query["x"] == "y"
+
+
+@pytest.mark.parametrize(
+    ("error", "away"),
+    [
+        (errors.Unreachable("no answer"), True),
+        (refused(504, ""), True),
+        (refused(503, "ServiceUnavailable"), True),
+        (refused(504, "Timeout"), False),
+        (refused(500, "InternalError"), False),
+        (refused(403, "Forbidden"), False),
+    ],
+)
+def test_a_server_that_says_that_admission_is_slow_is_not_away(
+    error: errors.KubeError, away: bool
+) -> None:
+    assert errors.is_away(error) is away
 
 
 async def test_a_lost_answer_is_unreachable_though_the_write_took_place(

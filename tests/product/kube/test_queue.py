@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.queue import Backoff, WorkQueue, work
+from mpijob_elastic.kube.queue import MOST_SLOW, SLOW_AFTER, Backoff, WorkQueue, work
 from tests.examples import share
 from tests.product.kube.virtual_time import in_no_time, run
 
@@ -145,9 +145,12 @@ async def test_a_cancelled_wait_loses_no_key() -> None:
 
 @asynccontextmanager
 async def worker(
-    handle: Callable[[str], Awaitable[None]], told: list[tuple[str, str, float]], *keys: str
+    handle: Callable[[str], Awaitable[None]],
+    told: list[tuple[str, str, float]],
+    *keys: str,
+    at_once: int = 1,
 ) -> AsyncIterator[WorkQueue[str]]:
-    """A worker that goes on until the context is left. told: takes the failures as key, error and delay."""
+    """Workers that go on until the context is left. told: takes the failures as key, error and delay."""
     queue = make(Backoff(first=1, longest=1))
     for key in keys:
         queue.put(key)
@@ -156,6 +159,7 @@ async def worker(
             queue,
             handle,
             on_failure=lambda key, error, delay: told.append((key, str(error), delay)),
+            at_once=at_once,
         )
     )
     yield queue
@@ -212,6 +216,63 @@ async def test_however_many_keys_wait_everything_else_has_its_turn_between_two_o
         assert handled
 
 
+@in_no_time
+async def test_a_key_that_takes_long_gives_its_place_to_the_next() -> None:
+    """An admission webhook that hangs makes each write of some jobs take 12 s; those of others go on."""
+    done, loop = dict[str, float](), asyncio.get_running_loop()
+
+    async def handle(key: str) -> None:
+        await asyncio.sleep(12.0 if key.startswith("slow") else 0.01)
+        done[key] = loop.time()
+
+    slow = [f"slow-{number}" for number in range(40)]
+    async with worker(handle, [], *slow, "quick", at_once=4) as queue:
+        await asyncio.sleep(SLOW_AFTER * 10 + 0.1)
+        assert list(done) == ["quick"]
+        await asyncio.sleep(12.0)
+        assert done.keys() == {*slow, "quick"}
+        # Every worker that was slow is gone: no more keys than before are handled at once.
+        for number in range(5):
+            queue.put(f"after-{number}")
+        await asyncio.sleep(0.015)
+        assert len([key for key in done if key.startswith("after")]) == 4
+
+
+@in_no_time
+async def test_so_many_keys_at_most_give_their_place_away() -> None:
+    """Each may have a connection."""
+    busy, most = 0, 0
+
+    async def handle(_: str) -> None:
+        nonlocal busy, most
+        busy += 1
+        most = max(most, busy)
+        await asyncio.sleep(600.0)
+        busy -= 1
+
+    keys = [str(number) for number in range(MOST_SLOW * 2)]
+    async with worker(handle, [], *keys, at_once=16) as queue:
+        await asyncio.sleep(590.0)
+        assert (most, queue.depth) == (MOST_SLOW + 16, MOST_SLOW - 16)
+        await asyncio.sleep(1300.0)
+        assert (busy, queue.depth) == (0, 0)
+
+
+@in_no_time
+async def test_a_slow_key_that_fails_or_is_cancelled_is_not_lost() -> None:
+    told = list[tuple[str, str, float]]()
+
+    async def handle(key: str) -> None:
+        await asyncio.sleep(12.0 if key == "fails" else 600.0)
+        raise RuntimeError("too slow")
+
+    async with worker(handle, told, "fails", "hangs") as queue:
+        await asyncio.sleep(12.2)
+    assert [(key, error) for key, error, _ in told] == [("fails", "too slow")]
+    assert not queue._taken
+    assert {await queue.get(), await queue.get()} == {"fails", "hangs"}
+
+
 steps = st.lists(
     st.tuples(st.sampled_from(["put", "after", "pause"]), st.sampled_from("abc")), max_size=40
 )
@@ -252,9 +313,7 @@ async def scenario(steps: list[tuple[str, str]], workers: int, random: Random) -
         assert isinstance(error, RuntimeError), error
 
     async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(work(queue, handle, on_failure=no_mistake)) for _ in range(workers)
-        ]
+        tasks = [group.create_task(work(queue, handle, on_failure=no_mistake, at_once=workers))]
         for verb, key in steps:
             if verb == "pause":
                 await asyncio.sleep(0)
