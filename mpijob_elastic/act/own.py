@@ -1,6 +1,6 @@
 """Writers that capabilities bring for their actions, and their additions to pods."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,6 +28,15 @@ class Seen(Protocol):
 
     def see_gone(self, resource: Resource, namespace: str, ref: Identity) -> None:
         """Take in that an object does not exist any more."""
+
+    def is_served(self, resource: Resource) -> bool | None:
+        """Tell whether a resource of a capability is served; None while that is not known."""
+
+    def of_job(self, resource: Resource, namespace: str, name: str) -> Collection[Any]:
+        """Return the objects of such a resource that name this job, whether the job exists or not.
+
+        Each change of them, and of what is served, has the job looked at.
+        """
 
 
 def check_size(body: object) -> None:

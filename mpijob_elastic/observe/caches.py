@@ -214,6 +214,16 @@ class Caches:
         self._by_job.append(found)
         return found
 
+    def is_served(self, resource: Resource) -> bool | None:
+        """Tell whether a resource of `by_job` is served; None while that is not known."""
+        return next((one.known for one in self._by_job if one.served.resource == resource), None)
+
+    def of_job(self, resource: Resource, namespace: str, name: str) -> list[Any]:
+        """Return the objects of such a resource that name this job, even if it does not exist."""
+        key = JobKey(namespace, name)
+        found = (one.of(key) for one in self._by_job if one.served.resource == resource)
+        return [item for items in found for item in items.values()]
+
     def unplaced(self) -> Iterator[tuple[JobFacts, Mapping[str, PodFacts]]]:
         """Yield each job with its pods for which the scheduler has found no node."""
         for key, pods in self._unplaced_of.items():

@@ -88,9 +88,11 @@ class SayPhase(Patch):
         }
         condition |= {"lastUpdateTime": at, "lastTransitionTime": at}
         pods = self.pods or self.request.pods
+        # A request may be suspended and resumed at any time, so a condition replaces its like.
+        others = [one for one in self.request.conditions if one.get("type") != self.phase]
         status = {
             "phase": self.phase,
-            "conditions": [*self.request.conditions, condition],
+            "conditions": [*others, condition],
             # et-operator's clients need these two.
             "replicaStatuses": {},
             "restartCount": 0,

@@ -5,10 +5,7 @@ from dataclasses import dataclass
 from mpijob_elastic.act.own import LiveWrites
 from mpijob_elastic.capabilities.et_operator import EtOperator, facts, wishes
 from mpijob_elastic.capabilities.et_operator.facts import FAILED, TRAINING_JOBS, Request
-from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.reader import list_objects
 from mpijob_elastic.kube.resources import MPI_JOBS
-from mpijob_elastic.kube.served import serves
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.watching import JobKey, Watching
 
@@ -42,23 +39,21 @@ class Requests(LiveWrites):
     """Answers the requests for jobs that do not exist."""
 
     async def jobless(self, namespace: str, name: str) -> None:
-        """Say in the requests for a job that it does not exist, after a live look."""
-        if await serves(self.client, TRAINING_JOBS) is not False:
+        """Say in the requests for a job that it does not exist, after a live look for the job.
+
+        The requests are those of the watch, so one request costs nothing but its own answer. If it
+        is not known yet whose requests these are, the job is looked at again once it is.
+        """
+        if self.seen.is_served(TRAINING_JOBS) is not False:
             return
-        path = MPI_JOBS.path(namespace, name)
-        for resource, read in facts.READ.items():
-            try:
-                found = await list_objects(self.client, resource.path(namespace), read)
-            except errors.NotFound:
-                continue
-            for request in found:
-                is_waiting = (
-                    request.is_open
-                    and request.metadata.job == name
-                    and not request.metadata.job_uid
-                )
-                if is_waiting and not await self.client.find(path):
-                    await self._fail(request, f"there is no MPIJob {namespace}/{name}")
+        found = (self.seen.of_job(resource, namespace, name) for resource in facts.READ)
+        waiting = [
+            one for of_kind in found for one in of_kind if one.is_open and not one.metadata.job_uid
+        ]
+        if not waiting or await self.client.find(MPI_JOBS.path(namespace, name)):
+            return
+        for request in waiting:
+            await self._fail(request, f"there is no MPIJob {namespace}/{name}")
 
     async def _fail(self, request: Request, why: str) -> None:
         action = wishes.say(request, FAILED, why, now=self.now())

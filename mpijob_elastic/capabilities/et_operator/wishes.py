@@ -75,28 +75,46 @@ def _next(state: JobState, request: Request) -> Action | None:
     view = state.view
     if request.phase == SCALING:
         return _going_on(state, request)
-    if state.wishes.stop and not view.ended:
-        waits = f"the job is suspended by {state.wishes.stop}"
-        return None if request.phase else say(request, PENDING, waits, now=state.now)
+    why = f"MPIJob {view.namespace}/{view.name} executes {request.full_name}"
+    if _is_suspended(state):
+        return None if request.phase else _wait(state, request)
+    if request.pods and _mark(state) == request.metadata.uid:
+        # The job was suspended after this request had set the size: its time begins again.
+        return say(request, SCALING, why, now=state.now, pods=request.pods)
     pods: Sequence[str] = ()
     if not (fault := next(_faults(state, request), "")):
         pods = _pods(view, request)
         fault = next(_unfit(state, *_target(view, pods, grows=request.grows)), "")
     if fault:
         return say(request, FAILED, fault, now=state.now)
-    why = f"MPIJob {view.namespace}/{view.name} executes {request.full_name}"
     return say(request, SCALING, why, now=state.now, pods=pods)
 
 
+def _is_suspended(state: JobState) -> bool:
+    return state.wishes.stop != "" and not state.view.ended
+
+
+def _wait(state: JobState, request: Request) -> Action:
+    return say(request, PENDING, f"the job is suspended by {state.wishes.stop}", now=state.now)
+
+
+def _mark(state: JobState) -> str:
+    """Return the mark of the request that set the size last."""
+    scaled = state.view.facts.of(Scaled)
+    return scaled.by if scaled else ""
+
+
 def _going_on(state: JobState, request: Request) -> Action | None:
-    scaled, uid = state.view.facts.of(Scaled), request.metadata.uid
-    mark = scaled.by if scaled else ""
+    mark, uid = _mark(state), request.metadata.uid
     if end := _end(state, request, mark):
         return say(request, *end, now=state.now)
+    if request.grows and _is_suspended(state):
+        # No worker starts, so its timeout must not run.
+        return _wait(state, request)
     if mark != uid:
         return _set(state, request, mark=uid, grows=request.grows)
     late = deadline(request)
-    if late is not None and state.now >= late and not state.wishes.stop:
+    if late is not None and state.now >= late:
         return _set(state, request, mark=uid + UNDONE, grows=False)
     return None
 

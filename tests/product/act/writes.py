@@ -51,6 +51,12 @@ class Taken:
     def see_gone(self, resource: Resource, namespace: str, ref: Identity) -> None:
         self.gone.append(ref.name)
 
+    def is_served(self, resource: Resource) -> bool | None:
+        return None
+
+    def of_job(self, resource: Resource, namespace: str, name: str) -> list[object]:
+        return []
+
     def versions(self) -> list[int]:
         """Return the versions of the objects that were taken in."""
         return [int(answer["metadata"]["resourceVersion"]) for _, answer in self.answers]

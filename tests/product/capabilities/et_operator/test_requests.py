@@ -13,10 +13,12 @@ from mpijob_elastic.capabilities.et_operator.facts import (
     FAILED,
     PENDING,
     SCALE_INS,
+    SCALING,
     SUCCEEDED,
     UNDONE,
     Request,
 )
+from mpijob_elastic.capabilities.et_operator.wishes import say
 from mpijob_elastic.decide import decide
 from mpijob_elastic.model.policy import Policy
 from tests.builders import NOW, but, config, job, pending, pods, ref, worker
@@ -150,6 +152,48 @@ def test_a_job_that_is_suspended_is_scaled_once_it_runs() -> None:
     assert "in " not in does(
         asked(but(scale_in(2), phase=PENDING), suspended_by="mpijob-elastic/suspend")
     )
+
+
+SUSPENDED = {"suspended_by": "mpijob-elastic/suspend"}
+
+
+def test_the_timeout_of_a_scale_out_does_not_run_while_its_job_is_suspended() -> None:
+    late = started(scale_out(1, timeout=30), 2, ago=3600)
+    pods_of = {"workers": (worker(0), worker(1), pending(2)), "config": config(pods(0, 1))}
+    view = asked(late, by=OUT, **pods_of, **SUSPENDED)
+    assert said(view) == f"{PENDING}: the job is suspended by annotation mpijob-elastic/suspend"
+    assert "undone" not in does(view)
+    paused = but(started(late, 2, ago=1), phase=PENDING)
+    assert decide(asked(paused, by=OUT, **pods_of, **SUSPENDED), now=NOW).wake_at != NOW + 29
+
+    resumed = asked(but(late, phase=PENDING), by=OUT, **pods_of)
+    [again] = [one for one in decide(resumed, now=NOW).actions if isinstance(one, SayPhase)]
+    assert (again.phase, again.pods, again.at) == (SCALING, pods(2), NOW)
+    assert "size" not in does(resumed), "its size was set before"
+    goes_on = asked(started(late, 2, ago=1), by=OUT, **pods_of)
+    assert decide(goes_on, now=NOW).wake_at == NOW + 29
+
+
+def test_a_scale_out_that_had_not_set_the_size_yet_begins_anew() -> None:
+    paused = but(scale_out(1), phase=PENDING, pods=pods(7))
+    assert does(asked(paused)) == "out Scaling 3"
+    assert "size" not in does(asked(started(scale_out(1), 3), **SUSPENDED))
+
+
+def test_a_scale_in_goes_on_while_its_job_is_suspended() -> None:
+    """It has no timeout, and a suspended job loses its workers anyway."""
+    assert f"by {IN}" in does(asked(started(scale_in(2), 2), **SUSPENDED))
+
+
+def test_a_job_that_is_suspended_again_and_again_makes_its_request_no_larger() -> None:
+    """Anybody who may edit the job may do so all day."""
+    request = started(scale_out(1), 2, ago=5)
+    for phase in (PENDING, SCALING) * 10:
+        [change] = say(request, phase, "because", now=NOW).change()
+        status = change["value"]
+        request = but(request, conditions=tuple(status["conditions"]), phase=phase)
+        assert status["addPods"] == [*pods(2)]
+    assert [one["type"] for one in request.conditions] == [PENDING, SCALING]
 
 
 def test_a_worker_that_does_not_come_back_in_time_is_parked_again() -> None:
