@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -343,7 +344,8 @@ class Writer:
             raise
         self._paced(view, resource, ref)
         if at_version and _is_there(resource, answer):
-            self.seen.see(resource, answer)
+            with suppress(msgspec.DecodeError):  # the watch tells of a pod that cannot be read
+                self.seen.see(resource, answer)
         else:
             self.seen.see_gone(resource, view.namespace, ref)
 

@@ -97,8 +97,10 @@ class Reconciler:
             return None
         if refused := self.refusals.seen(key):
             view = replace(view, refused=refused)
-        state = derive(self.drains.timed(self.writer.informed(view)), now=self.now())
-        self.drains.watch(state)
+        view = self.writer.informed(view)
+        state = derive(self.drains.timed(view), now=self.now())
+        if self.drains.watch(state):
+            state = derive(self.drains.timed(view), now=self.now())
         return state
 
     async def _do(self, key: JobKey, state: JobState, due: Plan) -> bool:

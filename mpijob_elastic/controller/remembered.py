@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from random import Random
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import drain
+from mpijob_elastic.decide import drain, overdue
 from mpijob_elastic.decide.actions import Action, Note, Occasion, Plan, WriteRole, occasion, warning
 from mpijob_elastic.decide.notices import LONGEST_REASON, REFUSED
 from mpijob_elastic.decide.state import REFUSED_OFTEN, SETTLE, JobState
@@ -26,7 +26,7 @@ RETRY = Backoff(first=1.0, longest=30.0)
 
 @dataclass(eq=False, kw_only=True)
 class SeenTimes:
-    """The times at which this process first saw each drain, missing pod, and host list.
+    """The times at which this process first saw each drain, missing pod, hindrance, and host list.
 
     A drain begins, and a list changes, at a time that some leader wrote down. The wall clock of
     this process may be ahead of that leader's, or step forward meanwhile, so the wall clock alone
@@ -40,14 +40,22 @@ class SeenTimes:
     _first: dict[tuple[str, str], dict[tuple[str, float], float]] = field(
         default_factory=dict, init=False
     )
+    # By job: since when something hinders what must go (decide/overdue).
+    _hindered: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
     # By job: the times of the list's last changes, its touch, and when they were first seen.
     _lists: dict[tuple[str, str], tuple[tuple[float, float, str], float]] = field(
         default_factory=dict, init=False
     )
 
     def timed(self, view: JobView) -> JobView:
-        """Return the view with the seconds since its drains, missing pods and list were seen."""
+        """Return the view with the seconds since its drains, missing pods and list were seen.
+
+        It also has the seconds for which something has hindered what must go.
+        """
         now = self.clock()
+        since = self._hindered.get((view.namespace, view.name))
+        if since is not None:
+            view = replace(view, hindered_for=now - since)
         list_seen = self._list_seen(view, now)
         if not view.memory.left and not view.missing and list_seen is None:
             return view  # nothing waits; this is the usual case
@@ -56,16 +64,26 @@ class SeenTimes:
             view, drains_seen={found: now - at for found, at in first.items()}, list_seen=list_seen
         )
 
-    def watch(self, state: JobState) -> None:
-        """Note the drains and missing pods of a job as it is now; its other drains are over."""
+    def watch(self, state: JobState) -> bool:
+        """Note the drains and missing pods of a job as it is now; its other drains are over.
+
+        Return True if from now on something hinders what must go, which the state does not know.
+        """
         key = state.view.namespace, state.view.name
         before, now = self._first.pop(key, {}), self.clock()
+        was_hindered = key in self._hindered
+        if not overdue.is_hindered(state):
+            self._hindered.pop(key, None)
+        elif not was_hindered:
+            self._hindered[key] = now
         if begun := drain.begun(state) | {(pod, 0.0) for pod in state.view.missing}:
             self._first[key] = {found: before.get(found, now) for found in begun}
+        return key in self._hindered and not was_hindered
 
     def forget(self, key: JobKey) -> None:
         """Forget a job that is gone."""
         self._first.pop(key, None)
+        self._hindered.pop(key, None)
         self._lists.pop(key, None)
 
     def _list_seen(self, view: JobView, now: float) -> float | None:

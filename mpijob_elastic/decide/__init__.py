@@ -27,6 +27,7 @@ from mpijob_elastic.decide import (
     lost_ranks,
     moves,
     notices,
+    overdue,
     pace,
     stop,
 )
@@ -62,10 +63,9 @@ def plan(state: JobState) -> Plan:
     view = state.view
     is_over = view.facts.deleting or view.facts.finished
     # A pod that cannot be read may run: its worker is not lost, and its quota is not free.
-    is_unseen = any(what.startswith("Pod ") for what in view.unread)
+    is_unseen = view.unread and view.unseen
     if not state.foreign and (is_unseen or not (view.facts.size_known or is_over)):
-        told, wake = (None, None) if is_over else notices.tell(state)
-        return Plan(actions=(told,) if told else (), wake_at=wake)
+        return _left_alone(state, is_over=is_over)
     found = _job(state)
     own: list[Action | None] = []
     if view.gated and (freed := list(stop.free(state))):
@@ -81,6 +81,28 @@ def plan(state: JobState) -> Plan:
     if state.wishes.until is not None and not view.facts.deleting:
         found = replace(found, wake_at=_first([found.wake_at, state.wishes.until]))
     return _marked(state, replace(found, actions=(*found.actions, *new)) if new else found)
+
+
+def _left_alone(state: JobState, *, is_over: bool) -> Plan:
+    """Return the plan for a job of which not all is known: its notices, and what others wait for.
+
+    Quota of pods that are known to run no more is given back all the same.
+    """
+    told, wake = (None, None) if is_over else notices.tell(state)
+    own = (action for one in state.wishes.capabilities for action in one.due(state))
+    freeing = [action for action in own if action.frees]
+    actions = (*([told] if told else ()), *_overdue(state), *freeing)
+    return Plan(actions=actions, wake_at=_first([wake, overdue.wake_at(state)]))
+
+
+def _overdue(state: JobState) -> list[Action]:
+    """Return the deletions of what must go, of a job whose list cannot be written."""
+    if not state.overdue:
+        return []
+    launcher = stop.hidden(state) or stop.stop(state)[0]
+    gone = [one for one in drain.leave(state).removals if overdue.goes(state, one.worker.name)]
+    workers = DeleteWorkers(removals=tuple(gone)) if gone else None
+    return [action for action in (launcher, workers) if action]
 
 
 def _marked(state: JobState, found: Plan) -> Plan:
@@ -122,9 +144,9 @@ def _job(state: JobState) -> Plan:
             return _plan(state, [])
         refused, wake = (None, None) if view.handed_over else notices.refused(state)
         told = notices.tell(state)[0] if refused or view.unread else None
-        return _plan(
-            state, [*_prepared(state), (ended or frozen_execs.end(state), None), (told, wake)]
-        )
+        due: list[Due] = [*_prepared(state), (ended or frozen_execs.end(state), None), (told, wake)]
+        due += [(action, None) for action in _overdue(state)]
+        return _plan(state, [*due, (None, overdue.wake_at(state))])
     return _steps(state, view.config, view.role)
 
 
@@ -151,9 +173,12 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
         return tried
     due: list[Due] = [(host_list.grow_role(view, role), None)]
     if state.mends_at > state.now:  # no step that follows holds for a list that is not ours
-        return _plan(state, [*due, notices.tell(state), (None, state.mends_at)])
+        due += [notices.tell(state), (None, state.mends_at), (None, overdue.wake_at(state))]
+        return _plan(state, [*due, *((action, None) for action in _overdue(state))])
     due += [*_prepared(state), (change, wake)]
     due.append((None, moves.wake_at(state)))
+    if state.wishes.stop or state.wishes.wanted_back:
+        due.append((None, overdue.wake_at(state)))
     if state.resume_at > state.now and any(map(lost_ranks.is_node_lost, state.workers)):
         due.append((None, state.resume_at))
     if change and not change.reminds and WriteConfig not in view.refused:

@@ -71,6 +71,9 @@ class Action:
     #: True for an own write of a capability that depends on what runs: such a write is decided
     #: again from pods read live, because the caches of a new leader may lag.
     rechecked: ClassVar[bool] = False
+    #: True for an own write of a capability that gives quota back, or asks for it to be given back:
+    #: it is due although a pod of the job cannot be read.
+    frees: ClassVar[bool] = False
 
     @property
     def notes(self) -> tuple[Note, ...]:

@@ -32,14 +32,15 @@ def ending(view: JobView) -> list[Launcher | Worker]:
     Empty if the user wants the workers to stay, perhaps for ever (cleanPodPolicy).
     """
     stays = view.facts.clean_pod_policy not in ("Running", "All")
-    return [] if stays else [pod for pod in view.pods if _runs_on(pod)]
+    return [] if stays else [pod for pod in view.pods if not is_idle(pod)]
 
 
 def nothing_runs(view: JobView) -> bool:
-    """Tell whether all pods of a job wait at a gate."""
-    return all(pod.facts.gates for pod in view.pods)
+    """Tell whether all pods of a job wait at a gate or have ended."""
+    return not view.may_run_unseen and all(map(is_idle, view.pods))
 
 
-def _runs_on(pod: Launcher | Worker) -> bool:
-    is_over = pod.phase is LauncherPhase.FINISHED if isinstance(pod, Launcher) else pod.terminated
-    return not (is_over or pod.facts.gates)
+def is_idle(pod: Launcher | Worker) -> bool:
+    """Tell whether a pod holds nothing: it waits at a gate, or has ended."""
+    has_ended = isinstance(pod, Launcher) and pod.phase is LauncherPhase.FINISHED
+    return has_ended or pod.facts.idle

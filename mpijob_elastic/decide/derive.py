@@ -7,7 +7,7 @@ launcher was shown. Then comes each worker, and then what follows from all worke
 from dataclasses import fields, replace
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import drain, handover, host_list, lost_ranks, moves, stop
+from mpijob_elastic.decide import drain, handover, host_list, lost_ranks, moves, overdue, stop
 from mpijob_elastic.decide.state import (
     MOVED,
     RENAMED,
@@ -82,6 +82,7 @@ def _moment(view: JobView, wishes: Wishes, *, now: float) -> Moment:
         mends_at=handover.mends_at(config, now=now)
         if config and not (config.signed or view.foreign)
         else 0.0,
+        overdue=view.hindered_for is not None and overdue.is_overdue(view, wishes),
         # A list that got lost has told no worker to leave.
         drains_count=known and (bool(view.host_of) or not view.driver_running),
         may_number=view.elastic and config is not None and config.finds_numbered,

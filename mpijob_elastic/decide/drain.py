@@ -7,7 +7,8 @@ trains in it. Each of these is enough:
 - the pod has terminated;
 - no driver can run;
 - exec has shown nothing but its main process since the launcher knows that it leaves;
-- its drain deadline has passed.
+- its drain deadline has passed;
+- somebody waits for it, and for the drain-timeout its launcher could not be told (see overdue).
 
 A worker that the size asks for again does not leave, so a scale-out cancels a drain by itself. A
 node that is to stay after all cancels a drain, too (see disruption).
@@ -20,10 +21,12 @@ sees the last rank leave. An evicted worker has drained before, so its main proc
 leave, and the controller tells the process to end.
 """
 
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from mpijob_elastic.decide import moves
+from mpijob_elastic import names
+from mpijob_elastic.decide import moves, overdue
 from mpijob_elastic.decide.actions import Note, ReleaseWorker, Removal, normal
 from mpijob_elastic.decide.state import SETTLE, SKEW, Drain, JobState, Moment, WorkerState, honest
 from mpijob_elastic.model import phrases
@@ -196,6 +199,8 @@ def leave(state: JobState) -> Leaving:
         wakes += [
             at for at in (probe_at, deadline_at, worker.due_at) if at is not None and at > state.now
         ]
+    if state.overdue:
+        found += _hidden(state)
     return Leaving(
         removals=tuple(found),
         released=tuple(released),
@@ -203,6 +208,19 @@ def leave(state: JobState) -> Leaving:
         probes=tuple(probes),
         wake_at=min(wakes, default=None),
     )
+
+
+def _hidden(state: JobState) -> Iterator[Removal]:
+    """Yield the deletions of workers that cannot be read and have to go now."""
+    for pod in overdue.hidden(state):
+        name = pod.metadata.name
+        index = names.worker_index(name, job=state.view.name)
+        if index is None:
+            continue  # the launcher, see stop.hidden
+        message = f"{name} is being deleted: {_overdue(state)}"
+        note = Note(reason="DrainTimeout", message=message, warning=True)
+        worker = Worker(facts=pod, index=index, containers=())
+        yield Removal(worker=worker, outcome="timeout", note=note, grace=GRACE)
 
 
 def _leftovers(state: JobState) -> Leaving:
@@ -252,10 +270,15 @@ def _outcome(state: JobState, worker: WorkerState) -> str:
     if worker.pod.facts.deleting:
         return ""
     if worker.stopped or _is_replaced(worker):
+        # A stopped job has no launcher that could read the list.
         reason, is_out = (
-            ("suspended", not worker.published) if worker.stopped else ("failed", unlisted)
+            ("suspended", not worker.published or state.overdue)
+            if worker.stopped
+            else ("failed", unlisted)
         )
         return reason if is_due and is_out else ""
+    if state.overdue and overdue.is_wanted_back(state, worker.name):
+        return "timeout"
     # Surplus workers have no back-off unless the operator makes them again. Workers on a node that
     # is about to go leave only after their back-off.
     again = worker.wanted or worker.pod.index in state.view.skips
@@ -343,15 +366,7 @@ def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, st
                 f"drained after {phrases.duration(max(0.0, state.now - left.at) if left else 0.0)}"
             )
         case "timeout":
-            limit, probe = phrases.duration(state.view.policy.drain_timeout), worker.pod.probe
-            cut = "exec could not show whether ranks run in it; any that do are killed"
-            if probe.idle_at is not None or probe.busy_seen:
-                cut = (
-                    "its ranks are killed"
-                    if probe.idle_at is None
-                    else "no rank was seen in it recently"
-                )
-            return "DrainTimeout", f"its drain-timeout of {limit} is over; {cut}", True
+            return "DrainTimeout", _timed_out(state, worker), True
         case _:
             why = (
                 _OUT_OF_MEMORY
@@ -360,3 +375,23 @@ def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, st
             )
             return "WorkerReplaced", why, True
     return "SurplusDeleted", why, False
+
+
+def _timed_out(state: JobState, worker: WorkerState) -> str:
+    if state.overdue and overdue.goes(state, worker.name):
+        return _overdue(state)
+    limit, probe = phrases.duration(state.view.policy.drain_timeout), worker.pod.probe
+    cut = "exec could not show whether ranks run in it; any that do are killed"
+    if probe.idle_at is not None:
+        cut = "no rank was seen in it recently"
+    elif probe.busy_seen:
+        cut = "its ranks are killed"
+    return f"its drain-timeout of {limit} is over; {cut}"
+
+
+def _overdue(state: JobState) -> str:
+    limit = phrases.duration(state.view.policy.drain_timeout)
+    return (
+        f"it has to go, and for its drain-timeout of {limit} the launcher could not be told that "
+        "it leaves; its ranks are killed"
+    )

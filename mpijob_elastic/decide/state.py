@@ -245,6 +245,8 @@ class Moment:
     edited: bool
     #: The time from which a script of another writer may be replaced; 0 if at once.
     mends_at: float
+    #: Something must go, and for the drain-timeout its launcher could not be told (overdue).
+    overdue: bool
     launcher: LauncherState
     #: The lost ranks that are not forgiven, by the name of the worker's pod.
     losses: Mapping[str, Tries] = field(default_factory=dict)

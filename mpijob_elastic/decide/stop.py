@@ -19,12 +19,13 @@ another reason holds. A worker that leaves keeps its gates.
 from collections.abc import Iterator
 
 from mpijob_elastic import names
+from mpijob_elastic.decide import overdue
 from mpijob_elastic.decide.actions import DeleteLauncher, Gated, TellUser, Ungate, normal
 from mpijob_elastic.decide.state import REFUSED_OFTEN, JobState, honest
 from mpijob_elastic.decide.wishes import Wishes
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
-from mpijob_elastic.model.pod import Worker
+from mpijob_elastic.model.pod import Launcher, Worker
 
 # Seconds that a pod without a gate must be old before it is deleted. The pod may have passed by the
 # webhook, and so may the pod that follows: this sets the pace.
@@ -82,11 +83,24 @@ def stop(state: JobState) -> tuple[DeleteLauncher | None, float | None]:
     due = honest(launcher.facts.created_at, now=state.now) + PACE
     if state.now < due or (view.driver_running and _has_to_wait(state)):
         return None, due if state.now < due else None
-    message = f"{launcher.ref.name} is being deleted: {view.name} is suspended by {why}"
+    return _deletion(state, launcher), None
+
+
+def hidden(state: JobState) -> DeleteLauncher | None:
+    """Return the deletion of a launcher that cannot be read, once it has to go (overdue)."""
+    name = names.launcher(state.view.name)
+    found = (pod for pod in overdue.hidden(state) if pod.metadata.name == name)
+    pod = next(found, None)
+    return _deletion(state, Launcher(facts=pod)) if pod else None
+
+
+def _deletion(state: JobState, launcher: Launcher) -> DeleteLauncher:
+    view = state.view
+    message = (
+        f"{launcher.ref.name} is being deleted: {view.name} is suspended by {state.wishes.stop}"
+    )
     note = normal("LauncherSuspended", message)
-    return DeleteLauncher(
-        launcher=launcher, note=note, suspends=True, waits=view.facts.queued
-    ), None
+    return DeleteLauncher(launcher=launcher, note=note, suspends=True, waits=view.facts.queued)
 
 
 def free(state: JobState) -> Iterator[Ungate]:
@@ -115,6 +129,8 @@ def free(state: JobState) -> Iterator[Ungate]:
 
 def _has_to_wait(state: JobState) -> bool:
     """Tell whether workers still have to drain, and can drain."""
+    if state.overdue:
+        return False
     refused = state.view.launcher.refused if state.view.launcher else None
     if state.launcher.refresh_due and refused and refused.tries.count >= REFUSED_OFTEN:
         return False  # the launcher cannot learn which workers are to leave

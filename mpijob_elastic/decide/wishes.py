@@ -333,6 +333,8 @@ class Wishes:
     stop_ends_by: str = ""
     #: The wish that a worker leaves, by the name of its pod.
     leaves: Mapping[str, Leave] = field(default_factory=dict)
+    #: Somebody waits for the quota of a worker (a wish END).
+    wanted_back: bool = False
     #: The pods that may not start, each with the reason in words.
     held: Mapping[str, str] = field(default_factory=dict)
     #: The changes to a pod together with the removal of its gates, by the name of the pod.
@@ -374,6 +376,7 @@ def gather(view: JobView, *, now: float) -> Wishes:
         stopped_by=stopped_by,
         stop_ends_by=found[Stop][0].ends_by if stopped_by else "",
         leaves=leaves,
+        wanted_back=any(leave.how is How.END for leave in found[Leave]),
         held={wish.pod: wish.why for wish in found[Hold]},
         places={wish.pod: wish for wish in found[Place]},
         relaunch=None if stopped_by else next(iter(found[Relaunch]), None),

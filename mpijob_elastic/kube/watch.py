@@ -39,6 +39,8 @@ from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.store import Key, StaleList, Store
 
 T = TypeVar("T", bound=KubeObject)
+# The JSON of an object.
+Json = bytes | msgspec.Raw
 
 log = logging.getLogger(__name__)
 
@@ -92,9 +94,9 @@ class WatchCache(Generic[T]):
     #: should only put keys into a queue. During the first list it is called for each object, before
     #: `synced` is set.
     on_change: Callable[[T | None, T | None], None] = lambda _old, _new: None
-    #: Called with an object that `decode` refuses and the reason, and with "" once the object can
-    #: be read or is gone.
-    on_unread: Callable[[OwnedIdentity, str], None] = lambda _meta, _why: None
+    #: Called with an object that `decode` refuses, the reason, and its JSON; and with "" and no
+    #: JSON once the object can be read or is gone.
+    on_unread: Callable[[OwnedIdentity, str, Json], None] = lambda _meta, _why, _raw: None
     #: None for all namespaces.
     namespace: str | None = None
     label_selector: str | None = None
@@ -185,7 +187,7 @@ class WatchCache(Generic[T]):
             self._alive = self.clock()
         self.store.end_list(listing)
         for key in before.keys() - self._unreadable.keys():
-            self.on_unread(before[key], "")
+            self.on_unread(before[key], "", b"")
         self._must_list = False
         self._barren = 0
         self.synced.set()
@@ -226,7 +228,7 @@ class WatchCache(Generic[T]):
     def _readable_again(self, key: Key) -> None:
         meta = self._unreadable.pop(key, None)
         if meta is not None:
-            self.on_unread(meta, "")
+            self.on_unread(meta, "", b"")
 
     async def _read(self, raw: bytes) -> tuple[Identity, T | None]:
         try:
@@ -238,7 +240,7 @@ class WatchCache(Generic[T]):
             # A warning once a list, because the object's author may edit it all day.
             level = logging.DEBUG if key in self._unreadable else logging.WARNING
             self._unreadable[key] = meta = meta.shortened()
-            self.on_unread(meta, str(error))
+            self.on_unread(meta, str(error), raw)
             log.log(level, "ignoring %s %s/%s: %s", self.resource.plural, *key, error)
             return meta, None
         return item.metadata, item

@@ -25,6 +25,7 @@ from mpijob_elastic.model.pod import (
     NOT_STARTED,
     Launcher,
     LauncherPhase,
+    PodFacts,
     Probe,
     Worker,
 )
@@ -240,6 +241,12 @@ class JobView:
     capabilities: tuple[Known, ...] = ()
     #: Objects of the job that exist and cannot be read (kind and name), with the reason.
     unread: Mapping[str, str] = field(default_factory=dict)
+    #: What is known of its launcher and workers that cannot be read, by name: identity, age, gates,
+    #: phase, and whether they are being deleted.
+    hidden: Mapping[str, PodFacts] = field(default_factory=dict)
+    #: For how many seconds, by a clock that never steps, the process that decides has seen that
+    #: something hinders what must go (decide/overdue); None if nothing does, or if nobody measures.
+    hindered_for: float | None = None
 
     def of(self, kind: type[K]) -> K | None:
         """Return what a capability knows of the job; None if it has nothing to do with the job."""
@@ -374,6 +381,25 @@ class JobView:
             self.replicas, len(self.workers), len(self.role.exec_names) if self.role else 0
         )
         return min(max(FEWEST_EXECS, 2 * self.facts.slots * workers), MOST_EXECS)
+
+    @cached_property
+    def unseen(self) -> tuple[str, ...]:
+        """Names of the launcher and the workers that exist and cannot be read.
+
+        A pod with another name is no part of the job, whoever made the job its owner.
+        """
+        pods = [what.removeprefix("Pod ") for what in self.unread if what.startswith("Pod ")]
+        launcher = names.launcher(self.name)
+        return tuple(
+            pod
+            for pod in pods
+            if pod == launcher or names.worker_index(pod, job=self.name) is not None
+        )
+
+    @property
+    def may_run_unseen(self) -> bool:
+        """True if something may run in a pod that cannot be read."""
+        return any(pod not in self.hidden or not self.hidden[pod].idle for pod in self.unseen)
 
     def worker(self, name: str) -> Worker | None:
         """Return the worker pod of that name."""

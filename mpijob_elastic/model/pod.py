@@ -96,6 +96,9 @@ class LauncherPhase(Enum):
 NOT_STARTED = (LauncherPhase.WAITING, LauncherPhase.DELIVERING)
 DRIVER_ENDED = (LauncherPhase.LINGERING, LauncherPhase.FINISHED)
 
+# The phases of a pod of which nothing runs any more.
+_ENDED = ("Failed", "Succeeded")
+
 # Most pods have no marks, and share this mapping.
 NO_MARKS: Mapping[str, str] = {}
 
@@ -188,6 +191,14 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def held_back(self) -> bool:
         """True if a gate of ours keeps it from the scheduler, for whatever reason."""
         return not names.GATES.isdisjoint(self.gates)
+
+    @property
+    def idle(self) -> bool:
+        """True if it holds nothing: it waits at a gate, or it has ended.
+
+        A finalizer may keep a pod that has ended for as long as it likes.
+        """
+        return self.gates != () or self.phase in _ENDED
 
     def rank_containers(self, named: str | None, *, main: str) -> tuple[str, ...]:
         """Return each container of a worker in which ranks may be started.
@@ -299,7 +310,7 @@ class Worker:
     @cached_property
     def terminated(self) -> bool:
         """True if nothing runs in it any more."""
-        return self.facts.phase in ("Failed", "Succeeded")
+        return self.facts.phase in _ENDED
 
     @cached_property
     def opaque(self) -> bool:

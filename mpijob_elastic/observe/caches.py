@@ -167,7 +167,8 @@ class Caches:
             keeps_selector=self._keeps_selector,
         )
         if unread := self._unread.of(key, uid=job.metadata.uid):
-            seen = replace(seen, unread=unread)
+            hidden = self._unread.pods(key, uid=job.metadata.uid)
+            seen = replace(seen, unread=unread, hidden=hidden)
         return self.told(seen)
 
     def told(self, view: JobView) -> JobView:

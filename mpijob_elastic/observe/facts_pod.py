@@ -14,6 +14,7 @@ from mpijob_elastic.model import bounds, policy
 from mpijob_elastic.model.pod import NO_MARKS, LauncherPhase, PodFacts, Toleration, of_driver
 from mpijob_elastic.model.wire import (
     Lifecycle,
+    Owned,
     SchedulingGate,
     SchedulingGroup,
     Volume,
@@ -150,6 +151,53 @@ def read(raw: bytes, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = 
     facts = of(decode(raw), groups=groups, marks=marks)
     bounds.kept(facts.gates, most=bounds.LARGEST_GATES)
     return bounds.kept(facts, most=bounds.LARGEST_POD)
+
+
+class _PartOfMeta(Wire, frozen=True):
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+
+class _PartOfSpec(Wire, frozen=True):
+    scheduling_gates: msgspec.Raw = msgspec.Raw()
+
+
+class _PartOfStatus(Wire, frozen=True):
+    phase: str = ""
+
+
+class _Part(Wire, frozen=True):
+    metadata: _PartOfMeta = _PartOfMeta()
+    spec: _PartOfSpec | None = None
+    status: _PartOfStatus | None = None
+
+
+_decode_part = msgspec.json.Decoder(_Part).decode
+_NO_GATES = (b"", b"null", b"[]")
+# Stands for the gates of a pod that is read in part.
+_SOME_GATE = ("unread",)
+
+
+def read_part(metadata: Owned, raw: bytes | msgspec.Raw) -> PodFacts:
+    """Return what is certain of a pod that cannot be read as a whole: whether it runs, and its age.
+
+    Only a few short fields are read, so this costs what it costs to skip the rest. Of a pod that
+    cannot be read at all it is taken that it runs.
+    """
+    try:
+        found = _decode_part(raw)
+    except (msgspec.DecodeError, RecursionError):
+        found = _Part()
+    gates = bytes((found.spec or _PartOfSpec()).scheduling_gates)
+    return PodFacts(
+        metadata=metadata,
+        role="",
+        phase=shared((found.status or _PartOfStatus()).phase),
+        created_at=seconds(found.metadata.creation_timestamp) or 0.0,
+        deleting=found.metadata.deletion_timestamp is not None,
+        containers=(),
+        gates=() if gates in _NO_GATES else _SOME_GATE,
+    )
 
 
 def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NONE) -> PodFacts:

@@ -9,11 +9,13 @@ from msgspec import structs
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import OwnedIdentity, TooLarge
-from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.kube.resources import PODS, Resource
+from mpijob_elastic.kube.watch import Json
 from mpijob_elastic.model import bounds
 from mpijob_elastic.model.memory import pod_fingerprint, pod_key
 from mpijob_elastic.model.pod import PodFacts, Probe
 from mpijob_elastic.model.wire import owned
+from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.views import Probes
 from mpijob_elastic.observe.watching import JobKey
 
@@ -121,11 +123,14 @@ class Unread:
         # by its uid.
         self._job_of: dict[tuple[str, str, str], JobKey] = {}
         self._of: dict[JobKey, dict[tuple[str, str, str], tuple[str, str]]] = defaultdict(dict)
+        # What is certain of each such pod, by the same key.
+        self._pods: dict[tuple[str, str, str], PodFacts] = {}
 
-    def put(self, resource: Resource, metadata: OwnedIdentity, why: str) -> None:
-        """Note why an object cannot be read; "" if it can be read or is gone."""
+    def put(self, resource: Resource, metadata: OwnedIdentity, why: str, raw: Json = b"") -> None:
+        """Note why an object cannot be read; "" if it can be read or is gone. raw: its JSON."""
         one = (resource.kind, metadata.namespace, metadata.name)
         if before := self._job_of.pop(one, None):
+            self._pods.pop(one, None)
             del self._of[before][one]
             if not self._of[before]:
                 del self._of[before]
@@ -135,12 +140,20 @@ class Unread:
             key = JobKey(owner.namespace, owner.job)
             self._job_of[one] = key
             self._of[key][one] = owner.job_uid, why[:LONGEST_REASON]
+            if resource is PODS:
+                self._pods[one] = facts_pod.read_part(owner, raw)
             self._wake(key)
 
     def of(self, key: JobKey, *, uid: str) -> Mapping[str, str]:
         """Return the unreadable objects of the MPIJob with this uid, each with its reason."""
         found = sorted(self._of.get(key, {}).items())
         return {f"{kind} {name}": why for (kind, _, name), (owner, why) in found if owner == uid}
+
+    def pods(self, key: JobKey, *, uid: str) -> Mapping[str, PodFacts]:
+        """Return what is certain of the unreadable pods of the MPIJob with this uid, by name."""
+        found = sorted(self._of.get(key, {}).items())
+        mine = [one for one, (owner, _) in found if owner == uid and one in self._pods]
+        return {one[2]: self._pods[one] for one in mine}
 
 
 class WorkerEnds:

@@ -1,16 +1,23 @@
 """The view of a job read live, just before a deletion: no cache is fresh enough for that."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube import resources, wire
+from mpijob_elastic.kube.meta import check_cost
 from mpijob_elastic.kube.reader import ApiReader, list_objects
-from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job import ConfigFacts, JobView
 from mpijob_elastic.model.pod import PodFacts
-from mpijob_elastic.observe import facts_config, views
+from mpijob_elastic.model.wire import owned
+from mpijob_elastic.observe import facts_config, facts_pod, views
 
 Judge = Callable[[Iterable[PodFacts]], list[PodFacts]]
+# The reason in the view why a pod cannot be read; only the caches tell users more.
+_UNREAD = "it cannot be read"
 
 
 async def view(
@@ -27,18 +34,51 @@ async def view(
     judge: marks the pods that go with their nodes. The view has no Role, because no deletion
     depends on it.
     """
+    unread: list[bytes] = []
+
+    def read_pod(raw: bytes) -> PodFacts:
+        try:
+            return read.pod(raw)
+        except Exception:
+            unread.append(raw)
+            raise
+
     selector = f"{names.POD_SELECTOR},{names.LABEL_JOB_NAME}={job}"
-    try:
-        raw_job, raw_config, pods = await asyncio.gather(
-            client.get(resources.MPI_JOBS.path(namespace, job)),
-            client.get(resources.CONFIG_MAPS.path(namespace, names.config_map(job))),
-            list_objects(client, resources.PODS.path(namespace), read.pod, selector=selector),
-        )
-    except errors.NotFound:
+    raw_job, raw_config, pods = await asyncio.gather(
+        client.find(resources.MPI_JOBS.path(namespace, job)),
+        client.find(resources.CONFIG_MAPS.path(namespace, names.config_map(job))),
+        list_objects(client, resources.PODS.path(namespace), read_pod, selector=selector),
+    )
+    if raw_job is None:
         return None
-    return views.view(
+    found = views.view(
         read.job(raw_job),
         pods=judge(pods),
-        config=facts_config.read_config(raw_config),
+        config=_config(raw_config),
         probes=probes,
     )
+    if not unread:
+        return found
+    hidden = await _hidden(found, unread)
+    return replace(found, unread={f"Pod {pod}": _UNREAD for pod in hidden}, hidden=hidden)
+
+
+def _config(raw: bytes | None) -> ConfigFacts | None:
+    """Return the ConfigMap; None if it is missing or cannot be read, as in the caches."""
+    if raw is None:
+        return None
+    try:
+        check_cost(raw)
+        return facts_config.read_config(raw)
+    except msgspec.DecodeError:
+        return None
+
+
+async def _hidden(job: JobView, unread: Iterable[bytes]) -> Mapping[str, PodFacts]:
+    """Return what is certain of the pods of a job that cannot be read, by name."""
+    found = {}
+    for raw in unread:
+        metadata = owned(await wire.read_identity(raw))
+        if metadata.job_uid == job.ref.uid:
+            found[metadata.name] = facts_pod.read_part(metadata, raw)
+    return found

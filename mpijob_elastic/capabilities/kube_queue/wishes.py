@@ -49,6 +49,7 @@ class DeleteUnit(Delete):
 
     words = "delete the QueueUnit {self.ref.name}"
     rechecked = True
+    frees = True
     at_version = False
 
     resource: Resource = facts.QUEUE_UNITS
@@ -86,6 +87,8 @@ class ReleaseJob(Noted):
 class HoldJob(Noted, Annotate):
     """Put KubeQueue's annotation back on a job whose quota is wanted back."""
 
+    frees = True
+
     key: str = facts.KUBEQUEUE_SUSPEND
     resource: Resource = MPI_JOBS
     text: str = "true"
@@ -99,9 +102,9 @@ def due(
     is_held: KubeQueue alone holds the job.
     """
     view = state.view
-    if view.facts.deleting or state.foreign:
-        return
     is_over = bool(rivals) or view.facts.finished
+    if view.facts.deleting or state.foreign or (is_over and view.may_run_unseen):
+        return
     if unit is None:
         yield _asked(view) if is_held and not is_over else None
     elif is_over:
@@ -157,4 +160,5 @@ def _asked(view: JobView) -> CreateUnit | None:
 
 def _waits(view: JobView) -> bool:
     """Tell whether the job's next launcher waits, and nothing of it runs."""
-    return view.launcher is not None and demand.nothing_runs(view)
+    waits = view.launcher is not None and view.launcher.facts.gates != ()
+    return waits and demand.nothing_runs(view)

@@ -74,6 +74,7 @@ class ClearWorkload(_OfWorkload):
 
     words = "tell Kueue that the quota of {self.workload.metadata.name} is free"
     rechecked = True
+    frees = True
 
 
 class FinishWorkload(_OfWorkload):

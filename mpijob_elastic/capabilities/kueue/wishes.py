@@ -48,6 +48,7 @@ from mpijob_elastic.model.pod import NOT_STARTED, Launcher, Worker
 # Seconds that a pod which missed the queue is left alone: Kueue may admit it, or the scheduler find
 # a node.
 MISSED_AFTER = 5.0
+WANTED_BACK = "Kueue wants its quota back"
 
 
 def of(view: JobView, queue: Queue | None, *, now: float) -> Iterator[Wish]:
@@ -260,9 +261,13 @@ def _wanted_back(view: JobView, queue: Queue, *, now: float) -> Iterator[Wish]:
                 why = "was created without a gate for its queue while the webhook was down"
                 yield Relaunch(why=why, after=after)
         elif is_taken_back(view, queue, pod):
-            yield Leave(pod=pod.name, how=How.END, why="Kueue wants its quota back")
+            yield Leave(pod=pod.name, how=How.END, why=WANTED_BACK)
         elif is_missed and pod.unscheduled:
             yield Leave(pod=pod.name, how=How.REPLACE, why="to wait for quota", after=after)
+    for name, hidden in view.hidden.items():
+        found = queue.workloads.get(name)
+        if found and found.preempted and found is not base and not hidden.idle:
+            yield Leave(pod=name, how=How.END, why=WANTED_BACK)
 
 
 def _outgrown(view: JobView, queue: Queue) -> str:
@@ -344,10 +349,13 @@ def _given_back(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]
             index is not None and index < base.workers
         )  # the base asks for this worker, too, and may wait
         pod = None if is_covered else view.worker(name)
-        if found is base or (pod is not None and not pod.facts.held_back):
+        # A worker that has ended holds nothing, although a finalizer may keep its pod.
+        is_gone = pod is None or pod.terminated
+        may_run = pod is not None and not (pod.facts.held_back or pod.terminated)
+        if found is base or may_run or (name in view.unseen and view.may_run_unseen):
             continue
         is_over = index is None or is_covered or index >= view.replicas
-        if not base.reserved or (is_over and pod is None):
+        if not base.reserved or (is_over and is_gone):
             yield DeleteWorkload(ref=found.metadata)
         elif found.preempted and not is_over:
             yield ClearWorkload(workload=found)

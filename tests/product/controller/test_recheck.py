@@ -26,7 +26,7 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import Known
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.memory import Memory, render_memory
-from mpijob_elastic.model.pod import PodFacts, Probe
+from mpijob_elastic.model.pod import PodFacts, Probe, Worker
 from mpijob_elastic.observe.live import view as view_of
 from tests.builders import NOW, but, ref
 from tests.counted import calls
@@ -250,3 +250,85 @@ async def test_a_pod_that_takes_long_to_read_costs_the_others_nothing(
     assert fresh is not None
     assert [worker.index for worker in fresh.workers] == [0, 2]
     assert counted["shared"] < MOST_VALUES
+
+
+def hidden_and_over(**changed: Any) -> tuple[World, JobView]:
+    """What is live, and the view of a job whose second worker cannot be read, and that has to stop at last."""
+    live = created()
+    live["MPIJob/scale"]["metadata"].setdefault("annotations", {})[SUSPEND] = "true"
+    pod = live["Pod/scale-worker-1"]
+    view = look(live)
+    seen = view.workers[1].facts
+    pod["metadata"]["annotations"] = {str(number): "" for number in range(MOST_VALUES + 1)}
+    pod["metadata"].update(changed)
+    unread = {"Pod scale-worker-1": "it has too many fields"}
+    return live, but(
+        view, workers=view.workers[:1], unread=unread, hidden={seen.metadata.name: seen}
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "deleted"),
+    [
+        pytest.param({}, ["scale-worker-1"], id="as it was seen"),
+        pytest.param({"resourceVersion": "9999"}, ["scale-worker-1"], id="edited all day"),
+        pytest.param({"uid": "another's"}, [], id="another pod of its name"),
+        pytest.param({"ownerReferences": []}, [], id="a pod of nobody"),
+        pytest.param(GOING, [], id="a pod that goes"),
+        pytest.param(None, [], id="a pod that is gone"),
+    ],
+)
+@pytest.mark.parametrize("seen_for", [59.0, 60.0])
+async def test_a_pod_that_cannot_be_read_is_deleted_as_it_is_live(
+    api: TinyApi,
+    client: ApiWriter,
+    changed: dict[str, object] | None,
+    deleted: list[str],
+    seen_for: float,
+) -> None:
+    live, view = hidden_and_over(**(changed or {}))
+    serve(api, live)
+    if changed is None:
+        del api.objects[PODS.path("default", "scale-worker-1")]
+    worker = Worker(facts=view.hidden["scale-worker-1"], index=1, containers=())
+    note = normal("DrainTimeout", "it has to go")
+    action = DeleteWorkers(removals=(Removal(worker=worker, outcome="timeout", note=note),))
+    recheck = rechecking(client, {}, timed=lambda fresh: but(fresh, hindered_for=seen_for))
+    found = await recheck.removals(view, action)
+    assert [one.worker.name for one in found] == (deleted if seen_for >= 60.0 else [])
+    for one in found:
+        assert (
+            one.worker.ref.resource_version
+            == live["Pod/scale-worker-1"]["metadata"]["resourceVersion"]
+        )
+
+
+async def test_no_quota_is_free_live_while_a_pod_cannot_be_read(
+    api: TinyApi, client: ApiWriter
+) -> None:
+    """A list leaves such a pod out, so the pods that are listed may all wait."""
+    live, view = hidden_and_over()
+    for name in ("scale-launcher", "scale-worker-0"):
+        live[f"Pod/{name}"]["spec"]["schedulingGates"] = [{"name": names.GATE_QUEUED}]
+    serve(api, live)
+    base = granted("scale-launcher", evicted=True)
+    view = but(view, queue=queue(base))
+    recheck = rechecking(client, {}, seen=view.capabilities)
+    assert not await recheck.due(view, ClearWorkload(workload=base))
+    unknown = but(view, unread={}, hidden={})
+    assert not await recheck.due(unknown, ClearWorkload(workload=base)), "whatever the caches know"
+    live["Pod/scale-worker-1"]["spec"]["schedulingGates"] = [{"name": names.GATE_QUEUED}]
+    serve(api, live)
+    assert await recheck.due(but(view), ClearWorkload(workload=base))
+
+
+@pytest.mark.parametrize("config", [None, {str(n): "" for n in range(MOST_VALUES + 1)}])
+async def test_a_job_whose_config_map_is_missing_or_cannot_be_read_can_stop(
+    api: TinyApi, client: ApiWriter, config: dict[str, str] | None
+) -> None:
+    live, view = hidden_and_over()
+    live["ConfigMap/scale-config"]["data"] = config
+    serve(api, live)
+    if config is None:
+        del api.objects[CONFIG_MAPS.path("default", "scale-config")]
+    assert await rechecking(client, {}).suspended(view)

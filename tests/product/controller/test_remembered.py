@@ -4,6 +4,7 @@ import pytest
 
 from mpijob_elastic.controller.remembered import SeenTimes
 from mpijob_elastic.decide import derive, drain, host_list
+from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
@@ -122,3 +123,41 @@ def test_missing_pods_are_seen_for_as_long_as_they_are_missing() -> None:
         clocks.pass_by(STEP)
         seen.append(clocks.drains(view).get((POD, 0.0)))
     assert seen == [STEP, 2 * STEP, None, STEP]
+
+
+# Its user suspends a job of two, and the API server refuses each change of its host list.
+STOPPING = job(2, refused={WriteConfig: "no"}, suspended_by="its annotation")
+
+
+def test_what_hinders_a_job_counts_from_when_this_process_first_saw_it() -> None:
+    """Not by a wall clock, and not from what hindered it another time."""
+    clocks = Clocks()
+
+    def hindered(view: JobView) -> float | None:
+        seen = clocks.times.timed(view)
+        clocks.times.watch(derive(seen, now=clocks.wall))
+        return seen.hindered_for
+
+    assert hindered(STOPPING) is None
+    assert hindered(STOPPING) == 0.0
+    clocks.pass_by(7.0)
+    clocks.wall += 3600.0
+    assert hindered(STOPPING) == 7.0
+    assert hindered(but(STOPPING, refused={})) == 7.0
+    assert hindered(STOPPING) is None
+    clocks.pass_by(5.0)
+    assert hindered(STOPPING) == 5.0
+    assert hindered(but(STOPPING, suspended_by=None)) == 5.0
+    assert hindered(STOPPING) is None
+    clocks.times.forget(JobKey("default", "j"))
+    clocks.pass_by(5.0)
+    assert hindered(STOPPING) is None
+
+
+def test_who_looks_without_noting_it_changes_nothing() -> None:
+    clocks = Clocks()
+    assert clocks.times.watch(derive(STOPPING, now=clocks.wall))
+    assert not clocks.times.watch(derive(STOPPING, now=clocks.wall)), "it is known by now"
+    clocks.pass_by(9.0)
+    for _ in range(2):
+        assert clocks.times.timed(STOPPING).hindered_for == 9.0

@@ -98,3 +98,38 @@ def test_each_job_that_is_concerned_is_woken() -> None:
 def test_of_an_owner_whose_name_no_object_can_have_nothing_is_kept() -> None:
     assert identity(owner="x" * 253).shortened().controller is not None
     assert identity(owner="x" * 254).shortened().controller is None
+
+
+GATED = {"schedulingGates": [{"name": "x"}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "idle", "deleting"),
+    [
+        pytest.param({"status": {"phase": "Running"}}, False, False, id="it runs"),
+        pytest.param({}, False, False, id="it says nothing"),
+        pytest.param({"status": {"phase": "Failed"}}, True, False, id="it has ended"),
+        pytest.param({"spec": GATED}, True, False, id="it waits at a gate"),
+        pytest.param({"spec": {"schedulingGates": []}}, False, False, id="no gate is left"),
+        pytest.param({"spec": {"schedulingGates": None}}, False, False, id="no gates"),
+        pytest.param(
+            {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, False, True, id="it goes"
+        ),
+        pytest.param({"status": {"phase": 7}}, False, False, id="it is of other types"),
+    ],
+)
+async def test_of_a_pod_that_cannot_be_read_it_is_known_whether_it_runs(
+    api: TinyApi, client: ApiWriter, content: dict[str, Any], idle: bool, deleting: bool
+) -> None:
+    """Where that cannot be read either, it runs."""
+    api.objects[MPI_JOBS.path(name="train")] = msgspec.json.decode(job_of("train"))
+    name, born = "train-worker-0", {"creationTimestamp": "2026-01-01T00:00:00Z"}
+    more = {**born, **content.pop("metadata", {}), "annotations": MANY}
+    api.objects[PODS.path("n", name)] = {"metadata": metadata(name=name, **more), **content}
+    async with running(client) as caches:
+        [(seen, pod)] = view_of(caches).hidden.items()
+        assert (seen, pod.idle, pod.deleting) == (name, idle, deleting)
+        assert (pod.metadata.uid, pod.metadata.job_uid) == ("u", "job")
+        assert pod.created_at == (0.0 if content.get("status") == {"phase": 7} else 1767225600.0)
+        await api.delete(PODS.path("n"), name)
+        await eventually(lambda: not view_of(caches).hidden)

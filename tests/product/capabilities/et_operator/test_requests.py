@@ -154,12 +154,13 @@ def test_a_job_that_is_suspended_is_scaled_once_it_runs() -> None:
     )
 
 
-SUSPENDED = {"suspended_by": "mpijob-elastic/suspend"}
+SUSPENDED: dict[str, Any] = {"suspended_by": "mpijob-elastic/suspend"}
 
 
 def test_the_timeout_of_a_scale_out_does_not_run_while_its_job_is_suspended() -> None:
     late = started(scale_out(1, timeout=30), 2, ago=3600)
-    pods_of = {"workers": (worker(0), worker(1), pending(2)), "config": config(pods(0, 1))}
+    few = (worker(0), worker(1), pending(2))
+    pods_of: dict[str, Any] = {"workers": few, "config": config(pods(0, 1))}
     view = asked(late, by=OUT, **pods_of, **SUSPENDED)
     assert said(view) == f"{PENDING}: the job is suspended by annotation mpijob-elastic/suspend"
     assert "undone" not in does(view)

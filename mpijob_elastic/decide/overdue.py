@@ -1,0 +1,91 @@
+"""What has to go although its launcher cannot be told: quota that is wanted back, and a Stop.
+
+Somebody else waits for the quota of a worker with the wish END, and for all of a job that stops. A
+worker leaves the list first, and drains. But the tenant can prevent that for good: by a ConfigMap
+that cannot change or is edited all day, by a pod that cannot be read, or by a policy that refuses
+the touch. So the drain counts as over after the drain-timeout, counted from the moment at which
+this process first saw that something hinders the worker.
+
+What may be skipped after that, and only for such workers (safety rule 2):
+- the worker is still in discover_hosts.sh, or the launcher was not touched since it left;
+- a pod that cannot be read was not probed.
+
+What is never skipped: the job is elastic and ours, the decision is made again from live objects,
+each pod is deleted at its uid and resourceVersion, and quota is given back only once nothing runs
+any more for which it was meant. A worker that leaves for the size, for a node or as a failure waits
+as long as it takes: nobody waits for its quota.
+"""
+
+from collections.abc import Iterator
+
+from mpijob_elastic.decide.actions import WriteConfig
+from mpijob_elastic.decide.state import JobState, honest
+from mpijob_elastic.decide.wishes import How, Wishes
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import PodFacts
+
+# The least seconds to the next look, if the drain-timeout is shorter.
+SOON = 1.0
+# Seconds that a pod which cannot be read must be old. The pod that follows may be as unreadable,
+# so this sets the pace.
+PACE = 5.0
+
+
+def must_go(view: JobView, wishes: Wishes) -> bool:
+    """Tell whether somebody waits for a worker of the job, or for all of the job, to go."""
+    if view.foreign or view.facts.deleting or view.ended:
+        return False
+    return wishes.stop != "" or (wishes.wanted_back and view.elastic)
+
+
+def is_hindered(state: JobState) -> bool:
+    """Tell whether something must go, and something keeps it from going in order."""
+    view = state.view
+    if state.foreign or not must_go(view, state.wishes):
+        return False
+    # Without these no list is written, and nobody knows who was told to leave.
+    is_unknown = view.config is None or view.role is None or not view.facts.size_known
+    is_contested = state.edited or state.mends_at > state.now
+    return is_unknown or is_contested or bool(view.unseen) or _is_refused(state)
+
+
+def is_overdue(view: JobView, wishes: Wishes) -> bool:
+    """Tell whether that has lasted for the drain-timeout."""
+    seen_for = view.hindered_for
+    return seen_for is not None and seen_for >= view.policy.drain_timeout and must_go(view, wishes)
+
+
+def wake_at(state: JobState) -> float | None:
+    """Return the time at which the drain-timeout is over; None if it is, or if nothing hinders.
+
+    None, too, if nobody measures since when something hinders.
+    """
+    seen_for = state.view.hindered_for
+    if seen_for is None or state.overdue or not is_hindered(state):
+        return None
+    return state.now + max(SOON, state.view.policy.drain_timeout - seen_for)
+
+
+def goes(state: JobState, pod: str) -> bool:
+    """Tell whether a worker has to go although its launcher could not be told."""
+    return state.overdue and (state.wishes.stop != "" or is_wanted_back(state, pod))
+
+
+def is_wanted_back(state: JobState, pod: str) -> bool:
+    """Tell whether somebody waits for the quota of this worker alone; a job stops as a whole."""
+    leave = state.wishes.leaves.get(pod)
+    return state.wishes.stop == "" and leave is not None and leave.how is How.END
+
+
+def hidden(state: JobState) -> Iterator[PodFacts]:
+    """Yield pods that cannot be read and have to go now."""
+    found = (pod for name, pod in state.view.hidden.items() if goes(state, name))
+    may_run = (pod for pod in found if not (pod.idle or pod.deleting))
+    return (pod for pod in may_run if honest(pod.created_at, now=state.now) + PACE <= state.now)
+
+
+def _is_refused(state: JobState) -> bool:
+    view, launcher = state.view, state.view.launcher
+    if WriteConfig in view.refused:
+        return True
+    return state.launcher.refresh_due and launcher is not None and launcher.refused is not None
