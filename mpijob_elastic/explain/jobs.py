@@ -98,11 +98,17 @@ def findings(job: Case) -> Iterator[Finding]:
         yield wrong(
             "below-min-np", f"{waits}; published workers have {slots}", next_step=job.on_job("edit")
         )
-    if facts.stall:
-        yield _missing_ranks(job, facts.stall)
-    if facts.stopped and job.state.now - facts.stopped.at > STOPPING:
-        yield _stopped(job, facts.stopped)
+    yield from _logged(job)
     yield from _budgets(job)
+
+
+def _logged(job: Case) -> Iterator[Finding]:
+    """Yield what the last lines of the launcher's log say."""
+    stall, stopped = job.facts.stall, job.facts.stopped
+    if stall:
+        yield _missing_ranks(job, stall)
+    if stopped and job.state.now - stopped.at > STOPPING:
+        yield _stopped(job, stopped)
 
 
 def _budgets(job: Case) -> Iterator[Finding]:
