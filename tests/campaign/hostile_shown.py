@@ -49,7 +49,6 @@ class Shown:
             left={names.worker("train", 2): Left(pod="", at=worlds.CREATED)},
         )
         config = worlds.config_map(hosts, memory=memory)
-        ended = {"completionTime": worlds.CREATED_TEXT}
         mark = worlds.shown(config, at=worlds.CREATED)
         digest = mark.partition("@")[0]
         self._objects: list[tuple[str, Object, Reader]] = [
@@ -60,7 +59,9 @@ class Shown:
             ),
             (
                 "jobs",
-                worlds.mpi_job(conditions=("Created", "Succeeded"), **ended),
+                worlds.mpi_job(
+                    conditions=("Created", "Succeeded"), completionTime=worlds.CREATED_TEXT
+                ),
                 snapshot.read_job,
             ),
             ("pods", worlds.launcher(refreshed=mark), snapshot.read_pod),

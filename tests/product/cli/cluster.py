@@ -69,6 +69,7 @@ async def serving(directory: Path, answers: Answers) -> AsyncIterator[tuple[Wher
             return web.json_response({})
         parts = request.path.split("/")
         version, plural = parts[3], parts[-1]
+        usual: Callable[[], web.Response] | list[worlds.Object]
         usual = lease if plural == names.LEASE else []
         content = answers.get(f"{version}/{plural}", answers.get(plural, usual))
         if isinstance(content, list):

@@ -59,14 +59,14 @@ async def test_one_read_tells_where_all_is_well(
 async def test_get_says_that_nobody_works_and_no_job_counts_as_elastic(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with serving(tmp_path, world(**ABSENT)) as (where, _):
+    async with serving(tmp_path, {**world(), **ABSENT}) as (where, _):
         assert await show.get([where], job=None, output="table") == Exit.DONE
         printed = capsys.readouterr()
         header, line = printed.out.splitlines()
         elastic = header.split().index("ELASTIC")
         assert line.split()[elastic] == "no"
         assert printed.err.startswith("Warning: mpijob-elastic is not installed in this cluster")
-    async with serving(tmp_path, world(**{LEASE: renewed(90)})) as (where, _):
+    async with serving(tmp_path, {**world(), LEASE: renewed(90)}) as (where, _):
         await show.get([where], job=None, output="table")
         printed = capsys.readouterr()
         assert printed.out.splitlines()[1].split()[elastic] == "yes"

@@ -88,11 +88,13 @@ async def test_a_time_that_no_calendar_holds_is_a_line_like_any_other(
     command: Commands, kind: str, spoil: Callable[[dict[str, Any]], None]
 ) -> None:
     answers = two_jobs()
-    for found in answers[kind]:  # type: ignore[union-attr]
+    objects = answers[kind]
+    assert isinstance(objects, list)
+    for found in objects:
         if "other" not in found["metadata"]["name"]:
             spoil(found)
     if kind == "mpijobs":
-        answers[kind][0]["status"]["conditions"].append({"type": "Succeeded", "status": "True"})  # type: ignore[index]
+        objects[0]["status"]["conditions"].append({"type": "Succeeded", "status": "True"})
     lines = (await command.get(answers, job=None)).splitlines()
     assert [line.split()[0] for line in lines[1:]] == ["other", "train"]
     assert json.loads(await command.get(answers, job=None, output="json"))["items"]
@@ -250,19 +252,9 @@ def test_what_a_machine_reads_is_what_the_user_wrote(
             6,
         ),
         ([{"limits": {"nvidia.com/gpu.shared": "1"}}], "1", 2),
-        (
-            [
-                {
-                    "limits": {
-                        "aliyun.com/gpu-mem": "8",
-                        "nvidia.com/mig-1g.5gb": "1",
-                        "rdma/hca": "1",
-                    }
-                }
-            ],
-            None,
-            0,
-        ),
+        ([{"limits": {"aliyun.com/gpu-mem": "8", "rdma/hca": "1"}}], None, 0),
+        # A MIG slice is what its worker knows as a GPU.
+        ([{"limits": {"nvidia.com/mig-1g.5gb": "1"}}], None, 3),
         ([{"limits": {"nvidia.com/gpu": "many"}}], None, 0),
     ],
 )
