@@ -12,7 +12,7 @@ from mpijob_elastic import names
 from mpijob_elastic.install import Refused
 from tests.examples import share
 from tests.product.upgrade.definitions import definition, v1
-from upgrade import conversion, crd
+from upgrade import conversion, converters, crd
 
 COUNTS = st.integers(1, 9)
 WORDS = st.text("abc", min_size=1, max_size=3)
@@ -48,7 +48,7 @@ def replica(**more: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]
 
 TRAINING_JOBS = st.builds(
     lambda metadata, spec, extra, roles: {
-        "apiVersion": conversion.ET,
+        "apiVersion": converters.ET,
         "kind": "TrainingJob",
         "metadata": metadata,
         "spec": {**spec, **extra, "etReplicaSpecs": roles},
@@ -122,7 +122,7 @@ def test_what_was_converted_stays_and_yaml_keeps_it(job: dict[str, Any]) -> None
 
 
 @given(
-    kind=st.sampled_from([("kubeflow.org/v1alpha2", "MPIJob"), (conversion.ET, "TrainingJob")]),
+    kind=st.sampled_from([("kubeflow.org/v1alpha2", "MPIJob"), (converters.ET, "TrainingJob")]),
     metadata=JSON,
     spec=JSON,
 )
