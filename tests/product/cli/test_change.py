@@ -404,11 +404,6 @@ PLAIN = {
             "Running",
             "train does not say its size",
         ),
-        (
-            PLAIN,
-            "Pending",
-            "train is not elastic, so it runs as it is to its end; `mpijob-elastic explain train -n",
-        ),
     ],
 )
 async def test_a_job_that_cannot_change_is_refused(
@@ -420,6 +415,18 @@ async def test_a_job_that_cannot_change_is_refused(
     with pytest.raises(Refused, match=why):
         await scaled(server)
     assert server.writes == []
+
+
+async def test_a_plain_job_is_refused_unless_its_launcher_is_elastic(server: Server) -> None:
+    """An edit to a plain command is for the next launcher."""
+    server.edit(PLAIN)
+    await scaled(server)
+    del server.objects[PODS.path("default", "train-launcher")]
+    before = list(server.writes)
+    why = "train is not elastic, so it runs as it is to its end; `mpijob-elastic explain train -n"
+    with pytest.raises(Refused, match=why):
+        await scaled(server)
+    assert server.writes == before
 
 
 WAITS = [

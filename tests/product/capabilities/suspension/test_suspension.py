@@ -212,7 +212,9 @@ def test_what_is_done(view: JobView, plan: str) -> None:
 
 def test_the_launcher_waits_for_workers_that_drain() -> None:
     view = shrunk(Probe(asked_at=NOW))
-    assert does(view, now=LONG_AGO + 59, but="touch") == "say Suspended; probe 2 1; wake 1"
+    reminds = "remind of 2 1 by 0.r01 (HostListRepeated)"
+    waits = f"{reminds}; say Suspended; probe 2 1; wake 1"
+    assert does(view, now=LONG_AGO + 59, but="touch") == waits
     assert does(view, now=LONG_AGO + 60, but="touch") == "delete 2:timeout 1:timeout; say Suspended"
 
 
