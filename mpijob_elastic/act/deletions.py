@@ -68,4 +68,6 @@ class Deletions:
 
 def _asks(view: JobView) -> _Asks:
     facts = view.facts
-    return facts.metadata.uid, facts.replicas, facts.elastic, facts.asked
+    # Who edited anything else, and our own marks, must not begin the count anew.
+    asked = tuple(known for known in facts.asked if known.asks)
+    return facts.metadata.uid, facts.replicas, facts.elastic, asked

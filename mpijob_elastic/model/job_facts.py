@@ -37,6 +37,8 @@ class Known:
     #: The scheduling gate (names.GATES) that new pods get because of what the MPIJob asks for; ""
     #: for no gate.
     gate: str = ""
+    #: False if it only tells who edited the MPIJob, when, and what we noted there.
+    asks: bool = True
     #: True if somebody else allows each worker to start, so that workers start one by one.
     rations: bool = False
     #: True if the MPIJob asks for something that needs an elastic job.

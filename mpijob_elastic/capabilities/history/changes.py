@@ -48,6 +48,7 @@ _REMOVED_WITHIN = 60.0
 class Sized(Known):
     """Who set the size, and what our annotations on the MPIJob say."""
 
+    asks = False
     #: The field manager that set the size.
     by: str
     #: When the size was set, in seconds since the epoch.

@@ -1,7 +1,10 @@
 """The controller counts its deletions of pods: each that it sends, while the MPIJob asks for the same."""
 
+import msgspec
 import pytest
 
+from lab.operator import objects
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.act.deletions import Deletions
 from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.capabilities.parking import DeletePlaceholder
@@ -11,7 +14,7 @@ from mpijob_elastic.decide.state import FORGIVEN_AFTER
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.job import Deleted
+from mpijob_elastic.model.job import Deleted, JobView
 from tests.builders import but, job, launcher, ref, worker
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, writes
@@ -90,6 +93,27 @@ def test_the_count_begins_anew_once_the_job_asks_for_something_else(changed: obj
     }
     assert deletions.seen(changed) == {}  # type: ignore[arg-type]
     assert deletions.seen(VIEW) == {}
+
+
+def annotated(second: int, **annotations: str) -> JobView:
+    """The job as stored after somebody has set only an annotation, at a second."""
+    stored = objects.mpi_job(name="j", uid="u", replicas=2, annotations=annotations)
+    size = {"f:spec": {"f:mpiReplicaSpecs": {"f:Worker": {"f:replicas": {}}}}}
+    edit = {"f:metadata": {"f:annotations": {f"f:{key}": {} for key in annotations}}}
+    stored["metadata"]["managedFields"] = [
+        {"manager": "kubectl", "time": "2026-11-28T10:00:00Z", "fieldsV1": size},
+        {"manager": "tool", "time": f"2026-11-28T10:01:{second:02}Z", "fieldsV1": edit},
+    ]
+    return but(VIEW, facts=capabilities.read(msgspec.json.encode(stored)))
+
+
+@pytest.mark.parametrize("key", ["a-tool/seen", names.PHASE, names.CHANGE])
+def test_an_edit_that_asks_for_nothing_begins_no_count_anew(key: str) -> None:
+    """A tool that notes a time all day, and our own marks, would make the deletions a hot loop."""
+    deletions = Deletions(clock=Clock())
+    for second in range(5):
+        deletions.add(annotated(second, **{key: str(second)}), "j-worker-1")
+    assert deletions.seen(annotated(9, **{key: "9"}))["j-worker-1"].count == 5
 
 
 def test_a_deletion_of_long_ago_is_forgotten() -> None:
