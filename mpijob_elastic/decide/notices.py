@@ -199,6 +199,8 @@ def tell_of_end(state: JobState) -> TellUser | None:
     """
     view = state.view
     if view.launcher and view.lingers:
+        if not view.elastic:
+            return None  # a plain job notices nothing of us
         note = driver_ended(view.launcher)
     elif view.facts.succeeded_at is not None and state.now - NEWS_FOR <= view.facts.succeeded_at:
         found = suspicious_success(view)

@@ -47,6 +47,12 @@ def unsized(size: int = 2, **facts: Any) -> Story:
             id="its launcher ended",
         ),
         pytest.param(LINGERING, "say DriverEnded", id="a container outlives the driver"),
+        pytest.param(LINGERING.plain(), "nothing", id="a container of a plain job does"),
+        pytest.param(
+            LINGERING.plain().but(policy=Policy(enabled=False)),
+            "nothing",
+            id="a container of a job that is left alone does",
+        ),
         pytest.param(
             job(4, config=config(pods(0, 1, 2)), launcher=LINGERING.launcher),
             "say DriverEnded",
