@@ -16,7 +16,7 @@ from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import Deleted, JobView
 from tests.builders import but, job, launcher, ref, worker
-from tests.doubles.api import TinyApi
+from tests.doubles.api import Object, TinyApi
 from tests.faults.faults import Answer, writes
 from tests.faults.proxy import FaultProxy
 from tests.product.act.writes import NOTE, Everything, Taken, is_there, writer_of
@@ -98,8 +98,8 @@ def test_the_count_begins_anew_once_the_job_asks_for_something_else(changed: obj
 def annotated(second: int, **annotations: str) -> JobView:
     """The job as stored after somebody has set only an annotation, at a second."""
     stored = objects.mpi_job(name="j", uid="u", replicas=2, annotations=annotations)
-    size = {"f:spec": {"f:mpiReplicaSpecs": {"f:Worker": {"f:replicas": {}}}}}
-    edit = {"f:metadata": {"f:annotations": {f"f:{key}": {} for key in annotations}}}
+    size: Object = {"f:spec": {"f:mpiReplicaSpecs": {"f:Worker": {"f:replicas": {}}}}}
+    edit: Object = {"f:metadata": {"f:annotations": {f"f:{key}": {} for key in annotations}}}
     stored["metadata"]["managedFields"] = [
         {"manager": "kubectl", "time": "2026-11-28T10:00:00Z", "fieldsV1": size},
         {"manager": "tool", "time": f"2026-11-28T10:01:{second:02}Z", "fieldsV1": edit},
