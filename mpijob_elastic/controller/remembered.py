@@ -24,6 +24,16 @@ from mpijob_elastic.telemetry.metrics import Metrics
 RETRY = Backoff(first=1.0, longest=30.0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Hindered:
+    """What hinders a job, and has not let it go in order for as long as a drain may take."""
+
+    #: When this process first saw it.
+    since: float
+    #: When this process first saw that nothing hinders the job for now; None while something does.
+    free_since: float | None = None
+
+
 @dataclass(eq=False, kw_only=True)
 class SeenTimes:
     """The times at which this process first saw each drain, missing pod, hindrance, and host list.
@@ -40,8 +50,8 @@ class SeenTimes:
     _first: dict[tuple[str, str], dict[tuple[str, float], float]] = field(
         default_factory=dict, init=False
     )
-    # By job: since when something hinders what must go (decide/overdue).
-    _hindered: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
+    # By job: what hinders what must go (decide/overdue).
+    _hindered: dict[tuple[str, str], _Hindered] = field(default_factory=dict, init=False)
     # By job: the times of the list's last changes, its touch, and when they were first seen.
     _lists: dict[tuple[str, str], tuple[tuple[float, float, str], float]] = field(
         default_factory=dict, init=False
@@ -53,9 +63,9 @@ class SeenTimes:
         It also has the seconds for which something has hindered what must go.
         """
         now = self.clock()
-        since = self._hindered.get((view.namespace, view.name))
-        if since is not None:
-            view = replace(view, hindered_for=now - since)
+        hindered = self._hindered.get((view.namespace, view.name))
+        if hindered is not None and hindered.free_since is None:
+            view = replace(view, hindered_for=now - hindered.since)
         list_seen = self._list_seen(view, now)
         if not view.memory.left and not view.missing and list_seen is None:
             return view  # nothing waits; this is the usual case
@@ -71,14 +81,27 @@ class SeenTimes:
         """
         key = state.view.namespace, state.view.name
         before, now = self._first.pop(key, {}), self.clock()
-        was_hindered = key in self._hindered
-        if not overdue.is_hindered(state):
-            self._hindered.pop(key, None)
-        elif not was_hindered:
-            self._hindered[key] = now
+        begins = self._begins_to_hinder(key, state, now)
         if begun := drain.begun(state) | {(pod, 0.0) for pod in state.view.missing}:
             self._first[key] = {found: before.get(found, now) for found in begun}
-        return key in self._hindered and not was_hindered
+        return begins
+
+    def _begins_to_hinder(self, key: tuple[str, str], state: JobState, now: float) -> bool:
+        """Note whether something hinders what must go; return True if it did not until now."""
+        known = self._hindered.get(key)
+        if overdue.is_hindered(state):
+            since = known.since if known else now
+            self._hindered[key] = _Hindered(since=since)
+            return known is None or known.free_since is not None
+        if known is None:
+            return False
+        free_since = now if known.free_since is None else known.free_since
+        in_order = now - free_since >= state.view.policy.drain_timeout
+        if in_order or not overdue.must_go(state.view, state.wishes):
+            del self._hindered[key]
+        else:
+            self._hindered[key] = replace(known, free_since=free_since)
+        return False
 
     def forget(self, key: JobKey) -> None:
         """Forget a job that is gone."""

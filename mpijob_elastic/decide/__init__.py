@@ -182,7 +182,9 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
     if state.resume_at > state.now and any(map(lost_ranks.is_node_lost, state.workers)):
         due.append((None, state.resume_at))
     if change and not change.reminds and WriteConfig not in view.refused:
-        return _plan(state, due)  # every step below relies on the list that is published now
+        # Every step below relies on the list that is published now.
+        untold = _overdue(state) if state.overdue else []
+        return _plan(state, [*due, *((action, None) for action in untold)])
     due.append(config_map.refresh(state, config))
     if not (view.driver_running or state.wishes.stop):
         due.append(launcher_start.recreate(state, config))

@@ -45,7 +45,7 @@ def is_hindered(state: JobState) -> bool:
         return False
     # Without these no list is written, and nobody knows who was told to leave.
     is_unknown = view.config is None or view.role is None or not view.facts.size_known
-    is_contested = state.edited or state.mends_at > state.now
+    is_contested = state.edited or state.mends_at > 0.0
     return is_unknown or is_contested or bool(view.unseen) or _is_refused(state)
 
 

@@ -130,7 +130,7 @@ STOPPING = job(2, refused={WriteConfig: "no"}, suspended_by="its annotation")
 
 
 def test_what_hinders_a_job_counts_from_when_this_process_first_saw_it() -> None:
-    """Not by a wall clock, and not from what hindered it another time."""
+    """Not by a wall clock, and not from what hindered it before a drain could be over."""
     clocks = Clocks()
 
     def hindered(view: JobView) -> float | None:
@@ -144,6 +144,13 @@ def test_what_hinders_a_job_counts_from_when_this_process_first_saw_it() -> None
     clocks.wall += 3600.0
     assert hindered(STOPPING) == 7.0
     assert hindered(but(STOPPING, refused={})) == 7.0
+    clocks.pass_by(TIMEOUT - 1.0)
+    assert hindered(but(STOPPING, refused={})) is None
+    assert hindered(STOPPING) is None
+    assert hindered(STOPPING) == 6.0 + TIMEOUT, "a pause in which no drain ends is none"
+    assert hindered(but(STOPPING, refused={})) == 6.0 + TIMEOUT
+    clocks.pass_by(TIMEOUT)
+    assert hindered(but(STOPPING, refused={})) is None
     assert hindered(STOPPING) is None
     clocks.pass_by(5.0)
     assert hindered(STOPPING) == 5.0

@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.kube.resources import CONFIG_MAPS, PODS
+from mpijob_elastic.model.wire import timestamp
 from tests.doubles.api import Object, refused
 from tests.doubles.direct import Sent
 from tests.queued_cluster import NAMESPACE, Cluster, holds, running
@@ -86,6 +88,40 @@ async def test_an_extra_goes_although_its_launcher_cannot_be_told(
     assert history.wrong == []
     assert running(cluster.get(PODS, "j0-launcher")), "the others train on"
     assert running(cluster.get(PODS, "j0-worker-0"))
+
+
+@pytest.mark.parametrize("every", [1, 2, 4])
+async def test_an_extra_goes_although_the_host_list_is_put_back_all_day(every: int) -> None:
+    """Each edit drops our memory as well, so that nobody can count the edits."""
+    history, cluster = await trains()
+    extra, first = cluster.get(WORKLOADS, EXTRA), cluster.get(CONFIG_MAPS, "j0-config")
+    assert extra is not None
+    assert first is not None
+    script = f"{first['data'][names.KEY_DISCOVER_HOSTS]}#\n"
+    cluster.quota = 2
+    cluster.judge(extra, Evicted=True)
+    for number in range(3 * OVER):
+        if not is_reserved(cluster):
+            break
+        if number % every == 0:
+            put_back(cluster, script)
+        await history._round()
+    assert not is_reserved(cluster)
+    assert running(cluster.get(PODS, "j0-launcher")), "the others train on"
+
+
+def put_back(cluster: Cluster, script: str) -> None:
+    """Write discover_hosts.sh as a tenant may."""
+    config = cluster.get(CONFIG_MAPS, "j0-config")
+    assert config is not None
+    written: Object = {"f:data": {f"f:{names.KEY_DISCOVER_HOSTS}": {}}}
+    manager = {"manager": "tenant", "time": timestamp(cluster.now), "fieldsV1": written}
+    cluster.change(
+        CONFIG_MAPS,
+        config,
+        data={names.KEY_DISCOVER_HOSTS: script},
+        metadata={"annotations": {names.MEMORY: None}, "managedFields": [manager]},
+    )
 
 
 async def test_an_extra_that_leaves_in_order_is_gone_sooner() -> None:
