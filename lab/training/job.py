@@ -30,6 +30,17 @@ def example() -> dict[str, Any]:
     return found
 
 
+def slow(size: int, *, seconds: int) -> dict[str, Any]:
+    """The example with that many workers, whose ranks sleep before they import Horovod."""
+    manifest = example()
+    specs = manifest["spec"]["mpiReplicaSpecs"]
+    specs["Worker"]["replicas"] = size
+    (launcher,) = specs["Launcher"]["template"]["spec"]["containers"]
+    python = launcher["command"][-2:]
+    launcher["command"][-2:] = ["sh", "-c", f"sleep {seconds}; exec {' '.join(python)}"]
+    return manifest
+
+
 def load_image(cluster: Cluster, say: Say) -> None:
     """Make the job's image known on the real node, built first where it is missing.
 

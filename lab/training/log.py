@@ -22,6 +22,8 @@ _TOLD = re.compile(r'\{"event": [^{}]*\}')
 # --log-level INFO.
 _EXIT = re.compile(r"Process \d+ exit with status code (-?\d+)\.")
 _BLACKLISTED = re.compile(r"blacklist(?:ing)? (?:failing )?host:? (\S+)", re.IGNORECASE)
+# Of horovod/runner/elastic/driver.py, only with --log-level INFO.
+_LAUNCHED = re.compile(r"start worker process: (\S+)\[\d+\]")
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,13 +45,17 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
-    """Lines of a log, in order; `exits`: exit codes of ranks that did not end with 0."""
+    """Lines of a log, in order; `exits`: exit codes of ranks that did not end with 0.
+
+    `launched`: the hosts in which Horovod's driver started ranks.
+    """
 
     starts: tuple[Told, ...]
     steps: tuple[Told, ...]
     ends: tuple[Told, ...]
     exits: tuple[int, ...]
     blacklisted: tuple[str, ...]
+    launched: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +89,7 @@ def parse(text: str) -> Log:
         ends=_of(told, "end"),
         exits=tuple(int(code) for code in _EXIT.findall(text)),
         blacklisted=tuple(_BLACKLISTED.findall(text)),
+        launched=tuple(_LAUNCHED.findall(text)),
     )
 
 

@@ -164,5 +164,10 @@ def test_recovery_from_the_loss_of_a_rank_at_10_s(told: list[Told], found: Recov
     starts, steps = (
         tuple(one for one in told if one.event == event) for event in ("start", "step")
     )
-    whole = Log(starts=starts, steps=steps, ends=(), exits=(), blacklisted=())
+    whole = Log(starts=starts, steps=steps, ends=(), exits=(), blacklisted=(), launched=())
     assert recovery(whole, "b", size=3, since=10.0) == found
+
+
+def test_hosts_in_which_the_driver_started_ranks_are_read_in_order() -> None:
+    more = "INFO:root:start worker process: train-worker-1.r2[0]"
+    assert log(more, step(1, "a", at=1)).launched == ("train-worker-0", "train-worker-1.r2")
