@@ -6,6 +6,7 @@ because a script that a user changed may rely on the name it gets:
 - `exec` comes before kubectl. [horovod] When horovodrun gives up, it ends only the children of the
   shell that it has started (runner/common/util/safe_shell_exec.py). Where /bin/sh is dash, that
   child is the script. kubectl would live on with horovodrun's pipes, and horovodrun waits for it.
+  A rank that started before the edit is not helped: its shell has read the script already.
 
 The `kubectl exec`s of the script hold the ranks, one process in the launcher for each rank.
 """
