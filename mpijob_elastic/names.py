@@ -250,6 +250,19 @@ def _says(notices: str, reason: str) -> bool:
     return any(line.startswith(f"{reason}:") for line in notices.splitlines())
 
 
+def gets_no_pod(job: str) -> bool:
+    """Tell whether a job's name is too long for the label that its pods carry [operator].
+
+    The API server refuses each pod of such a job, and every selector with that label.
+    """
+    return len(job) > LONGEST_LABEL
+
+
+def pod_selector(job: str) -> str:
+    """Return the label selector of a job's pods, or of all jobs' pods if the job gets none."""
+    return POD_SELECTOR if gets_no_pod(job) else f"{POD_SELECTOR},{LABEL_JOB_NAME}={job}"
+
+
 def worker_selector(job: str) -> str:
     """Return the label selector of a job's worker pods, without its launcher [operator]."""
     return f"{POD_SELECTOR},{LABEL_JOB_NAME}={job},{LABEL_JOB_ROLE}={ROLE_WORKER}"

@@ -132,7 +132,8 @@ def submit(
       horovodrun starts a rank in each worker
 
     - `mpijob-elastic submit --name train --image IMAGE --gpus 1 'horovodrun -np $workers ... python train.py'`: a shell
-      command line, in which `$workers`, `$gpus`, `$minWorkers` and `$maxWorkers` are set as in Arena
+      command line, in which `$workers` and `$gpus` are set as in Arena; so are `$minWorkers` and `$maxWorkers`, if you
+      give the bounds or the command line names them
 
     - `kubectl mpijob-elastic submit --name train --image IMAGE --np 1 --dry-run -- python train.py > job.yaml`
 

@@ -43,7 +43,18 @@ def over(job: Case) -> Finding | None:
         return wrong(
             "foreign", f"{said}. {handover.outlook(job.view)}", next_step=job.on_job("describe")
         )
+    if names.gets_no_pod(job.view.name):
+        return _too_long(job)
     return None if job.view.facts.size_known else job.noted(notices.size_unknown(job.view))
+
+
+def _too_long(job: Case) -> Finding:
+    said = (
+        f"the name of {job.view.name} has {len(job.view.name)} characters, and a label of a pod at "
+        f"most {names.LONGEST_LABEL}, so mpi-operator makes no pod. Create the job again with a "
+        "shorter name, and delete this one"
+    )
+    return wrong("name-too-long", said, next_step=job.on_job("delete"))
 
 
 def findings(job: Case) -> Iterator[Finding]:

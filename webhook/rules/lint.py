@@ -1,8 +1,8 @@
 """Warn about an MPIJob that is allowed but cannot become elastic, or will have trouble; pure.
 
 A job that is not elastic, and does not ask for it by an annotation of ours, gets few warnings; an
-update gets only new ones. A label value has at most 63 characters, and so has a hostname, to which
-the kubelet cuts a pod's name
+update gets only new ones. A hostname, to which the kubelet cuts a pod's name, has at most 63
+characters
 (https://kubernetes.io/docs/concepts/overview/working-with-objects/names/).
 """
 
@@ -22,7 +22,7 @@ _ENOUGH_RESETS = 100
 _LEAST_GLOO_TIMEOUT = 10
 # Seconds that Horovod allows for --blacklist-cooldown-range (discovery.py).
 _COOLDOWN = (1, 3600)
-_LONGEST_NAME = names.LONGEST_LABEL
+_LONGEST_HOSTNAME = 63
 _ASKING = (
     names.MIN_REPLICAS,
     names.MAX_REPLICAS,
@@ -171,7 +171,7 @@ def _sidecars(job: MPIJob) -> Iterator[str]:
     workers = job.containers(names.ROLE_WORKER)
     main = job.spec.main_container if job.spec else None
     if len(workers) > 1 and not main:
-        first = (workers[0].name or "")[:_LONGEST_NAME]
+        first = (workers[0].name or "")[:_LONGEST_HOSTNAME]
         yield (
             f"workers have {len(workers)} containers and no spec.mainContainer: "
             f"ranks start in the first, {first}"
@@ -181,13 +181,10 @@ def _sidecars(job: MPIJob) -> Iterator[str]:
 def _name(job: JobFacts) -> Iterator[str]:
     name = job.metadata.name
     most = max(job.policy.max_replicas or 0, job.replicas, 1)
-    if len(name) > _LONGEST_NAME:
+    # One worker of a job that keeps its size has no other whose hostname could be the same.
+    is_alone = most == 1 and not job.elastic
+    if len(names.worker(name, most - 1)) > _LONGEST_HOSTNAME and not is_alone:
         yield (
-            f"the name has {len(name)} characters, but the pods' labels allow {_LONGEST_NAME}, so "
-            "the operator can create no pod; use a shorter name"
-        )
-    elif job.elastic and len(names.worker(name, most - 1)) > _LONGEST_NAME:
-        yield (
-            f"worker names exceed {_LONGEST_NAME} characters: their "
+            f"worker names exceed {_LONGEST_HOSTNAME} characters: their "
             "hostnames are cut and may be the same"
         )

@@ -58,8 +58,10 @@ def refusal(replicas: int, job: JobFacts, *, before: int = 0, field: str) -> Ref
     if excess(replicas, job) <= before:
         return None
     annotation, more = f"metadata.annotations[{names.MAX_REPLICAS}]", ", or change the annotation"
+    sizes = f"{low or 1} to {high}"
     if replicas <= high:
         why = f"below metadata.annotations[{names.MIN_REPLICAS}] ({low})"
+        sizes = sizes if job.policy.max_replicas else f"{low} or more"
     elif high == MOST_WORKERS:
         why, more = f"above {high}, the largest size", ""
     elif job.policy.max_replicas:
@@ -69,7 +71,7 @@ def refusal(replicas: int, job: JobFacts, *, before: int = 0, field: str) -> Ref
             f"above {high}, the largest size without {annotation}",
             ", or set the annotation",
         )
-    return Refusal(field=field, message=f"{replicas} is {why}; use {low or 1} to {high}{more}")
+    return Refusal(field=field, message=f"{replicas} is {why}; use {sizes}{more}")
 
 
 def doubts(job: JobFacts, replicas: int) -> Iterator[str]:

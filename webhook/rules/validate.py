@@ -60,6 +60,7 @@ def judged(
     excess = size.excess(old.workers, old) if old else 0
     bound = size.refusal(new.workers, new, before=excess, field=size.REPLICAS_FIELD)
     refusals = (
+        *(_no_pods(new) if old is None else ()),
         *_bad_annotations(new, old),
         *([bound] if bound else ()),
         *_past_the_gate(job, new, before, old),
@@ -228,6 +229,16 @@ def _was_unread(request: Request) -> bool:
     except msgspec.DecodeError:
         return True
     return False
+
+
+def _no_pods(new: JobFacts) -> Iterator[Refusal]:
+    name = new.metadata.name
+    if names.gets_no_pod(name):
+        message = (
+            f"a name of {len(name)} characters is longer than a pod's label may be, so "
+            f"mpi-operator makes no pod; use at most {names.LONGEST_LABEL}"
+        )
+        yield Refusal(field="metadata.name", message=message)
 
 
 def _bad_annotations(new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:

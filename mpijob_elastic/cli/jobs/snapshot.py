@@ -114,10 +114,8 @@ class Selection:
     @property
     def pods(self) -> Source[SeenPod]:
         """The pods of the selected MPIJobs."""
-        # No pod has a label with a longer value, and the API server refuses such a selector.
-        has_label = self.job and len(self.job) <= names.LONGEST_LABEL
-        mine = f",{names.LABEL_JOB_NAME}={self.job}" if has_label else ""
-        return Source(resource=resources.PODS, read=read_pod, label=names.POD_SELECTOR + mine)
+        label = names.pod_selector(self.job) if self.job else names.POD_SELECTOR
+        return Source(resource=resources.PODS, read=read_pod, label=label)
 
     @property
     def configs(self) -> Source[ConfigFacts]:

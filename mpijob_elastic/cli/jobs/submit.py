@@ -102,13 +102,28 @@ def command(words: Words) -> list[str]:
     return [horovodrun.HOROVODRUN, *said, *_INTERFACES, *hosts, *given]
 
 
-async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> Exit:
-    """Create the job, or only print it if `dry_run`. Raises `errors.KubeError`."""
-    if len(words.name) > names.LONGEST_LABEL:
+def check(words: Words) -> None:
+    """Refuse options that contradict each other, in the names that the user typed.
+
+    Raises Refused.
+    """
+    if names.gets_no_pod(words.name):
         raise Refused(
             f"--name has {len(words.name)} characters, and the operator makes no pod for a name "
             f"with more than {names.LONGEST_LABEL}; choose a shorter name"
         )
+    size, low, high = words.workers, words.min_workers, words.max_workers
+    if low and high and low > high:
+        raise Refused(f"--min-workers is {low}, which is above --max-workers {high}")
+    if low and size < low:
+        raise Refused(f"--workers is {size}, which is below --min-workers {low}")
+    if high and size > high:
+        raise Refused(f"--workers is {size}, which is above --max-workers {high}")
+
+
+async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> Exit:
+    """Create the job, or only print it if `dry_run`. Raises `errors.KubeError`."""
+    check(words)
     body, here = manifest(words), ""
     if not dry_run:
         async with reached(where) as (client, namespace):
@@ -154,16 +169,25 @@ def _slots(words: Words) -> int:
     return words.slots or max(1, words.gpus)
 
 
+def _of_arena(words: Words) -> dict[str, str]:
+    """Return the variables on which the commands of Arena's users rely.
+
+    Arena's defaults (arena v0.15.5, pkg/argsbuilder/submit.go and submit_etjob.go) are bounds that
+    nobody gave, so they are written only for a command that reads them.
+    """
+    found = {"workers": str(words.workers), "gpus": str(words.gpus)}
+    line = " ".join(words.command)
+    bounds = (("minWorkers", words.min_workers, _LEAST), ("maxWorkers", words.max_workers, _MOST))
+    for name, given, default in bounds:
+        if given:
+            found[name] = str(given)
+        elif name in line and name not in words.env:
+            found[name] = str(default)
+    return found
+
+
 def _template(words: Words, role: str) -> Object:
-    # Variables on which the commands of Arena's users rely (arena v0.15.5,
-    # pkg/argsbuilder/submit.go and submit_etjob.go).
-    arena = {
-        "workers": words.workers,
-        "gpus": words.gpus,
-        "minWorkers": words.min_workers or _LEAST,
-        "maxWorkers": words.max_workers or _MOST,
-    }
-    env = {**words.env, **{name: str(value) for name, value in arena.items()}}
+    env = {**words.env, **_of_arena(words)}
     container: Object = {"name": role, "image": words.image}
     asked = {
         "cpu": words.cpu,

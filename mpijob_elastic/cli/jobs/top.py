@@ -80,7 +80,7 @@ async def top(where: Where, *, job: str, sort_by: SortBy | None, headers: bool) 
     async with reached(where) as (client, namespace):
         assert namespace is not None
         found = await pods.find_job(client, namespace, job)
-        selector = f"{names.POD_SELECTOR},{names.LABEL_JOB_NAME}={job}"
+        selector = names.pod_selector(job)
         seen = await list_objects(
             client, PODS.path(namespace), snapshot.read_pod, selector=selector
         )

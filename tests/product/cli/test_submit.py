@@ -100,6 +100,34 @@ def test_the_four_variables_of_arena_are_what_its_commands_count_with() -> None:
     assert printed.startswith("horovodrun -np 3 --min-np 1 --max-np 9 --host-discovery-script")
 
 
+@pytest.mark.parametrize(
+    ("words", "variables"),
+    [
+        pytest.param(("true",), {}, id="no bound"),
+        pytest.param(("--min-workers=2", "--", "true"), {"minWorkers": "2"}, id="the least"),
+        pytest.param(("--max-workers=8", "--", "true"), {"maxWorkers": "8"}, id="the most"),
+        # Arena's own defaults.
+        pytest.param(
+            ("run -n $minWorkers -N ${maxWorkers}",),
+            {"minWorkers": "1", "maxWorkers": "1000"},
+            id="read by the command",
+        ),
+        pytest.param(
+            ("-e", "maxWorkers=7", "--", "sh", "-c", "run $maxWorkers"),
+            {"maxWorkers": "7"},
+            id="set by the user",
+        ),
+    ],
+)
+def test_a_bound_that_nobody_gave_is_written_only_where_the_command_reads_it(
+    words: tuple[str, ...], variables: dict[str, str]
+) -> None:
+    made = yaml.safe_load(typed(*TRAIN, "--workers=4", *words).stdout)
+    [container] = made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    environment = {one["name"]: one["value"] for one in container["env"]}
+    assert environment == {"workers": "4", "gpus": "0", **variables}
+
+
 def test_what_looks_like_a_number_is_printed_as_a_text() -> None:
     words = ("-e", "ACCEPT_EULA=Y", "-e", "LR=1e-4", "-e", "SHA=1234e56", "-e", "PORTS=22:22")
     done = typed(*TRAIN, *words, "--np=1", "--", "python", "t.py", "--lr", "1e-4", "--flag", "y")
@@ -136,6 +164,26 @@ def test_with_np_a_single_worker_trains() -> None:
             (f"--name={'a' * 64}", "--np=2", "--", "python"),
             1,
             "--name has 64 characters, and the operator makes no pod for a name with more than 63",
+        ),
+        (
+            ("--workers=300", "--min-workers=301", "--", "true"),
+            1,
+            "--workers is 300, which is below --min-workers 301",
+        ),
+        (
+            ("--min-workers=2", "--", "true"),
+            1,
+            "--workers is 1, which is below --min-workers 2",
+        ),
+        (
+            ("--workers=9", "--max-workers=8", "--", "true"),
+            1,
+            "--workers is 9, which is above --max-workers 8",
+        ),
+        (
+            ("--workers=5", "--min-workers=5", "--max-workers=4", "--", "true"),
+            1,
+            "--min-workers is 5, which is above --max-workers 4",
         ),
         (("--env", "SEED", "--", "true"), 2, "SEED: each needs a = between its two parts"),
         (("--data", ":/data", "--", "true"), 2, ":/data: each needs a : between its two parts"),

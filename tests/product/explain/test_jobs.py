@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from mpijob_elastic import names
 from mpijob_elastic.explain import explain
@@ -88,6 +89,17 @@ def test_a_job_that_is_over_or_not_ours_has_no_workers_to_explain(
     assert words in found.says
     assert explanation.workers == ()
     assert not explanation.all_train
+
+
+@pytest.mark.parametrize(("length", "causes"), [(63, ["no-operator"]), (64, ["name-too-long"])])
+def test_a_name_that_gets_no_pod_is_the_only_cause(length: int, causes: list[str]) -> None:
+    view = job(reported=False, workers=(), launcher=None, config=None, role=None, known=False)
+    metadata = structs.replace(view.facts.metadata, name="j" * length)
+    view = replace(view, facts=structs.replace(view.facts, metadata=metadata))
+    found = explain(view, Facts(created_at=NOW - 60.0), now=NOW)
+    assert [finding.cause for finding in found.job][:1] == causes
+    assert bool(found.workers) is (length == 63)
+    assert ("has 64 characters" in found.job[0].says) is (length == 64)
 
 
 def test_nobody_is_told_that_a_job_is_taken_back_that_never_was_ours() -> None:

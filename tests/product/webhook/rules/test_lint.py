@@ -201,11 +201,6 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
             good(sidecar=True), "2 containers and no spec.mainContainer:", id="which container"
         ),
         pytest.param(
-            good(name="n" * 64),
-            "the name has 64 characters, but the pods' labels allow 63, so the operator can create no pod",
-            id="long name",
-        ),
-        pytest.param(
             good(name="n" * 54, annotations={MAX: "11"}),
             "worker names exceed 63",
             id="long worker names",
@@ -230,8 +225,11 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
         ),
         pytest.param(good(runPolicy={"cleanPodPolicy": None}), "", id="no policy"),
         pytest.param(
-            plain(name="n" * 64), "can create no pod; use a shorter name", id="plain, long"
+            plain(name="n" * 55, replicas=2),
+            "worker names exceed 63",
+            id="plain, long worker names",
         ),
+        pytest.param(plain(name="n" * 55, replicas=1), "", id="plain, one long worker name"),
         pytest.param(
             good(labels=TEAM, cleanPodPolicy=None), BY_CLEANING, id="queued workers that stay"
         ),

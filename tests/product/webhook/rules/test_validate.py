@@ -66,7 +66,7 @@ PERIOD = 'use a duration from 0s to 24h, such as "90s" or "2m30s"'
 BOUNDS = "use it beside mpijob-elastic/min-replicas and mpijob-elastic/max-replicas, the bounds of the size"
 CROSSED = "use a number not above mpijob-elastic/max-replicas (2)"
 ABOVE = "3 is above metadata.annotations[mpijob-elastic/max-replicas] (2); use 1 to 2, or change the annotation"
-BELOW = "3 is below metadata.annotations[mpijob-elastic/min-replicas] (4); use 4 to {}, or change the annotation"
+BELOW = "3 is below metadata.annotations[mpijob-elastic/min-replicas] (4); use 4 {}, or change the annotation"
 BAD: list[Any] = [
     pytest.param({"enabled": "yes"}, "enabled", f'"yes" {BOOLEAN}', id="no boolean"),
     pytest.param({"enabled": ""}, "enabled", f'"" {BOOLEAN}', id="empty"),
@@ -83,8 +83,8 @@ BAD: list[Any] = [
         sizes("4", "2"), "min-replicas", f'"4" is not allowed; {CROSSED}', id="the bounds cross"
     ),
     pytest.param({"max_replicas": "2"}, SIZE, ABOVE, id="above the largest size"),
-    pytest.param(sizes("4", "8"), SIZE, BELOW.format(8), id="below the smallest size"),
-    pytest.param({"min_replicas": "4"}, SIZE, BELOW.format(1000), id="below the only bound"),
+    pytest.param(sizes("4", "8"), SIZE, BELOW.format("to 8"), id="below the smallest size"),
+    pytest.param({"min_replicas": "4"}, SIZE, BELOW.format("or more"), id="below the only bound"),
     pytest.param(
         {"autoscale": "cpu=7"},
         "autoscale",
@@ -122,6 +122,30 @@ def test_what_was_bad_before_never_blocks_another_change(
         == on_update({**after, "status": {"conditions": []}}, before)
         == Verdict()
     )
+
+
+@pytest.mark.parametrize("command", [ELASTIC, PLAIN])
+@pytest.mark.parametrize("length", [63, 64, 70])
+def test_only_a_new_job_is_refused_for_a_name_that_gets_no_pod(
+    length: int, command: list[str]
+) -> None:
+    job = annotated()
+    job["metadata"]["name"] = "n" * length
+    launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    launcher["command"] = command
+    message = (
+        f"a name of {length} characters is longer than a pod's label may be, so mpi-operator makes "
+        "no pod; use at most 63"
+    )
+    expected = (Refusal(field="metadata.name", message=message),) if length > 63 else ()
+    assert on_create(job).refusals == expected
+    assert on_update(annotated_like(job), job).allowed
+
+
+def annotated_like(job: Object) -> Object:
+    """The job with another annotation."""
+    metadata = {**job["metadata"], "annotations": {**job["metadata"]["annotations"], "a": "b"}}
+    return {**job, "metadata": metadata}
 
 
 def test_a_job_that_is_being_deleted_is_never_blocked() -> None:
