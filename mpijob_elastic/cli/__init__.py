@@ -4,6 +4,7 @@ Each command imports heavy modules only when it runs, so that --help is quick.
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -15,6 +16,7 @@ from mpijob_elastic.cli import (
     job_commands,
     process_commands,
     read_commands,
+    typed,
     upgrade,
 )
 from mpijob_elastic.kube.errors import KubeError
@@ -32,30 +34,31 @@ app = typer.Typer(
         "Also a kubectl plugin: `kubectl mpijob-elastic get`.\n\n" + exit_codes.HELP
     ),
 )
-app.command(name="get")(read_commands.get)
-app.command(name="list", hidden=True)(read_commands.get)
-app.command(name="watch")(read_commands.watch)
-app.command(name="explain")(read_commands.explain)
-app.command(name="logs")(read_commands.logs)
-app.command(name="attach")(read_commands.attach)
-app.command(name="top")(read_commands.top)
-app.command(name="submit")(job_commands.submit)
-app.command(name="scaleout")(job_commands.scaleout)
-app.command(name="scalein")(job_commands.scalein)
-app.command(name="suspend")(job_commands.suspend)
-app.command(name="resume")(job_commands.resume)
-app.command(name="delete")(job_commands.delete)
-app.command(name="prune")(job_commands.prune)
-app.command(name="history")(read_commands.history)
-app.command(name="dashboard")(read_commands.dashboard)
-app.command(name="install")(install.install)
-app.command(name="uninstall")(install.uninstall)
+_command = partial(app.command, cls=typed.Command)
+_command(name="get")(read_commands.get)
+_command(name="list", hidden=True)(read_commands.get)
+_command(name="watch")(read_commands.watch)
+_command(name="explain")(read_commands.explain)
+_command(name="logs")(read_commands.logs)
+_command(name="attach")(read_commands.attach)
+_command(name="top")(read_commands.top)
+_command(name="submit")(job_commands.submit)
+_command(name="scaleout")(job_commands.scaleout)
+_command(name="scalein")(job_commands.scalein)
+_command(name="suspend")(job_commands.suspend)
+_command(name="resume")(job_commands.resume)
+_command(name="delete")(job_commands.delete)
+_command(name="prune")(job_commands.prune)
+_command(name="history")(read_commands.history)
+_command(name="dashboard")(read_commands.dashboard)
+_command(name="install")(install.install)
+_command(name="uninstall")(install.uninstall)
 app.add_typer(upgrade.app)
-app.command(name="controller")(process_commands.controller)
-app.command(name="webhook")(process_commands.webhook)
+_command(name="controller")(process_commands.controller)
+_command(name="webhook")(process_commands.webhook)
 
 
-@app.command()
+@_command()
 def version() -> None:
     """Print the version."""
     say(f"mpijob-elastic {__version__}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpijob_elastic import names
+from mpijob_elastic.cli import typed
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.install import end, plan, run, tell
 from mpijob_elastic.cli.options import (
@@ -49,7 +50,7 @@ _VERDICTS = {
 }
 
 
-@app.command()
+@app.command(cls=typed.Command)
 def preflight(
     *,
     overlay: Overlays = None,
@@ -97,7 +98,7 @@ def _table(report: Report) -> list[str]:
     return [*lines, "", f"Verdict: {_VERDICTS[report.verdict.name][0]}"]
 
 
-@app.command()
+@app.command(cls=typed.Command)
 def scale(
     *,
     remove: Annotated[
@@ -142,7 +143,7 @@ def scale(
     end(dry_run=dry_run, done="Removed." if remove else "MPIJobs can be scaled.")
 
 
-@app.command()
+@app.command(cls=typed.Command)
 def adopt(
     job: Annotated[str, typer.Argument(help="The MPIJob.", show_default=False)],
     *,
@@ -185,7 +186,7 @@ def adopt(
     run(work, kubeconfig, context)
 
 
-@app.command()
+@app.command(cls=typed.Command)
 def convert(
     source: Annotated[
         Path | None,

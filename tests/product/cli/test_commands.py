@@ -32,12 +32,20 @@ COMMANDS = [
 ]
 
 
+SUBMIT = "submit --name=train --image=horovod:1"
+SEVERAL = "No such options: --sync-mode, --tensorboard, --logdir "
 OF_PODS = ("get", "watch", "explain", "logs", "attach", "top")
 UPGRADES = [
     f"upgrade {command.callback.__name__}"
     for command in upgrade.registered_commands
     if command.callback and not command.hidden
 ]
+
+
+def test_words_behind_two_dashes_are_not_options() -> None:
+    done = typed(*SUBMIT.split(), "--dry-run", "--", "python", "t.py", "--gang", "--queue")
+    assert done.exit_code == 0
+    assert "- --gang\n            - --queue" in done.stdout
 
 
 def typed(*arguments: str, **options: Any) -> Result:
@@ -130,6 +138,24 @@ def test_a_timeout_is_no_refusal() -> None:
         ("upgrade convert job.yaml --live mpijob/train", "give either a file"),
         ("upgrade preflight --overlay single-namespace", "--jobs-namespace"),
         ("install --overlay single-namespace", "--jobs-namespace"),
+        (
+            f"{SUBMIT} --gang --queue q true",
+            "'--gang': --queue begins with a dash, so the value is",
+        ),
+        (f"{SUBMIT} --queue --priority high true", "'--queue': --priority begins with a dash"),
+        (f"{SUBMIT} -p --dry-run true", "'--priority' / '-p': --dry-run begins with a dash"),
+        (f"{SUBMIT} --env --np=2 -e A=b true", "--np=2 begins with a dash"),
+        (f"{SUBMIT} --workers --np 2 true", "'--workers': --np begins with a dash"),
+        (f"{SUBMIT} --working-dir -- true", "-- begins with a dash"),
+        (f"{SUBMIT} --workers -1 true", "Input should be greater than or equal to 1"),
+        ("get -n -A", "'--namespace' / '-n': -A begins with a dash"),
+        ("upgrade preflight --overlay --canary", "--canary begins with a dash"),
+        (f"{SUBMIT} --sync-mode none --tensorboard --logdir=/l true", SEVERAL),
+        (f"{SUBMIT} --tensorboard --tensorboard true", "No such option: --tensorboard "),
+        (f"{SUBMIT} --min-worker 2 true", "(Possible options: --max-workers, --min-workers"),
+        ("get -n", "Usage: mpijob-elastic get"),
+        ("get -xA -z", "No such options: -x, -z "),
+        ("get -o jsn", "'--output' / '-o': 'jsn' is not one of 'table', 'wide', 'json'"),
         ("install --jobs-namespace ml --canary other", "jobs in other are not managed"),
     ],
 )

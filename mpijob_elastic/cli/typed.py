@@ -1,0 +1,99 @@
+"""What was typed: errors of usage that name all unknown options, and values that are none."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import typer
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from typer._click import Context
+
+# Most unknown options that one message names.
+_MOST = 20
+# The words that pydantic puts before the message of a choice.
+_PYDANTIC = "Value error, "
+
+
+class Command(TyperCommand):
+    """A command whose errors of usage say all that is wrong with the options."""
+
+    def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
+        """Parse the words behind the command. Raises typer.TyperException."""
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        try:
+            self._refuse_options_as_values(ctx, args)
+            return super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            error.message = error.message.removeprefix(_PYDANTIC)
+            if getattr(error, "ctx", ctx) is None:
+                error.ctx = ctx  # type: ignore[attr-defined]  # the usage is shown with a context
+            unknown = self._unknown(ctx, args) if _is_unknown(error) else []
+            if len(unknown) > 1:
+                error.message = f"No such options: {', '.join(unknown)}"
+                error.possibilities = None  # type: ignore[attr-defined]
+            raise
+
+    def _refuse_options_as_values(self, ctx: "Context", args: Sequence[str]) -> None:
+        """Refuse `--gang --queue q`, where the parser takes the name of an option as a value."""
+        values, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+        for option in self.params:
+            if option.param_type_name != "option":
+                continue
+            for value in _texts(values.get(option.name or "")):
+                if _is_option(value):
+                    raise typer.BadParameter(
+                        f"{value} begins with a dash, so the value is missing",
+                        ctx,
+                        param_hint=" / ".join(f"'{name}'" for name in option.opts),
+                    )
+
+    def _unknown(self, ctx: "Context", args: Sequence[str]) -> list[str]:
+        """Return the options that the command does not have, in the order in which they stand."""
+        rest, found = list(args), list[str]()
+        while len(found) < _MOST:
+            try:
+                self.make_parser(ctx).parse_args(args=list(rest))
+            except typer.TyperException as error:
+                name = getattr(error, "option_name", "")
+                at = _place(name, rest) if _is_unknown(error) else None
+                if at is None:
+                    break
+                found.append(name)
+                del rest[at]
+            else:
+                break
+        return list(dict.fromkeys(found))
+
+
+def _is_unknown(error: typer.TyperException) -> bool:
+    """Tell whether the parser met an option that it does not know: only then it proposes others."""
+    return hasattr(error, "possibilities")
+
+
+def _place(option: str, words: Sequence[str]) -> int | None:
+    """Return the place of an option among words such as `--option=value`; None if it is not there.
+
+    A word of short options may hold several: `-xf`.
+    """
+    is_long = option.startswith("--")
+    for at, word in enumerate(words):
+        if word.partition("=")[0] == option:
+            return at
+        if not is_long and word.startswith("-") and option[1:] in word:
+            return at
+    return None
+
+
+def _texts(value: object) -> Iterable[str]:
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, list | tuple):
+        return [one for one in value if isinstance(one, str)]
+    return ()
+
+
+def _is_option(value: str) -> bool:
+    """Tell whether a value looks like an option: a dash, and then no number."""
+    return len(value) > 1 and value[0] == "-" and not value[1:].replace(".", "", 1).isdecimal()
