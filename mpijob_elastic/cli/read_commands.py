@@ -54,7 +54,8 @@ def get(
 
     - `mpijob-elastic get -A --context east --context west`: the jobs of two clusters in one table
 
-    - `mpijob-elastic get train -n ml`: a job, its workers and the controller's next steps
+    - `mpijob-elastic get train -n ml`: a job, its workers and the controller's next steps; with `-o wide`, each worker
+      of a large job, too
 
     - `kubectl mpijob-elastic get train -o json`: the same for programs, as a kubectl plugin
 

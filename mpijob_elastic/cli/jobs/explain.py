@@ -4,7 +4,7 @@ import asyncio
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +17,15 @@ from mpijob_elastic.cli.jobs.snapshot import Snapshot, cannot_show, fetch_job
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.explain import explain as find
 from mpijob_elastic.explain import logged_ranks
-from mpijob_elastic.explain.facts import Explanation, Facts, Finding, Level, Look, wrong
+from mpijob_elastic.explain.facts import (
+    Explanation,
+    Facts,
+    Finding,
+    Level,
+    Look,
+    WorkerFinding,
+    wrong,
+)
 from mpijob_elastic.explain.logged_ranks import (
     LAST_LINES,
     LATELY,
@@ -40,6 +48,8 @@ from mpijob_elastic.telemetry.terminal import say
 # Column at which text is wrapped, whatever the terminal, because logs and mails show it too.
 WIDTH = 110
 _INDENT = "    "
+# Workers with the same cause of which each is explained; of more, one is.
+EXPLAINED_EACH = 4
 
 
 class NoSuchWorker(errors.KubeError):
@@ -329,12 +339,15 @@ def text(report: Explanation) -> list[str]:
     lines = _wrapped(headline(report))
     for finding in report.job:
         lines += ["", *_paragraph(finding)]
-    waits_alone = len(report.workers) > 1  # a single worker is shown in any case
-    for worker in report.workers:
-        if worker.cause.cause == "job-waits" and waits_alone:
+    for alike in _alike(report.workers):
+        if len(alike) <= EXPLAINED_EACH:
+            for worker in alike:
+                lines += ["", *_paragraph(worker.cause, host=_renamed(worker))]
             continue
-        is_renamed = worker.host not in {"", worker.name}
-        lines += ["", *_paragraph(worker.cause, host=worker.host if is_renamed else "")]
+        first, *others = alike
+        more = phrases.listed(worker.name for worker in others)
+        lines += ["", *_paragraph(first.cause, host=_renamed(first))]
+        lines += _wrapped(f"{_INDENT}The same of {len(others)} more workers: {more}")
     said = " ".join(
         finding.says for finding in (*report.job, *(worker.cause for worker in report.workers))
     )
@@ -342,6 +355,25 @@ def text(report: Explanation) -> list[str]:
     if notices:
         lines += ["", "Notices of the controller:", *(f"{_INDENT}{notice}" for notice in notices)]
     return lines
+
+
+def _alike(workers: Sequence[WorkerFinding]) -> list[list[WorkerFinding]]:
+    """Return the workers in groups of the same cause, which differ only in the worker's name."""
+    groups: dict[tuple[str, ...], list[WorkerFinding]] = {}
+    for worker in workers:
+        cause = worker.cause
+        # A finding on the job, printed above, says it of all; a single worker is always shown.
+        if cause.cause == "job-waits" and len(workers) > 1:
+            continue
+        about = (text.replace(worker.name, "") for text in (cause.says, cause.next_step))
+        key = (cause.cause, cause.level, _renamed(worker), *about)
+        groups.setdefault(key, []).append(worker)
+    return list(groups.values())
+
+
+def _renamed(worker: WorkerFinding) -> str:
+    """Return the worker's host name if it differs from the pod's, else ""."""
+    return "" if worker.host == worker.name else worker.host
 
 
 def headline(report: Explanation) -> str:
@@ -353,6 +385,12 @@ def headline(report: Explanation) -> str:
     ):  # asked about one of them
         return job
     training, unseen = levels[Level.FINE], levels[Level.UNKNOWN]
+    judged = levels.total() - unseen
+    if unseen and judged and not training:
+        return (
+            f"{job}, none of the {judged} workers that can be judged train; whether the other "
+            f"{unseen} of {report.desired} do is not known: {report.not_known}"
+        )
     said = "workers train" if training or not unseen else "listed"
     rest = (
         f"; whether {'the others' if training else 'they'} train is not known: {report.not_known}"

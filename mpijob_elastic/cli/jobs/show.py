@@ -62,7 +62,8 @@ async def get(clusters: Sequence[Where], *, job: str | None, output: str) -> Exi
         page = table.jobs(
             reports, now=moment, contexts=several, namespaces=whole, wide=output == "wide"
         )
-        say(*(table.details(reports[0], now=moment) if job else page))
+        is_wide = output == "wide"
+        say(*(table.details(reports[0], now=moment, whole=is_wide) if job else page))
     return end
 
 

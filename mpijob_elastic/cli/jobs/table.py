@@ -17,6 +17,9 @@ from mpijob_elastic.kube import kubectl_yaml
 from mpijob_elastic.model import phrases
 
 NONE = "-"
+# A page of a job with more workers shows a few of those that are alike, and counts the others.
+FOLDED_ABOVE = 24
+SHOWN_ALIKE = 3
 _GAP = "   "
 
 
@@ -45,23 +48,28 @@ def jobs(
     return columns([*rows[0]], ([cell or NONE for cell in row.values()] for row in rows))
 
 
-def details(report: JobReport, *, now: datetime) -> list[str]:
-    """Return the lines of a page on one job."""
+def details(report: JobReport, *, now: datetime, whole: bool = False) -> list[str]:
+    """Return the lines of a page on one job; `whole`: with each worker of a large job, too."""
     wait = max(0.0, (report.next_look - now).total_seconds()) if report.next_look else None
     again = [] if wait is None else [f"check again in {phrases.duration(wait)}"]
     header = [
         *_WORKER_COLUMNS,
         *(["QUOTA"] if any(worker.quota for worker in report.workers) else []),
     ]
+    shown, more = report.workers, list[str]()
+    hosts = _indented(report.hosts)
+    if len(report.workers) > FOLDED_ABOVE and not whole:
+        shown, more = _folded(report)
+    if len(hosts) > FOLDED_ABOVE and not whole:
+        hosts = [*hosts[:SHOWN_ALIKE], f"  and {len(hosts) - SHOWN_ALIKE} more lines"]
     return [
         *_facts(report, now),
         "",
-        *columns(
-            header, (_worker(report, worker, now)[: len(header)] for worker in report.workers)
-        ),
+        *columns(header, (_worker(report, worker, now)[: len(header)] for worker in shown)),
+        *more,
         "",
         f"{names.KEY_DISCOVER_HOSTS} prints:",
-        *_indented(report.hosts),
+        *hosts,
         *(["", "Notices:", *_indented(report.notices)] if report.notices else []),
         "",
         "Next:",
@@ -220,6 +228,35 @@ def _worker(report: JobReport, worker: WorkerReport, now: datetime) -> list[str]
         worker.last_state or NONE,
         worker.quota or NONE,
     ]
+
+
+def _folded(report: JobReport) -> tuple[list[WorkerReport], list[str]]:
+    """Return the workers to show of a large job, and a line for each kind that is not shown whole.
+
+    Workers are alike if they differ only in name, age and node.
+    """
+    kinds: dict[object, list[WorkerReport]] = {}
+    for worker in report.workers:
+        kind = (
+            worker.phase,
+            worker.ready,
+            _published(worker),
+            report.exec_names is None or worker.name in report.exec_names,
+            worker.draining is None,
+            worker.last_state,
+            worker.quota,
+        )
+        kinds.setdefault(kind, []).append(worker)
+    shown, more = list[WorkerReport](), list[str]()
+    lists_all = f"{names.PROGRAM} get {report.name} -n {report.namespace} -o wide"
+    for alike in kinds.values():
+        hidden = len(alike) - SHOWN_ALIKE
+        if hidden <= 1:
+            shown += alike
+            continue
+        shown += alike[:SHOWN_ALIKE]
+        more.append(f"and {hidden} more workers like {alike[0].name}; `{lists_all}` lists all")
+    return sorted(shown, key=lambda worker: worker.index), more
 
 
 def _published(worker: WorkerReport) -> str:
