@@ -21,6 +21,8 @@ from upgrade import crd, record
 
 DEFINITION = CUSTOM_RESOURCE_DEFINITIONS.path(name=crd.NAME)
 
+# In place of a field manager without a name: the API server calls it unknown.
+_ANONYMOUS = "somebody (field manager unknown)"
 Object = dict[str, Any]
 # From the live definition to the wanted definition.
 Wanted = Callable[[Mapping[str, Any]], Object]
@@ -98,8 +100,9 @@ async def offer(client: ApiWriter, *, dry_run: bool, seconds: float, say: Say) -
         await rollout.wait(missing, seconds=seconds, say=say, advice=advice)
     if not (writers := crd.writers(live)):
         return ""
+    who = ", ".join(_ANONYMOUS if writer == "unknown" else writer for writer in writers)
     return (
-        f"Note: {', '.join(writers)} wrote the definition of MPIJobs before. The same manifest, "
+        f"Note: {who} wrote the definition of MPIJobs before. The same manifest, "
         "applied again, takes `kubectl scale` away, so add the subresource to it (docs/scale.md)"
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from mpijob_elastic.kube.writer import ApiWriter
     from upgrade.uninstall import Uninstallation
 
+_WRITES = frozenset({Outcome.CREATED, Outcome.CONFIGURED, Outcome.DELETED})
 _COLOURS = {Outcome.CREATED: "green", Outcome.CONFIGURED: "yellow", Outcome.DELETED: "red"}
 
 
@@ -106,9 +108,12 @@ def install(
     Exit codes: 0 done; 1 refused (no rights, a conflict); 2 wrong usage; 4 not ready in time (the
     canary included), or no answer from the API server; 130 Ctrl-C.
     """
+    from mpijob_elastic.install import image as images  # noqa: PLC0415
     from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
     from upgrade import canary as trial  # noqa: PLC0415
 
+    if image is not None and (fault := images.fault(image)):
+        raise typer.BadParameter(fault, param_hint="--image")
     wanted = plan(overlay, image, jobs_namespace, template_labels=template_labels)
     if canary and canary not in (wanted.jobs_namespaces or (canary,)):
         raise typer.BadParameter(
@@ -128,7 +133,7 @@ def install(
     options = installer.Options(
         dry_run=dry_run, force=force_conflicts, uncover=uncover, wait=wait, timeout=timeout
     )
-    news = partial(tell, prefix="waiting: ", differences=dry_run)
+    news = News(prefix="waiting: ", dry_run=dry_run)
 
     async def work(client: ApiWriter) -> None:
         plan = await installer.with_image(client, wanted)
@@ -138,6 +143,7 @@ def install(
         note = await _offer_scale(client, asked=scale, dry_run=dry_run, seconds=timeout, news=news)
         if canary and plan.image and not dry_run:
             await trial.run(client, canary, image=plan.image, seconds=timeout, say=tell)
+        say(*news.summary())
         end(dry_run=dry_run, done="Installed.")
         say(*note.splitlines(), *await _too_old_for(client))
 
@@ -249,12 +255,45 @@ def run(
         raise typer.Exit(Exit.INTERRUPTED) from None
 
 
-def tell(news: Change | str, *, prefix: str = "- ", differences: bool = True) -> None:
+class News:
+    """Prints what happens to each object, and counts the outcomes."""
+
+    def __init__(self, *, prefix: str, dry_run: bool) -> None:
+        self._prefix = prefix
+        self._dry_run = dry_run
+        self._outcomes: Counter[Outcome] = Counter()
+        self._unchecked = 0
+
+    def __call__(self, news: Change | str) -> None:
+        """Print the change of an object, or a sentence."""
+        if isinstance(news, Change):
+            self._outcomes[news.outcome] += 1
+            self._unchecked += news.unchecked
+        tell(news, prefix=self._prefix, differences=self._dry_run, dry_run=self._dry_run)
+
+    def summary(self) -> list[str]:
+        """Return the number of objects of each outcome, the most first, and what was not checked."""
+        counts = [f"{count} {outcome}" for outcome, count in self._outcomes.most_common()]
+        lines = [f"{', '.join(counts)}."] if counts else []
+        if self._unchecked:
+            lines.append(
+                f"Objects that were not checked: {self._unchecked}, because their namespace does "
+                "not exist yet."
+            )
+        return lines
+
+
+def tell(
+    news: Change | str, *, prefix: str = "- ", differences: bool = True, dry_run: bool = False
+) -> None:
     """Print the change of an object, or a sentence after `prefix`."""
     if isinstance(news, str):
         say(*(prefix + news).split("\n"))
         return
-    note = f" ({news.note})" if news.note else ""
+    notes = ["dry run"] if dry_run and news.outcome in _WRITES else []
+    notes += ["not checked"] if news.unchecked else []
+    notes += [news.note] if news.note else []
+    note = f" ({', '.join(notes)})" if notes else ""
     outcome = typer.style(f"{news.outcome:<11}", fg=_COLOURS.get(news.outcome))
     say(f" {news.identity}{note}", lead=outcome)
     for line in news.difference.splitlines()[2:] if differences else ():

@@ -126,12 +126,14 @@ def scale(
     from upgrade import record  # noqa: PLC0415 - --help need not load the client
     from upgrade import scale as subresource  # noqa: PLC0415
 
+    news = partial(tell, dry_run=dry_run)
+
     async def work(client: ApiWriter) -> None:
         if not remove:
-            note = await subresource.offer(client, dry_run=dry_run, seconds=timeout, say=tell)
+            note = await subresource.offer(client, dry_run=dry_run, seconds=timeout, say=news)
             say(*filter(None, [note]))
         elif await subresource.is_recorded(client):
-            await subresource.take_back(client, dry_run=dry_run, say=tell)
+            await subresource.take_back(client, dry_run=dry_run, say=news)
         else:
             raise Refused(
                 f"there is no record of the definition (Secret {names.NAMESPACE}/{record.NAME}), "

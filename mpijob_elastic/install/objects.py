@@ -79,6 +79,8 @@ class Change:
     difference: str = ""
     #: Anything to add.
     note: str = ""
+    #: The API server could not check the object, because its namespace does not exist yet.
+    unchecked: bool = False
 
 
 # Tells the user of an object, or of anything else in words.

@@ -25,6 +25,7 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import NAMESPACES, Resource
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.phrases import listed
 
 # The oldest minor version of Kubernetes 1 that can be installed into: the first whose webhooks have
 # matchConditions.
@@ -190,16 +191,26 @@ async def check_rights(client: ApiReader, wanted: Iterable[Right], *, name: str 
     """
     questions = sorted(set(wanted))
     answers = await asyncio.gather(*(_allowed(client, right, name) for right in questions))
-    missing = [
-        f"{verb} {resource.kind}" + (f" in {namespace}" if namespace else "")
-        for (resource, namespace, verb), allowed in zip(questions, answers, strict=True)
-        if not allowed
-    ]
+    missing = [right for right, allowed in zip(questions, answers, strict=True) if not allowed]
     if missing:
         raise Refused(
-            f"your account may not {', '.join(missing)}; ask an administrator of the cluster to "
-            "run this, or --print the manifests for the administrator"
+            f"your account may not {'; nor '.join(_in_words(missing))}; ask an administrator of "
+            "the cluster to run this, or --print the manifests for the administrator"
         )
+
+
+def _in_words(rights: Iterable[Right]) -> list[str]:
+    """Return the rights in words: first those with the same verbs and namespace together."""
+    verbs: dict[tuple[str, str], list[str]] = {}
+    for resource, namespace, verb in rights:
+        verbs.setdefault((namespace, resource.kind), []).append(verb)
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for (namespace, kind), needed in verbs.items():
+        kinds.setdefault((namespace, ", ".join(needed)), []).append(kind)
+    return [
+        f"{needed} {listed(of)}" + (f" in {namespace}" if namespace else "")
+        for (namespace, needed), of in kinds.items()
+    ]
 
 
 async def check_deletions(client: ApiReader, found: Iterable[Found]) -> None:
@@ -250,11 +261,7 @@ class Applier:
         live = await self.read(one)
         home = NAMESPACES.path(name=one.namespace)
         if live is None and self.dry_run and one.namespace and await self.client.find(home) is None:
-            return Change(
-                identity=one,
-                outcome=Outcome.CREATED,
-                note="not checked: its namespace does not exist yet",
-            )
+            return Change(identity=one, outcome=Outcome.CREATED, unchecked=True)
         try:
             return objects.changed(one, live, await self._write(one, manifest))
         except errors.AlreadyExists:

@@ -156,6 +156,8 @@ def test_a_timeout_is_no_refusal() -> None:
         ("get -n", "Usage: mpijob-elastic get"),
         ("get -xA -z", "No such options: -x, -z "),
         ("get -o jsn", "'--output' / '-o': 'jsn' is not one of 'table', 'wide', 'json'"),
+        ("install --image REPOSITORY/mpijob-elastic:1", "REPOSITORY stands for your registry and"),
+        ("install --dry-run --image Bad:1", "'Bad:1' is no reference to an image: 'Bad' has capit"),
         ("install --jobs-namespace ml --canary other", "jobs in other are not managed"),
     ],
 )

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.install import tell
+from mpijob_elastic.cli.install import News, tell
 from mpijob_elastic.install import removal, rollout
-from mpijob_elastic.install.objects import Identity, Outcome, changed
+from mpijob_elastic.install.objects import Change, Identity, Outcome, changed
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import ApiWriter
@@ -138,3 +138,38 @@ def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str,
         },
         {"key": names.NAMESPACE_OPT_OUT, "operator": "NotIn", "values": ["disabled"]},
     ]
+
+
+@pytest.mark.parametrize(
+    ("dry_run", "expected"),
+    [
+        (
+            False,
+            "unchanged   Service a/b\n"
+            * 3
+            + "configured  Service a/b\nskipped     Service a/b (not served by v1.28)\n"
+            "created     Service a/b (not checked)\n",
+        ),
+        (
+            True,
+            "unchanged   Service a/b\n"
+            * 3
+            + "configured  Service a/b (dry run)\nskipped     Service a/b (not served by v1.28)\n"
+            "created     Service a/b (dry run, not checked)\n",
+        ),
+    ],
+)
+def test_an_installation_ends_with_the_count_of_each_outcome(
+    capsys: pytest.CaptureFixture[str], *, dry_run: bool, expected: str
+) -> None:
+    news = News(prefix="waiting: ", dry_run=dry_run)
+    for outcome in (Outcome.UNCHANGED,) * 3 + (Outcome.CONFIGURED,):
+        news(Change(identity=ONE, outcome=outcome))
+    news(Change(identity=ONE, outcome=Outcome.SKIPPED, note="not served by v1.28"))
+    news(Change(identity=ONE, outcome=Outcome.CREATED, unchecked=True))
+    assert capsys.readouterr().out == expected
+    assert news.summary() == [
+        "3 unchanged, 1 configured, 1 skipped, 1 created.",
+        "Objects that were not checked: 1, because their namespace does not exist yet.",
+    ]
+    assert News(prefix="", dry_run=dry_run).summary() == []

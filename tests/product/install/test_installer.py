@@ -11,8 +11,15 @@ from mpijob_elastic.install import Refused, installer, overlays, removal
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Manifest, Outcome, identity
 from mpijob_elastic.install.overlays import Overlay, for_jobs_in, for_version
-from mpijob_elastic.install.server import OPTIONAL_KINDS, Applier, Found, Server, examine
-from mpijob_elastic.kube.resources import CONFIG_MAPS
+from mpijob_elastic.install.server import (
+    OPTIONAL_KINDS,
+    Applier,
+    Found,
+    Server,
+    check_rights,
+    examine,
+)
+from mpijob_elastic.kube.resources import CONFIG_MAPS, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request
@@ -263,3 +270,28 @@ async def test_what_is_gone_or_another_by_now_is_not_deleted(
     with proxy.inject(Answer(status=status, reason=reason), on=deletions):
         await removal.delete(client, [found], said.append)
     assert said == []
+
+
+@pytest.mark.parametrize(
+    ("allowed", "said"),
+    [
+        (
+            (),
+            "create, get, patch K0, K1, K2, K3, K4, K5, K6, K7 and 12 more; nor create K0, K1 in ml; ask",
+        ),
+        (("create", "get"), "patch K0, K1, K2, K3, K4, K5, K6, K7 and 12 more; ask"),
+    ],
+)
+async def test_missing_rights_are_told_together(
+    api: TinyApi, client: ApiWriter, allowed: tuple[str, ...], said: str
+) -> None:
+    kinds = [
+        Resource(group="a", version="v1", plural=f"k{number:02}", kind=f"K{number}")
+        for number in range(20)
+    ]
+    wanted = [(kind, "", verb) for kind in kinds for verb in ("get", "create", "patch")]
+    wanted += [(kind, "ml", "create") for kind in kinds[:2]]
+    api.allows = lambda spec: spec["resourceAttributes"]["verb"] in allowed
+    with pytest.raises(Refused) as refused:
+        await check_rights(client, wanted)
+    assert str(refused.value).startswith(f"your account may not {said}")
