@@ -15,6 +15,7 @@ from upgrade import conversion
 from upgrade.conversion import Converted
 
 STANDARD_INPUT = Path("-")
+_STDIN = "standard input"
 _SUFFIXES = (".yaml", ".yml", ".json")
 _KINDS = {
     "mpijob": Resource(group="kubeflow.org", version="v1alpha2", plural="mpijobs", kind="MPIJob"),
@@ -31,6 +32,8 @@ class File:
     #: Relative to the path that the user gave.
     name: Path
     objects: tuple[Converted, ...] = ()
+    #: What messages call the file; "" for its name.
+    known_as: str = ""
     #: Why the file was skipped; "" if it was not.
     skipped: str = ""
     #: The file was skipped, although it seems to hold a job.
@@ -44,7 +47,8 @@ def convert(source: Path) -> list[File]:
     objects, is skipped. Raises `Refused` and OSError.
     """
     if source == STANDARD_INPUT:
-        return [_converted(_decoded(sys.stdin.buffer.read(), "stdin.yaml"), Path("stdin.yaml"))]
+        text = _decoded(sys.stdin.buffer.read(), _STDIN)
+        return [_converted(text, Path("stdin.yaml"), known_as=_STDIN)]
     if not source.is_dir():
         return [_converted(_decoded(source.read_bytes(), source.name), Path(source.name))]
     found = sorted(
@@ -66,6 +70,10 @@ async def convert_live(client: ApiReader, wanted: str, namespace: str) -> File:
     try:
         raw = await client.get(resource.path(namespace, name))
     except errors.NotFound as error:
+        if not error.reason:  # no answer of the kind itself, so there is no such kind
+            raise Refused(
+                f"--live {wanted}: this cluster has no {resource.kind} ({resource.api_version})"
+            ) from error
         raise Refused(
             f"--live {wanted}: {error.message} in namespace {namespace} ({resource.api_version})"
         ) from error
@@ -108,9 +116,10 @@ def _write_into(folder: Path, files: Iterable[File]) -> None:
 
 def _told(file: File) -> list[str]:
     """Return the lines about a file."""
+    name = file.known_as or file.name
     if file.skipped:
-        return [f"{file.name}: {'to do: ' if file.to_do else ''}skipped: {file.skipped}"]
-    return [f"{file.name}: {one.subject}: {note}" for one in file.objects for note in one.notes]
+        return [f"{name}: {'to do: ' if file.to_do else ''}skipped: {file.skipped}"]
+    return [f"{name}: {one.subject}: {note}" for one in file.objects for note in one.notes]
 
 
 def _converted_or_skipped(path: Path, name: Path) -> File:
@@ -130,5 +139,7 @@ def _decoded(content: bytes, name: str) -> str:
         raise Refused(f"{name} is not UTF-8: {error}") from error
 
 
-def _converted(text: str, name: Path) -> File:
-    return File(name=name, objects=tuple(conversion.convert_text(text, where=str(name))))
+def _converted(text: str, name: Path, *, known_as: str = "") -> File:
+    where = known_as or str(name)
+    objects = tuple(conversion.convert_text(text, where=where))
+    return File(name=name, known_as=known_as, objects=objects)

@@ -74,5 +74,12 @@ def main() -> None:
     try:
         app(prog_name="kubectl mpijob-elastic" if is_plugin else "mpijob-elastic")
     except (KubeError, OSError) as error:
-        say(*f"mpijob-elastic: {error}".split("\n"), err=True)
+        say(*f"mpijob-elastic: {_in_words(error)}".split("\n"), err=True)
         sys.exit(exit_codes.of(error))
+
+
+def _in_words(error: KubeError | OSError) -> str:
+    """Return the message of an error, without the number of an error of the system."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)

@@ -8,6 +8,7 @@ other failure.
 """
 
 import asyncio
+import errno
 import inspect
 import logging
 import re
@@ -38,6 +39,7 @@ DEFAULT_RETRY_AFTER = 1.0
 # Deployment, at each start.
 PAGE = 50
 # A header as the API server sends it: 299 - "text" (RFC 7234, section 5.5).
+_REFUSED = f"[Errno {errno.ECONNREFUSED}]"
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 WEBSOCKET_TIMEOUT = aiohttp.ClientWSTimeout(ws_close=2.0)
 
@@ -362,5 +364,16 @@ def _typed(where: str) -> Iterator[None]:
 
 
 def _describe(error: BaseException) -> str:
+    """Return what is wrong, in the words of people who do not know the libraries."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        place, cause = f"{error.host}:{error.port}", error.os_error
+        # Several addresses of one name end in one error without a number.
+        refused = cause.errno == errno.ECONNREFUSED or _REFUSED in str(cause)
+        if refused:
+            return f"the connection to {place} was refused"
+        return f"no connection to {place}: {cause.strerror or cause}"
+    if isinstance(error, TimeoutError) and not str(error):
+        return "there was no answer in time"
     # The URL of a proxy may contain a password.
-    return re.sub("//[^/@ ]*@", "//", str(error)) or type(error).__name__
+    said = re.sub("//[^/@ ]*@", "//", str(error)) or type(error).__name__
+    return re.sub(r" ssl:\w+\b", "", said)

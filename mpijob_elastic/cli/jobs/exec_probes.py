@@ -84,6 +84,8 @@ main=${20}
 SHARED_RANKS = launcher_execs.MAIN_OF_OWN + _NOW + launcher_execs.EACH_OWN + _EACH_RANK
 
 _TICKS = 100.0
+# RBAC's words, which name pod and account (apiserver, pkg/endpoints/handlers/responsewriters).
+_LACKS_RIGHT = re.compile(r'cannot \w+ resource "pods/exec"')
 _HEAD = re.compile(r"main (\d{1,18}) look (\d{1,18})\n", re.ASCII)
 _POD = r"[a-z0-9.-]{1,253}-worker-\d{1,10}"
 _LINE = re.compile(
@@ -177,6 +179,13 @@ def parse_ranks(output: str, *, started_at: float) -> Spawned | None:
     return Spawned(at=at(head[2]), spawns=frozenset(spawns))
 
 
+def _forbidden(error: errors.Forbidden, namespace: str) -> str:
+    """Return why exec is refused: the same short words for each pod, or a policy's own."""
+    if _LACKS_RIGHT.search(error.message):
+        return f"your account may not exec into pods of namespace {namespace} (pods/exec)"
+    return " ".join(str(error).split())
+
+
 async def _look(client: ApiReader, namespace: str, worker: Worker) -> Look:
     if worker.opaque:
         return Look(
@@ -196,7 +205,9 @@ async def _look(client: ApiReader, namespace: str, worker: Worker) -> Look:
             if result.exit_code:
                 return Look(error=f"/bin/sh exited with {result.exit_code}")
             lines += result.stdout.splitlines()
-    except errors.KubeError as error:  # also in a policy's own words
+    except errors.Forbidden as error:
+        return Look(error=_forbidden(error, namespace))
+    except errors.KubeError as error:
         return Look(error=" ".join(str(error).split()))
     counted = Counter(lines).most_common()
     return Look(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -151,13 +152,22 @@ async def _measured(
     try:
         found = await list_objects(client, POD_METRICS.path(namespace), decode, selector=selector)
     except errors.ApiError as error:
-        if error.status not in (404, 503):
+        # RBAC comes first: it refuses also what is not served.
+        is_refused = isinstance(error, errors.Forbidden)
+        if error.status not in (404, 503) and not (is_refused and await _is_absent(client)):
             raise
         raise NoMetrics(
             f"the cluster does not serve {POD_METRICS.api_version}: metrics-server is not "
             "installed, or does not answer"
         ) from error
     return {metrics.metadata.name: _amounts(metrics) for metrics in found}
+
+
+async def _is_absent(client: ApiReader) -> bool:
+    """Tell whether the cluster does not serve the metrics of pods; everybody may ask that."""
+    with suppress(errors.KubeError):
+        return await client.find(f"/apis/{POD_METRICS.api_version}") is None
+    return False
 
 
 def _amounts(metrics: _PodMetrics) -> tuple[int, int]:

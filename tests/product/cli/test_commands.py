@@ -188,11 +188,37 @@ def test_convert_reads_standard_input_and_complains_on_standard_error(tmp_path: 
     assert "to do: spec.mpiReplicaSpecs.Launcher: is missing" in done.stderr
     assert yaml.safe_load(done.stdout)["apiVersion"] == "kubeflow.org/v1"
     assert "# MPIJob old: spec.gpus: has no counterpart; left out" in done.stdout
-    assert "stdin.yaml: MPIJob old: spec.gpus: has no counterpart; left out" in done.stderr
+    assert "standard input: MPIJob old: spec.gpus: has no counterpart; left out" in done.stderr
     (tmp_path / "job.yaml").write_text("{")
     refused = typed("upgrade", "convert", str(tmp_path / "job.yaml")).exception
     assert isinstance(refused, Refused)
     assert "job.yaml is not YAML" in str(refused)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["get"], "GET http://127.0.0.1:1/apis/kubeflow.org/v1/namespaces/default/mpijobs: "),
+        (["get"], "the connection to 127.0.0.1:1 was refused\n"),
+        (["upgrade", "convert", "nowhere.yaml"], "elastic: nowhere.yaml: No such file or dir"),
+    ],
+)
+def test_errors_from_below_have_the_words_of_people(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
+) -> None:
+    write_plain(tmp_path / "kubeconfig", "http://127.0.0.1:1")  # nobody listens there
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    monkeypatch.setattr(sys, "argv", ["mpijob-elastic", *arguments])
+    with pytest.raises(SystemExit):
+        main()
+    written = capsys.readouterr().err
+    assert said in written
+    assert not any(word in written for word in ("Errno", "ssl:", "Cannot connect"))
 
 
 def test_convert_ends_with_0_if_nothing_is_left_to_do() -> None:

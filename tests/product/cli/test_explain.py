@@ -82,7 +82,7 @@ NOWHERE: Answers = {
             {"exec": forbidden("pods/exec")},
             {"look": True},
             None,
-            '403 Forbidden: pods/exec is forbidden: User "u" cannot list resource "pods/exec"',
+            "whether they train is not known: your account may not exec into pods of namespace",
             id="without a right to exec the looks say so",
         ),
         pytest.param(

@@ -29,6 +29,7 @@ class Cluster:
 
     def __init__(self, api: TinyApi, capsys: pytest.CaptureFixture[str]) -> None:
         self.api, self._capsys = api, capsys
+        self.is_served = True
         self.shells = Shells(by_place(SMI, "sh: nvidia-smi: not found"))
         self.metrics: list[worlds.Object] | errors.ApiError = [
             used("train-launcher", ("1500u", "700Ki")),
@@ -42,6 +43,10 @@ class Cluster:
         api.hook, api.streams["/exec"] = self._hook, self.shells.serve
 
     def _hook(self, sent: Sent) -> Any:
+        if sent.path == "/apis/metrics.k8s.io/v1beta1":
+            if not self.is_served:
+                raise refused(404, "", "404 page not found")
+            return {"resources": []}
         if not sent.path.startswith("/apis/metrics.k8s.io/"):
             return None
         if isinstance(self.metrics, errors.ApiError):
@@ -90,6 +95,16 @@ async def test_without_metrics_server_that_is_said(cluster: Cluster, status: int
     with pytest.raises(
         NoMetrics, match=r"does not serve metrics.k8s.io/v1beta1: metrics-server is not installed"
     ):
+        await cluster.top()
+
+
+@pytest.mark.parametrize("is_served", [True, False])
+async def test_rbac_that_refuses_what_nobody_serves_is_not_the_reason(
+    cluster: Cluster, *, is_served: bool
+) -> None:
+    cluster.metrics = refused(403, "Forbidden", 'cannot list resource "pods"')
+    cluster.is_served = is_served
+    with pytest.raises(errors.Forbidden if is_served else NoMetrics):
         await cluster.top()
 
 

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 from typing import Any
 
@@ -6,7 +7,10 @@ import yaml
 
 from mpijob_elastic import names
 from mpijob_elastic.install import Refused
+from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import policy
+from tests.doubles.api import TinyApi, refused
+from tests.doubles.direct import Sent
 from upgrade import conversion, conversion_files
 
 TRAINING_JOB = """
@@ -263,3 +267,21 @@ def test_the_name_of_a_field_stays_within_its_comment() -> None:
     )
     assert [found["kind"] for found in yaml.safe_load_all(shown)] == [job.manifest["kind"]]
     assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("NotFound", "--live trainingjob/mnist: gone in namespace ml (kai.alibabacloud.com/"),
+        ("", "--live trainingjob/mnist: this cluster has no TrainingJob (kai.alibabacloud.com/"),
+    ],
+)
+async def test_a_kind_that_the_cluster_does_not_have_is_named(
+    api: TinyApi, client: ApiWriter, reason: str, said: str
+) -> None:
+    def answer(_: Sent) -> None:
+        raise refused(404, reason, "gone" if reason else "404 page not found\n")
+
+    api.hook = answer
+    with pytest.raises(Refused, match=re.escape(said)):
+        await conversion_files.convert_live(client, "trainingjob/mnist", "ml")
