@@ -30,6 +30,9 @@ _LARGE, _LARGER = 1_000, 10
 SCALES = Resource(group="autoscaling", version="v1", plural="mpijobs/scale", kind="Scale")
 REPLICAS_FIELD = "spec.mpiReplicaSpecs.Worker.replicas"
 SCALE_FIELD = "spec.replicas"
+# The effect of a smaller and of a larger size on a job that is not elastic.
+KEPT = "this job is not elastic, so its surplus workers keep running"
+UNUSED = "this job is not elastic, so no rank runs in the new workers, which hold their resources"
 UNKNOWN = "mpijob-elastic does not know this job yet, so its bounds were not checked"
 
 

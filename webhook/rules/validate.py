@@ -11,6 +11,7 @@ finished or not: the operator lists them all.
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -30,6 +31,10 @@ from webhook.rules.size import Scale
 
 SLOTS_FIELD = "spec.slotsPerWorker"
 # Annotations that the controller writes; and all known annotations, with those that users write.
+# Prefixes that people write instead of ours, without case and anything but letters.
+_LETTERS = re.compile(r"[^a-z]")
+_NEARLY_OURS = frozenset({"mpijobelastic", "mpijobselastic", "mpielastic"})
+_PARKED_FIELD = f"metadata.annotations[{names.PARKED}]"
 _OURS = frozenset({names.STATUS, names.PHASE, names.CHANGE, names.SCALED_BY})
 _KNOWN = capabilities.KEYS | _OURS
 # The most bytes of all other annotations together: the API server takes 256 KiB, and notices on
@@ -57,15 +62,14 @@ def judged(
     run also shows the effect of a change of size.
     """
     rooms, lookup = context.rooms, context.lookup
-    excess = size.excess(old.workers, old) if old else 0
-    bound = size.refusal(new.workers, new, before=excess, field=size.REPLICAS_FIELD)
+    of_rooms = [fault for one in rooms for fault in one.refusals(job, new, old, lookup)]
     refusals = (
         *(_no_pods(new) if old is None else ()),
         *_bad_annotations(new, old),
-        *([bound] if bound else ()),
+        *_out_of_bounds(new, old, of_rooms),
         *_past_the_gate(job, new, before, old),
         *_no_room(job, new, before, old),
-        *(fault for one in rooms for fault in one.refusals(job, new, old, lookup)),
+        *of_rooms,
     )
     if old and old.finished:
         return Verdict(refusals=refusals)
@@ -155,8 +159,8 @@ def scaled(
     rooms, lookup = context.rooms, context.lookup
     new, old = (msgspec.structs.replace(job, replicas=size_) for size_ in (asked, had))
     shown = size.change(job, before=had, after=asked) if dry_run else None
-    if not shown and asked < had and job.reported and not job.acts_elastic:
-        shown = "this job is not elastic, so its surplus workers keep running"
+    if not shown and job.reported and not job.acts_elastic:
+        shown = size.KEPT if asked < had else size.UNUSED
     return Verdict(
         refusals=tuple(fault for one in rooms for fault in one.scale_refusals(new, old, lookup)),
         warnings=(
@@ -241,6 +245,20 @@ def _no_pods(new: JobFacts) -> Iterator[Refusal]:
         yield Refusal(field="metadata.name", message=message)
 
 
+def _out_of_bounds(
+    new: JobFacts, old: JobFacts | None, of_rooms: Iterable[Refusal]
+) -> Iterator[Refusal]:
+    """Yield the refusal of a size that is out of bounds, unless it only follows from parking.
+
+    Then the annotation is refused already, and the user did not write such a size.
+    """
+    excess = size.excess(old.workers, old) if old else 0
+    found = size.refusal(new.workers, new, before=excess, field=size.REPLICAS_FIELD)
+    parks_too_many = any(one.field == _PARKED_FIELD for one in of_rooms)
+    if found and not (parks_too_many and not size.excess(new.replicas, new)):
+        yield found
+
+
 def _bad_annotations(new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:
     for problem in new.problems:
         if old is None or problem not in old.problems:
@@ -295,9 +313,7 @@ def _annotated(job: MPIJob) -> int:
 
 
 def _unknown_annotations(new: Mapping[str, str], old: Mapping[str, str]) -> Iterator[str]:
-    unknown = sorted(
-        key for key in new.keys() - _KNOWN - old.keys() if key.startswith(names.PREFIX)
-    )
+    unknown = sorted(key for key in new.keys() - _KNOWN - old.keys() if _is_meant_for_us(key))
     # It takes 0.5 ms to find the nearest name for a long key, and there may be thousands of keys.
     for key in unknown[:MOST]:
         if key in _REMOVED:
@@ -308,6 +324,14 @@ def _unknown_annotations(new: Mapping[str, str], old: Mapping[str, str]) -> Iter
             f"metadata.annotations[{key[:64]}] is not known and has no "
             f"effect; did you mean {near[0]}?"
         )
+
+
+def _is_meant_for_us(key: str) -> bool:
+    """Tell whether an annotation has our prefix, or one that is nearly ours: `mpijob.elastic/`."""
+    if key.startswith(names.PREFIX):
+        return True
+    prefix, slash, _ = key[: 2 * len(names.PREFIX)].partition("/")
+    return bool(slash) and _LETTERS.sub("", prefix.lower()) in _NEARLY_OURS
 
 
 def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
@@ -329,6 +353,11 @@ def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
             f"{size.REPLICAS_FIELD} {old.replicas} to {new.replicas}: this job is not elastic, so "
             "its surplus workers stay. Run horovodrun with --host-discovery-script "
             f"{names.DISCOVER_HOSTS_PATH}, in a new launcher"
+        )
+    if new.replicas > old.replicas and not new.acts_elastic:
+        yield (
+            f"{size.REPLICAS_FIELD} {old.replicas} to {new.replicas}: {size.UNUSED} until the job "
+            "has ended"
         )
     if new.elastic and not old.elastic and old.policy.enabled is not False:
         yield (

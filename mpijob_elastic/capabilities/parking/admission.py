@@ -17,7 +17,7 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.parking import PARKED
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import LIMIT_RANGES
-from mpijob_elastic.model import requests
+from mpijob_elastic.model import phrases, requests
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob, Resources
 from mpijob_elastic.model.wire import Wire
@@ -159,6 +159,7 @@ class ParkingAdmission(Admission):
         Either its LimitRanges cannot be read, or it refuses placeholders of workers that are parked
         already.
         """
+        yield from _beyond_the_size(new, old)
         limits, parks = _refusing(new, lookup) if new.skips else (), _parks_more(new, old)
         if limits is None and parks:
             yield (
@@ -227,6 +228,14 @@ def _parks_more(new: JobFacts, old: JobFacts | None) -> bool:
     if old is None:
         return bool(new.skips)
     return bool({*new.skips}.difference(old.skips) or _held(new).difference(_held(old)))
+
+
+def _beyond_the_size(new: JobFacts, old: JobFacts | None) -> Iterator[str]:
+    """Yield a warning if workers are named as parked now that the size does not reach."""
+    named = {*new.skips}.difference(old.skips if old else ())
+    if beyond := sorted(index for index in named if index >= new.replicas):
+        indices, has = phrases.listed(map(str, beyond)), phrases.workers(new.replicas)
+        yield f"{PARKED} names {indices}, but the job has {has}, numbered from 0: no effect yet"
 
 
 def _held(job: JobFacts) -> frozenset[int]:

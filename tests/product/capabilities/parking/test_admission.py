@@ -186,7 +186,40 @@ def test_what_cannot_be_parked_is_refused(annotations: dict[str, str], why: str)
     said = [
         str(refusal) for refusal in verdict(running(annotations=annotations, replicas=3)).refusals
     ]
-    assert any(why in one for one in said), said
+    assert len(said) == 1
+    assert why in said[0]
+
+
+def test_a_size_that_is_wrong_without_parking_too_is_told_as_well() -> None:
+    annotations = {PARKED: "0,1,2", names.MIN_REPLICAS: "4"}
+    fields = [one.field for one in verdict(running(annotations=annotations, replicas=3)).refusals]
+    assert fields == [
+        "spec.mpiReplicaSpecs.Worker.replicas",
+        f"metadata.annotations[{PARKED}]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "warned"),
+    [
+        pytest.param(None, ("9", 4), "9", id="created with one"),
+        pytest.param(("", 4), ("9", 4), "9", id="named now"),
+        pytest.param(("", 4), ("1,4,9", 4), "4, 9", id="some are beyond"),
+        pytest.param(("9", 4), ("9,1", 4), "", id="named before"),
+        pytest.param(("9", 12), ("9", 4), "", id="a smaller size"),
+        pytest.param(("", 4), ("3", 4), "", id="within the size"),
+    ],
+)
+def test_a_worker_beyond_the_size_that_is_parked_is_warned_of(
+    before: tuple[str, int] | None, after: tuple[str, int], warned: str
+) -> None:
+    def job(parked: tuple[str, int]) -> Object:
+        annotations = {PARKED: parked[0]} if parked[0] else {}
+        return running(annotations=annotations, replicas=parked[1])
+
+    told = verdict(job(after), job(before) if before else None).warnings
+    said = f"{PARKED} names {warned}, but the job has 4 workers, numbered from 0: no effect yet"
+    assert [one for one in told if "numbered from 0" in one] == ([said] if warned else [])
 
 
 def test_a_queued_job_and_one_that_chooses_its_node_park_nothing() -> None:

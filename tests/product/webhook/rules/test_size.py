@@ -63,6 +63,7 @@ def test_what_is_refused_with_its_reason(
 
 FEW = "horovodrun's --min-np is 2, but 1 slots are asked for: training waits for more"
 STAY = "this job is not elastic, so its surplus workers keep running"
+UNUSED = "this job is not elastic, so no rank runs in the new workers, which hold their resources"
 MANY = "horovodrun's --max-np is 4, but 6 slots are asked for: 2 stay unused"
 
 
@@ -78,7 +79,7 @@ MANY = "horovodrun's --max-np is 4, but 6 slots are asked for: 2 stay unused"
         pytest.param(
             running(annotations={**BOUNDS, names.ENABLED: "false"}),
             (3, 6),
-            (),
+            (UNUSED,),
             id="bounds switched off",
         ),
         pytest.param(None, (3, 9), (size.UNKNOWN,), id="the job is not known"),
@@ -93,8 +94,15 @@ MANY = "horovodrun's --max-np is 4, but 6 slots are asked for: 2 stay unused"
         pytest.param(running(command=LIMITED, slots=2), (3, 1), (), id="enough slots"),
         pytest.param(running(command=LIMITED), (3, 1), (FEW,), id="below --min-np"),
         pytest.param(running(command=PLAIN), (3, 1), (STAY,), id="not elastic"),
-        pytest.param(
-            running(command=PLAIN, conditions=None), (3, 1), (), id="not elastic, not started"
+        pytest.param(running(command=PLAIN), (3, 4), (UNUSED,), id="not elastic and larger"),
+        *(
+            pytest.param(
+                running(command=PLAIN, conditions=None),
+                (3, after),
+                (),
+                id=f"not elastic, not started, {after}",
+            )
+            for after in (1, 4)
         ),
     ],
 )

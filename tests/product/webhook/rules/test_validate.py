@@ -278,6 +278,28 @@ def test_an_unknown_annotation_is_warned_of_once_with_the_nearest_name() -> None
     assert on_update(job, job) == Verdict()
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("mpijob.elastic/max-replicas", names.MAX_REPLICAS),
+        ("mpijobelastic/max-replica", names.MAX_REPLICAS),
+        ("mpi-job-elastic/drain-timeout", names.DRAIN_TIMEOUT),
+        ("MPIJob-Elastic/enabled", names.ENABLED),
+        ("mpijobs-elastic/parked", names.PARKED),
+        ("mpi-operator.example.com/enabled", ""),
+        ("kubeflow.org/enabled", ""),
+        ("elastic.co/enabled", ""),
+        ("mpijob.elastic", ""),
+        ("x" * 300_000 + "/enabled", ""),
+    ],
+)
+def test_a_prefix_that_is_nearly_ours_is_warned_of(written: str, meant: str) -> None:
+    job = mpi_job(command=PLAIN, annotations={written: "1"})
+    key = written[:64]
+    near = f"metadata.annotations[{key}] is not known and has no effect; did you mean {meant}?"
+    assert on_create(job).warnings == ((near,) if meant else ())
+
+
 def test_an_annotation_of_an_earlier_version_is_warned_of_with_what_takes_its_place() -> None:
     [warning] = on_create(annotated(**{"delete-without-discovery": "true"})).warnings
     assert "has no effect any more" in warning
@@ -306,6 +328,10 @@ STAYS = (
     f"{SIZE} 3 to 1: this job is not elastic, so its surplus workers stay. Run horovodrun with "
     "--host-discovery-script /etc/mpi/discover_hosts.sh, in a new launcher"
 )
+UNUSED = (
+    f"{SIZE} 1 to 3: this job is not elastic, so no rank runs in the new workers, which hold their resources until the "
+    "job has ended"
+)
 KEEPS = (
     "spec.slotsPerWorker 1 to 2: the running job keeps 1 until it has a new launcher: suspend and resume it, or, if it "
     "is not elastic, delete and recreate it (this restarts training)"
@@ -331,7 +357,9 @@ LEAST = f"{MIN}: an admitted job keeps the quota of its least size at the start;
         pytest.param(
             sized(3, command=PLAIN), sized(1, command=PLAIN), STAYS, id="plain and smaller"
         ),
-        pytest.param(sized(1, command=PLAIN), sized(3, command=PLAIN), "", id="plain and larger"),
+        pytest.param(
+            sized(1, command=PLAIN), sized(3, command=PLAIN), UNUSED, id="plain and larger"
+        ),
         pytest.param(sized(3, command=PLAIN), sized(3, command=PLAIN), "", id="plain and as large"),
         pytest.param(sized(3), sized(1), "", id="elastic and smaller"),
         pytest.param(
