@@ -19,6 +19,7 @@ from mpijob_elastic.cli import (
     typed,
     upgrade,
 )
+from mpijob_elastic.cli.arena import SubmitCommand
 from mpijob_elastic.kube.errors import KubeError
 from mpijob_elastic.telemetry.terminal import say
 
@@ -42,7 +43,7 @@ _command(name="explain")(read_commands.explain)
 _command(name="logs")(read_commands.logs)
 _command(name="attach")(read_commands.attach)
 _command(name="top")(read_commands.top)
-_command(name="submit")(job_commands.submit)
+app.command(name="submit", cls=SubmitCommand)(job_commands.submit)
 _command(name="scaleout")(job_commands.scaleout)
 _command(name="scalein")(job_commands.scalein)
 _command(name="suspend")(job_commands.suspend)

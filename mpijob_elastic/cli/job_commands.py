@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
@@ -23,9 +23,12 @@ from mpijob_elastic.cli.options import (
 from mpijob_elastic.cli.target import Where
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mpijob_elastic.cli.jobs.change import Patience
     from mpijob_elastic.cli.jobs.changes import Asked
 
+Found = TypeVar("Found")
 Count = Annotated[
     int | None,
     typer.Option(min=1, help="Workers to add or remove. Default: 1.", show_default=False),
@@ -113,6 +116,74 @@ def submit(
             show_default=False,
         ),
     ] = "",
+    label: Annotated[
+        Pairs,
+        typer.Option(
+            "--label", "-l", metavar="KEY=VALUE", help="Label of job and pods; repeatable."
+        ),
+    ] = None,
+    annotation: Annotated[
+        Pairs,
+        typer.Option(
+            "--annotation",
+            "-a",
+            metavar="KEY=VALUE",
+            help="Annotation of job and pods; repeatable.",
+        ),
+    ] = None,
+    launcher_annotation: Annotated[
+        Pairs,
+        typer.Option(metavar="KEY=VALUE", help="Annotation of the launcher's pod; repeatable."),
+    ] = None,
+    worker_annotation: Annotated[
+        Pairs, typer.Option(metavar="KEY=VALUE", help="Annotation of the workers; repeatable.")
+    ] = None,
+    selector: Annotated[
+        Pairs,
+        typer.Option(metavar="KEY=VALUE", help="Label of the workers' nodes; repeatable."),
+    ] = None,
+    launcher_selector: Annotated[
+        Pairs,
+        typer.Option(metavar="KEY=VALUE", help="Label of the launcher's node; repeatable."),
+    ] = None,
+    toleration: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE:EFFECT,OPERATOR",
+            help="Taint that the pods tolerate, or all; repeatable.",
+        ),
+    ] = None,
+    device: Annotated[
+        Pairs,
+        typer.Option(
+            metavar="RESOURCE=NUMBER",
+            help="Devices of each worker, such as amd.com/gpu=1; repeatable.",
+        ),
+    ] = None,
+    data_dir: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST-PATH[:PATH]", help="Path of the node to mount at PATH; repeatable."
+        ),
+    ] = None,
+    image_pull_secret: Annotated[
+        list[str] | None, typer.Option(help="Secret to pull the image with; repeatable.")
+    ] = None,
+    image_pull_policy: Annotated[
+        Literal["Always", "IfNotPresent", "Never"] | None,
+        typer.Option(help="When to pull the image. Default: the API server's."),
+    ] = None,
+    scheduler: Annotated[str, typer.Option(help="Scheduler of the pods.", show_default=False)] = "",
+    rdma: Annotated[
+        bool, typer.Option("--rdma", help="Give each pod rdma/hca and the capability IPC_LOCK.")
+    ] = False,
+    host_network: Annotated[
+        bool, typer.Option("--host-network", help="Use the network of the node.")
+    ] = False,
+    host_ipc: Annotated[bool, typer.Option("--host-ipc", help="Use the IPC of the node.")] = False,
+    host_pid: Annotated[
+        bool, typer.Option("--host-pid", help="See the processes of the node.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the job; contact no API server.")
     ] = False,
@@ -140,10 +211,15 @@ def submit(
     A command of several words runs without a shell. A single word is a shell command line, in which
     line breaks become spaces. `submit` does not wait until the job runs.
 
+    Each option of Arena v0.15.5 has its meaning there, or is refused with what to type instead:
+    docs/arena.md lists them.
+
     Exit codes: 0 done; 1 refused, for example because the name exists, or no right; 2 wrong usage;
     4 no answer from the API server; 130 Ctrl-C.
     """
-    from mpijob_elastic.cli.jobs.submit import Words, submit  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs import pod_fields  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs.pod_fields import PodWords  # noqa: PLC0415
+    from mpijob_elastic.cli.jobs.submit import Words, submit  # noqa: PLC0415
 
     words = Words(
         name=name,
@@ -164,6 +240,24 @@ def submit(
         queue=queue,
         priority=priority,
         gang=gang,
+        pods=PodWords(
+            labels=pairs(label, "=", "--label"),
+            annotations=pairs(annotation, "=", "--annotation"),
+            launcher_annotations=pairs(launcher_annotation, "=", "--launcher-annotation"),
+            worker_annotations=pairs(worker_annotation, "=", "--worker-annotation"),
+            selector=pairs(selector, "=", "--selector"),
+            launcher_selector=pairs(launcher_selector, "=", "--launcher-selector"),
+            tolerations=_parsed(pod_fields.toleration, toleration, "--toleration"),
+            devices=pairs(device, "=", "--device"),
+            data_dirs=_parsed(pod_fields.data_dir, data_dir, "--data-dir"),
+            pull_secrets=image_pull_secret or (),
+            pull_policy=image_pull_policy or "",
+            scheduler=scheduler,
+            rdma=rdma,
+            host_network=host_network,
+            host_ipc=host_ipc,
+            host_pid=host_pid,
+        ),
     )
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
     raise typer.Exit(asyncio.run(submit(where, words, dry_run=dry_run, output=output)))
@@ -446,3 +540,13 @@ def _refuse_two(count: int | None, to: int | None, *names: list[str] | None) -> 
         raise typer.BadParameter("give --count or --to, not both", param_hint="--to")
     if to is not None and any(names):
         raise typer.BadParameter("give the new size or the workers, not both", param_hint="--to")
+
+
+def _parsed(
+    parse: Callable[[str], Found], given: list[str] | None, option: str
+) -> tuple[Found, ...]:
+    """Return each text parsed. Raises typer.BadParameter for what `parse` refuses."""
+    try:
+        return tuple(parse(text) for text in given or ())
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None

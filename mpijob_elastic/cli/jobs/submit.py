@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import at_work, table
+from mpijob_elastic.cli.jobs import at_work, pod_fields, table
 from mpijob_elastic.cli.jobs.change import MANAGER
+from mpijob_elastic.cli.jobs.pod_fields import PodWords
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
@@ -49,6 +50,7 @@ class Words:
     queue: str = ""
     priority: str = ""
     gang: str = ""
+    pods: PodWords = field(default_factory=PodWords)
 
 
 def manifest(words: Words) -> Object:
@@ -64,7 +66,11 @@ def manifest(words: Words) -> Object:
         metadata["labels"] = {capabilities.LABEL_QUEUE: words.queue}
     if given := {key: str(value) for key, value in annotations.items() if value}:
         metadata["annotations"] = given
-    launcher, worker = _template(words, "launcher"), _template(words, "worker")
+    pod_fields.on_job(metadata, words.pods)
+    launcher = _template(words, pod_fields.LAUNCHER)
+    worker = _template(words, pod_fields.WORKER)
+    for template, role in ((launcher, pod_fields.LAUNCHER), (worker, pod_fields.WORKER)):
+        pod_fields.on_template(template, role, words.pods)
     launcher["spec"]["containers"][0]["command"] = command(words)
     specs = {
         "Launcher": {"replicas": 1, "template": launcher},
