@@ -21,6 +21,9 @@ STOPPING = 30.0
 # Seconds after a change of size in which the operator may still make a worker of the former size,
 # which it began before the change.
 UNDER_WAY = 5.0
+# [operator] Its Event for an object that belongs to somebody else: mpi_job_controller.go,
+# ErrResourceExists.
+_EXISTS = "ErrResourceExists: "
 # In the operator's own manifest.
 _RESTART = "kubectl -n mpi-operator rollout restart deployment/mpi-operator"
 
@@ -60,16 +63,10 @@ def _too_long(job: Case) -> Finding:
 def findings(job: Case) -> Iterator[Finding]:
     """Yield the notices, and then every other finding that holds.
 
-    The order is the order in which a job comes to train.
+    Who carries out changes comes first. The others stand in the order in which a job comes to
+    train.
     """
     view, facts, notes = job.view, job.facts, list(notices.of_job(job.state))
-    yield from map(job.noted, notes)
-    if not view.facts.reported:
-        age = job.state.now - facts.created_at
-        since = f"{job.name} was created {phrases.duration(round(age))} ago"
-        said = f"{since}, and the operator has not reported its status"
-        yield (wrong if age > SLOW else waiting)("no-operator", said, next_step=OPERATOR)
-    yield from _former_size(job)
     if facts.controller:
         step = f"kubectl -n {facts.home} get pods,leases"
         yield wrong(
@@ -77,6 +74,10 @@ def findings(job: Case) -> Iterator[Finding]:
             f"{facts.controller}, so {job.name} keeps its present size",
             next_step=step,
         )
+    yield from map(job.noted, notes)
+    if not view.facts.reported:
+        yield _unreported(job)
+    yield from _former_size(job)
     if facts.webhook:
         said = f"{facts.webhook}, so a launcher created now gets no {names.KEY_DISCOVER_HOSTS}"
         yield wrong("no-webhook", said, next_step=f"kubectl -n {facts.home} get pods,endpoints")
@@ -102,15 +103,39 @@ def findings(job: Case) -> Iterator[Finding]:
             "the command for the next launcher"
         )
         yield fine("unread-command", said, next_step=job.on_job("edit"))
-    slots = len(view.published_pods) * view.facts.slots
-    needed = (facts.launch and facts.launch.effective_min_np) or 0
-    if view.elastic and view.driver_running and slots < needed:
-        waits = f"{job.launcher} waits for {needed} slots (horovodrun's --min-np, or -np)"
-        yield wrong(
-            "below-min-np", f"{waits}; published workers have {slots}", next_step=job.on_job("edit")
-        )
+    yield from _below_min_np(job)
     yield from _logged(job)
     yield from _budgets(job)
+
+
+def _unreported(job: Case) -> Finding:
+    """Return a finding for a job whose status the operator has not written."""
+    age = job.state.now - job.facts.created_at
+    since = f"{job.name} was created {phrases.duration(round(age))} ago"
+    said = f"{since}, and the operator has not reported its status"
+    if job.facts.events.get(job.name, "").startswith(_EXISTS):
+        said = (
+            f"{said}, because an object of another owner has a name that {job.name} needs"
+            f"{job.warned(job.name)}. Delete that object, or give the job another name"
+        )
+        return wrong("name-taken", said, next_step=job.on_job("describe"))
+    return (wrong if age > SLOW else waiting)("no-operator", said, next_step=OPERATOR)
+
+
+def _below_min_np(job: Case) -> Iterator[Finding]:
+    """Yield a finding for a horovodrun that waits for more slots than the list has.
+
+    Without a controller nobody writes the list, and no edit of the job helps.
+    """
+    view, launch = job.view, job.facts.launch
+    slots = len(view.published_pods) * view.facts.slots
+    needed = (launch and launch.effective_min_np) or 0
+    if job.facts.controller or not (view.elastic and view.driver_running and slots < needed):
+        return
+    plural = "s" if needed > 1 else ""
+    waits = f"{job.launcher} waits for {needed} slot{plural} (horovodrun's --min-np, or -np)"
+    said = f"{waits}; published workers have {slots}"
+    yield wrong("below-min-np", said, next_step=job.on_job("edit"))
 
 
 def _logged(job: Case) -> Iterator[Finding]:

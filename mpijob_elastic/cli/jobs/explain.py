@@ -246,9 +246,9 @@ async def _webhook(client: ApiReader, view: JobView, registered: Registration | 
 def _troubled(view: JobView, pod: str) -> Iterable[tuple[str, str]]:
     """Yield name and uid of each object whose Events may help.
 
-    The objects are the job, if a pod is missing, and the pods that do not run.
+    The objects are the job, if a pod or its status is missing, and the pods that do not run.
     """
-    if view.missing:
+    if view.missing or not view.facts.reported:
         yield view.name, view.ref.uid
     for worker in view.workers:
         if not worker.running and pod in {"", worker.name}:

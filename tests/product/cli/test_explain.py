@@ -55,6 +55,12 @@ EVENT = {
     "message": "exceeded quota",
     "source": {},
 }
+TAKEN = {
+    "metadata": {"name": "t"},
+    "reason": "ErrResourceExists",
+    "message": 'Resource "train-config" of Kind "ConfigMap" already exists and is not managed by MPIJob',
+    "source": {},
+}
 DENIED: Answers = {
     "node-0": forbidden("nodes"),
     "roles": forbidden("roles"),
@@ -76,6 +82,16 @@ NOWHERE: Answers = {
             False,
             "MPIJobFailed: exceeded quota",
             id="why a worker is not created is in the Events of the job",
+        ),
+        pytest.param(
+            {
+                "mpijobs": [worlds.mpi_job(conditions=())],
+                "events": web.json_response({"metadata": {}, "items": [TAKEN]}),
+            },
+            {},
+            False,
+            "cause: name-taken",
+            id="why the operator reports nothing is in the Events of the job",
         ),
         pytest.param(DENIED, {}, None, "listed", id="without rights to look around"),
         pytest.param(

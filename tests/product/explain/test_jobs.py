@@ -120,6 +120,19 @@ def test_nobody_is_told_that_a_job_is_taken_back_that_never_was_ours() -> None:
         ),
         (job(reported=False), {"created_at": NOW - 60.0}, "no-operator wrong: created 1m ago"),
         (
+            job(reported=False),
+            {
+                "created_at": NOW - 5.0,
+                "events": {JOB: 'ErrResourceExists: Resource "j-config" of Kind "ConfigMap"'},
+            },
+            'name-taken wrong: Its last warning: ErrResourceExists: Resource "j-config" of Kind',
+        ),
+        (
+            job(reported=False),
+            {"created_at": NOW - 5.0, "events": {JOB: "FailedMount: x"}},
+            "no-operator waiting: j was created 5s ago",
+        ),
+        (
             job(
                 known=False,
                 notices="NotElastic: x\nRefreshRefused: j-launcher cannot be told (a policy says no)",
@@ -195,6 +208,11 @@ def test_nobody_is_told_that_a_job_is_taken_back_that_never_was_ours() -> None:
             "below-min-np wrong: waits for 4 slots",
         ),
         (
+            but(job(3), config=config(())),
+            {"launch": Launch(program="horovodrun", min_np=1)},
+            "below-min-np wrong: waits for 1 slot (",
+        ),
+        (
             job(
                 unread_options=frozenset({"max_np", "min_np"}), launch=Launch(program="horovodrun")
             ),
@@ -216,6 +234,17 @@ def test_what_holds_for_all_workers(view: JobView, facts: dict[str, Any], told: 
     assert words in found.says
     assert found.level.value == level
     assert found.next_step or cause == "not-elastic"
+
+
+@pytest.mark.parametrize(
+    "view", [job(), but(job(reported=False), notices="NotElastic: x"), job(launcher=None)]
+)
+def test_who_carries_out_changes_comes_first(view: JobView) -> None:
+    """Before an installation nobody writes the list, so no edit of the job helps."""
+    launch = Launch(program="horovodrun", min_np=12)
+    found = explain(view, Facts(controller="nothing is installed", launch=launch), now=NOW).job
+    assert found[0].cause == "no-controller"
+    assert not [one.next_step for one in found if " edit " in one.next_step]
 
 
 def budget(*, allowed: int = 0, **spec: object) -> BudgetFacts:
