@@ -5,7 +5,7 @@ changed only if it still is the version that was read.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -73,6 +73,13 @@ async def change_definition(client: ApiWriter, wanted: Wanted, *, dry_run: bool 
     )
 
 
+# kubectl keeps it for 6 h (cli-runtime: pkg/genericclioptions/config_flags.go).
+CACHED = (
+    "Note: kubectl remembers for hours what the API server served before. Type "
+    "`kubectl api-resources > /dev/null` before the first `kubectl scale` or `kubectl autoscale`"
+)
+
+
 async def offer(client: ApiWriter, *, dry_run: bool, seconds: float, say: Say) -> str:
     """Make MPIJobs scalable; return, in words, what may undo that, "" if nothing is known.
 
@@ -98,8 +105,13 @@ async def offer(client: ApiWriter, *, dry_run: bool, seconds: float, say: Say) -
 
         advice = "the API server's log says why. Run the same command again"
         await rollout.wait(missing, seconds=seconds, say=say, advice=advice)
-    if not (writers := crd.writers(live)):
-        return ""
+    notes = [] if dry_run else [CACHED]
+    if writers := crd.writers(live):
+        notes.append(_taken_away(writers))
+    return "\n".join(notes)
+
+
+def _taken_away(writers: Iterable[str]) -> str:
     who = ", ".join(_ANONYMOUS if writer == "unknown" else writer for writer in writers)
     return (
         f"Note: {who} wrote the definition of MPIJobs before. The same manifest, "

@@ -96,7 +96,7 @@ def test_pods_are_admitted_at_the_level_restricted(there: CommandLine) -> None:
 def test_replicas_are_apart_though_one_node_has_the_most_room(clean: CommandLine) -> None:
     pods = [filler(node) for node in ("lab-1", "lab-2")]
     clean.cluster.kubectl("create", "-n", "jobs", "-f", "-", stdin=yaml.safe_dump_all(pods))
-    clean.install()
+    assert "kubectl api-resources > /dev/null" in clean.install()
     for name in (names.CONTROLLER, names.WEBHOOK):
         clean.cluster.kubectl(
             "rollout", "status", "-n", names.NAMESPACE, f"deployment/{name}", "--timeout=240s"
