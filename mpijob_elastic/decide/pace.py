@@ -11,6 +11,8 @@ moves and launchers have slower back-offs of their own (state.REPLACED and other
 restart.
 """
 
+from collections.abc import Iterator
+
 from mpijob_elastic.decide.actions import Action, Look, Note, warning
 from mpijob_elastic.decide.state import DELETED, DELETED_OFTEN, FORGIVEN_AFTER, JobState
 from mpijob_elastic.model import phrases
@@ -38,7 +40,7 @@ def paced(
 def notes(state: JobState) -> list[Note]:
     """Return a notice on pods that come back after each deletion, if there are any."""
     view = state.view
-    there = {pod.ref.name for pod in (*view.pods, *view.placeholders)}
+    there = {pod.ref.name for pod in view.placeholders} | {*_unwanted(state)}
     again = [pod for pod, last in view.deleted.items() if last.count >= DELETED_OFTEN]
     back = sorted(pod for pod in again if pod in there)
     if not back:
@@ -53,6 +55,19 @@ def notes(state: JobState) -> list[Note]:
             next_step=f"kubectl -n {view.namespace} describe mpijob {view.name}",
         )
     ]
+
+
+def _unwanted(state: JobState) -> Iterator[str]:
+    """Yield the pods that are to go, or may have to.
+
+    A worker that failed and a launcher that a queue stopped were deleted to come back.
+    """
+    for worker in state.workers:
+        if worker.leaves or worker.stopped or not worker.wanted:
+            yield worker.name
+    launcher = state.view.launcher
+    if launcher is not None and (state.wishes.stop or not state.view.driver_running):
+        yield launcher.ref.name
 
 
 def _wait(last: Deleted | None) -> float:

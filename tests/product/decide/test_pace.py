@@ -9,7 +9,7 @@ from mpijob_elastic.decide import decide, pace
 from mpijob_elastic.decide.actions import DeleteWorkers
 from mpijob_elastic.decide.state import DELETED, FORGIVEN_AFTER
 from mpijob_elastic.model.job import Deleted, JobView
-from tests.builders import NOW, but, job, launcher, pending, worker
+from tests.builders import NOW, but, failed, job, launcher, pending, worker
 from tests.product.decide.plans import does, notes, removals, state
 
 # Three workers, of which the last two have left the list, and are empty.
@@ -84,6 +84,27 @@ def test_the_user_is_told_of_deletions_in_vain() -> None:
     assert "DeletedInVain" in told(times=4)
     gone = replace(deleted(SURPLUS, "j-worker-9", times=9, ago=0.0))
     assert not [note for note in notes(gone) if note.reason == "DeletedInVain"]
+
+
+FAILED = job(3, workers=(worker(0), failed(1), worker(2)))
+
+
+@pytest.mark.parametrize(
+    ("view", "pod", "is_told"),
+    [
+        pytest.param(
+            PLACEHOLDER, "j-worker-1", True, id="a placeholder of a worker that is wanted"
+        ),
+        pytest.param(SUSPENDED, "j-launcher", True, id="the launcher of a suspended job"),
+        pytest.param(job(3), "j-worker-1", False, id="a worker that was replaced and runs"),
+        pytest.param(FAILED, "j-worker-1", False, id="a worker that has failed again"),
+        pytest.param(job(3), "j-launcher", False, id="a launcher that Kueue let start again"),
+    ],
+)
+def test_a_pod_that_was_to_come_back_is_none(view: JobView, pod: str, *, is_told: bool) -> None:
+    """A failed worker is deleted so that the operator makes it again: nothing is wrong with that."""
+    found = pace.notes(state(deleted(view, pod, times=4, ago=60.0)))
+    assert [note.reason for note in found] == ["DeletedInVain"] * is_told
 
 
 def told(*, times: int) -> list[str]:
