@@ -22,6 +22,7 @@ from mpijob_elastic.decide.state import (
     honest,
 )
 from mpijob_elastic.model import bounds, phrases
+from mpijob_elastic.model.horovodrun import HOROVODRUN
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.operator_types import NO_SIZE
 from mpijob_elastic.model.phrases import MOST_NAMED, listed
@@ -152,6 +153,12 @@ def refused(state: JobState) -> tuple[Note | None, float | None]:
     return None, None if seen is None else due_at
 
 
+# What comes before a new launcher where the command reads no host list.
+_FIRST_THE_SCRIPT = (
+    f"first give its command horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}; then "
+)
+
+
 def suspicious_success(view: JobView) -> Note | None:
     """Return the notice on a job that succeeded soon after a change of its host list, or None.
 
@@ -232,12 +239,7 @@ def of_job(state: JobState) -> Iterator[Note]:
         is_over = view.launcher is not None and all(pod.facts.held_back for pod in view.pods)
         waits = "its pods wait until that is gone" if is_over else "what runs goes"
         said = f"{view.name} is suspended by {state.wishes.stop}; {waits}"
-        step = (
-            f"kubectl -n {view.namespace} {state.wishes.stop_ends_by}"
-            if state.wishes.stop_ends_by
-            else ""
-        )
-        yield normal(names.REASON_SUSPENDED, said, next_step=step)
+        yield normal(names.REASON_SUSPENDED, said, next_step=state.wishes.stop_ends_by)
     if not view.facts.elastic and view.facts.acts_elastic:
         yield _still_elastic(view)
     yield from _of_capabilities(state)
@@ -286,16 +288,20 @@ def _of_capabilities(state: JobState) -> Iterator[Note]:
 def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
     pod = launcher.ref.name
     if not state.launcher.sees_hosts:
-        adopt = names.adopt(state.view.name, state.view.namespace)
+        view = state.view
+        adopt = names.adopt(view.name, view.namespace)
+        edit = f"kubectl -n {view.namespace} edit mpijob {view.name}"
+        lacks_script = _lacks_script(view, launcher)
+        first = _FIRST_THE_SCRIPT if lacks_script else ""
         yield warning(
             "LauncherWithoutDiscovery",
             f"{pod} started without {names.DISCOVER_HOSTS_PATH}: before the job was elastic, "
             "before mpijob-elastic was installed or while its webhook was down. So the running job "
             "cannot change its size, and workers are not deleted on a scale-in. It takes a new "
-            f"launcher: `{adopt}` makes it (training restarts from its last checkpoint). If you "
-            "delete the pod instead, the operator fails the job. Workers beyond the size that you "
-            "delete yourself are not made again",
-            next_step=adopt,
+            f"launcher: {first}`{adopt}` makes it (training restarts from its last checkpoint). If "
+            "you delete the pod instead, the operator fails the job. Workers beyond the size that "
+            "you delete yourself are not made again",
+            next_step=edit if lacks_script else adopt,
         )
     elif (
         (tries := state.view.memory.launchers)
@@ -320,6 +326,18 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
             f"({launcher.refused.reason[:LONGEST_REASON]}). Exempt the user "
             f"{names.CONTROLLER_USER} from the policy or the webhook that does",
         )
+
+
+def _lacks_script(view: JobView, launcher: Launcher) -> bool:
+    """Tell whether a new launcher would be no more elastic: its command reads no host list.
+
+    Then only the annotation says that the job is elastic.
+    """
+    launch = view.facts.launch
+    if launch is None or not view.policy.enabled or launcher.facts.names_discovery:
+        return False
+    reads_none = launch.discovery_script is None and launch.knows("discovery_script")
+    return launch.program != HOROVODRUN or reads_none
 
 
 def _size(view: JobView) -> Iterable[Note]:

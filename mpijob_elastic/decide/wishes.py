@@ -70,7 +70,7 @@ class Stop(Wish):
 
     #: What suspends the job, in words.
     why: str
-    #: The command that ends the suspension, after `kubectl -n NAMESPACE`; "" if the user has none.
+    #: The command that ends the suspension; "" if the user has none.
     ends_by: str = ""
 
 
@@ -329,7 +329,7 @@ class Wishes:
     stop: str = ""
     #: The first capability that suspends the job.
     stopped_by: Capability | None = None
-    #: The command that ends this suspension, after `kubectl -n NAMESPACE`; "" if the user has none.
+    #: The command that ends this suspension; "" if the user has none.
     stop_ends_by: str = ""
     #: The wish that a worker leaves, by the name of its pod.
     leaves: Mapping[str, Leave] = field(default_factory=dict)

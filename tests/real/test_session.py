@@ -92,7 +92,7 @@ STEPS = (
     ours("logs train --tail", r'"size": 2'),
     ours("scaleout train --to", r"back: train-worker-0", r"a rank runs in each", trains=(0, 1, 2)),
     ours("suspend", r"train is suspended", harmless=True),
-    ours("explain train", r"suspended", r"annotate mpijob train mpijob-elastic/suspend-", code=1),
+    ours("explain train", r"suspended", r"mpijob-elastic resume train -n ml", code=1),
     ours("resume", r"train has 3 workers, and a rank runs in each", trains=(0, 1, 2)),
     ours("history train", r"2→4 .* -\s", r"3→2 .* -\s"),
     *refused("scaleout train --to 9", r"above .*max-replicas.* \(4\)"),

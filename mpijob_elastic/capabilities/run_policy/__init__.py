@@ -128,9 +128,10 @@ class Runs(Capability):
         asked = view.facts.of(RunPolicy) or RunPolicy()
         if asked.suspend:
             patch = '{"spec": {"runPolicy": {"suspend": false}}}'
+            on_job = f"kubectl -n {view.namespace} patch mpijob {view.name}"
             yield Stop(
                 why="spec.runPolicy.suspend",
-                ends_by=f"patch mpijob {view.name} --type=merge -p '{patch}'",
+                ends_by=f"{on_job} --type=merge -p '{patch}'",
             )
         if asked.backoff_limit and (end := _end(view, asked.backoff_limit)):
             yield end

@@ -41,5 +41,5 @@ class Suspension(Capability):
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
         """Yield a Stop while the annotation suspends the job."""
-        ends_by = f"annotate mpijob {view.name} {SUSPEND}-"
+        ends_by = f"{names.PROGRAM} resume {view.name} -n {view.namespace}"
         return [Stop(why=f"annotation {SUSPEND}", ends_by=ends_by)] if self.told(view) else []

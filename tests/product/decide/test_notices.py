@@ -6,10 +6,11 @@ import pytest
 
 from mpijob_elastic.decide import derive, notices
 from mpijob_elastic.decide.actions import TellUser
+from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase, Refusal
-from mpijob_elastic.model.policy import Problem
+from mpijob_elastic.model.policy import Policy, Problem
 from tests.builders import (
     LONG_AGO,
     NOW,
@@ -288,3 +289,37 @@ def test_another_object_that_cannot_be_read_holds_up_nothing() -> None:
     assert does(view, but="wake") == does(job(3).without(1), but="wake")
     view = job(3).but(unread={"HorizontalPodAutoscaler j": TOO_LARGE, "Workload j": TOO_LARGE})
     assert does(view) == "say ObjectUnreadable"
+
+
+ADOPTION = "mpijob-elastic upgrade adopt j -n default"
+STATIC, MPIRUN = (Launch(program=program, np=2) for program in ("horovodrun", "mpirun"))
+
+
+@pytest.mark.parametrize(
+    ("launch", "enabled", "step"),
+    [
+        (None, True, ADOPTION),
+        (Launch(program="horovodrun", unread=True), True, ADOPTION),
+        (
+            Launch(program="horovodrun", discovery_script="/etc/mpi/discover_hosts.sh"),
+            True,
+            ADOPTION,
+        ),
+        (STATIC, None, ADOPTION),  # the command names the list in another way
+        (STATIC, True, "kubectl -n default edit mpijob j"),
+        (MPIRUN, True, "kubectl -n default edit mpijob j"),
+    ],
+)
+def test_no_restart_is_advised_that_changes_nothing(
+    launch: Launch | None, enabled: bool | None, step: str
+) -> None:
+    view = job(launcher=PLAIN, launch=launch, policy=Policy(enabled=enabled))
+    [found] = [
+        one
+        for one in notices.of_job(derive(view, now=NOW))
+        if one.reason == "LauncherWithoutDiscovery"
+    ]
+    assert found.next_step == step
+    first = "first give its command horovodrun --host-discovery-script /etc/mpi/discover_hosts.sh"
+    assert (first in found.message) is (step != ADOPTION)
+    assert ADOPTION in found.message

@@ -404,7 +404,7 @@ def test_a_pod_at_a_gate_names_it_and_a_worker_of_a_stopped_job_is_about_to_go()
     assert (found.cause, found.level, found.next_step) == ("job-waits", Level.WAITING, "")
     [said] = of_job(view).values()
     assert "is suspended by annotation mpijob-elastic/suspend" in said.says
-    assert said.next_step == "kubectl -n default annotate mpijob j mpijob-elastic/suspend-"
+    assert said.next_step == "mpijob-elastic resume j -n default"
     foreign = but(held, gates=(*gates, "example.com/wait"))
     assert "example.com/wait" in of_job(but(view, launcher=foreign))["launcher-stuck"].says
 
