@@ -354,10 +354,11 @@ def _size(view: JobView) -> Iterable[Note]:
                     f"type `{names.adopt(view.name, view.namespace)}` (training restarts from its "
                     "last checkpoint)"
                 )
+            verb = "is" if len(surplus) == 1 else "are"
             yield warning(
                 NOT_ELASTIC,
-                f"{listed(surplus)} kept beyond the {view.replicas} desired workers: the job is "
-                f"not elastic. To make it elastic, {remedy}",
+                f"{listed(surplus)} {verb} kept beyond the size, {phrases.workers(view.replicas)}: "
+                f"the job is not elastic. To make it elastic, {remedy}",
             )
         return
     published = view.config.published if view.config else None

@@ -194,7 +194,10 @@ def shortages(job: JobFacts, quotas: Iterable[QuotaFacts], *, more: int) -> Iter
         (found for found in asked if 0 < found[3] > found[2]), MOST
     ):
         has, need = requests.rendered(max(0, left)), requests.rendered(asks)
+        who, fails = f"{more} more workers need", "some"
+        if more == 1:
+            who, fails = "1 more worker needs", "it"
         yield (
-            f"ResourceQuota {name} has {has} {key} left, and {more} more workers need "
-            f"{need}: some will not be created"
+            f"ResourceQuota {name} has {has} {key} left, and {who} {need}: {fails} will not be "
+            "created"
         )

@@ -173,12 +173,20 @@ KEPT = "not deleted on a scale-in"
         (
             job(replicas=2, launcher=PLAIN, spec_elastic=False),
             "NotElastic",
-            (f"edit the job, then type `mpijob-elastic {ADOPT}",),
+            (
+                "j-worker-2 is kept beyond the size, 2 workers: the job is not elastic",
+                f"edit the job, then type `mpijob-elastic {ADOPT}",
+            ),
         ),
         (
             job(replicas=2, elastic=False),
             "NotElastic",
             ('remove its annotation mpijob-elastic/enabled="false"',),
+        ),
+        (
+            job(4, replicas=1, elastic=False),
+            "NotElastic",
+            ("j-worker-3, j-worker-2, j-worker-1 are kept beyond the size, 1 worker: the job",),
         ),
         (
             job(replicas=2, launcher=PLAIN),

@@ -66,6 +66,12 @@ def test_each_way_to_a_size(by: str, after: int, said: str) -> None:
     ] * bool(said)
 
 
+def test_one_worker_that_lacks_quota_is_no_plural() -> None:
+    gpus = {"limits": {"nvidia.com/gpu": 2}}
+    [said] = warned(job(3, gpus), limit({GPUS: "8"}, {GPUS: "8"}), by="an edit")
+    assert said.endswith("and 1 more worker needs 2: it will not be created")
+
+
 @pytest.mark.parametrize(
     ("used", "hard", "resources", "key"),
     [
