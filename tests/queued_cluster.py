@@ -6,9 +6,11 @@ controller but its execs are real.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -61,11 +63,15 @@ class Crash(Exception):
 class Cluster(TinyApi):
     """quota: pods that Kueue admits. lagging: the kind of which watches and lists are old. crash_in: writes to go.
 
-    slow: seconds between the starts of two pods.
-    ASKS: the kind that asks for quota. watched: kinds that the controller sees.
+    slow: seconds between the starts of two pods. frozen: paths of objects that nobody may change.
+    hanging: the kind whose writes wait for a webhook that does not answer; late: such a write takes
+    place all the same, after its writer gave up. asked: the controller's writes that were not
+    refused, each with its time.
+    ASKS: the kind that asks for quota. OPTIONS: of the controller. watched: kinds that the controller sees.
     """
 
     ASKS = WORKLOADS
+    OPTIONS: tuple[str, ...] = ()
 
     def __init__(self, quota: int) -> None:
         super().__init__(selects=True)
@@ -73,7 +79,11 @@ class Cluster(TinyApi):
         self.lagging: Resource | None = None
         self.crash_in = 0
         self.slow, self._started = 0.0, 0.0
-        self.watched = (MPI_JOBS, PODS, CONFIG_MAPS, ROLES, self.ASKS)
+        self.frozen: set[str] = set()
+        self.hanging: Resource | None = None
+        self.late = False
+        self.asked: list[tuple[float, Sent]] = []
+        self.watched: tuple[Resource, ...] = (MPI_JOBS, PODS, CONFIG_MAPS, ROLES, self.ASKS)
         self.served: dict[Resource, tuple[int, list[bytes]]] = {}
         self.ranks: set[str] = set()
         self._known: dict[str, tuple[bytes, Object]] = {}
@@ -257,7 +267,48 @@ class Cluster(TinyApi):
         found["metadata"].setdefault("creationTimestamp", timestamp(self.now))
         return found
 
+    def pods_deleted(self, *, since: float) -> dict[str, list[float]]:
+        """Return the times at which the controller has deleted pods, by pod."""
+        found: dict[str, list[float]] = {}
+        start = PODS.path(NAMESPACE) + "/"
+        for at, sent in self.asked:
+            if at > since and sent.method == "DELETE" and sent.path.startswith(start):
+                found.setdefault(sent.name, []).append(at)
+        return found
+
+    def written(self, *, since: float) -> Counter[tuple[str, str]]:
+        """Return how often the controller wrote, by method and object."""
+        return Counter((sent.method, sent.path) for at, sent in self.asked if at > since)
+
     def _before(self, sent: Sent) -> object | None:
+        """Note a write of the controller that is not refused: its queue has a back-off, which is not here."""
+        if sent.method == "GET":
+            return self._instead(sent)
+        self._hinder(sent)
+        answer = self._instead(sent)
+        self.asked.append((self.now, sent))
+        return answer
+
+    def _hinder(self, sent: Sent) -> None:
+        """Refuse a write to what is frozen, and let one wait that a webhook does not answer.
+
+        No webhook is asked about deletions.
+        """
+        if sent.method == "DELETE":
+            return
+        if sent.path.removesuffix("/status") in self.frozen:
+            raise refused(422, "Invalid", "the object is immutable")
+        if self.hanging is None or not sent.path.startswith(self.hanging.path(NAMESPACE)):
+            return
+        if not self.late:
+            raise refused(504, "Timeout", "the webhook did not answer")
+        if sent.method == "POST":
+            self._post(sent)
+        elif (path := sent.path.removesuffix("/status")) in self.objects:
+            self._change(replace(sent, path=path))
+        raise errors.Unreachable("timed out")
+
+    def _instead(self, sent: Sent) -> object | None:
         """Crash the controller before a write; a pod takes its time to end, and a status is a part of its object."""
         if sent.method != "GET" and self.crash_in:
             self.crash_in -= 1
@@ -377,7 +428,7 @@ class Leader:
             enqueue=self._woken.add,
             random=random,
             read=live.READ,
-            capabilities=live.seeing,
+            capabilities=partial(live.seeing, options=cluster.OPTIONS),
             now=now,
         )
         gate = Gate(client, time_left=lambda: math.inf, metrics=metrics)
@@ -406,7 +457,7 @@ class Leader:
                 execs=self.execs,
                 events=events,
                 metrics=metrics,
-                own=live.writers(client, gate, self.caches, events, now),
+                own=live.writers(client, gate, self.caches, events, now, options=cluster.OPTIONS),
                 deletions=Deletions(clock=now),
             ),
             prober=self.prober,
@@ -421,8 +472,10 @@ class Leader:
         self._take_in()
         for key in sorted({*self._woken, *self.caches.job_keys()}):
             self._woken.discard(key)
-            with suppress(errors.KubeError, Outdated):
+            try:
                 await self.reconciler.reconcile(key)
+            except (errors.KubeError, Outdated):
+                self._woken.add(key)
 
     def remembered(self) -> set[tuple[str, str]]:
         """Return the jobs of which anything is kept in memory beside the caches."""
@@ -443,7 +496,7 @@ class Leader:
             MPI_JOBS: caches.jobs, PODS: caches.pods, CONFIG_MAPS: caches.configs, ROLES: caches.roles,
         }  # fmt: skip
         for served in (found.served for found in caches._by_job):
-            served.known = served.resource == self._cluster.ASKS
+            served.known = served.resource in self._cluster.watched
             by_resource[served.resource] = served.cache
         for resource, (taken, texts) in self._cluster.served.items():
             cache = by_resource[resource]

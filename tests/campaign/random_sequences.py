@@ -27,6 +27,7 @@ from tests.campaign.sequence_place import (
     PATIENCE,
     Place,
     come_true,
+    hot_loops,
     mounts,
     placed,
     unlike,
@@ -163,7 +164,7 @@ async def _attempt(place: Place, steps: tuple[Step, ...], *, patience: float) ->
     if place.failed():
         await place.lead()
     place.ahead = 0.0
-    for done in (place.edits, place.deleted, place.deleted_by_us):
+    for done in (place.edits, place.deleted, place.deleted_by_us, place.written):
         done.clear()
     versions: list[Version] = []
     wrong: list[str] = []
@@ -180,6 +181,7 @@ async def _attempt(place: Place, steps: tuple[Step, ...], *, patience: float) ->
     wrong += broken(
         versions, job=job.name, edits=place.edits, deleted=place.deleted_by_us - place.deleted
     )
+    wrong += hot_loops(place.written)
     return "; ".join(wrong)
 
 

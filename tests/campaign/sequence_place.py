@@ -8,11 +8,12 @@ the rights of the installed controller, and its Lease is in the namespace.
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kubernetes.aio import config
 from kubernetes.aio.client import Configuration
@@ -45,15 +46,57 @@ LOOK = 1.0  # seconds between two looks at a job that changes
 Look = Callable[[State], Awaitable[str]]
 
 
-class _Writer(ApiWriter):
-    """A client that remembers the uids of what it deleted, or may have deleted: kwok, too, deletes pods."""
+# The most writes of one kind to one object within so many seconds: one a second, for a minute. A
+# sequence has ten steps at most, and what repeats without a back-off is written many times a second.
+MOST_WRITES, WINDOW = 60, 60.0
 
-    def __init__(self, configuration: Configuration, deleted: set[str]) -> None:
+
+class Written(NamedTuple):
+    """A write that the controller asked for: when (monotonic seconds), and its method and path."""
+
+    at: float
+    what: str
+
+
+def hot_loops(written: Sequence[Written]) -> Iterator[str]:
+    """Yield each write that is made more often than MOST_WRITES times within WINDOW."""
+    times: dict[str, list[float]] = defaultdict(list)
+    for one in written:
+        times[one.what].append(one.at)
+    for what, at in times.items():
+        shortest = min(
+            (last - first for first, last in zip(at, at[MOST_WRITES:], strict=False)),
+            default=WINDOW,
+        )
+        if shortest < WINDOW:
+            yield f"hot loop: {what} {MOST_WRITES + 1} times within {shortest:.1f} s"
+
+
+class _Writer(ApiWriter):
+    """A client that remembers its writes, and the uids of what it may have deleted: kwok, too, deletes pods."""
+
+    def __init__(
+        self, configuration: Configuration, deleted: set[str], written: list[Written]
+    ) -> None:
         super().__init__(configuration, user_agent=AGENT)
-        self._deleted = deleted
+        self._deleted, self._written = deleted, written
+
+    async def create_object(self, path: str, *, body: object, **others: Any) -> bytes:
+        self._note(path, f"POST {_name(body)}")
+        return await super().create_object(path, body=body, **others)
+
+    async def patch_object(self, path: str, **others: Any) -> bytes:
+        self._note(path, "PATCH")
+        return await super().patch_object(path, **others)
+
+    def _note(self, path: str, what: str) -> None:
+        # Events and the Lease have a pace of their own.
+        if not ("/events" in path or "/leases" in path):
+            self._written.append(Written(at=time.monotonic(), what=f"{what} {path}"))
 
     async def delete_object(self, path: str, *, uid: str | None = None, **others: Any) -> bytes:
         assert uid, f"{path} is deleted whatever its uid is"
+        self._note(path, "DELETE")
         try:
             answer = await super().delete_object(path, uid=uid, **others)
         except (errors.NotFound, errors.Conflict, errors.Forbidden):
@@ -71,7 +114,7 @@ class Place:
 
     ahead: seconds by which the controller's clock is ahead. taken: steps that found what they act
     on. edits: (kind, name, resourceVersion) of foreign edits. deleted: uids of pods that users
-    deleted; deleted_by_us: of those that the controller did. signs: as `Settings` has them.
+    deleted; deleted_by_us: of those that the controller did. written: what it wrote. signs: as `Settings` has them.
     """
 
     namespace: str
@@ -83,6 +126,7 @@ class Place:
     edits: set[tuple[str, str, str]] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
     deleted_by_us: set[str] = field(default_factory=set)
+    written: list[Written] = field(default_factory=list)
     _connection: AsyncExitStack = field(default_factory=AsyncExitStack)
     _task: asyncio.Task[None] | None = None
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -96,7 +140,7 @@ class Place:
             config_file=str(self.kubeconfig), client_configuration=configuration
         )
         client = await self._connection.enter_async_context(
-            _Writer(configuration, self.deleted_by_us)
+            _Writer(configuration, self.deleted_by_us, self.written)
         )
         controller = Controller(client, settings, now=lambda: time.time() + self.ahead)
         self._task = asyncio.create_task(controller.run(self._stop))
@@ -120,6 +164,11 @@ class Place:
         if self._task is None or not self._task.done() or self._task.cancelled():
             return ""
         return f"the controller ended: {self._task.exception()!r}"
+
+
+def _name(body: object) -> str:
+    metadata = body.get("metadata", {}) if isinstance(body, Mapping) else {}
+    return str(metadata.get("name", ""))
 
 
 @asynccontextmanager

@@ -100,6 +100,13 @@ async def _size(_place: Place, job: Job, size: int) -> None:
     await job.scale(size)
 
 
+async def _scale(place: Place, job: Job, size: int) -> None:
+    """Set the size as `kubectl scale` and an HPA do; the webhook may refuse it."""
+    path = resources.MPI_JOBS.path(place.namespace, job.name, "scale")
+    body = {"spec": {"replicas": size}}
+    await place.client.patch_object(path, body=body, content_type=MERGE_PATCH)
+
+
 def _annotation(name: str) -> Take:
     async def annotate(_place: Place, job: Job, value: str | None) -> None:
         await job.annotate(**{name: value})
@@ -175,6 +182,7 @@ async def _kill_leader(place: Place, _job: Job, _: None) -> None:
 KINDS: Mapping[str, Kind] = {
     "create": Kind(create, 0),
     "size": Kind(_size, 8, tuple(range(1, MOST_WORKERS + 1))),
+    "scale": Kind(_scale, 6, tuple(range(1, MOST_WORKERS + 1))),
     "drain_timeout": Kind(_annotation("drain_timeout"), 2, ("0s", "1s", "3s", None)),
     "min_replicas": Kind(_annotation("min_replicas"), 1, ("1", None)),
     "parked": Kind(_annotation("parked"), 4, ("0", "1", "0,2", None, None)),

@@ -5,84 +5,22 @@ nobody edits anything.
 """
 
 import logging
-from collections import Counter
-from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from lab.operator import objects
-from mpijob_elastic import capabilities, names
+from mpijob_elastic import names
 from mpijob_elastic.capabilities.parking import PARKED
 from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.decide.state import DELETED
-from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from tests import queued_histories
-from tests.doubles.api import Object
-from tests.doubles.direct import Sent
-from tests.free_histories import FreeHistory
-from tests.queued_cluster import NAMESPACE, Cluster, Leader, gated, parked, size_of
-from tests.queued_histories import MOST, ROUND, Step
+from tests.loop_histories import MOST_DELETIONS, QUIET, LoopHistory, Loops
+from tests.queued_cluster import NAMESPACE, Leader, gated
 
-# Seconds of the quiet time, and most deletions of one pod in it by DELETED; the pause grows to 300 s.
-QUIET = 600.0
-MOST_DELETIONS = 1 + sum(sum(DELETED.delays[:count]) < QUIET for count in range(1, 11))
-# The most other writes of the controller for each job in the second half of it.
-MOST_WRITES = 30
 JOB = "train"
-
-
-class Loops(Cluster):
-    """A cluster whose webhook may be away, or know an old version of the jobs; `newer`: v0.3.0 makes the pods.
-
-    asked: the controller's writes, each with its time.
-    """
-
-    away, newer = False, False
-
-    def __init__(self, quota: int = 0) -> None:
-        self.asked: list[tuple[float, Sent]] = []
-        self.old: dict[str, bytes] = {}
-        super().__init__(quota)
-
-    def remember(self) -> None:
-        """Let the webhook see the jobs as they are now, and no later version."""
-        self.old = {
-            job["metadata"]["name"]: self.objects.text(
-                MPI_JOBS.path(NAMESPACE, job["metadata"]["name"])
-            )
-            for job in self.all(MPI_JOBS)
-        }
-
-    def pods_deleted(self, *, since: float) -> dict[str, list[float]]:
-        """Return the times at which the controller has deleted pods, by pod."""
-        found: dict[str, list[float]] = {}
-        start = PODS.path(NAMESPACE) + "/"
-        for at, sent in self.asked:
-            if at > since and sent.method == "DELETE" and sent.path.startswith(start):
-                found.setdefault(sent.name, []).append(at)
-        return found
-
-    def written(self, *, since: float) -> Counter[tuple[str, str]]:
-        """Return how often the controller wrote, by method and object."""
-        return Counter((sent.method, sent.path) for at, sent in self.asked if at > since)
-
-    def _before(self, sent: Sent) -> object | None:
-        answer = super()._before(sent)  # raises where a pod has changed: the queue has a back-off
-        if sent.method != "GET":
-            self.asked.append((self.now, sent))
-        return answer
-
-    def _admitted(self, resource: Resource, made: Object) -> Object:
-        if self.newer and resource is PODS:
-            made["metadata"]["labels"][names.LABEL_REPLICA_INDEX] = "0"
-        return made if self.away else super()._admitted(resource, made)
-
-    def _facts(self, namespace: str, name: str) -> Any:
-        if name in self.old:
-            return capabilities.read(self.old[name])
-        return super()._facts(namespace, name)
 
 
 @pytest.fixture(autouse=True)
@@ -189,65 +127,6 @@ async def test_an_edit_does_not_wait_for_what_was_before() -> None:
             assert pod is not None
             assert gated(pod) is gates
     assert len(cluster.pods_deleted(since=0.0)[names.worker(JOB, 1)]) == 8
-
-
-class LoopHistory(FreeHistory):
-    """Histories in which the webhook is away or old now and then, which are not to end well but to end."""
-
-    KIND = Loops
-    KINDS: ClassVar[Sequence[str]] = (
-        *("park",) * 8,
-        *("old",) * 3,
-        *("size", "suspend", "away", "newer", "scale") * 2,
-        *("fail", "lose", "relaunch", "queue", "lag", "finish", "template"),
-    )
-    cluster: Loops
-
-    def _step(self, kind: str, name: str, number: int) -> None:
-        if kind == "away":
-            self.cluster.away = not self.cluster.away
-        elif kind == "newer":
-            self.cluster.newer = not self.cluster.newer
-        elif kind == "scale":
-            self._scale(name, 1 + number % MOST)
-        elif kind == "old":
-            if self.cluster.old:
-                self.cluster.old = {}
-            else:
-                self.cluster.remember()
-        else:
-            super()._step(kind, name, number)
-
-    def _scale(self, name: str, size: int) -> None:
-        job = self.cluster.get(MPI_JOBS, name)
-        if job is None or name in self.cluster.old:
-            return
-        self.cluster.scale(job, size)
-        after = self.cluster.get(MPI_JOBS, name)
-        assert after is not None
-        if size_of(after) != size_of(job) and len(parked(after)) == size_of(after):
-            self.wrong.append(f"a scale of {name} to {size} leaves nobody")
-
-    def _watch(self) -> None:
-        """Nothing: without its webhook a job may run past its queue."""
-
-    async def play(self, steps: Sequence[Step]) -> list[str]:
-        """Play the steps and a quiet time; return what the controller does too often in it."""
-        for kind, job, number in [("pass", 0, 0), *steps]:
-            self._step(kind, f"j{job}", number)
-            for _ in range(1 + number % 3):
-                await self._round()
-        self.cluster.lagging, self.cluster.crash_in = None, 0
-        began = self.cluster.now
-        for _ in range(int(QUIET / ROUND)):
-            await self._round()
-        for pod, times in self.cluster.pods_deleted(since=began).items():
-            if len(times) > MOST_DELETIONS:
-                self.wrong.append(f"{pod} was deleted {len(times)} times in {QUIET:.0f} s")
-        written = self.cluster.written(since=began + QUIET / 2)
-        if written.total() > MOST_WRITES * self.jobs:
-            self.wrong.append(f"{written.total()} writes: {written.most_common(3)}")
-        return self.wrong
 
 
 @pytest.mark.parametrize(

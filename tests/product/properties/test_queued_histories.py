@@ -9,6 +9,8 @@ import pytest
 
 from tests import queued_histories
 from tests.free_histories import FreeHistory
+from tests.hindered_histories import HinderedHistory
+from tests.requested_histories import RequestHistory
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +32,15 @@ async def test_histories_of_one_and_of_three_jobs(first: int) -> None:
 @SEEDS
 async def test_histories_of_jobs_with_parked_workers(first: int) -> None:
     assert await queued_histories.search(range(first, first + 20), kind=FreeHistory) == []
+
+
+async def test_histories_with_requests_of_et_operator() -> None:
+    assert await queued_histories.search(range(4), kind=RequestHistory) == []
+
+
+@pytest.mark.thorough
+async def test_histories_of_tenants_that_hinder_the_controller() -> None:
+    assert await queued_histories.search(range(6), kind=HinderedHistory) == []
 
 
 async def test_pods_that_wait_start_once_their_job_has_left_its_queue() -> None:

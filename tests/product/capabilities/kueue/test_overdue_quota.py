@@ -8,8 +8,7 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.kube.resources import CONFIG_MAPS, PODS
 from mpijob_elastic.model.wire import timestamp
-from tests.doubles.api import Object, refused
-from tests.doubles.direct import Sent
+from tests.doubles.api import Object
 from tests.queued_cluster import NAMESPACE, Cluster, holds, running
 from tests.queued_histories import ROUND, History
 
@@ -19,15 +18,9 @@ OVER, MORE = int(60 / ROUND), 6
 
 
 class Stubborn(Cluster):
-    """Refuses each change of some objects, by their path."""
+    """Keeps some pods by a finalizer, by their path."""
 
-    frozen: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
-
-    def _before(self, sent: Sent) -> object | None:
-        if sent.path in self.frozen and sent.method == "PATCH":
-            raise refused(422, "Invalid", "the object is immutable")
-        return super()._before(sent)
 
     def remove(self, path: str) -> Object:
         """Remove an object; where a finalizer keeps a pod, it only ends."""
@@ -66,11 +59,11 @@ async def rounds_until(history: Stubbornness, holds: Callable[[], bool], *, most
 
 
 def config_cannot_change(cluster: Stubborn) -> None:
-    cluster.frozen = frozenset({CONFIG_MAPS.path(NAMESPACE, "j0-config")})
+    cluster.frozen = {CONFIG_MAPS.path(NAMESPACE, "j0-config")}
 
 
 def launcher_cannot_be_touched(cluster: Stubborn) -> None:
-    cluster.frozen = frozenset({PODS.path(NAMESPACE, "j0-launcher")})
+    cluster.frozen = {PODS.path(NAMESPACE, "j0-launcher")}
 
 
 @pytest.mark.parametrize("does", [config_cannot_change, launcher_cannot_be_touched])
