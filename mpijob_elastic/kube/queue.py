@@ -203,8 +203,15 @@ class _Crew(Generic[K]):
     def _give_place_away(self, key: K) -> None:
         if len(self._slow) >= MOST_SLOW:
             return self._watch(key)
-        self._slow.add(key)
-        return self.hire()
+        hired = self._work()
+        try:
+            self.group.create_task(hired)
+        except RuntimeError:
+            # The crew is cancelled, and this key takes its time to end: nobody takes its place.
+            hired.close()
+        else:
+            self._slow.add(key)
+        return None
 
     async def _work_on(self, key: K) -> None:
         queue = self.queue

@@ -273,6 +273,24 @@ async def test_a_slow_key_that_fails_or_is_cancelled_is_not_lost() -> None:
     assert {await queue.get(), await queue.get()} == {"fails", "hangs"}
 
 
+@in_no_time
+async def test_a_slow_key_that_takes_its_time_to_end_hires_nobody() -> None:
+    """Its worker is cancelled, and its write still ends while the others have gone."""
+    loop, failed, told = asyncio.get_running_loop(), list[object](), list[tuple[str, str, float]]()
+    loop.set_exception_handler(lambda _, context: failed.append(context["message"]))
+
+    async def handle(_: str) -> None:
+        try:
+            await asyncio.sleep(600.0)
+        finally:
+            await asyncio.sleep(SLOW_AFTER * 3)
+
+    async with worker(handle, told, "ends") as queue:
+        await asyncio.sleep(SLOW_AFTER / 2)
+    assert failed == []
+    assert await queue.get() == "ends"
+
+
 steps = st.lists(
     st.tuples(st.sampled_from(["put", "after", "pause"]), st.sampled_from("abc")), max_size=40
 )
