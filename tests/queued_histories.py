@@ -42,8 +42,8 @@ TAIL, REST = (
     12,
 )  # rounds until nothing may change any more, and without a change that count as rest
 
-# The most writes of one kind to one object in the quiet tail; a pod that comes back is deleted 9
-# times in it (decide.pace), and without a loop 3 were the most of 60 histories.
+# The most writes of one kind to one object in the quiet tail: twice as many as deletions of a pod that
+# comes back (decide.pace).
 MOST_SAME = 20
 
 # More fields than are read of a job.
