@@ -46,12 +46,10 @@ class History:
     def mixed_changes(self) -> list[tuple[str, str]]:
         """Pairs of consecutive scripts of which the second both adds and removes hosts."""
         scripts = [_script(config) for config in sorted(self.configs, key=_version)]
-        pairs = itertools.pairwise(scripts)
         return [
             (a, b)
-            for a, b in pairs
-            if set(a.splitlines()) - set(b.splitlines())
-            and set(b.splitlines()) - set(a.splitlines())
+            for a, b in itertools.pairwise(scripts)
+            if _hosts(a) - _hosts(b) and _hosts(b) - _hosts(a)
         ]
 
     def _first_deletions(self) -> list[Object]:
@@ -125,6 +123,11 @@ def _name(item: Object) -> str:
 
 def _version(item: Object) -> int:
     return int(item["metadata"]["resourceVersion"])
+
+
+def _hosts(script: str) -> set[str]:
+    """The lines of a script without the reminder, which is no host."""
+    return {line for line in script.splitlines() if not line.endswith(":0")}
 
 
 def _script(config: Object) -> str:

@@ -223,7 +223,7 @@ metadata: {name: {{ .Release.Name }}}
             "skipped: kustomization.yaml holds a document",
         ),
         ("list.json", b'["a"]', "skipped: list.json holds a document"),
-        ("notes.yaml", b"caf\xe9: 1\n", "skipped: notes.yaml is not UTF-8"),
+        ("notes.yaml", b"gr\xfcn: 1\n", "skipped: notes.yaml is not UTF-8"),
         (
             "templates/_helpers.yaml",
             b"{{ define }}\n",
