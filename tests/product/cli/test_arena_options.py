@@ -41,6 +41,7 @@ VALUES = {
     "config-file": "/etc/hosts:/etc/hosts",
     "cpu": "1",
     "memory": "1Gi",
+    "min-workers": "1",
     "workingDir": "/examples",
 }
 
